@@ -1,0 +1,1 @@
+//! `agent-cli` runs chains of headless Claude Code agents that may pause for minutes or weeks.

@@ -1,0 +1,3 @@
+//! The `agent-cli` program.
+
+fn main() {}
