@@ -1,1 +1,3 @@
 //! `agent-cli` runs chains of headless Claude Code agents that may pause for minutes or weeks.
+
+pub mod core;

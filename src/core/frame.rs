@@ -1,0 +1,72 @@
+//! A frame: one agent of a chain.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::id::{FrameId, SessionId};
+use super::launch::Launch;
+use super::limits::Limits;
+use super::state::FrameState;
+
+/// One agent of a chain, without its reply, which may be large.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// Its id, for life.
+    pub id: FrameId,
+    /// The frame whose agent asked for it; `None`: a root.
+    pub parent: Option<FrameId>,
+    /// The root of its tree.
+    pub root: FrameId,
+    /// 1 for a root, one more a level.
+    pub depth: u32,
+    /// What its agent is told first.
+    pub task: Task,
+    /// Where its agent works. Absolute. Claude Code looks a session up by it.
+    pub cwd: PathBuf,
+    /// How its `claude` is started, each time.
+    pub launch: Launch,
+    /// The limits of its tree, fixed when the root was made.
+    pub limits: Limits,
+    /// Where it is in its life.
+    pub state: FrameState,
+    /// Since when it is there.
+    pub since: Timestamp,
+    /// The session it continues from.
+    pub checkpoint: Option<SessionId>,
+    /// What went wrong in its last attempt, told to the agent when it is resumed.
+    pub trouble: Option<Trouble>,
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+/// What an agent is told first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Follow the instructions in this file. Absolute.
+    File(PathBuf),
+    /// This text.
+    Prompt(String),
+}
+
+/// How the attempt before the next one ended badly, though its session was kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// What happened, for the agent and for people.
+    pub what: String,
+    /// The tool call that was open then. It may have taken effect.
+    pub open_call: Option<String>,
+}
+
+impl Task {
+    /// The task in a few words, for lists.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self {
+            Self::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+            Self::Prompt(text) => text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Identifiers, and how a person may shorten them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            /// A new random id.
+            #[must_use]
+            pub fn random() -> Self {
+                Self(Uuid::new_v4())
+            }
+
+            /// The first eight characters: what lists show to people.
+            #[must_use]
+            pub fn short(self) -> String {
+                self.0.simple().to_string()[..8].to_owned()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Uuid::parse_str(text).map(Self)
+            }
+        }
+    };
+}
+
+id! {
+    /// A frame, for its whole life. It is also the id of the frame's first Claude session.
+    FrameId
+}
+id! {
+    /// A Claude Code session. Every attempt has a session of its own.
+    SessionId
+}
+id! {
+    /// A request that an agent made. The id of a question is the id of the request that asked it.
+    RequestId
+}
+
+impl From<FrameId> for SessionId {
+    fn from(frame: FrameId) -> Self {
+        Self(frame.0)
+    }
+}
+
+/// The beginning of an id, in the form the database stores: lower case, with hyphens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdPrefix(String);
+
+/// Why a text cannot name anything.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadId {
+    /// Fewer than [`IdPrefix::SHORTEST`] characters.
+    #[error("{0:?} is too short for an id: give at least {min} characters", min = IdPrefix::SHORTEST)]
+    TooShort(String),
+    /// Something that no id begins with.
+    #[error("{0:?} is not an id: an id holds hexadecimal digits and hyphens")]
+    NotAnId(String),
+}
+
+impl IdPrefix {
+    /// Shorter prefixes are refused: they would soon become ambiguous.
+    pub const SHORTEST: usize = 4;
+    const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+    const FULL: usize = 36;
+
+    /// The prefix as the database stores it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for IdPrefix {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        let digits: String = text.chars().filter(|c| *c != '-').collect();
+        if text.is_empty() || !digits.chars().all(|c| c.is_ascii_hexdigit()) || digits.len() > 32 {
+            return Err(BadId::NotAnId(text.to_owned()));
+        }
+        if digits.len() < Self::SHORTEST {
+            return Err(BadId::TooShort(text.to_owned()));
+        }
+        let mut prefix = String::with_capacity(Self::FULL);
+        for digit in digits.chars() {
+            if Self::HYPHENS.contains(&prefix.len()) {
+                prefix.push('-');
+            }
+            prefix.push(digit.to_ascii_lowercase());
+        }
+        Ok(Self(prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_brought_into_stored_form() {
+        let prefix: IdPrefix = " 4F2C1A90BEEF ".parse().unwrap();
+        assert_eq!(prefix.as_str(), "4f2c1a90-beef");
+        assert_eq!("4f2c".parse::<IdPrefix>().unwrap().as_str(), "4f2c");
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        assert_eq!("4f2".parse::<IdPrefix>(), Err(BadId::TooShort("4f2".into())));
+        for text in ["", "birthday", "4f2c/../..", "4f2c'--", &"a".repeat(33)] {
+            assert!(matches!(text.parse::<IdPrefix>(), Err(BadId::NotAnId(_))), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_start_of_an_id_finds_it(bytes: [u8; 16], length in 4usize..=32) {
+            let id = FrameId(Uuid::from_bytes(bytes));
+            let typed: String = id.0.simple().to_string().chars().take(length).collect();
+            prop_assert!(id.to_string().starts_with(typed.parse::<IdPrefix>().unwrap().as_str()));
+        }
+
+        #[test]
+        fn any_text_is_parsed_or_refused(text: String) {
+            let _ = text.parse::<IdPrefix>();
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! How a frame's `claude` is started: recorded once, repeated at every attempt.
+//!
+//! Claude Code restores none of this when a session is resumed, and a different model or a different set of tools would
+//! change the beginning of every request, which the prompt cache then no longer knows.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The launch options of a frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The program that was found when the frame was made. Cron's `PATH` may not lead to it.
+    pub claude: PathBuf,
+    /// `--model`: as the user gave it, until the first attempt has told which model that is.
+    pub model: Option<String>,
+    /// `--permission-mode`.
+    pub permission_mode: Option<String>,
+    /// The user's own arguments for `claude`.
+    pub args: Vec<String>,
+    /// `PATH` of the shell that made the frame, so that its agents find the same programs under cron.
+    pub path: Option<String>,
+    /// `CLAUDE_CONFIG_DIR` of the shell that made the frame: Claude Code keeps sessions there.
+    pub config_dir: Option<PathBuf>,
+}
+
+/// What a child may ask to have otherwise than its parent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Another model.
+    pub model: Option<String>,
+    /// Another permission mode.
+    pub permission_mode: Option<String>,
+    /// More arguments for `claude`.
+    pub args: Vec<String>,
+}
+
+/// Why launch options are refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadLaunch {
+    /// The program sets that argument itself.
+    #[error("agent-cli gives {0} to claude itself")]
+    Reserved(String),
+    /// There is an option of `agent-cli` for it, which is recorded.
+    #[error("{0} is an option of agent-cli too: give it before the --")]
+    HasOption(String),
+    /// An agent may not give its child more rights than it has.
+    #[error("an agent cannot start another with wider permissions than its own ({0})")]
+    Widens(String),
+}
+
+/// Arguments that decide about sessions, input and output. Two owners would contradict each other.
+const RESERVED: [&str; 13] = [
+    "-p",
+    "--print",
+    "-c",
+    "--continue",
+    "-r",
+    "--resume",
+    "--session-id",
+    "--fork-session",
+    "--no-session-persistence",
+    "--output-format",
+    "--input-format",
+    "-v",
+    "--version",
+];
+
+/// Arguments with which a child could do what its parent may not.
+const WIDENING: [&str; 12] = [
+    "--dangerously-skip-permissions",
+    "--allow-dangerously-skip-permissions",
+    "--allowedTools",
+    "--allowed-tools",
+    "--tools",
+    "--settings",
+    "--setting-sources",
+    "--permission-prompt-tool",
+    "--add-dir",
+    "--mcp-config",
+    "--plugin-dir",
+    "--agents",
+];
+
+/// From the narrowest to the widest. `default` is what an absent mode means.
+const MODES: [&str; 6] = ["plan", "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"];
+
+impl Launch {
+    /// The launch options of a child that this frame's agent asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`BadLaunch`] where the child would get more rights than its parent has, or arguments are not for users.
+    pub fn child(&self, wanted: Overrides) -> Result<Self, BadLaunch> {
+        check_args(&wanted.args)?;
+        if let Some(arg) = wanted.args.iter().find(|arg| WIDENING.contains(&name_of(arg))) {
+            return Err(BadLaunch::Widens(name_of(arg).to_owned()));
+        }
+        if let Some(mode) = &wanted.permission_mode
+            && width(mode) > self.width()
+        {
+            return Err(BadLaunch::Widens(format!("--permission-mode {mode}")));
+        }
+        Ok(Self {
+            model: wanted.model.or_else(|| self.model.clone()),
+            permission_mode: wanted.permission_mode.or_else(|| self.permission_mode.clone()),
+            args: self.args.iter().cloned().chain(wanted.args).collect(),
+            ..self.clone()
+        })
+    }
+
+    fn width(&self) -> usize {
+        if self.args.iter().any(|arg| arg == "--dangerously-skip-permissions") {
+            return width("bypassPermissions");
+        }
+        width(self.permission_mode.as_deref().unwrap_or("default"))
+    }
+}
+
+/// Checks arguments that a user wants to pass to `claude`.
+///
+/// # Errors
+///
+/// [`BadLaunch`] for those that `agent-cli` decides about.
+pub fn check_args(args: &[String]) -> Result<(), BadLaunch> {
+    for arg in args.iter().map(|arg| name_of(arg)) {
+        if RESERVED.contains(&arg) {
+            return Err(BadLaunch::Reserved(arg.to_owned()));
+        }
+        if ["--model", "--permission-mode"].contains(&arg) {
+            return Err(BadLaunch::HasOption(arg.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn name_of(arg: &str) -> &str {
+    arg.split_once('=').map_or(arg, |(name, _)| name)
+}
+
+/// An unknown mode counts as the widest: it may come with any release.
+fn width(mode: &str) -> usize {
+    MODES.iter().position(|known| *known == mode).unwrap_or(MODES.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(mode: Option<&str>, args: &[&str]) -> Overrides {
+        Overrides {
+            permission_mode: mode.map(str::to_owned),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            ..Overrides::default()
+        }
+    }
+
+    #[test]
+    fn a_child_inherits_what_it_does_not_override() {
+        let parent = Launch {
+            model: Some("claude-opus-4-8".into()),
+            permission_mode: Some("acceptEdits".into()),
+            args: vec!["--max-turns".into(), "9".into()],
+            ..Launch::default()
+        };
+        assert_eq!(parent.child(Overrides::default()), Ok(parent.clone()));
+        let child = parent.child(wanted(Some("plan"), &["--effort", "low"])).unwrap();
+        assert_eq!(child.permission_mode.as_deref(), Some("plan"));
+        assert_eq!(child.args, ["--max-turns", "9", "--effort", "low"]);
+    }
+
+    #[test]
+    fn a_child_gets_no_wider_permissions() {
+        let parent = Launch::default();
+        assert!(parent.child(wanted(Some("acceptEdits"), &[])).is_err());
+        assert!(parent.child(wanted(Some("some-mode-of-next-year"), &[])).is_err());
+        assert!(parent.child(wanted(None, &["--dangerously-skip-permissions"])).is_err());
+        assert!(parent.child(wanted(None, &["--allowedTools=Bash"])).is_err());
+        let free = Launch { args: vec!["--dangerously-skip-permissions".into()], ..Launch::default() };
+        assert!(free.child(wanted(Some("bypassPermissions"), &[])).is_ok());
+    }
+
+    #[test]
+    fn arguments_that_agent_cli_sets_are_refused() {
+        for arg in ["--resume", "--session-id=x", "-p", "--output-format=json"] {
+            assert!(matches!(check_args(&[arg.to_owned()]), Err(BadLaunch::Reserved(_))), "{arg}");
+        }
+        assert!(matches!(check_args(&["--model=opus".to_owned()]), Err(BadLaunch::HasOption(_))));
+        assert_eq!(check_args(&["--max-turns".to_owned(), "3".to_owned()]), Ok(()));
+    }
+}

@@ -1,0 +1,17 @@
+//! The rules of the program, without effects: what a frame is, which states it passes through, what the end of an
+//! attempt does to it, which frame may run next, and what an agent is told.
+//!
+//! Nothing here reads a file, a clock or the environment, and nothing here knows the database or `claude`'s command
+//! line. Callers bring the facts; these modules decide.
+
+pub mod frame;
+pub mod id;
+pub mod launch;
+pub mod limits;
+pub mod outcome;
+pub mod prompt;
+pub mod request;
+pub mod signal;
+pub mod state;
+pub mod stream;
+pub mod tree;

@@ -1,0 +1,93 @@
+//! What an agent is told: the first prompt of a frame, and the prompt that wakes it.
+
+use super::frame::{Task, Trouble};
+use super::request::{Delivery, RequestResult};
+use super::signal;
+
+/// The first prompt of a frame.
+#[must_use]
+pub fn first(task: &Task) -> String {
+    match task {
+        Task::File(path) => format!("Read {} and follow its instructions.", path.display()),
+        Task::Prompt(text) => text.clone(),
+    }
+}
+
+/// The prompt that wakes an agent: what came of its requests, and what went wrong meanwhile.
+///
+/// The first line is `SGN_RESUME`. A prompt with nothing else asks the agent to look for itself whether its wait is
+/// over.
+#[must_use]
+pub fn resume(deliveries: &[Delivery], trouble: Option<&Trouble>) -> String {
+    let sections = trouble.map(notice).into_iter().chain(deliveries.iter().map(section));
+    std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
+}
+
+fn section(delivery: &Delivery) -> String {
+    let (command, id) = (delivery.wish.command(), delivery.request.short());
+    match &delivery.result {
+        RequestResult::Text(text) => format!("result of `{command}` ({id}):\n{text}"),
+        RequestResult::Failed(why) => format!("result of `{command}` ({id}), which failed:\n{why}"),
+    }
+}
+
+fn notice(trouble: &Trouble) -> String {
+    let what = trouble.what.trim_end_matches('.');
+    let call = trouble.open_call.as_ref().map_or_else(String::new, |call| {
+        format!(" This tool call was running then and may have taken effect, so check before you repeat it:\n{call}")
+    });
+    format!("Your last turn was cut short: {what}. Carry on where you stopped.{call}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::core::id::RequestId;
+    use crate::core::request::Wish;
+
+    fn answer(text: &str) -> Delivery {
+        Delivery {
+            request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
+            wish: Wish::Ask { question: "When is your birthday?".into() },
+            result: RequestResult::Text(text.into()),
+        }
+    }
+
+    #[test]
+    fn the_first_prompt_names_the_file() {
+        let task = Task::File(PathBuf::from("/work dir/ins1.md"));
+        assert_eq!(first(&task), "Read /work dir/ins1.md and follow its instructions.");
+    }
+
+    #[test]
+    fn a_resumed_agent_gets_each_result_after_its_request() {
+        insta::assert_snapshot!(resume(&[answer("Jan 1st"), answer("SGN_PEND_STARTED")], None), @r#"
+        SGN_RESUME
+
+        result of `agent-cli ask "When is your birthday?"` (4f2c1a90):
+        Jan 1st
+
+        result of `agent-cli ask "When is your birthday?"` (4f2c1a90):
+        SGN_PEND_STARTED
+        "#);
+    }
+
+    #[test]
+    fn an_interrupted_agent_is_told_what_is_uncertain() {
+        let trouble =
+            Trouble { what: "claude was killed by signal 9".into(), open_call: Some("Bash: git push".into()) };
+        insta::assert_snapshot!(resume(&[], Some(&trouble)), @r"
+        SGN_RESUME
+
+        Your last turn was cut short: claude was killed by signal 9. Carry on where you stopped. This tool call was running then and may have taken effect, so check before you repeat it:
+        Bash: git push
+        ");
+    }
+
+    #[test]
+    fn a_wait_that_the_agent_judges_is_asked_about_with_the_signal_alone() {
+        assert_eq!(resume(&[], None), "SGN_RESUME");
+    }
+}

@@ -1,0 +1,120 @@
+//! Requests: what an agent asks of `agent-cli`, and what it gets back.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::id::{FrameId, RequestId, SessionId};
+
+/// A request that an agent made and whose result it has not been given yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Its id.
+    pub id: RequestId,
+    /// Whose agent made it.
+    pub frame: FrameId,
+    /// In which attempt.
+    pub attempt: SessionId,
+    /// What was asked for.
+    pub wish: Wish,
+    /// Whether an answer was recorded, or an external wait was seen to be over. A child's end is not recorded here: the
+    /// child's own state tells it.
+    pub settled: bool,
+    /// When it was made.
+    pub made: Timestamp,
+}
+
+/// What an agent asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wish {
+    /// Another agent's reply.
+    Spawn {
+        /// The frame that was made for it.
+        child: FrameId,
+        /// Its task, as a list shows it.
+        task: String,
+    },
+    /// A person's answer.
+    Ask {
+        /// The question.
+        question: String,
+    },
+    /// Something outside.
+    Wait(External),
+}
+
+/// Something outside that an agent can wait for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum External {
+    /// A file that exists. Absolute.
+    File(PathBuf),
+    /// A time that has come.
+    Time(Timestamp),
+    /// A shell command that exits with 0, run in the frame's working directory.
+    Command(String),
+}
+
+/// A request that is over, with its result: what the agent is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Which request.
+    pub request: RequestId,
+    /// What was asked for.
+    pub wish: Wish,
+    /// What came of it, exact to the byte.
+    pub result: RequestResult,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestResult {
+    /// The reply, the answer, or a sentence that the wait is over.
+    Text(String),
+    /// The child failed, and why.
+    Failed(String),
+}
+
+impl Wish {
+    /// The command that makes this request, shortened where it is long: how people and agents recognise it.
+    #[must_use]
+    pub fn command(&self) -> String {
+        match self {
+            Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
+            Self::Ask { question } => format!("agent-cli ask \"{}\"", shortened(question)),
+            Self::Wait(External::File(path)) => format!("agent-cli wait --file {}", path.display()),
+            Self::Wait(External::Time(time)) => format!("agent-cli wait --until {time}"),
+            Self::Wait(External::Command(command)) => {
+                format!("agent-cli wait --command \"{}\"", shortened(command))
+            }
+        }
+    }
+}
+
+/// `text` on one line, and at most 120 characters of it.
+#[must_use]
+pub fn shortened(text: &str) -> String {
+    const MOST: usize = 120;
+    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST + 1).collect();
+    if line.chars().count() > MOST {
+        line = line.chars().take(MOST - 1).collect();
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_one_short_line() {
+        let wish = Wish::Ask { question: format!("a\n{}", "b".repeat(1_000_000)) };
+        let command = wish.command();
+        assert!(command.starts_with("agent-cli ask \"a bbb"), "{command}");
+        assert!(command.ends_with("b…\""), "{command}");
+        assert!(command.chars().count() < 150, "{command}");
+    }
+}

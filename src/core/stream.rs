@@ -1,0 +1,380 @@
+//! The events that `claude` prints with `--output-format stream-json`, as far as they matter here, and what a whole
+//! attempt's events amount to.
+//!
+//! Keys come in any order, new events and new shapes come with any release. So every field is read loosely: what has
+//! another shape than expected is passed over, never an error.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use jiff::Timestamp;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::request::shortened;
+
+/// One line of the stream. Fields that matter nowhere are not held in memory.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Event {
+    #[serde(rename = "type")]
+    kind: Value,
+    session_id: Value,
+    model: Value,
+    claude_code_version: Value,
+    parent_tool_use_id: Value,
+    message: Loose<Message>,
+    rate_limit_info: Value,
+    subtype: Value,
+    is_error: Value,
+    result: Value,
+    errors: Value,
+    stop_reason: Value,
+    terminal_reason: Value,
+    total_cost_usd: Value,
+    usage: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Message {
+    model: Value,
+    content: Blocks,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Block {
+    #[serde(rename = "type")]
+    kind: Value,
+    id: Value,
+    name: Value,
+    input: Value,
+    tool_use_id: Value,
+}
+
+/// What an attempt printed, in short.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Digest {
+    /// The model that the session began with.
+    pub model: Option<String>,
+    /// The version of Claude Code.
+    pub version: Option<String>,
+    /// Whether `claude` said anything that belongs to this protocol.
+    pub spoke: bool,
+    /// Whether the agent did anything: its model answered at least once.
+    pub worked: bool,
+    /// When the usage limit that stopped it is lifted.
+    pub limit_resets_at: Option<Timestamp>,
+    /// Tool calls of the agent that have no result yet, the last one last.
+    pub open_calls: Vec<ToolCall>,
+    /// The last `result` event.
+    pub result: Option<ResultEvent>,
+    /// Lines that were no events at all.
+    pub broken_lines: u64,
+}
+
+/// A tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Claude's id of it.
+    pub id: String,
+    /// The tool and its input, on one short line.
+    pub summary: String,
+}
+
+/// The event that ends an attempt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResultEvent {
+    /// Whether it is an error. `subtype` says "success" for some errors and decides nothing.
+    pub is_error: bool,
+    /// The reply, or the error.
+    pub text: String,
+    /// Whether the attempt ended because a hook suspended a tool call.
+    pub deferred: bool,
+    /// Tokens of this attempt.
+    pub usage: Usage,
+    /// US dollars, as `claude` counts them. Newer versions include what the session cost before it was resumed.
+    pub total_cost_usd: f64,
+}
+
+/// Tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Sent and not cached.
+    pub input_tokens: u64,
+    /// Generated.
+    pub output_tokens: u64,
+    /// Sent and written to the prompt cache.
+    pub cache_creation_input_tokens: u64,
+    /// Sent and read from the prompt cache.
+    pub cache_read_input_tokens: u64,
+}
+
+impl Digest {
+    /// Takes the next event into account.
+    pub fn absorb(&mut self, event: Event) {
+        self.spoke |= event.kind.is_string();
+        match event.kind.as_str() {
+            Some("system") => self.absorb_system(&event),
+            Some("assistant") if event.parent_tool_use_id.is_null() => self.absorb_assistant(event.message.0),
+            Some("user") if event.parent_tool_use_id.is_null() => {
+                let Blocks(results) = event.message.0.content;
+                let closed = |call: &ToolCall| results.iter().any(|block| block.tool_use_id == *call.id);
+                self.open_calls.retain(|call| !closed(call));
+            }
+            Some("rate_limit_event") => {
+                let info = &event.rate_limit_info;
+                let resets_at = info["resetsAt"].as_i64().and_then(|at| Timestamp::from_second(at).ok());
+                self.limit_resets_at = resets_at.filter(|_| info["status"] == "rejected");
+            }
+            Some("result") => self.result = Some(ResultEvent::from(event)),
+            _ => {}
+        }
+    }
+
+    fn absorb_system(&mut self, event: &Event) {
+        if event.subtype == "init" {
+            self.model = event.model.as_str().map(str::to_owned);
+            self.version = event.claude_code_version.as_str().map(str::to_owned);
+        }
+    }
+
+    fn absorb_assistant(&mut self, message: Message) {
+        // Claude Code words its own error messages as a model of this name.
+        if message.model == "<synthetic>" {
+            return;
+        }
+        self.worked = true;
+        let calls = message.content.0.into_iter().filter(|block| block.kind == "tool_use");
+        self.open_calls.extend(calls.filter_map(Block::into_call));
+    }
+}
+
+impl Usage {
+    /// The sum of two.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens + other.input_tokens,
+            output_tokens: self.output_tokens + other.output_tokens,
+            cache_creation_input_tokens: self.cache_creation_input_tokens + other.cache_creation_input_tokens,
+            cache_read_input_tokens: self.cache_read_input_tokens + other.cache_read_input_tokens,
+        }
+    }
+}
+
+impl From<Event> for ResultEvent {
+    fn from(event: Event) -> Self {
+        let deferred = event.stop_reason == "tool_deferred" || event.terminal_reason == "tool_deferred";
+        let text = match event.result {
+            Value::String(text) => text,
+            _ => said_otherwise(&event.errors, &event.subtype),
+        };
+        let tokens = |name| event.usage[name].as_u64().unwrap_or(0);
+        Self {
+            is_error: event.is_error.as_bool().unwrap_or(false),
+            text,
+            deferred,
+            usage: Usage {
+                input_tokens: tokens("input_tokens"),
+                output_tokens: tokens("output_tokens"),
+                cache_creation_input_tokens: tokens("cache_creation_input_tokens"),
+                cache_read_input_tokens: tokens("cache_read_input_tokens"),
+            },
+            total_cost_usd: event.total_cost_usd.as_f64().unwrap_or(0.0),
+        }
+    }
+}
+
+/// Errors that stop an agent come as a list, without a `result`.
+fn said_otherwise(errors: &Value, subtype: &Value) -> String {
+    let errors: Vec<_> = errors.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if errors.is_empty() { subtype.as_str().unwrap_or_default().to_owned() } else { errors.join("; ") }
+}
+
+impl Block {
+    fn into_call(self) -> Option<ToolCall> {
+        let name = self.name.as_str()?;
+        let input = self.input["command"].as_str().map_or_else(|| self.input.to_string(), str::to_owned);
+        Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")) })
+    }
+}
+
+/// A `T` where an object stands, and the default of `T` where anything else does.
+#[derive(Debug, Default)]
+struct Loose<T>(T);
+
+/// The blocks of a message, where they are blocks.
+#[derive(Debug, Default)]
+struct Blocks(Vec<Block>);
+
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Loose<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LooseVisitor(PhantomData)).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Blocks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(BlocksVisitor).map(Self)
+    }
+}
+
+struct LooseVisitor<T>(PhantomData<T>);
+struct BlocksVisitor;
+
+/// Everything that is no object and no array becomes the default.
+macro_rules! scalars_are_passed_over {
+    () => {
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("any value")
+        }
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Self::Value::default())
+        }
+    };
+}
+
+impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for LooseVisitor<T> {
+    type Value = T;
+    scalars_are_passed_over!();
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(T::default())
+    }
+}
+
+impl<'de> Visitor<'de> for BlocksVisitor {
+    type Value = Vec<Block>;
+    scalars_are_passed_over!();
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Vec::new())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut blocks = Vec::new();
+        while let Some(Loose(block)) = seq.next_element::<Loose<Block>>()? {
+            blocks.push(block);
+        }
+        Ok(blocks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn digest(lines: &[&str]) -> Digest {
+        let mut digest = Digest::default();
+        for line in lines {
+            digest.absorb(serde_json::from_str(line).unwrap());
+        }
+        digest
+    }
+
+    #[test]
+    fn the_last_result_counts_and_its_keys_come_in_any_order() {
+        let digest = digest(&[
+            r#"{"type":"result","is_error":true,"result":"first"}"#,
+            r#"{"usage":{"input_tokens":7},"result":"Jan 1st","total_cost_usd":0.25,"is_error":false,"type":"result"}"#,
+        ]);
+        let result = digest.result.unwrap();
+        assert_eq!((result.is_error, result.text.as_str()), (false, "Jan 1st"));
+        assert_eq!((result.usage.input_tokens, result.total_cost_usd), (7, 0.25));
+    }
+
+    #[test]
+    fn errors_without_a_result_are_told() {
+        let line = r#"{"type":"result","subtype":"error_max_turns","is_error":true,"errors":["Reached maximum"]}"#;
+        assert_eq!(digest(&[line]).result.unwrap().text, "Reached maximum");
+        let line = r#"{"type":"result","subtype":"error_of_next_year","is_error":true}"#;
+        assert_eq!(digest(&[line]).result.unwrap().text, "error_of_next_year");
+    }
+
+    #[test]
+    fn an_answer_of_the_model_is_work_and_an_error_message_is_not() {
+        let synthetic = r#"{"type":"assistant","message":{"model":"<synthetic>","content":[]}}"#;
+        assert!(!digest(&[synthetic]).worked);
+        let real = r#"{"type":"assistant","message":{"model":"claude-opus-4-8","content":[]}}"#;
+        assert!(digest(&[real]).worked);
+    }
+
+    #[test]
+    fn a_tool_call_is_open_until_its_result_comes() {
+        let call = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"git push"}}]}}"#;
+        let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
+        assert_eq!(digest(&[call]).open_calls[0].summary, "Bash: git push");
+        assert!(digest(&[call, result]).open_calls.is_empty());
+    }
+
+    #[test]
+    fn a_limit_is_one_only_when_it_rejects() {
+        let event = |status| {
+            format!(r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"{status}","resetsAt":1795298091}}}}"#)
+        };
+        assert!(digest(&[&event("allowed")]).limit_resets_at.is_none());
+        let limit = digest(&[&event("rejected")]).limit_resets_at;
+        assert_eq!(limit, Some(Timestamp::from_second(1_795_298_091).unwrap()));
+    }
+
+    #[test]
+    fn odd_shapes_are_passed_over() {
+        for line in [
+            r#"{}"#,
+            r#"{"type":7}"#,
+            r#"{"type":"assistant","message":"text"}"#,
+            r#"{"type":"assistant","message":[{"content":1}]}"#,
+            r#"{"type":"user","message":{"content":"text"}}"#,
+            r#"{"type":"user","message":{"content":{"a":[1,2]}}}"#,
+            r#"{"type":"user","message":{"content":[1,"two",null,{"tool_use_id":3}]}}"#,
+            r#"{"type":"result","result":{"text":"x"},"is_error":"no","usage":[],"total_cost_usd":"1"}"#,
+            r#"{"type":"rate_limit_event","rate_limit_info":null}"#,
+            r#"{"type":"an_event_of_next_year","payload":{"a":[{}]}}"#,
+        ] {
+            digest(&[line]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_an_event_or_an_error(line: String) {
+            if let Ok(event) = serde_json::from_str::<Event>(&line) {
+                Digest::default().absorb(event);
+            }
+        }
+
+        #[test]
+        fn any_message_is_passed_over(kind in "(user|assistant|system|result)", text in "\\PC*") {
+            let event = serde_json::json!({"type": kind, "message": {"content": text}, "errors": [text], "result": 1});
+            digest(&[&event.to_string()]);
+        }
+    }
+}

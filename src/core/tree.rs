@@ -1,0 +1,397 @@
+//! A tree of frames, and which of them can run next.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::id::{FrameId, RequestId};
+use super::request::{External, Request, Wish};
+use super::state::{FrameState, Wait};
+
+/// A frame and all frames below it.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    top: FrameId,
+    nodes: HashMap<FrameId, Node>,
+    children: HashMap<FrameId, Vec<FrameId>>,
+}
+
+/// What the tree needs to know of a frame.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its id.
+    pub id: FrameId,
+    /// Its parent; the parent of the top need not be in the tree.
+    pub parent: Option<FrameId>,
+    /// Its task, as a list shows it.
+    pub title: String,
+    /// Its state.
+    pub state: FrameState,
+    /// Since when it is in that state.
+    pub since: Timestamp,
+    /// Whether it has a checkpoint.
+    pub kept: bool,
+    /// The requests whose results it has not been given.
+    pub requests: Vec<Request>,
+}
+
+/// What happened to frames in this run of the program, which keeps it from trying the same thing twice.
+#[derive(Clone, Debug, Default)]
+pub struct Tried {
+    attempted: HashSet<FrameId>,
+    benched: HashSet<FrameId>,
+}
+
+/// Something that a tree waits for and that no process of `agent-cli` can bring about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Blocker {
+    /// The frame that waits.
+    pub frame: FrameId,
+    /// Since when.
+    pub since: Timestamp,
+    /// What for.
+    #[serde(flatten)]
+    pub what: Blocking,
+}
+
+/// What a [`Blocker`] is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum Blocking {
+    /// A person's answer.
+    Question {
+        /// The id to answer with.
+        id: RequestId,
+        /// The question.
+        question: String,
+    },
+    /// Something outside.
+    External {
+        /// What.
+        wait: External,
+    },
+    /// A usage limit.
+    UsageLimit {
+        /// When it is lifted.
+        resets_at: Timestamp,
+    },
+    /// Something that the agent alone can judge.
+    Agent,
+}
+
+impl Tree {
+    /// A tree of `nodes`, in the order in which they were made. Nodes that cannot be reached from `top` are left out of
+    /// every answer, so a damaged tree (a missing parent, a cycle) does no harm.
+    #[must_use]
+    pub fn new(top: FrameId, nodes: Vec<Node>) -> Self {
+        let mut children: HashMap<FrameId, Vec<FrameId>> = HashMap::new();
+        for node in &nodes {
+            if let Some(parent) = node.parent.filter(|_| node.id != top) {
+                children.entry(parent).or_default().push(node.id);
+            }
+        }
+        Self { top, nodes: nodes.into_iter().map(|node| (node.id, node)).collect(), children }
+    }
+
+    /// The frame at the top.
+    #[must_use]
+    pub fn top(&self) -> FrameId {
+        self.top
+    }
+
+    /// One frame.
+    #[must_use]
+    pub fn get(&self, id: FrameId) -> Option<&Node> {
+        self.nodes.get(&id)
+    }
+
+    /// The children of a frame, in the order in which they were asked for.
+    #[must_use]
+    pub fn children(&self, id: FrameId) -> &[FrameId] {
+        self.children.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// All frames, each after the frames below it.
+    #[must_use]
+    pub fn leaves_up(&self) -> Vec<&Node> {
+        let mut order = Vec::with_capacity(self.nodes.len());
+        let mut seen = HashSet::new();
+        let mut stack = vec![(self.top, false)];
+        while let Some((id, below_done)) = stack.pop() {
+            if below_done {
+                order.extend(self.get(id));
+            } else if seen.insert(id) {
+                stack.push((id, true));
+                stack.extend(self.children(id).iter().rev().map(|child| (*child, false)));
+            }
+        }
+        order
+    }
+
+    /// The frames that can run now, the deepest first.
+    #[must_use]
+    pub fn runnable(&self, tried: &Tried, now: Timestamp) -> Vec<FrameId> {
+        self.leaves_up().into_iter().filter(|node| self.can_run(node, tried, now)).map(|node| node.id).collect()
+    }
+
+    /// The frames that a new `resume` tries again: those that failed or were stopped, as long as nobody has been told.
+    #[must_use]
+    pub fn to_try_again(&self) -> Vec<&Node> {
+        self.leaves_up()
+            .into_iter()
+            .filter(|node| matches!(node.state, FrameState::Failed { .. } | FrameState::Cancelled))
+            .filter(|node| self.is_awaited(node))
+            .collect()
+    }
+
+    /// What the tree waits for, the deepest first.
+    #[must_use]
+    pub fn blockers(&self, now: Timestamp) -> Vec<Blocker> {
+        self.leaves_up().into_iter().flat_map(|node| self.blockers_of(node, now)).collect()
+    }
+
+    /// Whether everything that a request asked for is there.
+    #[must_use]
+    pub fn is_over(&self, request: &Request) -> bool {
+        match &request.wish {
+            // A child that is gone will never reply: the parent is told so.
+            Wish::Spawn { child, .. } => self.get(*child).is_none_or(|child| child.state.is_over()),
+            Wish::Ask { .. } | Wish::Wait(_) => request.settled,
+        }
+    }
+
+    /// Whether a request of this frame is still without a result.
+    #[must_use]
+    pub fn has_open_requests(&self, node: &Node) -> bool {
+        node.requests.iter().any(|request| !self.is_over(request))
+    }
+
+    fn can_run(&self, node: &Node, tried: &Tried, now: Timestamp) -> bool {
+        if tried.benched.contains(&node.id) || !self.is_awaited(node) {
+            return false;
+        }
+        match &node.state {
+            FrameState::Ready => !self.has_open_requests(node),
+            FrameState::Waiting { wait } => match wait {
+                Wait::Requests => !self.has_open_requests(node),
+                Wait::UsageLimit { resets_at } => now >= *resets_at && !self.has_open_requests(node),
+                Wait::AgentDecides => !tried.attempted.contains(&node.id),
+            },
+            FrameState::Running { .. } | FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled => false,
+        }
+    }
+
+    /// A frame is awaited when it is the top, or when its parent has ended its turn and still wants its reply.
+    fn is_awaited(&self, node: &Node) -> bool {
+        if node.id == self.top {
+            return true;
+        }
+        let Some(parent) = node.parent.and_then(|parent| self.get(parent)) else {
+            return false;
+        };
+        let wanted = |request: &Request| matches!(request.wish, Wish::Spawn { child, .. } if child == node.id);
+        matches!(parent.state, FrameState::Waiting { .. } | FrameState::Ready) && parent.requests.iter().any(wanted)
+    }
+
+    fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
+        let FrameState::Waiting { wait } = &node.state else {
+            return Vec::new();
+        };
+        let open = node.requests.iter().filter(|request| !self.is_over(request));
+        let mut found: Vec<(Timestamp, Blocking)> = open
+            .filter_map(|request| match &request.wish {
+                Wish::Spawn { .. } => None,
+                Wish::Ask { question } => {
+                    Some((request.made, Blocking::Question { id: request.id, question: question.clone() }))
+                }
+                Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
+            })
+            .collect();
+        match wait {
+            Wait::Requests => {}
+            Wait::UsageLimit { resets_at } if now >= *resets_at => {}
+            Wait::UsageLimit { resets_at } => found.push((node.since, Blocking::UsageLimit { resets_at: *resets_at })),
+            Wait::AgentDecides => found.push((node.since, Blocking::Agent)),
+        }
+        found.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect()
+    }
+}
+
+impl Tried {
+    /// An attempt of this frame was made. What only its agent can judge is not asked again in this run.
+    pub fn attempted(&mut self, frame: FrameId) {
+        self.attempted.insert(frame);
+    }
+
+    /// This frame cannot run in this run of the program: an attempt changed nothing, or another process runs it.
+    pub fn bench(&mut self, frame: FrameId) {
+        self.benched.insert(frame);
+    }
+
+    /// Whether this frame was benched.
+    #[must_use]
+    pub fn is_benched(&self, frame: FrameId) -> bool {
+        self.benched.contains(&frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::core::id::SessionId;
+    use crate::core::state::{Failure, FailureKind};
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn id(n: u128) -> FrameId {
+        FrameId(Uuid::from_u128(n))
+    }
+
+    fn waiting() -> FrameState {
+        FrameState::Waiting { wait: Wait::Requests }
+    }
+
+    fn failed() -> FrameState {
+        FrameState::Failed { failure: Failure { kind: FailureKind::Error, message: String::new() } }
+    }
+
+    fn node(n: u128, parent: Option<u128>, state: FrameState, wishes: Vec<(Wish, bool)>) -> Node {
+        let request = |(wish, settled)| Request {
+            id: RequestId::random(),
+            frame: id(n),
+            attempt: SessionId::random(),
+            wish,
+            settled,
+            made: NOW,
+        };
+        let requests = wishes.into_iter().map(request).collect();
+        Node { id: id(n), parent: parent.map(id), title: String::new(), state, since: NOW, kept: true, requests }
+    }
+
+    fn spawn(child: u128) -> (Wish, bool) {
+        (Wish::Spawn { child: id(child), task: String::new() }, false)
+    }
+
+    fn ask(answered: bool) -> (Wish, bool) {
+        (Wish::Ask { question: "When?".into() }, answered)
+    }
+
+    fn chain(leaf: FrameState, wishes: Vec<(Wish, bool)>) -> Tree {
+        let nodes = vec![
+            node(1, None, waiting(), vec![spawn(2)]),
+            node(2, Some(1), waiting(), vec![spawn(3)]),
+            node(3, Some(2), leaf, wishes),
+        ];
+        Tree::new(id(1), nodes)
+    }
+
+    fn runnable(tree: &Tree) -> Vec<FrameId> {
+        tree.runnable(&Tried::default(), NOW)
+    }
+
+    #[test]
+    fn a_chain_runs_from_its_leaf_up() {
+        assert_eq!(runnable(&chain(FrameState::Ready, vec![])), [id(3)]);
+        assert_eq!(runnable(&chain(waiting(), vec![ask(false)])), []);
+        assert_eq!(runnable(&chain(waiting(), vec![ask(true)])), [id(3)]);
+        assert_eq!(runnable(&chain(FrameState::Done, vec![])), [id(2)]);
+        assert_eq!(runnable(&chain(failed(), vec![])), [id(2)]);
+        assert_eq!(runnable(&chain(FrameState::Cancelled, vec![])), []);
+        assert_eq!(runnable(&chain(FrameState::Running { waited: None }, vec![])), []);
+    }
+
+    #[test]
+    fn every_request_of_a_frame_must_be_over() {
+        assert_eq!(runnable(&chain(waiting(), vec![ask(true), ask(false)])), []);
+        assert_eq!(runnable(&chain(waiting(), vec![ask(true), ask(true)])), [id(3)]);
+    }
+
+    #[test]
+    fn a_child_starts_when_its_parents_turn_is_over() {
+        let tree = |parent| {
+            Tree::new(id(1), vec![node(1, None, parent, vec![spawn(2)]), node(2, Some(1), FrameState::Ready, vec![])])
+        };
+        assert_eq!(runnable(&tree(FrameState::Running { waited: None })), []);
+        assert_eq!(runnable(&tree(waiting())), [id(2)]);
+        assert_eq!(runnable(&tree(failed())), []);
+    }
+
+    #[test]
+    fn a_usage_limit_is_over_when_its_time_has_come() {
+        let resets_at = Timestamp::from_second(100).unwrap();
+        let tree = chain(FrameState::Waiting { wait: Wait::UsageLimit { resets_at } }, vec![]);
+        assert_eq!(tree.runnable(&Tried::default(), Timestamp::from_second(99).unwrap()), []);
+        assert_eq!(tree.runnable(&Tried::default(), resets_at), [id(3)]);
+        assert_eq!(tree.blockers(resets_at), []);
+    }
+
+    #[test]
+    fn what_the_agent_decides_is_asked_once_a_run() {
+        let tree = chain(FrameState::Waiting { wait: Wait::AgentDecides }, vec![]);
+        assert_eq!(runnable(&tree), [id(3)]);
+        let mut tried = Tried::default();
+        tried.attempted(id(3));
+        assert_eq!(tree.runnable(&tried, NOW), []);
+    }
+
+    #[test]
+    fn a_benched_frame_does_not_run() {
+        let mut tried = Tried::default();
+        tried.bench(id(3));
+        assert_eq!(chain(FrameState::Ready, vec![]).runnable(&tried, NOW), []);
+    }
+
+    #[test]
+    fn a_failure_is_tried_again_until_the_parent_knows_of_it() {
+        let names = |tree: &Tree| tree.to_try_again().iter().map(|node| node.id).collect::<Vec<_>>();
+        assert_eq!(names(&chain(failed(), vec![])), [id(3)]);
+        let told =
+            Tree::new(id(1), vec![node(1, None, waiting(), vec![ask(false)]), node(2, Some(1), failed(), vec![])]);
+        assert_eq!(names(&told), []);
+        assert_eq!(names(&Tree::new(id(1), vec![node(1, None, FrameState::Cancelled, vec![])])), [id(1)]);
+    }
+
+    #[test]
+    fn blockers_say_what_the_tree_waits_for() {
+        let blockers = chain(waiting(), vec![ask(false), ask(true)]).blockers(NOW);
+        assert_eq!(blockers.len(), 1);
+        assert!(matches!(&blockers[0].what, Blocking::Question { question, .. } if question == "When?"));
+        assert_eq!(blockers[0].frame, id(3));
+    }
+
+    #[test]
+    fn a_damaged_tree_does_no_harm() {
+        let cycle = Tree::new(
+            id(1),
+            vec![node(1, Some(2), waiting(), vec![spawn(2)]), node(2, Some(1), waiting(), vec![spawn(1)])],
+        );
+        assert_eq!(cycle.leaves_up().len(), 2);
+        assert_eq!(runnable(&cycle), []);
+        let orphan = Tree::new(id(1), vec![node(2, Some(7), FrameState::Ready, vec![])]);
+        assert!(orphan.leaves_up().is_empty());
+        let gone = Tree::new(id(1), vec![node(1, None, waiting(), vec![spawn(9)])]);
+        assert_eq!(runnable(&gone), [id(1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_parent_stands_after_its_children(parents in proptest::collection::vec(0usize..20, 1..40)) {
+            let nodes = (0..=parents.len()).map(|n| {
+                let parent = n.checked_sub(1).map(|at| (parents[at] % n) as u128);
+                node(n as u128, parent, FrameState::Ready, vec![])
+            });
+            let tree = Tree::new(id(0), nodes.collect());
+            let order: Vec<_> = tree.leaves_up().iter().map(|node| node.id).collect();
+            prop_assert_eq!(order.len(), parents.len() + 1);
+            for (at, node) in tree.leaves_up().iter().enumerate() {
+                if let Some(parent) = node.parent {
+                    prop_assert!(order.iter().position(|id| *id == parent).unwrap() > at);
+                }
+            }
+        }
+    }
+}
