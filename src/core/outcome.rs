@@ -102,6 +102,7 @@ impl Outcome {
 
 /// Decides on an attempt.
 #[must_use]
+#[expect(clippy::match_same_arms, reason = "every row of the table stands for itself")]
 pub fn verdict(outcome: &Outcome, turn: Turn) -> Verdict {
     use Fork::{Discard, Keep};
     let of = |fork, ended, report| Verdict { fork, ended, report };
@@ -116,13 +117,14 @@ pub fn verdict(outcome: &Outcome, turn: Turn) -> Verdict {
         (Outcome::Unhandled, Turn::First) => {
             of(Discard, failed(FailureKind::Unhandled, "the agent ended with SGN_UNHANDLED"), Report::Error)
         }
+        (Outcome::Unhandled, Turn::Later) => of(Discard, Ended::Back, Report::Error),
         // Work that was done before the limit was met is carried on from, not repeated.
         (Outcome::UsageLimit { resets_at, worked }, _) => {
             let fork = if *worked { Keep } else { Discard };
             of(fork, Ended::Wait(Wait::UsageLimit { resets_at: *resets_at }), Report::Started)
         }
         (Outcome::Refused(why), Turn::First) => of(Discard, failed(FailureKind::Refused, why), Report::Error),
-        (Outcome::Unhandled | Outcome::Refused(_), Turn::Later) => of(Discard, Ended::Back, Report::Error),
+        (Outcome::Refused(_), Turn::Later) => of(Discard, Ended::Back, Report::Error),
         (Outcome::Error(why), _) => of(Keep, failed(FailureKind::Error, why), Report::Error),
         (Outcome::Stopped { worked }, _) => of(if *worked { Keep } else { Discard }, Ended::Cancel, Report::Error),
         // The half-done session is the best checkpoint there is. Without work there is nothing in it to keep.

@@ -1,0 +1,173 @@
+//! The command line and the environment of a `claude` process.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::core::id::{FrameId, SessionId};
+use crate::core::launch::Launch;
+
+/// Names the frame to the commands that its agent calls.
+pub const FRAME: &str = "AGENT_CLI_FRAME";
+/// Names the attempt (its session) to the commands that the agent calls.
+pub const ATTEMPT: &str = "AGENT_CLI_ATTEMPT";
+/// Leads the commands that the agent calls to the same state directory.
+pub const STATE_DIR: &str = "AGENT_CLI_STATE_DIR";
+/// Where Claude Code keeps sessions and settings.
+pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+
+/// What a Claude Code session sets for the programs that it starts. An agent that inherited them, from an interactive
+/// session at the top of its chain, would take itself for a part of that session.
+pub const FOREIGN_SESSION: [&str; 8] = [
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_ENV_FILE",
+];
+
+/// The commands of this program that agents may always call. Nothing else is allowed on the user's behalf.
+const REQUESTS: &str = "Bash(agent-cli spawn:*) Bash(agent-cli ask:*) Bash(agent-cli wait:*) Bash(agent-cli resume:*)";
+
+/// One start of `claude`.
+#[derive(Clone, Debug)]
+pub struct Invocation<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// The frame.
+    pub frame: FrameId,
+    /// The new session.
+    pub session: SessionId,
+    /// The session to fork; `None`: a fresh start.
+    pub resume: Option<SessionId>,
+    /// Where the agent works.
+    pub cwd: &'a Path,
+    /// The launch options of the frame.
+    pub launch: &'a Launch,
+    /// The state directory. Absolute.
+    pub state_dir: &'a Path,
+    /// The folder that holds this program. Absolute.
+    pub own_folder: &'a Path,
+}
+
+impl Invocation<'_> {
+    /// The arguments. The prompt is not among them: it comes by standard input, where it may have any length.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = words(&["-p", "--output-format", "stream-json", "--verbose", "--session-id"]);
+        arguments.push(self.session.to_string());
+        if let Some(checkpoint) = self.resume {
+            arguments.extend(["--resume".to_owned(), checkpoint.to_string(), "--fork-session".to_owned()]);
+        }
+        let options = [("--model", &self.launch.model), ("--permission-mode", &self.launch.permission_mode)];
+        for (name, value) in options {
+            arguments.extend(value.iter().flat_map(|value| [name.to_owned(), value.clone()]));
+        }
+        arguments.push(format!("--allowedTools={REQUESTS}"));
+        arguments.extend(self.launch.args.iter().cloned());
+        arguments
+    }
+
+    /// The process to start, without its standard streams.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(self.program);
+        command.args(self.arguments()).current_dir(self.cwd);
+        for name in FOREIGN_SESSION {
+            command.env_remove(name);
+        }
+        command
+            .env(FRAME, self.frame.to_string())
+            .env(ATTEMPT, self.session.to_string())
+            .env(STATE_DIR, self.state_dir)
+            .env("PATH", search_path(self.own_folder, self.launch.path.as_deref(), env::var_os("PATH").as_deref()))
+            // The shells of agents take their working directory from here before they ask the system.
+            .env("PWD", self.cwd);
+        if let (None, Some(recorded)) = (env::var_os(CONFIG_DIR), &self.launch.config_dir) {
+            command.env(CONFIG_DIR, recorded);
+        }
+        command
+    }
+}
+
+/// The directory in which Claude Code keeps its sessions for a frame with these launch options.
+#[must_use]
+pub fn config_dir(launch: &Launch) -> Option<PathBuf> {
+    let set = env::var_os(CONFIG_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    set.or_else(|| launch.config_dir.clone()).or_else(|| dirs::home_dir().map(|home| home.join(".claude")))
+}
+
+/// This program's folder first, then the folders of the shell that made the frame, then those of this process that are
+/// not among them: cron's are few.
+fn search_path(own: &Path, recorded: Option<&str>, current: Option<&OsStr>) -> OsString {
+    let mut folders = vec![own.to_owned()];
+    let recorded = recorded.map(env::split_paths).into_iter().flatten();
+    for folder in recorded.chain(current.map(env::split_paths).into_iter().flatten()) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    // A folder with a colon in its name cannot be joined: its programs are not reachable through PATH in any case.
+    folders.retain(|folder| !folder.as_os_str().as_encoded_bytes().contains(&b':'));
+    env::join_paths(folders).unwrap_or_default()
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn all_launch_options_are_repeated_on_a_fork() {
+        let launch = Launch {
+            model: Some("claude-opus-4-8".into()),
+            permission_mode: Some("acceptEdits".into()),
+            args: vec!["--max-turns".into(), "9".into()],
+            ..Launch::default()
+        };
+        let invocation = Invocation {
+            program: Path::new("/bin/claude"),
+            frame: FrameId(Uuid::nil()),
+            session: SessionId(Uuid::from_u128(1)),
+            resume: Some(SessionId(Uuid::from_u128(2))),
+            cwd: Path::new("/"),
+            launch: &launch,
+            state_dir: Path::new("/state"),
+            own_folder: Path::new("/own"),
+        };
+        insta::assert_snapshot!(invocation.arguments().join("\n"), @r"
+        -p
+        --output-format
+        stream-json
+        --verbose
+        --session-id
+        00000000-0000-0000-0000-000000000001
+        --resume
+        00000000-0000-0000-0000-000000000002
+        --fork-session
+        --model
+        claude-opus-4-8
+        --permission-mode
+        acceptEdits
+        --allowedTools=Bash(agent-cli spawn:*) Bash(agent-cli ask:*) Bash(agent-cli wait:*) Bash(agent-cli resume:*)
+        --max-turns
+        9
+        ");
+    }
+
+    #[test]
+    fn agents_find_this_program_first_and_what_their_shell_found() {
+        let path = search_path(Path::new("/own"), Some("/home/bin:/usr/bin"), Some(OsStr::new("/usr/bin:/bin")));
+        assert_eq!(path, "/own:/home/bin:/usr/bin:/bin");
+        assert_eq!(search_path(Path::new("/own"), None, None), "/own");
+    }
+}

@@ -1,0 +1,10 @@
+//! Everything that is specific to Claude Code: finding the program, starting it, reading what it prints, deciding how
+//! an attempt ended, and its transcripts. `docs/claude-code.md` lists the facts that this relies on.
+
+pub mod command;
+pub mod ending;
+pub mod output;
+pub mod process;
+pub mod program;
+pub mod transcript;
+pub mod version;

@@ -1,0 +1,201 @@
+//! Which program is `claude`.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::process::Command;
+
+use super::command::FOREIGN_SESSION;
+use super::version::Version;
+
+/// Why there is no usable `claude`.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// Nothing of that name in `PATH`.
+    #[error("no program named {0:?} in PATH")]
+    NotInPath(String),
+    /// The path leads nowhere.
+    #[error("there is no program at {}", .0.display())]
+    NoSuchFile(PathBuf),
+    /// The file cannot be run.
+    #[error("{} is not an executable file", .0.display())]
+    NotExecutable(PathBuf),
+    /// It could not be started.
+    #[error("{} cannot be started: {source}", path.display())]
+    NotStarted {
+        /// The program.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It failed when it was asked for its version.
+    #[error("{} --version failed with {status}: {said}", path.display())]
+    Failed {
+        /// The program.
+        path: PathBuf,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it wrote to standard error.
+        said: String,
+    },
+    /// It did not answer.
+    #[error("{} --version did not answer within {} seconds", .0.display(), ANSWER_WITHIN.as_secs())]
+    NoAnswer(PathBuf),
+    /// It lacks what this program needs.
+    #[error("{} is Claude Code {found}, and agent-cli needs {oldest} or newer", path.display(), oldest = Version::OLDEST)]
+    TooOld {
+        /// The program.
+        path: PathBuf,
+        /// Its version.
+        found: Version,
+    },
+}
+
+const NAME: &str = "claude";
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// Finds the program: the one that the user names, else the one that was recorded, else the one in `PATH`.
+///
+/// A name without a slash is looked up in `path`, as a shell does. The result is absolute and keeps symbolic links, so
+/// an upgrade behind a link is followed.
+///
+/// # Errors
+///
+/// [`ProgramError`] when the named program is not usable, or none is found.
+pub fn locate(named: Option<&Path>, recorded: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
+    if let Some(named) = named {
+        return match named.to_str() {
+            Some(name) if !name.contains('/') => in_path(name, path),
+            _ => usable(named),
+        };
+    }
+    match recorded.map(usable) {
+        Some(Ok(program)) => Ok(program),
+        _ => in_path(NAME, path),
+    }
+}
+
+/// When the program was last changed. A version is remembered for a path together with this time.
+///
+/// # Errors
+///
+/// [`ProgramError::NoSuchFile`] when it is gone.
+pub fn modified(program: &Path) -> Result<Timestamp, ProgramError> {
+    let gone = || ProgramError::NoSuchFile(program.to_owned());
+    let time = fs::metadata(program).and_then(|file| file.modified()).map_err(|_| gone())?;
+    Timestamp::try_from(time).map_err(|_| gone())
+}
+
+/// What the program answers to `--version`.
+///
+/// # Errors
+///
+/// [`ProgramError`] when it does not answer.
+pub async fn ask_version(program: &Path) -> Result<String, ProgramError> {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
+    FOREIGN_SESSION.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    let not_started = |source| ProgramError::NotStarted { path: program.to_owned(), source };
+    let answer = tokio::time::timeout(ANSWER_WITHIN, command.output()).await;
+    let output = answer.map_err(|_| ProgramError::NoAnswer(program.to_owned()))?.map_err(not_started)?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(ProgramError::Failed { path: program.to_owned(), status: output.status, said });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Refuses versions that cannot do what is needed. An answer that is no version is let pass: what the program prints
+/// when it runs decides then.
+///
+/// # Errors
+///
+/// [`ProgramError::TooOld`].
+pub fn check(program: &Path, answer: &str) -> Result<Option<Version>, ProgramError> {
+    match answer.parse::<Version>() {
+        Ok(found) if found < Version::OLDEST => Err(ProgramError::TooOld { path: program.to_owned(), found }),
+        Ok(found) => Ok(Some(found)),
+        Err(_) => Ok(None),
+    }
+}
+
+fn usable(path: &Path) -> Result<PathBuf, ProgramError> {
+    let file = fs::metadata(path).map_err(|_| ProgramError::NoSuchFile(path.to_owned()))?;
+    if !is_executable(&file) {
+        return Err(ProgramError::NotExecutable(path.to_owned()));
+    }
+    std::path::absolute(path).map_err(|_| ProgramError::NoSuchFile(path.to_owned()))
+}
+
+fn in_path(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
+    let folders = path.map(env::split_paths).into_iter().flatten().filter(|folder| folder.is_absolute());
+    let found =
+        folders.map(|folder| folder.join(name)).find(|file| fs::metadata(file).is_ok_and(|file| is_executable(&file)));
+    found.ok_or_else(|| ProgramError::NotInPath(name.to_owned()))
+}
+
+fn is_executable(file: &fs::Metadata) -> bool {
+    file.is_file() && file.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(folder: &Path, name: &str, mode: u32) -> PathBuf {
+        let path = folder.join(name);
+        fs::write(&path, "#!/bin/sh\necho '2.1.330 (Claude Code)'\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    #[test]
+    fn the_named_program_wins_then_the_recorded_then_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let [named, recorded, found] = ["other", "recorded", "claude"].map(|name| program(folder.path(), name, 0o755));
+        let path = Some(folder.path().as_os_str());
+        assert_eq!(locate(Some(&named), Some(&recorded), path).unwrap(), named);
+        assert_eq!(locate(Some(Path::new("other")), Some(&recorded), path).unwrap(), named);
+        assert_eq!(locate(None, Some(&recorded), path).unwrap(), recorded);
+        assert_eq!(locate(None, Some(Path::new("/gone/claude")), path).unwrap(), found);
+        assert_eq!(locate(None, None, path).unwrap(), found);
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = program(folder.path(), "claude", 0o644);
+        let path = Some(folder.path().as_os_str());
+        assert!(matches!(locate(Some(&plain), None, path), Err(ProgramError::NotExecutable(_))));
+        assert!(matches!(locate(Some(folder.path()), None, path), Err(ProgramError::NotExecutable(_))));
+        assert!(matches!(locate(Some(Path::new("/gone/claude")), None, path), Err(ProgramError::NoSuchFile(_))));
+        assert!(matches!(locate(None, None, path), Err(ProgramError::NotInPath(_))));
+        assert!(matches!(locate(None, None, None), Err(ProgramError::NotInPath(_))));
+    }
+
+    #[test]
+    fn an_old_version_is_refused_and_an_unknown_one_is_not() {
+        let path = Path::new("/bin/claude");
+        assert!(matches!(check(path, "2.0.72 (Claude Code)"), Err(ProgramError::TooOld { .. })));
+        assert_eq!(check(path, "2.0.73").unwrap(), Some(Version::OLDEST));
+        assert_eq!(check(path, "next generation").unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_program_is_asked_for_its_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let claude = program(folder.path(), "claude", 0o755);
+        assert_eq!(ask_version(&claude).await.unwrap(), "2.1.330 (Claude Code)");
+        fs::write(&claude, "#!/bin/sh\necho broken >&2; exit 3\n").unwrap();
+        let error = ask_version(&claude).await.unwrap_err().to_string();
+        assert!(error.contains("exit status: 3: broken"), "{error}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Claude Code's transcripts: where they are, and what may be asked of them.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::core::id::SessionId;
+
+/// What is known of a session that this program did not start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Where it worked.
+    pub cwd: Option<PathBuf>,
+    /// The model that answered last.
+    pub model: Option<String>,
+}
+
+/// The transcript of a session, if there is one.
+///
+/// Claude Code derives a folder's name from the working directory, in a way that has changed with its versions. The
+/// folder that today's rule gives is tried first, then all others.
+#[must_use]
+pub fn find(config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf> {
+    let likely = expected(config_dir, cwd, session);
+    if likely.is_file() {
+        return Some(likely);
+    }
+    let folders = fs::read_dir(config_dir.join(PROJECTS)).ok()?;
+    folders.flatten().map(|folder| folder.path().join(file_name(session))).find(|path| path.is_file())
+}
+
+/// Where Claude Code looks for the transcript of a session that worked in `cwd`.
+#[must_use]
+pub fn expected(config_dir: &Path, cwd: &Path, session: SessionId) -> PathBuf {
+    config_dir.join(PROJECTS).join(folder_name(cwd)).join(file_name(session))
+}
+
+/// Deletes a transcript and the folder of the same name that Claude Code keeps beside it for some sessions.
+///
+/// # Errors
+///
+/// Those of the system, except that a file which is gone already is no error.
+pub fn delete(transcript: &Path) -> io::Result<()> {
+    let gone_is_fine = |result: io::Result<()>| match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    gone_is_fine(fs::remove_file(transcript))?;
+    gone_is_fine(fs::remove_dir_all(transcript.with_extension("")))
+}
+
+/// What a transcript tells of its session.
+///
+/// # Errors
+///
+/// Those of reading the file. Lines that are no JSON are passed over.
+pub fn origin(transcript: &Path) -> io::Result<Origin> {
+    let mut origin = Origin::default();
+    for line in BufReader::new(File::open(transcript)?).split(b'\n') {
+        let Ok(line) = serde_json::from_slice::<OriginLine>(&line?) else { continue };
+        origin.cwd = line.cwd.or(origin.cwd);
+        let model = line.message.and_then(|message| message.model).filter(|model| !model.starts_with('<'));
+        origin.model = model.or(origin.model);
+    }
+    Ok(origin)
+}
+
+const PROJECTS: &str = "projects";
+/// Longer names are cut, and made unique by a hash that differs between builds of Claude Code.
+const LONGEST_NAME: usize = 200;
+
+#[derive(Deserialize)]
+struct OriginLine {
+    cwd: Option<PathBuf>,
+    message: Option<OriginMessage>,
+}
+
+#[derive(Deserialize)]
+struct OriginMessage {
+    model: Option<String>,
+}
+
+fn file_name(session: SessionId) -> String {
+    format!("{session}.jsonl")
+}
+
+fn folder_name(cwd: &Path) -> String {
+    let cwd = cwd.to_string_lossy();
+    // Claude Code counts UTF-16 units, as JavaScript does.
+    let units = cwd.encode_utf16().map(|unit| match char::from_u32(u32::from(unit)) {
+        Some(c) if c.is_ascii_alphanumeric() => c,
+        _ => '-',
+    });
+    units.take(LONGEST_NAME).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> SessionId {
+        "0193e7b0-1c2d-4abc-8def-0123456789ff".parse().unwrap()
+    }
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn the_folder_is_named_after_the_working_directory() {
+        let path = expected(Path::new("/c"), Path::new("/home/dev/my project_1.é"), session());
+        let name = "/c/projects/-home-dev-my-project-1--/0193e7b0-1c2d-4abc-8def-0123456789ff.jsonl";
+        assert_eq!(path, Path::new(name));
+    }
+
+    #[test]
+    fn a_transcript_is_found_in_another_folder_too() {
+        let config = tempfile::tempdir().unwrap();
+        assert_eq!(find(config.path(), Path::new("/a"), session()), None);
+        let elsewhere = config.path().join("projects/other").join(file_name(session()));
+        write(&elsewhere, "{}\n");
+        assert_eq!(find(config.path(), Path::new("/a"), session()), Some(elsewhere));
+        let likely = expected(config.path(), Path::new("/a"), session());
+        write(&likely, "{}\n");
+        assert_eq!(find(config.path(), Path::new("/a"), session()), Some(likely));
+    }
+
+    #[test]
+    fn deleting_takes_what_lies_beside_it_and_nothing_else() {
+        let config = tempfile::tempdir().unwrap();
+        let transcript = expected(config.path(), Path::new("/a"), session());
+        write(&transcript, "{}\n");
+        write(&transcript.with_extension("").join("tool-results/1.txt"), "x");
+        let other = transcript.with_file_name("other.jsonl");
+        write(&other, "{}\n");
+        delete(&transcript).unwrap();
+        assert!(!transcript.exists() && !transcript.with_extension("").exists() && other.exists());
+        delete(&transcript).unwrap();
+    }
+
+    #[test]
+    fn a_transcript_tells_its_origin() {
+        let config = tempfile::tempdir().unwrap();
+        let transcript = config.path().join("a.jsonl");
+        write(
+            &transcript,
+            "{\"type\":\"summary\"}\ngarbage\n{\"cwd\":\"/a\",\"message\":{\"model\":\"claude-opus-4-8\"}}\n\
+             {\"cwd\":\"/a\",\"message\":{\"model\":\"<synthetic>\"}}\n{\"torn",
+        );
+        let expected = Origin { cwd: Some("/a".into()), model: Some("claude-opus-4-8".into()) };
+        assert_eq!(origin(&transcript).unwrap(), expected);
+    }
+}

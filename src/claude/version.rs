@@ -1,0 +1,68 @@
+//! Claude Code's version numbers.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A version, as `claude --version` prints it first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32, pub u32);
+
+impl Version {
+    /// The first version that takes `--session-id` together with `--resume --fork-session`.
+    pub const OLDEST: Self = Self(2, 0, 73);
+    /// From here on, the cost of a resumed run includes what the session cost before.
+    pub const TOTAL_COST_ACCUMULATES: Self = Self(2, 1, 277);
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// A text that does not begin with a version.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NoVersion;
+
+impl FromStr for Version {
+    type Err = NoVersion;
+
+    fn from_str(text: &str) -> Result<Self, NoVersion> {
+        let word = text.split_whitespace().next().ok_or(NoVersion)?;
+        let mut numbers = word.splitn(3, '.').map(|part| {
+            let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+            part[..digits].parse().map_err(|_| NoVersion)
+        });
+        let mut next = || numbers.next().unwrap_or(Err(NoVersion));
+        Ok(Self(next()?, next()?, next()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_claude_prints_is_a_version() {
+        assert_eq!("2.1.330 (Claude Code)\n".parse(), Ok(Version(2, 1, 330)));
+        assert_eq!("2.2.0-beta.1".parse(), Ok(Version(2, 2, 0)));
+        for text in ["", "garbage", "2.1", "v2.1.3", "{\"type\":\"system\"}"] {
+            assert_eq!(text.parse::<Version>(), Err(NoVersion), "{text}");
+        }
+    }
+
+    #[test]
+    fn versions_are_ordered_by_number() {
+        assert!(Version(2, 1, 89) < Version(2, 1, 197));
+        assert!(Version(2, 0, 77) < Version(2, 1, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text: String) {
+            let _ = text.parse::<Version>();
+        }
+    }
+}
