@@ -1,3 +1,4 @@
 //! `agent-cli` runs chains of headless Claude Code agents that may pause for minutes or weeks.
 
 pub mod core;
+pub mod store;
