@@ -1,0 +1,214 @@
+//! Attempts: recorded before their process starts, so that whoever finds a dead one knows what to look for.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::json;
+
+use super::codec::{self, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
+use super::error::Fault;
+use super::{Result, Store, StoreError, events, frames};
+use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::state::{FrameEvent, FrameState, Wait};
+use crate::core::stream::Usage;
+
+/// An attempt that is about to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAttempt {
+    /// Its session.
+    pub session: SessionId,
+    /// The session that it forks.
+    pub resumed: Option<SessionId>,
+    /// Where its events begin in the frame's output.
+    pub output_from: u64,
+    /// Where its messages begin in the frame's standard error.
+    pub errors_from: u64,
+    /// The process that runs it, for people.
+    pub runner: u32,
+    /// The requests whose results it is given.
+    pub carried: Vec<RequestId>,
+}
+
+/// One `claude` process on behalf of a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Its session.
+    pub session: SessionId,
+    /// The frame.
+    pub frame: FrameId,
+    /// The session that it forked.
+    pub resumed: Option<SessionId>,
+    /// What the frame waited for before it; `None`: it was ready.
+    pub waited: Option<Wait>,
+    /// Where its events begin in the frame's output.
+    pub output_from: u64,
+    /// Where its messages begin in the frame's standard error.
+    pub errors_from: u64,
+    /// The process that ran it, for people.
+    pub runner: u32,
+    /// When it was recorded, which is before its process started.
+    pub began: Timestamp,
+    /// When its end was recorded; `None`: it runs, or nobody has seen its end.
+    pub ended: Option<Timestamp>,
+    /// How it ended, in one word.
+    pub outcome: Option<String>,
+    /// What it ended with, unless that is a reply.
+    pub message: Option<String>,
+    /// Whether its session was kept.
+    pub kept: Option<bool>,
+    /// Its tokens.
+    pub usage: Usage,
+    /// What it cost.
+    pub cost_usd: f64,
+    /// What `claude` said that its session cost, perhaps with what came before.
+    pub total_cost_usd: f64,
+    /// The version of Claude Code.
+    pub version: Option<String>,
+    /// Where its transcript is.
+    pub transcript: Option<PathBuf>,
+    /// The requests whose results it is given, or was given: a discarded attempt has none.
+    pub carried: Vec<RequestId>,
+}
+
+/// What frames have cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Tokens.
+    pub usage: Usage,
+    /// US dollars.
+    pub cost_usd: f64,
+    /// `claude` processes.
+    pub attempts: u64,
+}
+
+impl Store {
+    /// Records that an attempt begins. Its process must not be started before this has returned.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Illegal`] when the frame cannot run, [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`]
+    /// when a carried request is not the frame's or not to be delivered, or a database that cannot be written.
+    pub fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()> {
+        self.write(|connection| {
+            let now = codec::now();
+            let before = frames::existing(connection, frame)?;
+            let state = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;
+            let waited = match &state {
+                FrameState::Running { waited } => waited.as_ref(),
+                _ => None,
+            };
+            connection
+                .prepare_cached(
+                    "INSERT INTO attempts (session, frame, resumed, waited, waited_since, output_from, errors_from,
+                     runner, began) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                )?
+                .execute((
+                    Id(attempt.session),
+                    Id(frame),
+                    attempt.resumed.map(Id),
+                    waited.map(|wait| codec::json(wait, &[])).transpose()?,
+                    codec::At(before.since),
+                    signed(attempt.output_from),
+                    signed(attempt.errors_from),
+                    attempt.runner,
+                    now,
+                ))?;
+            carry(connection, frame, attempt)?;
+            let detail = json!({
+                "session": attempt.session,
+                "resumed": attempt.resumed,
+                "runner": attempt.runner,
+                "carried": attempt.carried,
+                "from": before.state,
+                "to": state,
+            });
+            events::append(connection, now, frame, "began", &detail)
+        })
+    }
+
+    /// The attempt of a frame whose end nobody has recorded.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn running_attempt(&self, frame: FrameId) -> Result<Option<Attempt>> {
+        self.read(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT * FROM attempts WHERE frame = ?1 AND ended IS NULL")?;
+            let mut running = statement.query_row([Id(frame)], from_row).optional()?;
+            for attempt in &mut running {
+                attempt.carried = carried(connection, attempt.session)?;
+            }
+            Ok(running)
+        })
+    }
+
+    /// The attempts of a frame, in order.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn attempts(&self, frame: FrameId) -> Result<Vec<Attempt>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached("SELECT * FROM attempts WHERE frame = ?1 ORDER BY seq")?;
+            let mut attempts: Vec<Attempt> =
+                statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?;
+            for attempt in &mut attempts {
+                attempt.carried = carried(connection, attempt.session)?;
+            }
+            Ok(attempts)
+        })
+    }
+}
+
+/// Tokens, from columns of their names.
+pub(super) fn usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
+    Ok(Usage {
+        input_tokens: count(row, "input_tokens")?,
+        output_tokens: count(row, "output_tokens")?,
+        cache_creation_input_tokens: count(row, "cache_creation_input_tokens")?,
+        cache_read_input_tokens: count(row, "cache_read_input_tokens")?,
+    })
+}
+
+/// Marks the requests whose results an attempt is given.
+fn carry(connection: &Connection, frame: FrameId, attempt: &NewAttempt) -> std::result::Result<(), Fault> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE requests SET carried_by = ?3 WHERE id = ?1 AND frame = ?2 AND delivered IS NULL AND withdrawn IS NULL",
+    )?;
+    for request in &attempt.carried {
+        if statement.execute((Id(*request), Id(frame), Id(attempt.session)))? != 1 {
+            return Err(StoreError::UnknownRequest(*request).into());
+        }
+    }
+    Ok(())
+}
+
+fn carried(connection: &Connection, session: SessionId) -> std::result::Result<Vec<RequestId>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT id FROM requests WHERE carried_by = ?1 ORDER BY seq")?;
+    Ok(statement.query_map([Id(session)], |row| id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    Ok(Attempt {
+        session: id(row, "session")?,
+        frame: id(row, "frame")?,
+        resumed: maybe_id(row, "resumed")?,
+        waited: maybe_json(row, "waited")?,
+        output_from: count(row, "output_from")?,
+        errors_from: count(row, "errors_from")?,
+        runner: row.get("runner")?,
+        began: time(row, "began")?,
+        ended: maybe_time(row, "ended")?,
+        outcome: row.get("outcome")?,
+        message: row.get("message")?,
+        kept: row.get("kept")?,
+        usage: usage(row)?,
+        cost_usd: row.get("cost_usd")?,
+        total_cost_usd: row.get("total_cost_usd")?,
+        version: row.get("version")?,
+        transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
+        carried: Vec::new(),
+    })
+}

@@ -1,0 +1,124 @@
+//! Copies of the sessions that frames continue from. Claude Code deletes its transcripts after some weeks, and an agent
+//! may wait longer.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use uuid::Uuid;
+
+use super::files::{StateDir, TEMPORARY, create_private};
+use crate::core::id::{FrameId, SessionId};
+
+/// Copies a transcript, up to its last whole line. When this returns, the copy outlives a power failure.
+///
+/// # Errors
+///
+/// The transcript cannot be read or has no whole line, or the copy cannot be written.
+pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
+    let mut source = File::open(transcript)?;
+    let whole = whole_lines(&mut source)?;
+    if whole == 0 {
+        let message = format!("{} has no whole line", transcript.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    dir.frame_dir(frame)?;
+    replace(&mut source, whole, &dir.checkpoint(frame, session))
+}
+
+/// Deletes the copies of a frame's sessions, except that of `keep`, and what a killed process left half written.
+///
+/// # Errors
+///
+/// The frame's directory cannot be read, or a file in it cannot be deleted.
+pub fn prune(dir: &StateDir, frame: FrameId, keep: SessionId) -> io::Result<()> {
+    let kept = dir.checkpoint(frame, keep);
+    let entries = match fs::read_dir(dir.frame_path(frame)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_copy = name.strip_suffix(".jsonl").is_some_and(|session| session.parse::<SessionId>().is_ok());
+        if (is_copy && path != kept) || name.ends_with(TEMPORARY) {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts a copy back to where Claude Code looks for the session, when what lies there is missing or not whole. Returns
+/// whether it did so: without a copy there is nothing to put back.
+///
+/// # Errors
+///
+/// The copy cannot be read, or `to` cannot be written.
+pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, to: &Path) -> io::Result<bool> {
+    let mut copy = match File::open(dir.checkpoint(frame, session)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        copy => copy?,
+    };
+    let length = copy.metadata()?.len();
+    if is_whole(to, length)? {
+        return Ok(false);
+    }
+    if let Some(parent) = to.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+    }
+    copy.rewind()?;
+    replace(&mut copy, length, to)?;
+    Ok(true)
+}
+
+/// Writes the first `length` bytes of `source` to `to`, which never holds less than all of them.
+fn replace(source: &mut File, length: u64, to: &Path) -> io::Result<()> {
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    let fresh = to.with_file_name(format!(".{name}-{}{TEMPORARY}", Uuid::new_v4()));
+    let mut write = || {
+        source.rewind()?;
+        let mut file = create_private(&fresh)?;
+        io::copy(&mut source.take(length), &mut file)?;
+        file.sync_all()?;
+        fs::rename(&fresh, to)
+    };
+    if let Err(error) = write() {
+        let _ = fs::remove_file(&fresh);
+        return Err(error);
+    }
+    to.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+}
+
+/// Whether `path` holds at least `length` bytes of whole lines.
+fn is_whole(path: &Path, length: u64) -> io::Result<bool> {
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        file => file?,
+    };
+    let found = file.metadata()?.len();
+    if found == 0 || found < length {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+/// The length of a file up to and with its last newline, found from its end: transcripts are large, lines are not.
+fn whole_lines(file: &mut File) -> io::Result<u64> {
+    const BLOCK: u64 = 64 * 1024;
+    let mut end = file.metadata()?.len();
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        let mut block = Vec::new();
+        file.seek(SeekFrom::Start(start))?;
+        file.take(end - start).read_to_end(&mut block)?;
+        if let Some(newline) = block.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + newline as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}

@@ -1,0 +1,122 @@
+//! How values stand in the database: ids and paths as text, times as integer milliseconds, the rest as JSON.
+
+use std::error::Error;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use rusqlite::Row;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::error::{Fault, StoreError};
+
+/// An id, as text.
+#[derive(Clone, Copy)]
+pub(super) struct Id<T>(pub(super) T);
+
+/// A time, as milliseconds.
+#[derive(Clone, Copy)]
+pub(super) struct At(pub(super) Timestamp);
+
+/// Anything else, as JSON.
+pub(super) struct Json<T>(pub(super) T);
+
+/// The time now, as exact as the database keeps it.
+pub(super) fn now() -> At {
+    let now = Timestamp::now();
+    At(Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now))
+}
+
+/// A path as text.
+pub(super) fn path_text(path: &Path) -> Result<&str, StoreError> {
+    path.to_str().ok_or_else(|| StoreError::NotUtf8(path.to_owned()))
+}
+
+/// `value` as JSON. `path` is a path within it, the one thing that may have no form as text.
+pub(super) fn json<T: Serialize>(value: &T, paths: &[&Path]) -> Result<String, Fault> {
+    for path in paths {
+        path_text(path)?;
+    }
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()).into())
+}
+
+pub(super) fn id<T>(row: &Row<'_>, column: &str) -> rusqlite::Result<T>
+where
+    Id<T>: FromSql,
+{
+    Ok(row.get::<_, Id<T>>(column)?.0)
+}
+
+pub(super) fn maybe_id<T>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>>
+where
+    Id<T>: FromSql,
+{
+    Ok(row.get::<_, Option<Id<T>>>(column)?.map(|id| id.0))
+}
+
+pub(super) fn time(row: &Row<'_>, column: &str) -> rusqlite::Result<Timestamp> {
+    Ok(row.get::<_, At>(column)?.0)
+}
+
+pub(super) fn maybe_time(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Timestamp>> {
+    Ok(row.get::<_, Option<At>>(column)?.map(|at| at.0))
+}
+
+pub(super) fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    Ok(row.get::<_, Json<T>>(column)?.0)
+}
+
+pub(super) fn maybe_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+    Ok(row.get::<_, Option<Json<T>>>(column)?.map(|json| json.0))
+}
+
+pub(super) fn path(row: &Row<'_>, column: &str) -> rusqlite::Result<PathBuf> {
+    Ok(row.get::<_, String>(column)?.into())
+}
+
+/// SQLite counts with signs. Nothing that is counted here comes near the limit.
+pub(super) fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The same way back. There are no negative counts.
+pub(super) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+}
+
+impl<T: FromStr> FromSql for Id<T>
+where
+    T::Err: Error + Send + Sync + 'static,
+{
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_str()?.parse().map(Self).map_err(|error| FromSqlError::Other(Box::new(error)))
+    }
+}
+
+impl<T: Display> ToSql for Id<T> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.0.to_string().into())
+    }
+}
+
+impl FromSql for At {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let at = Timestamp::from_millisecond(value.as_i64()?);
+        at.map(Self).map_err(|error| FromSqlError::Other(Box::new(error)))
+    }
+}
+
+impl ToSql for At {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.0.as_millisecond().into())
+    }
+}
+
+impl<T: DeserializeOwned> FromSql for Json<T> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        serde_json::from_str(value.as_str()?).map(Self).map_err(|error| FromSqlError::Other(Box::new(error)))
+    }
+}

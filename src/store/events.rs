@@ -1,0 +1,66 @@
+//! The append-only log of everything that changed, for people and for finding out what went wrong.
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+use serde_json::Value;
+
+use super::codec::{At, Id, from_json, id, time};
+use super::error::Fault;
+use super::{Result, Store};
+use crate::core::id::FrameId;
+
+/// One entry of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRecord {
+    /// Its place in the log.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The frame that it happened to, which may be gone.
+    pub frame: FrameId,
+    /// What happened, in one word.
+    pub kind: String,
+    /// The rest of it.
+    pub detail: Value,
+}
+
+impl Store {
+    /// What happened to a frame, in order.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn events(&self, frame: FrameId) -> Result<Vec<EventRecord>> {
+        self.query(|connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT seq, at, frame, kind, detail FROM events WHERE frame = ?1 ORDER BY seq")?;
+            let records = statement.query_map([Id(frame)], |row| {
+                Ok(EventRecord {
+                    seq: super::codec::count(row, "seq")?,
+                    at: time(row, "at")?,
+                    frame: id(row, "frame")?,
+                    kind: row.get("kind")?,
+                    detail: from_json(row, "detail")?,
+                })
+            })?;
+            Ok(records.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+}
+
+/// Appends to the log, within the transaction of the change that it tells of.
+pub(super) fn append(
+    connection: &Connection,
+    at: At,
+    frame: FrameId,
+    kind: &str,
+    detail: &Value,
+) -> std::result::Result<(), Fault> {
+    connection.prepare_cached("INSERT INTO events (at, frame, kind, detail) VALUES (?1, ?2, ?3, ?4)")?.execute((
+        at,
+        Id(frame),
+        kind,
+        detail.to_string(),
+    ))?;
+    Ok(())
+}

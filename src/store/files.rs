@@ -1,0 +1,171 @@
+//! Where things lie in the state directory. Everything in it is for its owner only, whatever the umask.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::{Result, StoreError};
+use crate::core::id::{FrameId, SessionId};
+
+/// The permissions of every file in the state directory.
+pub(super) const PRIVATE: u32 = 0o600;
+/// The permissions of the state directory and those in it.
+const PRIVATE_DIR: u32 = 0o700;
+/// How names of files end that only live within a call. They are left over when the process is killed.
+pub(super) const TEMPORARY: &str = ".tmp";
+
+/// The state directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDir {
+    path: PathBuf,
+}
+
+impl StateDir {
+    /// The state directory at `path`, which need not exist.
+    ///
+    /// # Errors
+    ///
+    /// The path is empty, is not valid UTF-8, or the current directory is gone.
+    pub fn new(path: &Path) -> Result<Self> {
+        let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+        super::codec::path_text(&path)?;
+        Ok(Self { path })
+    }
+
+    /// The state directory that a user named, or the platform's.
+    ///
+    /// # Errors
+    ///
+    /// The platform names none, or [`StateDir::new`] refuses it.
+    pub fn resolve(explicit: Option<PathBuf>) -> Result<Self> {
+        let path = explicit.or_else(Self::default_path).ok_or(StoreError::NoStateDir)?;
+        Self::new(&path)
+    }
+
+    /// The platform's directory for state, or for data where it has none for state, and `agent-cli` in it.
+    #[must_use]
+    pub fn default_path() -> Option<PathBuf> {
+        Some(dirs::state_dir().or_else(dirs::data_local_dir)?.join("agent-cli"))
+    }
+
+    /// Where it is. Absolute.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.path.join("agent-cli.db")
+    }
+
+    /// The directory of a frame, which need not exist.
+    #[must_use]
+    pub fn frame_path(&self, frame: FrameId) -> PathBuf {
+        self.path.join("frames").join(frame.to_string())
+    }
+
+    /// The directory of a frame, created when it is absent.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be created.
+    pub fn frame_dir(&self, frame: FrameId) -> io::Result<PathBuf> {
+        let path = self.frame_path(frame);
+        make_private(&path)?;
+        Ok(path)
+    }
+
+    /// Everything that `claude` printed for a frame, attempt after attempt. It is also the frame's [`Lease`].
+    ///
+    /// [`Lease`]: super::Lease
+    #[must_use]
+    pub fn output(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("out.ndjson")
+    }
+
+    /// What `claude` wrote to its standard error for a frame.
+    #[must_use]
+    pub fn errors(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("err.log")
+    }
+
+    /// [`StateDir::errors`], created when it is absent and opened for appending.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be created or opened.
+    pub fn open_errors(&self, frame: FrameId) -> io::Result<File> {
+        self.frame_dir(frame)?;
+        open_private(&self.errors(frame))
+    }
+
+    /// The copy of a session that a frame continues from.
+    #[must_use]
+    pub fn checkpoint(&self, frame: FrameId, session: SessionId) -> PathBuf {
+        self.frame_path(frame).join(format!("{session}.jsonl"))
+    }
+
+    /// A file without a name that holds `text`, opened for reading: `claude`'s standard input.
+    ///
+    /// A pipe would be cut short when the runner dies; this cannot be.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn prompt_file(&self, frame: FrameId, text: &str) -> io::Result<File> {
+        let path = self.frame_dir(frame)?.join(format!("prompt-{}{TEMPORARY}", Uuid::new_v4()));
+        let written =
+            create_private(&path).and_then(|mut file| file.write_all(text.as_bytes())).and_then(|()| File::open(&path));
+        let removed = fs::remove_file(&path);
+        let file = written?;
+        removed.map(|()| file)
+    }
+
+    pub(super) fn create(&self) -> Result<()> {
+        let broken = |error| StoreError::io(&self.path, error);
+        match fs::metadata(&self.path) {
+            Ok(found) if found.is_dir() => Ok(()),
+            Ok(_) => Err(StoreError::NotADirectory(self.path.clone())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(&self.path).map_err(broken),
+            Err(error) => Err(broken(error)),
+        }
+    }
+
+    pub(super) fn database_log(&self) -> PathBuf {
+        self.path.join("agent-cli.db-wal")
+    }
+}
+
+/// Opens a file for appending, created with the right permissions when it is absent.
+pub(super) fn open_private(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().append(true).create(true).mode(PRIVATE).open(path)?;
+    restrict(file)
+}
+
+/// Creates a file with the right permissions.
+pub(super) fn create_private(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
+    restrict(file)
+}
+
+/// Creates a directory with the right permissions, and those above it. One that exists stays as it is.
+fn make_private(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(PRIVATE_DIR).create(path)?;
+    fs::set_permissions(path, Permissions::from_mode(PRIVATE_DIR))
+}
+
+/// The umask may have taken permissions away, even from the owner.
+fn restrict(file: File) -> io::Result<File> {
+    if file.metadata()?.permissions().mode() & 0o777 != PRIVATE {
+        file.set_permissions(Permissions::from_mode(PRIVATE))?;
+    }
+    Ok(file)
+}

@@ -1,0 +1,184 @@
+//! Frames as rows: making them, reading them, and the one place that changes their state.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::json;
+
+use super::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
+use super::error::Fault;
+use super::{Result, Store, StoreError, events};
+use crate::core::frame::{Frame, Task};
+use crate::core::id::{FrameId, SessionId};
+use crate::core::launch::Launch;
+use crate::core::limits::Limits;
+use crate::core::request::shortened;
+use crate::core::state::{FrameEvent, FrameState, Wait};
+
+/// A frame that is to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewFrame {
+    /// What its agent is told first.
+    pub task: Task,
+    /// Where its agent works. Absolute.
+    pub cwd: PathBuf,
+    /// How its `claude` is started.
+    pub launch: Launch,
+    /// The limits of the tree, when the frame is its root. A child has those of its tree.
+    pub limits: Limits,
+}
+
+/// Where a new frame stands, and how it begins.
+pub(super) struct Place {
+    pub(super) id: FrameId,
+    pub(super) parent: Option<FrameId>,
+    pub(super) root: FrameId,
+    pub(super) depth: u32,
+    pub(super) limits: Limits,
+    pub(super) state: FrameState,
+    pub(super) checkpoint: Option<SessionId>,
+}
+
+impl Store {
+    /// Makes a root, which is ready.
+    ///
+    /// # Errors
+    ///
+    /// A path is not valid UTF-8, or the database cannot be written.
+    pub fn create_root(&self, new: &NewFrame) -> Result<FrameId> {
+        let id = FrameId::random();
+        self.create(new, id, FrameState::Ready, None)
+    }
+
+    /// Makes a root of a session that `claude` was started for by someone else. What that session waits for, only its
+    /// agent knows. The frame has the id of the session, as every frame has the id of its first one.
+    ///
+    /// # Errors
+    ///
+    /// There is such a frame already, a path is not valid UTF-8, or the database cannot be written.
+    pub fn adopt(&self, new: &NewFrame, session: SessionId) -> Result<FrameId> {
+        self.create(new, FrameId(session.0), FrameState::Waiting { wait: Wait::AgentDecides }, Some(session))
+    }
+
+    /// One frame.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn frame(&self, id: FrameId) -> Result<Option<Frame>> {
+        self.query(|connection| load(connection, id))
+    }
+
+    /// The text that a frame's agent ended with.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn reply(&self, frame: FrameId) -> Result<Option<String>> {
+        self.query(|connection| reply(connection, frame))
+    }
+
+    fn create(&self, new: &NewFrame, id: FrameId, state: FrameState, checkpoint: Option<SessionId>) -> Result<FrameId> {
+        let place = Place { id, parent: None, root: id, depth: 1, limits: new.limits, state, checkpoint };
+        self.write(|connection| insert(connection, codec::now(), new, &place))?;
+        Ok(id)
+    }
+}
+
+/// Makes a frame.
+pub(super) fn insert(
+    connection: &Connection,
+    now: At,
+    new: &NewFrame,
+    place: &Place,
+) -> std::result::Result<(), Fault> {
+    let task_paths: &[&Path] = match &new.task {
+        Task::File(path) => &[path],
+        Task::Prompt(_) => &[],
+    };
+    let title = shortened(&new.task.title());
+    connection
+        .prepare_cached(
+            "INSERT INTO frames (id, parent, root, depth, status, state, since, created, checkpoint, title, cwd, limits,
+             launch, task) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )?
+        .execute((
+            Id(place.id),
+            place.parent.map(Id),
+            Id(place.root),
+            place.depth,
+            place.state.name(),
+            codec::json(&place.state, &[])?,
+            now,
+            place.checkpoint.map(Id),
+            &title,
+            path_text(&new.cwd)?,
+            codec::json(&place.limits, &[])?,
+            launch_text(&new.launch)?,
+            codec::json(&new.task, task_paths)?,
+        ))?;
+    let detail = json!({"parent": place.parent, "title": title, "to": place.state, "checkpoint": place.checkpoint});
+    events::append(connection, now, place.id, "created", &detail)
+}
+
+/// One frame.
+pub(super) fn load(connection: &Connection, frame: FrameId) -> std::result::Result<Option<Frame>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT * FROM frames WHERE id = ?1")?;
+    Ok(statement.query_row([Id(frame)], from_row).optional()?)
+}
+
+/// One frame that must exist.
+pub(super) fn existing(connection: &Connection, frame: FrameId) -> std::result::Result<Frame, Fault> {
+    Ok(load(connection, frame)?.ok_or(StoreError::UnknownFrame(frame))?)
+}
+
+/// A frame's reply.
+pub(super) fn reply(connection: &Connection, frame: FrameId) -> std::result::Result<Option<String>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT reply FROM replies WHERE frame = ?1")?;
+    Ok(statement.query_row([Id(frame)], |row| row.get(0)).optional()?)
+}
+
+/// Moves a frame to the state after `event`. There is no other way to change a state.
+///
+/// `since` is for a frame that goes back to where it was: it has been there all the time.
+pub(super) fn advance(
+    connection: &Connection,
+    frame: &Frame,
+    event: FrameEvent,
+    since: Timestamp,
+) -> std::result::Result<FrameState, Fault> {
+    let state = frame.state.clone().after(event)?;
+    connection.prepare_cached("UPDATE frames SET status = ?2, state = ?3, since = ?4 WHERE id = ?1")?.execute((
+        Id(frame.id),
+        state.name(),
+        codec::json(&state, &[])?,
+        At(since),
+    ))?;
+    Ok(state)
+}
+
+/// Launch options as the database keeps them.
+pub(super) fn launch_text(launch: &Launch) -> std::result::Result<String, Fault> {
+    let mut paths: Vec<&Path> = vec![&launch.claude];
+    paths.extend(launch.config_dir.as_deref());
+    codec::json(launch, &paths)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
+    Ok(Frame {
+        id: id(row, "id")?,
+        parent: maybe_id(row, "parent")?,
+        root: id(row, "root")?,
+        depth: row.get("depth")?,
+        task: from_json(row, "task")?,
+        cwd: path(row, "cwd")?,
+        launch: from_json(row, "launch")?,
+        limits: from_json(row, "limits")?,
+        state: from_json(row, "state")?,
+        since: time(row, "since")?,
+        checkpoint: maybe_id(row, "checkpoint")?,
+        trouble: maybe_json(row, "trouble")?,
+        created: time(row, "created")?,
+    })
+}

@@ -1,0 +1,98 @@
+//! The exclusive right to run a frame.
+//!
+//! It is a lock on the file that `claude` prints to. The system keeps it as long as anybody has that file open, the
+//! runner or `claude`, and drops it when the last of them is gone, however it went: there is no heartbeat and no stale
+//! process id. The file is never renamed or deleted, or two runners could hold locks on two files of one name.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+
+use super::files::{StateDir, open_private};
+use super::{Result, StoreError};
+use crate::core::id::FrameId;
+
+/// The right to run a frame, until it and all copies of its output are closed.
+#[derive(Debug)]
+pub struct Lease {
+    output: File,
+}
+
+/// How often to try again when the lock was only looked at by others.
+const TRIES: u32 = 100;
+
+impl Lease {
+    /// Takes the lease, unless somebody has it. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened or locked.
+    pub fn try_take(dir: &StateDir, frame: FrameId) -> Result<Option<Self>> {
+        let path = dir.output(frame);
+        let broken = |error| StoreError::io(&path, error);
+        dir.frame_dir(frame).map_err(broken)?;
+        let output = open_private(&path).map_err(broken)?;
+        for _ in 0..TRIES {
+            if locked(output.try_lock()).map_err(broken)? {
+                return Ok(Some(Self { output }));
+            }
+            // Whoever looks whether the lease is held takes a shared lock for a moment. That is not a lease.
+            if !locked(output.try_lock_shared()).map_err(broken)? {
+                return Ok(None);
+            }
+            output.unlock().map_err(broken)?;
+            std::thread::yield_now();
+        }
+        Ok(None)
+    }
+
+    /// Whether somebody has the lease. Creates nothing.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened or locked.
+    pub fn is_held(dir: &StateDir, frame: FrameId) -> Result<bool> {
+        let path = dir.output(frame);
+        let broken = |error| StoreError::io(&path, error);
+        let output = match OpenOptions::new().append(true).open(&path) {
+            Ok(output) => output,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(broken(error)),
+        };
+        Ok(!locked(output.try_lock_shared()).map_err(broken)?)
+    }
+
+    /// The frame's output, opened for appending: for `claude` to print to. The lease lasts until it is closed, too.
+    ///
+    /// # Errors
+    ///
+    /// The system has no more file descriptors.
+    pub fn output(&self) -> io::Result<File> {
+        self.output.try_clone()
+    }
+
+    /// How much was printed so far.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot tell.
+    pub fn len(&self) -> io::Result<u64> {
+        Ok(self.output.metadata()?.len())
+    }
+
+    /// Whether nothing was printed so far.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot tell.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+fn locked(result: std::result::Result<(), TryLockError>) -> io::Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}

@@ -1,0 +1,230 @@
+//! Requests: recorded in the name of a running attempt, and delivered when they are over.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::json;
+
+use super::codec::{self, At, Id, from_json, id, time};
+use super::error::Fault;
+use super::frames::{self, NewFrame, Place};
+use super::{Result, Store, StoreError, events};
+use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::request::{Delivery, External, Request, RequestResult, Wish};
+use crate::core::state::FrameState;
+
+/// In whose name a request is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The frame whose agent asks.
+    pub frame: FrameId,
+    /// The attempt in which it asks.
+    pub attempt: SessionId,
+}
+
+impl Store {
+    /// Records that an agent asks for another agent's reply, and makes the frame for it, which is ready.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`], [`StoreError::Limit`], a path that is not valid UTF-8, or a database that cannot be
+    /// written.
+    pub fn request_child(&self, caller: Caller, new: &NewFrame, title: &str) -> Result<(RequestId, FrameId)> {
+        self.write(|connection| {
+            check(connection, caller)?;
+            let now = codec::now();
+            let parent = frames::existing(connection, caller.frame)?;
+            let frames: u32 = connection
+                .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1")?
+                .query_row([Id(parent.root)], |row| row.get(0))?;
+            let depth = parent.depth + 1;
+            parent.limits.admit(depth, frames)?;
+            let child = FrameId::random();
+            let place = Place {
+                id: child,
+                parent: Some(parent.id),
+                root: parent.root,
+                depth,
+                limits: parent.limits,
+                state: FrameState::Ready,
+                checkpoint: None,
+            };
+            frames::insert(connection, now, new, &place)?;
+            let request = insert(connection, now, caller, &Wish::Spawn { child, task: title.to_owned() })?;
+            Ok((request, child))
+        })
+    }
+
+    /// Records what an agent asks for: an answer, something outside, or the reply of a frame that exists.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that cannot be written.
+    pub fn request(&self, caller: Caller, wish: &Wish) -> Result<RequestId> {
+        self.write(|connection| {
+            check(connection, caller)?;
+            insert(connection, codec::now(), caller, wish)
+        })
+    }
+
+    /// Whether an attempt made requests that are still without a result.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn has_open_requests(&self, attempt: SessionId) -> Result<bool> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, frame, attempt, wish, settled IS NOT NULL AS is_settled, made FROM requests
+                 WHERE attempt = ?1 AND delivered IS NULL AND withdrawn IS NULL ORDER BY seq",
+            )?;
+            let made: Vec<Request> = statement.query_map([Id(attempt)], from_row)?.collect::<rusqlite::Result<_>>()?;
+            any_open(connection, &made)
+        })
+    }
+
+    /// The results that a frame's agent has not been given, in the order in which it asked.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn deliveries(&self, frame: FrameId) -> Result<Vec<Delivery>> {
+        self.read(|connection| {
+            let mut deliveries = Vec::new();
+            for request in pending(connection, frame)? {
+                if let Some(result) = result(connection, &request)? {
+                    deliveries.push(Delivery { request: request.id, wish: request.wish, result });
+                }
+            }
+            Ok(deliveries)
+        })
+    }
+
+    /// Records that an external wait was seen to be over. Doing it again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// There is no such request, it waits for something else, or the database cannot be written.
+    pub fn settle_wait(&self, request: RequestId) -> Result<()> {
+        self.write(|connection| {
+            let (frame, kind, settled) = connection
+                .prepare_cached("SELECT frame, kind, settled IS NOT NULL AS is_settled FROM requests WHERE id = ?1")?
+                .query_row([Id(request)], |row| Ok((id(row, "frame")?, row.get::<_, String>("kind")?, row.get(2)?)))
+                .optional()?
+                .ok_or(StoreError::UnknownRequest(request))?;
+            if kind != "wait" {
+                return Err(StoreError::NotAWait(request).into());
+            }
+            if settled {
+                return Ok(());
+            }
+            let now = codec::now();
+            settle(connection, now, request)?;
+            events::append(connection, now, frame, "wait_over", &json!({"request": request}))
+        })
+    }
+}
+
+/// The requests of a frame whose results its agent has not been given.
+pub(super) fn pending(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<Request>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, frame, attempt, wish, settled IS NOT NULL AS is_settled, made FROM requests
+         WHERE frame = ?1 AND delivered IS NULL AND withdrawn IS NULL ORDER BY seq",
+    )?;
+    Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Whether one of `requests` is still without a result.
+pub(super) fn any_open(connection: &Connection, requests: &[Request]) -> std::result::Result<bool, Fault> {
+    for request in requests {
+        let over = match &request.wish {
+            Wish::Spawn { child, .. } => state_of(connection, *child)?.is_none_or(|state| state.is_over()),
+            Wish::Ask { .. } | Wish::Wait(_) => request.settled,
+        };
+        if !over {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Records that a question has its answer, or that an external wait is over.
+pub(super) fn settle(connection: &Connection, now: At, request: RequestId) -> std::result::Result<(), Fault> {
+    connection.prepare_cached("UPDATE requests SET settled = ?2 WHERE id = ?1")?.execute((Id(request), now))?;
+    Ok(())
+}
+
+pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
+    Ok(Request {
+        id: id(row, "id")?,
+        frame: id(row, "frame")?,
+        attempt: id(row, "attempt")?,
+        wish: from_json(row, "wish")?,
+        settled: row.get("is_settled")?,
+        made: time(row, "made")?,
+    })
+}
+
+/// Only the running attempt of a frame may ask: what a forgotten process asks for, nobody would be told of.
+pub(super) fn check(connection: &Connection, caller: Caller) -> std::result::Result<(), Fault> {
+    let running = connection
+        .prepare_cached("SELECT 1 FROM attempts WHERE session = ?1 AND frame = ?2 AND ended IS NULL")?
+        .exists((Id(caller.attempt), Id(caller.frame)))?;
+    let stale = || StoreError::StaleCaller { frame: caller.frame, attempt: caller.attempt };
+    if running { Ok(()) } else { Err(stale().into()) }
+}
+
+fn insert(connection: &Connection, now: At, caller: Caller, wish: &Wish) -> std::result::Result<RequestId, Fault> {
+    let request = RequestId::random();
+    let paths: &[&Path] = match wish {
+        Wish::Wait(External::File(path)) => &[path],
+        _ => &[],
+    };
+    let (kind, child) = match wish {
+        Wish::Spawn { child, .. } => ("spawn", Some(*child)),
+        Wish::Ask { .. } => ("ask", None),
+        Wish::Wait(_) => ("wait", None),
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO requests (id, frame, attempt, kind, child, made, wish) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute((
+            Id(request),
+            Id(caller.frame),
+            Id(caller.attempt),
+            kind,
+            child.map(Id),
+            now,
+            codec::json(wish, paths)?,
+        ))?;
+    let detail = json!({"request": request, "attempt": caller.attempt, "wish": wish});
+    events::append(connection, now, caller.frame, "requested", &detail)?;
+    Ok(request)
+}
+
+/// What came of a request, if it is over.
+fn result(connection: &Connection, request: &Request) -> std::result::Result<Option<RequestResult>, Fault> {
+    match &request.wish {
+        Wish::Spawn { child, .. } => match state_of(connection, *child)? {
+            None => Ok(Some(RequestResult::Failed("its frame is gone".to_owned()))),
+            Some(FrameState::Failed { failure }) => Ok(Some(RequestResult::Failed(failure.message))),
+            Some(state) if !state.is_over() => Ok(None),
+            Some(_) => Ok(Some(RequestResult::Text(frames::reply(connection, *child)?.unwrap_or_default()))),
+        },
+        Wish::Ask { .. } => {
+            let mut statement = connection.prepare_cached("SELECT answer FROM answers WHERE question = ?1")?;
+            let answer = statement.query_row([Id(request.id)], |row| row.get(0)).optional()?;
+            Ok(answer.map(RequestResult::Text))
+        }
+        Wish::Wait(_) if !request.settled => Ok(None),
+        Wish::Wait(External::File(path)) => Ok(Some(RequestResult::Text(format!("it exists: {}", path.display())))),
+        Wish::Wait(External::Time(_)) => Ok(Some(RequestResult::Text("the time has come".to_owned()))),
+        Wish::Wait(External::Command(_)) => Ok(Some(RequestResult::Text("the command succeeded".to_owned()))),
+    }
+}
+
+fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Option<FrameState>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT state FROM frames WHERE id = ?1")?;
+    Ok(statement.query_row([Id(frame)], |row| from_json(row, "state")).optional()?)
+}

@@ -1,0 +1,167 @@
+//! The tables, as numbered steps. A step that was released is never changed: the next change is another step.
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::error::Fault;
+
+/// Marks a database as one of this program ("agnt").
+const APPLICATION: i32 = 0x6167_6e74;
+
+/// Step `n` leads from version `n` to version `n + 1`.
+const STEPS: [&str; 1] = [FIRST];
+
+/// What a file in the database's place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A database that can be used as it is.
+    Current,
+    /// A database, perhaps an empty one, that needs [`migrate`].
+    Older,
+    /// A database of a newer version of the program.
+    Newer(u32),
+    /// Somebody else's database.
+    Foreign,
+}
+
+/// The newest version that this program knows.
+pub(super) const fn known() -> u32 {
+    STEPS.len() as u32
+}
+
+/// Looks at a database, without changing it.
+pub(super) fn inspect(connection: &Connection) -> rusqlite::Result<Found> {
+    let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    Ok(match (application, version) {
+        (APPLICATION, version) if version == known() => Found::Current,
+        (APPLICATION, version) if version > known() => Found::Newer(version),
+        (APPLICATION, _) => Found::Older,
+        (0, 0) if is_empty(connection)? => Found::Older,
+        _ => Found::Foreign,
+    })
+}
+
+/// Brings a database to the newest version, in one transaction.
+pub(super) fn migrate(connection: &Connection) -> Result<(), Fault> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    let version: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for step in STEPS.iter().skip(version as usize) {
+        transaction.execute_batch(step)?;
+    }
+    if version < known() {
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", known())?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
+}
+
+// `seq` keeps the order in which rows were made: times may be equal or go backwards. Large texts stand last in their
+// row, or in a table of their own, so that reading the rest of a row does not read them. What a request was made for
+// (`child`) and the log's `frame` are no references: the child of a withdrawn request is deleted, the log stays.
+const FIRST: &str = "
+CREATE TABLE frames (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    parent TEXT REFERENCES frames (id),
+    root TEXT NOT NULL REFERENCES frames (id),
+    depth INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    state TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    checkpoint TEXT,
+    title TEXT NOT NULL,
+    cwd TEXT NOT NULL,
+    limits TEXT NOT NULL,
+    trouble TEXT,
+    launch TEXT NOT NULL,
+    task TEXT NOT NULL
+) STRICT;
+CREATE INDEX frames_by_parent ON frames (parent, id);
+CREATE INDEX frames_by_root ON frames (root);
+
+CREATE TABLE replies (
+    frame TEXT PRIMARY KEY REFERENCES frames (id),
+    reply TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE attempts (
+    seq INTEGER PRIMARY KEY,
+    session TEXT NOT NULL UNIQUE,
+    frame TEXT NOT NULL REFERENCES frames (id),
+    resumed TEXT,
+    waited TEXT,
+    waited_since INTEGER NOT NULL,
+    output_from INTEGER NOT NULL,
+    errors_from INTEGER NOT NULL,
+    runner INTEGER NOT NULL,
+    began INTEGER NOT NULL,
+    ended INTEGER,
+    outcome TEXT,
+    kept INTEGER,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_creation_input_tokens INTEGER NOT NULL DEFAULT 0,
+    cache_read_input_tokens INTEGER NOT NULL DEFAULT 0,
+    cost_usd REAL NOT NULL DEFAULT 0,
+    total_cost_usd REAL NOT NULL DEFAULT 0,
+    version TEXT,
+    transcript TEXT,
+    message TEXT
+) STRICT;
+CREATE INDEX attempts_by_frame ON attempts (frame);
+CREATE UNIQUE INDEX one_running_attempt ON attempts (frame) WHERE ended IS NULL;
+
+CREATE TABLE requests (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    frame TEXT NOT NULL REFERENCES frames (id),
+    attempt TEXT NOT NULL REFERENCES attempts (session),
+    kind TEXT NOT NULL,
+    child TEXT,
+    made INTEGER NOT NULL,
+    settled INTEGER,
+    withdrawn INTEGER,
+    carried_by TEXT REFERENCES attempts (session),
+    delivered INTEGER,
+    wish TEXT NOT NULL
+) STRICT;
+CREATE INDEX requests_by_frame ON requests (frame);
+CREATE INDEX requests_by_attempt ON requests (attempt);
+CREATE INDEX requests_by_carrier ON requests (carried_by) WHERE carried_by IS NOT NULL;
+CREATE INDEX open_questions ON requests (frame)
+    WHERE kind = 'ask' AND settled IS NULL AND withdrawn IS NULL;
+
+CREATE TABLE answers (
+    question TEXT PRIMARY KEY REFERENCES requests (id),
+    answered INTEGER NOT NULL,
+    answer TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    frame TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    detail TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_by_frame ON events (frame);
+CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events BEGIN
+    SELECT RAISE (ABORT, 'the event log is append-only');
+END;
+CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events BEGIN
+    SELECT RAISE (ABORT, 'the event log is append-only');
+END;
+
+CREATE TABLE versions (
+    program TEXT PRIMARY KEY,
+    modified INTEGER NOT NULL,
+    version TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+";

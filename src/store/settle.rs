@@ -1,0 +1,232 @@
+//! The end of an attempt: its outcome, its frame's next state, and what becomes of requests, in one transaction.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::codec::{self, At, Id, id, maybe_id, path_text, signed, time};
+use super::error::Fault;
+use super::requests::{self, Caller};
+use super::{Result, Store, events, frames};
+use crate::core::frame::{Frame, Trouble};
+use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::outcome::{Fork, Outcome, Verdict};
+use crate::core::state::{Ended, FrameEvent, FrameState};
+use crate::core::stream::Usage;
+
+/// How an attempt ended, and what that does.
+#[derive(Clone, Debug)]
+pub struct Settlement<'a> {
+    /// The frame.
+    pub frame: FrameId,
+    /// The attempt's session.
+    pub session: SessionId,
+    /// What its end does.
+    pub verdict: &'a Verdict,
+    /// How it ended.
+    pub outcome: &'a Outcome,
+    /// Its tokens.
+    pub usage: Usage,
+    /// What it cost.
+    pub cost_usd: f64,
+    /// What `claude` said that its session cost, perhaps with what came before.
+    pub total_cost_usd: f64,
+    /// The model that it ran with, which the frame keeps.
+    pub model: Option<String>,
+    /// The version of Claude Code.
+    pub version: Option<String>,
+    /// Where its transcript is.
+    pub transcript: Option<PathBuf>,
+    /// What the agent is told of it next time. `None`: nothing, not even what was to be told before.
+    pub trouble: Option<Trouble>,
+}
+
+impl Store {
+    /// Records the end of an attempt. Act on it only after this has returned.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Illegal`](super::StoreError::Illegal) when the frame does not run,
+    /// [`StoreError::StaleCaller`](super::StoreError::StaleCaller) when another attempt of it does, a path that is not
+    /// valid UTF-8, or a database that cannot be written.
+    pub fn settle(&self, settlement: &Settlement<'_>) -> Result<FrameState> {
+        self.write(|connection| {
+            let (frame, session) = (settlement.frame, settlement.session);
+            let now = codec::now();
+            let before = frames::existing(connection, frame)?;
+            let since = since(connection, settlement, now)?;
+            let event = FrameEvent::End(settlement.verdict.ended.clone());
+            let state = frames::advance(connection, &before, event, since)?;
+            requests::check(connection, Caller { frame, attempt: session })?;
+            close(connection, now, settlement)?;
+            update(connection, &before, settlement)?;
+            let detail = json!({
+                "session": session,
+                "outcome": name(settlement.outcome),
+                "kept": settlement.verdict.fork == Fork::Keep,
+                "cost_usd": settlement.cost_usd,
+                "from": before.state,
+                "to": state,
+            });
+            events::append(connection, now, frame, "ended", &detail)?;
+            match settlement.verdict.fork {
+                Fork::Keep => keep(connection, now, frame, session)?,
+                Fork::Discard => discard(connection, now, frame, session)?,
+            }
+            Ok(state)
+        })
+    }
+
+    /// Lets a failed or cancelled frame be tried again: once what it asked for is there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Illegal`](super::StoreError::Illegal) when it neither failed nor was stopped, or a database that
+    /// cannot be written.
+    pub fn try_again(&self, frame: FrameId) -> Result<FrameState> {
+        self.write(|connection| {
+            let now = codec::now();
+            let before = frames::existing(connection, frame)?;
+            let open_requests = requests::any_open(connection, &requests::pending(connection, frame)?)?;
+            let state = frames::advance(connection, &before, FrameEvent::TryAgain { open_requests }, now.0)?;
+            let detail = json!({"from": before.state, "to": state});
+            events::append(connection, now, frame, "tried_again", &detail)?;
+            Ok(state)
+        })
+    }
+}
+
+/// Since when the frame is in its next state. One that goes back has been there since before the attempt.
+fn since(connection: &Connection, settlement: &Settlement<'_>, now: At) -> std::result::Result<Timestamp, Fault> {
+    if settlement.verdict.ended != Ended::Back {
+        return Ok(now.0);
+    }
+    let mut statement = connection.prepare_cached("SELECT waited_since FROM attempts WHERE session = ?1")?;
+    let mut found = statement.query_map([Id(settlement.session)], |row| time(row, "waited_since"))?;
+    Ok(found.next().transpose()?.unwrap_or(now.0))
+}
+
+/// Gives the attempt its end.
+fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
+    let usage = settlement.usage;
+    connection
+        .prepare_cached(
+            "UPDATE attempts SET ended = ?2, outcome = ?3, message = ?4, kept = ?5, input_tokens = ?6,
+             output_tokens = ?7, cache_creation_input_tokens = ?8, cache_read_input_tokens = ?9, cost_usd = ?10,
+             total_cost_usd = ?11, version = ?12, transcript = ?13 WHERE session = ?1",
+        )?
+        .execute((
+            Id(settlement.session),
+            now,
+            name(settlement.outcome),
+            message(settlement.outcome),
+            settlement.verdict.fork == Fork::Keep,
+            signed(usage.input_tokens),
+            signed(usage.output_tokens),
+            signed(usage.cache_creation_input_tokens),
+            signed(usage.cache_read_input_tokens),
+            finite(settlement.cost_usd),
+            finite(settlement.total_cost_usd),
+            &settlement.version,
+            settlement.transcript.as_deref().map(path_text).transpose()?,
+        ))?;
+    Ok(())
+}
+
+/// What the frame keeps of the attempt besides its state.
+fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
+    let trouble = settlement.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
+    connection.prepare_cached("UPDATE frames SET trouble = ?2 WHERE id = ?1")?.execute((Id(before.id), trouble))?;
+    if let Some(model) = settlement.model.as_ref().filter(|model| before.launch.model.as_ref() != Some(model)) {
+        let mut launch = before.launch.clone();
+        launch.model = Some(model.clone());
+        connection
+            .prepare_cached("UPDATE frames SET launch = ?2 WHERE id = ?1")?
+            .execute((Id(before.id), frames::launch_text(&launch)?))?;
+    }
+    if let (Ended::Done, Outcome::Reply(reply)) = (&settlement.verdict.ended, settlement.outcome) {
+        connection
+            .prepare_cached("INSERT INTO replies (frame, reply) VALUES (?1, ?2)")?
+            .execute((Id(before.id), reply))?;
+    }
+    Ok(())
+}
+
+/// The session becomes the checkpoint, and what it was told is told.
+fn keep(connection: &Connection, now: At, frame: FrameId, session: SessionId) -> std::result::Result<(), Fault> {
+    connection.prepare_cached("UPDATE frames SET checkpoint = ?2 WHERE id = ?1")?.execute((Id(frame), Id(session)))?;
+    connection
+        .prepare_cached("UPDATE requests SET delivered = ?2 WHERE carried_by = ?1 AND delivered IS NULL")?
+        .execute((Id(session), now))?;
+    Ok(())
+}
+
+/// What the session was told is told again, and what it asked for, nobody asked for.
+fn discard(connection: &Connection, now: At, frame: FrameId, session: SessionId) -> std::result::Result<(), Fault> {
+    connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE carried_by = ?1")?.execute([Id(session)])?;
+    let made: Vec<(RequestId, Option<FrameId>)> = connection
+        .prepare_cached("SELECT id, child FROM requests WHERE attempt = ?1 AND withdrawn IS NULL ORDER BY seq")?
+        .query_map([Id(session)], |row| Ok((id(row, "id")?, maybe_id(row, "child")?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    connection
+        .prepare_cached("UPDATE requests SET withdrawn = ?2 WHERE attempt = ?1 AND withdrawn IS NULL")?
+        .execute((Id(session), now))?;
+    for (request, child) in made {
+        events::append(connection, now, frame, "withdrawn", &json!({"request": request}))?;
+        if let Some(child) = child {
+            delete_unborn(connection, now, frame, child)?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes a child that never ran and that its parent does not wait for any more.
+fn delete_unborn(connection: &Connection, now: At, parent: FrameId, child: FrameId) -> std::result::Result<(), Fault> {
+    let deleted = connection
+        .prepare_cached(
+            "DELETE FROM frames WHERE id = ?1 AND parent = ?2
+             AND NOT EXISTS (SELECT 1 FROM attempts WHERE frame = ?1)
+             AND NOT EXISTS (SELECT 1 FROM requests WHERE frame = ?2 AND child = ?1 AND withdrawn IS NULL)",
+        )?
+        .execute((Id(child), Id(parent)))?;
+    if deleted > 0 {
+        events::append(connection, now, child, "deleted", &json!({"parent": parent}))?;
+    }
+    Ok(())
+}
+
+fn name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Reply(_) => "reply",
+        Outcome::Requested => "requested",
+        Outcome::Started => "started",
+        Outcome::Ongoing => "ongoing",
+        Outcome::Unhandled => "unhandled",
+        Outcome::UsageLimit { .. } => "usage_limit",
+        Outcome::Refused(_) => "refused",
+        Outcome::Error(_) => "error",
+        Outcome::Stopped { .. } => "stopped",
+        Outcome::Died { .. } => "died",
+    }
+}
+
+fn message(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Refused(why) | Outcome::Error(why) => Some(why.clone()),
+        Outcome::Died { how, .. } => Some(how.clone()),
+        Outcome::UsageLimit { resets_at, .. } => Some(format!("resets at {resets_at}")),
+        Outcome::Reply(_)
+        | Outcome::Requested
+        | Outcome::Started
+        | Outcome::Ongoing
+        | Outcome::Unhandled
+        | Outcome::Stopped { .. } => None,
+    }
+}
+
+/// The database has no word for what is not a number.
+fn finite(cost: f64) -> f64 {
+    if cost.is_finite() { cost } else { 0.0 }
+}

@@ -1,0 +1,154 @@
+//! Whole trees, read for a poll and for lists. A poll must not read more than its own tree, nor anything large.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Row};
+
+use super::attempts::{Spent, usage};
+use super::codec::{Id, count, from_json, id, maybe_id, path, time};
+use super::error::Fault;
+use super::requests;
+use super::{Result, Store};
+use crate::core::id::FrameId;
+use crate::core::request::Request;
+use crate::core::state::FrameState;
+use crate::core::tree::{Node, Tree};
+
+/// A root, as a list shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Its id.
+    pub id: FrameId,
+    /// Its task in a few words.
+    pub title: String,
+    /// Where its agent works.
+    pub cwd: PathBuf,
+    /// Its state.
+    pub state: FrameState,
+    /// Since when it is in that state.
+    pub since: Timestamp,
+    /// When it was made.
+    pub created: Timestamp,
+    /// The frames of its tree, itself included.
+    pub frames: u64,
+    /// The questions of its tree that have no answer.
+    pub open_questions: u64,
+}
+
+/// `below`: the ids of a frame and of all below it. `UNION` ends it even where a damaged tree has a cycle.
+macro_rules! below {
+    ($query:literal) => {
+        concat!(
+            "WITH RECURSIVE below (id) AS (VALUES (?1) UNION
+               SELECT child.id FROM below CROSS JOIN frames AS child ON child.parent = below.id) ",
+            $query
+        )
+    };
+}
+
+const NODES: &str = below!(
+    "SELECT f.id, f.parent, f.title, f.state, f.since, f.checkpoint IS NOT NULL AS kept
+     FROM below CROSS JOIN frames AS f ON f.id = below.id ORDER BY f.seq"
+);
+
+const REQUESTS: &str = below!(
+    "SELECT r.id, r.frame, r.attempt, r.wish, r.settled IS NOT NULL AS is_settled, r.made
+     FROM below CROSS JOIN requests AS r ON r.frame = below.id
+     WHERE r.delivered IS NULL AND r.withdrawn IS NULL ORDER BY r.seq"
+);
+
+const SPENT: &str = below!(
+    "SELECT count(*) AS attempts, coalesce(sum(cost_usd), 0.0) AS cost_usd,
+       coalesce(sum(input_tokens), 0) AS input_tokens, coalesce(sum(output_tokens), 0) AS output_tokens,
+       coalesce(sum(cache_creation_input_tokens), 0) AS cache_creation_input_tokens,
+       coalesce(sum(cache_read_input_tokens), 0) AS cache_read_input_tokens
+     FROM below CROSS JOIN attempts AS a ON a.frame = below.id"
+);
+
+impl Store {
+    /// A frame and all frames below it, with the requests whose results their agents have not been given.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn tree(&self, top: FrameId) -> Result<Tree> {
+        self.read(|connection| {
+            let mut requests = pending(connection, top)?;
+            let mut statement = connection.prepare_cached(NODES)?;
+            let nodes = statement.query_map([Id(top)], |row| {
+                let id = id(row, "id")?;
+                Ok(Node {
+                    id,
+                    parent: maybe_id(row, "parent")?,
+                    title: row.get("title")?,
+                    state: from_json(row, "state")?,
+                    since: time(row, "since")?,
+                    kept: row.get("kept")?,
+                    requests: requests.remove(&id).unwrap_or_default(),
+                })
+            })?;
+            Ok(Tree::new(top, nodes.collect::<rusqlite::Result<_>>()?))
+        })
+    }
+
+    /// All roots, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn roots(&self) -> Result<Vec<Summary>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, coalesce(q.questions, 0) AS questions,
+                   (SELECT count(*) FROM frames AS member WHERE member.root = f.id) AS frames
+                 FROM frames AS f LEFT JOIN
+                   (SELECT asker.root, count(*) AS questions
+                    FROM requests AS r CROSS JOIN frames AS asker ON asker.id = r.frame
+                    WHERE r.kind = 'ask' AND r.settled IS NULL AND r.withdrawn IS NULL GROUP BY asker.root) AS q
+                   ON q.root = f.id
+                 WHERE f.parent IS NULL ORDER BY f.seq DESC",
+            )?;
+            Ok(statement.query_map([], summary)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// What a frame and all frames below it have cost.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn spent(&self, top: FrameId) -> Result<Spent> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(SPENT)?;
+            Ok(statement.query_row([Id(top)], |row| {
+                let attempts = count(row, "attempts")?;
+                Ok(Spent { usage: usage(row)?, cost_usd: row.get("cost_usd")?, attempts })
+            })?)
+        })
+    }
+}
+
+fn pending(connection: &Connection, top: FrameId) -> std::result::Result<HashMap<FrameId, Vec<Request>>, Fault> {
+    let mut statement = connection.prepare_cached(REQUESTS)?;
+    let mut pending: HashMap<FrameId, Vec<Request>> = HashMap::new();
+    for request in statement.query_map([Id(top)], requests::from_row)? {
+        let request = request?;
+        pending.entry(request.frame).or_default().push(request);
+    }
+    Ok(pending)
+}
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
+    Ok(Summary {
+        id: id(row, "id")?,
+        title: row.get("title")?,
+        cwd: path(row, "cwd")?,
+        state: from_json(row, "state")?,
+        since: time(row, "since")?,
+        created: time(row, "created")?,
+        frames: count(row, "frames")?,
+        open_questions: count(row, "questions")?,
+    })
+}
