@@ -1,3 +1,7 @@
 //! The `agent-cli` program.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    agent_cli::cli::run(std::env::args_os())
+}

@@ -27,6 +27,12 @@ pub fn find(config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf
     if likely.is_file() {
         return Some(likely);
     }
+    find_anywhere(config_dir, session)
+}
+
+/// The transcript of a session whose working directory is not known.
+#[must_use]
+pub fn find_anywhere(config_dir: &Path, session: SessionId) -> Option<PathBuf> {
     let folders = fs::read_dir(config_dir.join(PROJECTS)).ok()?;
     folders.flatten().map(|folder| folder.path().join(file_name(session))).find(|path| path.is_file())
 }

@@ -129,6 +129,21 @@ impl Tree {
         order
     }
 
+    /// All frames, each before the frames below it, siblings in order.
+    #[must_use]
+    pub fn parents_first(&self) -> Vec<&Node> {
+        let mut order = Vec::with_capacity(self.nodes.len());
+        let mut seen = HashSet::new();
+        let mut stack = vec![self.top];
+        while let Some(id) = stack.pop() {
+            if seen.insert(id) {
+                order.extend(self.get(id));
+                stack.extend(self.children(id).iter().rev());
+            }
+        }
+        order
+    }
+
     /// The frames that can run now, the deepest first.
     #[must_use]
     pub fn runnable(&self, tried: &Tried, now: Timestamp) -> Vec<FrameId> {
@@ -151,6 +166,31 @@ impl Tree {
         self.leaves_up().into_iter().flat_map(|node| self.blockers_of(node, now)).collect()
     }
 
+    /// What one frame waits for, its children not counted.
+    #[must_use]
+    pub fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
+        let FrameState::Waiting { wait } = &node.state else {
+            return Vec::new();
+        };
+        let open = node.requests.iter().filter(|request| !self.is_over(request));
+        let mut found: Vec<(Timestamp, Blocking)> = open
+            .filter_map(|request| match &request.wish {
+                Wish::Spawn { .. } => None,
+                Wish::Ask { question } => {
+                    Some((request.made, Blocking::Question { id: request.id, question: question.clone() }))
+                }
+                Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
+            })
+            .collect();
+        match wait {
+            Wait::Requests => {}
+            Wait::UsageLimit { resets_at } if now >= *resets_at => {}
+            Wait::UsageLimit { resets_at } => found.push((node.since, Blocking::UsageLimit { resets_at: *resets_at })),
+            Wait::AgentDecides => found.push((node.since, Blocking::Agent)),
+        }
+        found.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect()
+    }
+
     /// Whether everything that a request asked for is there.
     #[must_use]
     pub fn is_over(&self, request: &Request) -> bool {
@@ -165,6 +205,16 @@ impl Tree {
     #[must_use]
     pub fn has_open_requests(&self, node: &Node) -> bool {
         node.requests.iter().any(|request| !self.is_over(request))
+    }
+
+    /// How many children a waiting frame still waits for.
+    #[must_use]
+    pub fn children_awaited_by(&self, node: &Node) -> usize {
+        let open = |request: &&Request| matches!(request.wish, Wish::Spawn { .. }) && !self.is_over(request);
+        match node.state {
+            FrameState::Waiting { .. } => node.requests.iter().filter(open).count(),
+            _ => 0,
+        }
     }
 
     fn can_run(&self, node: &Node, tried: &Tried, now: Timestamp) -> bool {
@@ -192,29 +242,6 @@ impl Tree {
         };
         let wanted = |request: &Request| matches!(request.wish, Wish::Spawn { child, .. } if child == node.id);
         matches!(parent.state, FrameState::Waiting { .. } | FrameState::Ready) && parent.requests.iter().any(wanted)
-    }
-
-    fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
-        let FrameState::Waiting { wait } = &node.state else {
-            return Vec::new();
-        };
-        let open = node.requests.iter().filter(|request| !self.is_over(request));
-        let mut found: Vec<(Timestamp, Blocking)> = open
-            .filter_map(|request| match &request.wish {
-                Wish::Spawn { .. } => None,
-                Wish::Ask { question } => {
-                    Some((request.made, Blocking::Question { id: request.id, question: question.clone() }))
-                }
-                Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
-            })
-            .collect();
-        match wait {
-            Wait::Requests => {}
-            Wait::UsageLimit { resets_at } if now >= *resets_at => {}
-            Wait::UsageLimit { resets_at } => found.push((node.since, Blocking::UsageLimit { resets_at: *resets_at })),
-            Wait::AgentDecides => found.push((node.since, Blocking::Agent)),
-        }
-        found.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect()
     }
 }
 

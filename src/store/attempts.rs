@@ -137,7 +137,7 @@ impl Store {
             let mut statement =
                 connection.prepare_cached("SELECT * FROM attempts WHERE frame = ?1 AND ended IS NULL")?;
             let mut running = statement.query_row([Id(frame)], from_row).optional()?;
-            for attempt in &mut running {
+            if let Some(attempt) = &mut running {
                 attempt.carried = carried(connection, attempt.session)?;
             }
             Ok(running)

@@ -141,9 +141,9 @@ impl StateDir {
     }
 }
 
-/// Opens a file for appending, created with the right permissions when it is absent.
+/// Opens a file for reading and appending, created with the right permissions when it is absent.
 pub(super) fn open_private(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().append(true).create(true).mode(PRIVATE).open(path)?;
+    let file = OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE).open(path)?;
     restrict(file)
 }
 

@@ -5,7 +5,8 @@
 //! process id. The file is never renamed or deleted, or two runners could hold locks on two files of one name.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 
 use super::files::{StateDir, open_private};
 use super::{Result, StoreError};
@@ -77,6 +78,24 @@ impl Lease {
     /// The system cannot tell.
     pub fn len(&self) -> io::Result<u64> {
         Ok(self.output.metadata()?.len())
+    }
+
+    /// Where the next attempt's output begins. A line that a killed process left unfinished is ended, so that it cannot
+    /// spoil the next one.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or written.
+    pub fn seal(&self) -> io::Result<u64> {
+        let length = self.len()?;
+        let mut last = [b'\n'];
+        if length > 0 {
+            self.output.read_exact_at(&mut last, length - 1)?;
+        }
+        if last != *b"\n" {
+            (&self.output).write_all(b"\n")?;
+        }
+        self.len()
     }
 
     /// Whether nothing was printed so far.

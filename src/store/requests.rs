@@ -83,6 +83,19 @@ impl Store {
         })
     }
 
+    /// The frame whose agent made a request.
+    ///
+    /// # Errors
+    ///
+    /// There is no such request, or the database cannot be read.
+    pub fn request_owner(&self, request: RequestId) -> Result<FrameId> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached("SELECT frame FROM requests WHERE id = ?1")?;
+            let owner = statement.query_row([Id(request)], |row| id(row, "frame")).optional()?;
+            Ok(owner.ok_or(StoreError::UnknownRequest(request))?)
+        })
+    }
+
     /// The results that a frame's agent has not been given, in the order in which it asked.
     ///
     /// # Errors

@@ -1,0 +1,82 @@
+//! `agent-cli answer`: a person answers a question.
+
+use std::io::{self, IsTerminal, Read};
+
+use clap::Args;
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::output::{print_json, print_line, tell};
+use crate::core::id::IdPrefix;
+use crate::store::Target;
+
+/// Answer a question
+///
+/// Records the answer and prints the command that carries the chain on. The agent gets the answer exactly as given. A
+/// question can be answered once.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli answer 4f2c1a90 \"Jan 1st\"
+  agent-cli answer 4f2c1a90 < plan.md")]
+pub(super) struct Answer {
+    /// The question's id, as `agent-cli questions` shows it
+    id: String,
+
+    /// The answer [default: standard input, without its last line break]
+    text: Option<String>,
+
+    /// Print a JSON object: question, root, next
+    #[arg(long)]
+    json: bool,
+}
+
+impl Answer {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        if context.caller.is_some() {
+            return Err(CliError::usage("an agent cannot answer in a person's place")
+                .hint("end your turn: the answer comes when the chain is resumed"));
+        }
+        let store = context.store()?;
+        let id = match store.lookup(&self.id.parse::<IdPrefix>()?)? {
+            Target::Request(id) => id,
+            Target::Frame(frame) => {
+                let message = format!("{} is a frame, not a question", frame.short());
+                return Err(CliError::new(Exit::NoSuchFrame, message).hint("agent-cli questions shows the questions"));
+            }
+        };
+        let text = match self.text {
+            Some(text) => text,
+            None => from_standard_input()?,
+        };
+        if text.trim().is_empty() {
+            return Err(CliError::usage("the answer is empty").hint(format!("agent-cli answer {} TEXT", id.short())));
+        }
+        let question = store.answer(id, &text)?;
+        let next = format!("agent-cli resume {}", question.root);
+        if self.json {
+            print_json(&serde_json::json!({"question": id, "root": question.root, "next": next}))?;
+        } else {
+            tell("the answer is recorded; this carries the chain on:");
+            print_line(&next)?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn from_standard_input() -> Result<String, CliError> {
+    if io::stdin().is_terminal() {
+        tell("type the answer, then Ctrl-D on a line of its own");
+    }
+    let mut text = String::new();
+    io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| CliError::usage(format!("cannot read the answer from standard input: {error}")))?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,81 @@
+//! What a command knows of its surroundings: the state directory, the calling agent, the terminal.
+
+use std::env;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use super::error::CliError;
+use crate::claude::command::{ATTEMPT, CONFIG_DIR, FRAME, STATE_DIR};
+use crate::core::launch::Launch;
+use crate::runtime::Settings;
+use crate::store::{Caller, StateDir, Store};
+
+/// The surroundings of a command.
+#[derive(Debug)]
+pub(super) struct Context {
+    verbose: bool,
+    /// The agent in whose tool call this runs.
+    pub(super) caller: Option<Caller>,
+}
+
+/// Filters what is told on standard error, as `RUST_LOG` does elsewhere: `debug`, `agent_cli::runtime=trace`.
+const LOG: &str = "AGENT_CLI_LOG";
+/// Names the `claude` to use.
+const CLAUDE: &str = "AGENT_CLI_CLAUDE";
+
+impl Context {
+    pub(super) fn from_environment(verbose: bool) -> Result<Self, CliError> {
+        Ok(Self { verbose, caller: caller()? })
+    }
+
+    pub(super) fn store(&self) -> Result<Store, CliError> {
+        let named = env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let dir = named.or_else(StateDir::default_path).ok_or_else(|| {
+            CliError::failed("there is no home directory to keep the state in").hint(format!("set {STATE_DIR}"))
+        })?;
+        let dir = std::path::absolute(&dir)
+            .map_err(|error| CliError::failed(format!("{} cannot be used: {error}", dir.display())))?;
+        Ok(Store::open(&dir)?)
+    }
+
+    /// Settings for a run. `claude` is what the user named on the command line.
+    pub(super) fn settings(&self, claude: Option<PathBuf>, max_parallel: usize) -> Result<Settings, CliError> {
+        let program = env::current_exe()
+            .map_err(|error| CliError::failed(format!("failed to find this program's own path: {error}")))?;
+        let own_folder = program.parent().map(PathBuf::from).unwrap_or_default();
+        let claude = claude.or_else(|| env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from));
+        Ok(Settings { claude, max_parallel, own_folder })
+    }
+
+    /// What of this shell a new frame records, so that it can be carried on from another one.
+    pub(super) fn launch(&self) -> Launch {
+        Launch {
+            path: env::var("PATH").ok(),
+            config_dir: env::var_os(CONFIG_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from),
+            ..Launch::default()
+        }
+    }
+
+    /// Starts telling what happens: warnings always, more for a person who watches or asks.
+    pub(super) fn start_log(&self) {
+        let level = if self.verbose || io::stderr().is_terminal() { LevelFilter::INFO } else { LevelFilter::WARN };
+        let named = env::var(LOG).ok().and_then(|filter| filter.parse::<Targets>().ok());
+        let filter = named.unwrap_or_else(|| Targets::new().with_target("agent_cli", level));
+        let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false).without_time();
+        tracing_subscriber::registry().with(lines.with_ansi(io::stderr().is_terminal())).with(filter).init();
+    }
+}
+
+fn caller() -> Result<Option<Caller>, CliError> {
+    let (Some(frame), Some(attempt)) = (env::var_os(FRAME), env::var_os(ATTEMPT)) else { return Ok(None) };
+    let ids = frame.to_str().and_then(|frame| frame.parse().ok()).zip(attempt.to_str().and_then(|id| id.parse().ok()));
+    let (frame, attempt) = ids.ok_or_else(|| {
+        CliError::usage(format!("{FRAME} and {ATTEMPT} are set, but not to ids"))
+            .hint(format!("agent-cli sets them for its agents: unset {FRAME} {ATTEMPT}"))
+    })?;
+    Ok(Some(Caller { frame, attempt }))
+}

@@ -1,0 +1,135 @@
+//! Errors as people see them: what failed and why, hints that help, and one exit status.
+
+use crate::claude::program::ProgramError;
+use crate::core::id::{BadId, FrameId};
+use crate::core::launch::BadLaunch;
+use crate::runtime::RuntimeError;
+use crate::store::StoreError;
+
+use super::exit::Exit;
+use super::output::tell;
+
+/// An error for a person.
+#[derive(Debug)]
+pub(super) struct CliError {
+    exit: Exit,
+    messages: Vec<String>,
+    hints: Vec<String>,
+}
+
+impl CliError {
+    pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, messages: vec![message.into()], hints: Vec::new() }
+    }
+
+    pub(super) fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, message)
+    }
+
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        let hint = hint.into();
+        if !self.hints.contains(&hint) {
+            self.hints.push(hint);
+        }
+        self
+    }
+
+    pub(super) fn hints(self, hint: Option<String>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
+    pub(super) fn hint_resume(self, top: FrameId) -> Self {
+        self.hint(format!("agent-cli resume {top} carries on; nothing is lost"))
+    }
+
+    pub(super) fn also(mut self, message: String) -> Self {
+        self.messages.push(message);
+        self
+    }
+
+    /// Tells the person, and returns the exit status.
+    pub(super) fn report(self) -> Exit {
+        self.messages.iter().for_each(|message| tell(&format!("error: {message}")));
+        self.hints.iter().for_each(|hint| tell(&format!("hint: {hint}")));
+        self.exit
+    }
+}
+
+impl From<BadId> for CliError {
+    fn from(error: BadId) -> Self {
+        Self::new(Exit::NoSuchFrame, error.to_string()).hint("agent-cli ls shows the ids")
+    }
+}
+
+impl From<RuntimeError> for CliError {
+    fn from(error: RuntimeError) -> Self {
+        let message = error.to_string();
+        match error {
+            RuntimeError::Store(error) => error.into(),
+            RuntimeError::Program(error) => error.into(),
+            RuntimeError::Launch(BadLaunch::HasOption(option)) => {
+                Self::usage(message).hint(format!("agent-cli spawn {option} VALUE FILE"))
+            }
+            RuntimeError::Launch(BadLaunch::Reserved(_) | BadLaunch::Widens(_)) => Self::usage(message),
+            RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR names another directory"),
+            RuntimeError::NoWorkingDirectory { .. } | RuntimeError::Io { .. } => Self::failed(message),
+        }
+    }
+}
+
+impl From<ProgramError> for CliError {
+    fn from(error: ProgramError) -> Self {
+        Self::new(Exit::Claude, error.to_string())
+            .hint("install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE")
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        use std::error::Error as _;
+        let cause = error.source().map_or_else(String::new, |cause| format!(": {cause}"));
+        let message = format!("{error}{cause}");
+        match error {
+            StoreError::UnknownFrame(_) | StoreError::UnknownRequest(_) | StoreError::Unknown(_) => {
+                Self::new(Exit::NoSuchFrame, message)
+                    .hint("agent-cli ls shows the chains, agent-cli questions the questions")
+            }
+            StoreError::Ambiguous(_) => Self::new(Exit::NoSuchFrame, message).hint("give more characters of the id"),
+            StoreError::NotADirectory(_) | StoreError::NoStateDir => {
+                Self::failed(message).hint("set AGENT_CLI_STATE_DIR to a directory")
+            }
+            StoreError::ReadOnly(_) => Self::failed(message)
+                .hint("give this user the right to write there, or set AGENT_CLI_STATE_DIR to another directory"),
+            StoreError::Full(_) => {
+                Self::failed(message).hint("free some space, then run the command again; nothing is lost")
+            }
+            StoreError::NotADatabase(_) | StoreError::Damaged { .. } => Self::failed(message)
+                .hint("move the file away if it is not needed, or set AGENT_CLI_STATE_DIR to another directory"),
+            StoreError::Newer { .. } => Self::failed(message).hint("upgrade agent-cli"),
+            StoreError::Busy(_) => Self::failed(message).hint("run the command again"),
+            StoreError::NotUtf8(_) => Self::usage(message).hint("rename it"),
+            StoreError::StaleCaller { .. } => Self::usage("the turn in which this was called has ended")
+                .hint("requests are made by an agent while it works"),
+            StoreError::Limit(_) => {
+                Self::usage(message).hint("do the work here; --max-depth and --max-frames of the root set the limits")
+            }
+            StoreError::AlreadyAnswered { .. } => {
+                Self::failed(message).hint("agent-cli questions --all shows the answer")
+            }
+            StoreError::NotAQuestion(_) | StoreError::NotAWait(_) => {
+                Self::new(Exit::NoSuchFrame, message).hint("agent-cli questions shows the questions")
+            }
+            StoreError::QuestionWithdrawn(_) => {
+                Self::failed(message).hint("agent-cli questions shows what is still asked")
+            }
+            StoreError::Database { .. } | StoreError::Io { .. } | StoreError::Illegal(_) => Self::failed(message),
+        }
+    }
+}

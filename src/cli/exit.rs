@@ -1,0 +1,40 @@
+//! Exit statuses. They are part of the interface: scripts depend on them.
+
+use std::process::ExitCode;
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Exit {
+    /// It did what was asked. A pause is no failure: a waiting tree ends with this status too.
+    Ok = 0,
+    /// The agent failed, or the program could not do what was asked.
+    Failed = 1,
+    /// The command line is wrong, or the request is refused.
+    Usage = 2,
+    /// The id names nothing, or several things.
+    NoSuchFrame = 3,
+    /// `claude` is missing, unusable, or refused to do anything.
+    Claude = 4,
+    /// With `--exit-code`: the tree waits.
+    Waiting = 75,
+    /// A person stopped it.
+    Interrupted = 130,
+}
+
+/// What `--help` says about exit statuses.
+pub(super) const HELP: &str = "\
+Exit status:
+    0  done, or waiting
+    1  the agent failed
+    2  usage, or a request that is refused
+    3  no such frame
+    4  claude is missing, unusable or refused
+   75  waiting (with --exit-code)
+  130  interrupted";
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

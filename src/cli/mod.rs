@@ -1,0 +1,88 @@
+//! The command line: one file a command, its arguments beside its function.
+//!
+//! Raw arguments become a resolved [`context::Context`]; commands read through the store and change state through the
+//! runtime. Results go to standard output, everything else to standard error.
+
+mod context;
+mod error;
+mod exit;
+mod outcome;
+mod output;
+mod text;
+
+mod answer;
+mod ask;
+mod completions;
+mod ls;
+mod questions;
+mod resume;
+mod show;
+mod spawn;
+mod tree;
+mod wait;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use context::Context;
+use exit::Exit;
+
+/// Run chains of headless Claude Code agents that can pause for minutes or weeks
+///
+/// An agent may spawn agents, to any depth, and any of them may stop to wait for a person, a file, a time or another
+/// agent. While it waits, nothing runs and nothing is paid. `resume` carries on where the chain stopped.
+#[derive(Debug, Parser)]
+#[command(name = "agent-cli", version, after_help = exit::HELP, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Say on standard error what happens
+    #[arg(short, long, global = true)]
+    verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Spawn(spawn::Spawn),
+    Resume(resume::Resume),
+    Ask(ask::Ask),
+    Wait(wait::Wait),
+    Questions(questions::Questions),
+    Answer(answer::Answer),
+    Ls(ls::Ls),
+    Tree(tree::Tree),
+    Show(show::Show),
+    Completions(completions::Completions),
+}
+
+/// Runs the program with these arguments, the program's name first.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nobody can be told that standard error is closed.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Ok }.into();
+        }
+    };
+    let result = Context::from_environment(cli.verbose).and_then(|context| match cli.command {
+        Command::Spawn(command) => command.run(&context),
+        Command::Resume(command) => command.run(&context),
+        Command::Ask(command) => command.run(&context),
+        Command::Wait(command) => command.run(&context),
+        Command::Questions(command) => command.run(&context),
+        Command::Answer(command) => command.run(&context),
+        Command::Ls(command) => command.run(&context),
+        Command::Tree(command) => command.run(&context),
+        Command::Show(command) => command.run(&context),
+        Command::Completions(command) => command.run(),
+    });
+    match result {
+        Ok(exit) => exit,
+        Err(error) => error.report(),
+    }
+    .into()
+}

@@ -1,0 +1,158 @@
+//! What `spawn` and `resume` print: one of three results, or an error.
+
+use serde::Serialize;
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::output::{print_json, print_line, tell};
+use super::text::cut;
+use crate::core::id::FrameId;
+use crate::core::request::External;
+use crate::core::signal;
+use crate::core::stream::Usage;
+use crate::core::tree::{Blocker, Blocking};
+use crate::runtime::drive::{self, Busy, Why};
+use crate::runtime::standing::{self, Standing};
+use crate::runtime::{RuntimeError, Settings, interrupt};
+use crate::store::Store;
+
+/// How the caller wants to be told.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct Telling {
+    /// Print one JSON object: id, status, reply, waiting_on, errors, usage, cost_usd
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Exit with 75 while the tree waits
+    #[arg(long)]
+    exit_code: bool,
+}
+
+/// The object that `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    id: FrameId,
+    status: &'static str,
+    reply: Option<&'a str>,
+    waiting_on: &'a [Blocker],
+    errors: Vec<String>,
+    usage: Usage,
+    cost_usd: f64,
+}
+
+/// Drives the tree below `top` and tells the caller how it stands then.
+pub(super) fn drive(
+    context: &Context,
+    store: &Store,
+    settings: &Settings,
+    top: FrameId,
+    telling: Telling,
+) -> Result<Exit, CliError> {
+    context.start_log();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
+    let driven = runtime.block_on(async {
+        let listening =
+            interrupt::listen().map_err(|source| RuntimeError::Io { what: "listen for signals".into(), source });
+        drive::resume(store, settings, top, listening?).await
+    });
+    let driven = driven.map_err(|error| CliError::from(error).hint_resume(top))?;
+    tell_standing(store, top, &standing::after(store, top, driven)?, telling)
+}
+
+/// Tells the caller how the tree stands.
+pub(super) fn tell_standing(
+    store: &Store,
+    top: FrameId,
+    standing: &Standing,
+    telling: Telling,
+) -> Result<Exit, CliError> {
+    if telling.json {
+        let spent = store.spent(top)?;
+        print_json(&report(top, standing, spent.usage, spent.cost_usd))?;
+    }
+    let say = |result: &str| if telling.json { Ok(()) } else { print_line(result) };
+    match standing {
+        Standing::Done(reply) => {
+            say(reply)?;
+            Ok(Exit::Ok)
+        }
+        Standing::Waits { new, blockers, busy } => {
+            say(&if *new { format!("{} ({top})", signal::STARTED) } else { signal::ONGOING.to_owned() })?;
+            tell_waits(top, blockers, busy);
+            Ok(if telling.exit_code { Exit::Waiting } else { Exit::Ok })
+        }
+        Standing::Failed(errors) => {
+            let exit = if standing.is_refusal() { Exit::Claude } else { Exit::Failed };
+            let mut lines = errors.iter().map(|error| format!("{} ({})", error.why, error.frame.short()));
+            let first = CliError::new(exit, lines.next().unwrap_or_default());
+            let error = errors.iter().map(|error| help(&error.why)).fold(first, CliError::hints).hint_resume(top);
+            Err(lines.fold(error, CliError::also))
+        }
+        Standing::Interrupted => Err(CliError::new(Exit::Interrupted, "interrupted").hint_resume(top)),
+    }
+}
+
+fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) -> Report<'a> {
+    let mut report =
+        Report { id, status: "interrupted", reply: None, waiting_on: &[], errors: Vec::new(), usage, cost_usd };
+    match standing {
+        Standing::Done(reply) => {
+            report.status = "done";
+            report.reply = Some(reply);
+        }
+        Standing::Waits { new, blockers, .. } => {
+            report.status = if *new { "started" } else { "ongoing" };
+            report.waiting_on = blockers;
+        }
+        Standing::Failed(errors) => {
+            report.status = "failed";
+            report.errors = errors.iter().map(|error| error.why.to_string()).collect();
+        }
+        Standing::Interrupted => {}
+    }
+    report
+}
+
+fn tell_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
+    for busy in busy {
+        let runner = busy.runner.map_or_else(String::new, |pid| format!(" (process {pid})"));
+        tell(&format!("another process{runner} is driving {}", busy.frame.short()));
+    }
+    for blocker in blockers {
+        tell(&format!("{} waits for {}", blocker.frame.short(), described(&blocker.what)));
+    }
+    let question = blockers.iter().find_map(|blocker| match &blocker.what {
+        Blocking::Question { id, .. } => Some(id.short()),
+        _ => None,
+    });
+    if let Some(question) = question {
+        tell(&format!("hint: agent-cli answer {question} TEXT, then agent-cli resume {}", top.short()));
+    }
+}
+
+/// What a frame waits for, in words.
+pub(super) fn described(what: &Blocking) -> String {
+    const LONG: usize = 200;
+    match what {
+        Blocking::Question { id, question } => format!("an answer to {}: {}", id.short(), cut(question, LONG)),
+        Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
+        Blocking::External { wait: External::Time(time) } => format!("the time {time:.0}"),
+        Blocking::External { wait: External::Command(command) } => format!("success of: {}", cut(command, LONG)),
+        Blocking::UsageLimit { resets_at } => format!("its usage limit, until {resets_at:.0}"),
+        Blocking::Agent => "something that its agent judges".to_owned(),
+    }
+}
+
+fn help(why: &Why) -> Option<String> {
+    match why {
+        Why::Program(_) => Some("install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE".to_owned()),
+        Why::Refused(said) if said.contains("/login") => Some("run claude and log in with /login".to_owned()),
+        Why::Refused(said) if said.contains("No conversation found") => {
+            Some("its transcript is gone, and there is no kept copy that could take its place".to_owned())
+        }
+        Why::NoWorkingDirectory(cwd) => Some(format!("make {} again, or move it back", cwd.display())),
+        Why::Refused(_) | Why::Ended(_) => None,
+    }
+}

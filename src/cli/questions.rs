@@ -1,0 +1,75 @@
+//! `agent-cli questions`: what agents have asked.
+
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::output::{print, print_json, tell};
+use super::text::{age, one_line, table};
+use crate::core::id::{FrameId, RequestId};
+
+/// List the questions that wait for an answer
+#[derive(Debug, Args)]
+pub(super) struct Questions {
+    /// Answered ones too
+    #[arg(long)]
+    all: bool,
+
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    id: RequestId,
+    question: String,
+    frame: FrameId,
+    root: FrameId,
+    task: String,
+    asked: Timestamp,
+    answered: Option<Timestamp>,
+    answer: Option<String>,
+}
+
+impl Questions {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let questions = context.store()?.questions(!self.all)?;
+        let listed: Vec<_> = questions
+            .into_iter()
+            .map(|question| Listed {
+                id: question.id,
+                question: question.question,
+                frame: question.frame,
+                root: question.root,
+                task: question.title,
+                asked: question.asked,
+                answered: question.answered,
+                answer: question.answer,
+            })
+            .collect();
+        if self.json {
+            print_json(&listed)?;
+            return Ok(Exit::Ok);
+        }
+        if listed.is_empty() {
+            tell("no question waits for an answer");
+            return Ok(Exit::Ok);
+        }
+        let now = Timestamp::now();
+        let head = ["QUESTION", "ASKED", "BY", "CHAIN", ""].map(str::to_owned).to_vec();
+        let row = |listed: &Listed| {
+            let text = match &listed.answer {
+                Some(answer) => format!("{} -> {}", one_line(&listed.question), one_line(answer)),
+                None => one_line(&listed.question),
+            };
+            vec![listed.id.short(), age(listed.asked, now), one_line(&listed.task), listed.root.short(), text]
+        };
+        let rows: Vec<_> = std::iter::once(head).chain(listed.iter().map(row)).collect();
+        print(&table(&rows))?;
+        Ok(Exit::Ok)
+    }
+}

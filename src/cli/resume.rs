@@ -1,0 +1,102 @@
+//! `agent-cli resume`: carries a chain on; called by an agent, asks what came of a request.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::outcome::{self, Telling};
+use super::output::print_line;
+use super::spawn::at_least_one;
+use crate::core::id::{FrameId, IdPrefix, SessionId};
+use crate::core::signal;
+use crate::runtime::requests::{self, Progress};
+use crate::runtime::{adopt, standing};
+use crate::store::{Store, StoreError, Target};
+
+/// Carry a chain on where it stopped, or see how it stands
+///
+/// Prints the reply when the agent is done (again, if it was done before), `SGN_PEND_STARTED (ID)` when the tree waits
+/// for something new, and `SGN_PEND_ONGOING` when it still waits for what it waited for. A tree that waits is asked in
+/// milliseconds, without starting claude: call it from cron as often as you like.
+#[derive(Debug, Args)]
+#[command(after_help = "Example, every minute by cron:
+  * * * * * agent-cli resume 4f2c1a90 >> chain.log")]
+pub(super) struct Resume {
+    /// A frame, any Claude session it ever had, or another Claude session; four characters or more
+    id: String,
+
+    /// The claude program [default: $AGENT_CLI_CLAUDE, or the one that the chain began with]
+    #[arg(long, value_name = "PATH")]
+    claude: Option<PathBuf>,
+
+    /// Agents that run at the same time
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least_one)]
+    max_parallel: usize,
+
+    #[command(flatten)]
+    telling: Telling,
+}
+
+impl Resume {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let store = context.store()?;
+        let target = self.target(context, &store)?;
+        if context.caller.is_some() {
+            return tell_progress(&store, target);
+        }
+        let top = match target {
+            Target::Frame(frame) => frame,
+            Target::Request(request) => {
+                let frame = store.request_owner(request)?;
+                let message = format!("{} is a request of {}, not a frame", request.short(), frame.short());
+                return Err(CliError::new(Exit::NoSuchFrame, message).hint("agent-cli ls shows the chains"));
+            }
+        };
+        match standing::poll(&store, top)? {
+            Some(standing) => outcome::tell_standing(&store, top, &standing, self.telling),
+            None => {
+                let settings = context.settings(self.claude, self.max_parallel)?;
+                outcome::drive(context, &store, &settings, top, self.telling)
+            }
+        }
+    }
+
+    /// What the id names. A session that is not known is adopted if Claude Code has it.
+    fn target(&self, context: &Context, store: &Store) -> Result<Target, CliError> {
+        let error = match store.lookup(&self.id.parse::<IdPrefix>()?) {
+            Ok(target) => return Ok(target),
+            Err(error) => error,
+        };
+        let session = self.id.trim().parse::<SessionId>();
+        if let (StoreError::Unknown(_), Ok(session)) = (&error, session)
+            && let Some(frame) = adopt::adopt(store, session, context.launch())?
+        {
+            return Ok(Target::Frame(frame));
+        }
+        Err(error.into())
+    }
+}
+
+fn tell_progress(store: &Store, target: Target) -> Result<Exit, CliError> {
+    let progress = match target {
+        Target::Frame(frame) => requests::progress_of_frame(store, frame)?,
+        Target::Request(request) => requests::progress_of_request(store, request)?,
+    };
+    match progress {
+        Progress::Over(text) => print_line(&text)?,
+        Progress::Open => print_line(signal::ONGOING)?,
+        Progress::Failed(failure) => return Err(CliError::failed(format!("the agent failed: {}", failure.message))),
+    }
+    Ok(Exit::Ok)
+}
+
+/// The frame that an id names, for commands that only look.
+pub(super) fn frame_named(store: &Store, id: &str) -> Result<FrameId, CliError> {
+    match store.lookup(&id.parse::<IdPrefix>()?)? {
+        Target::Frame(frame) => Ok(frame),
+        Target::Request(request) => Ok(store.request_owner(request)?),
+    }
+}

@@ -1,0 +1,115 @@
+//! `agent-cli tree`: chains as trees.
+
+use std::collections::HashMap;
+
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::outcome::described;
+use super::output::{print, print_json, tell};
+use super::resume::frame_named;
+use super::text::{age, cut};
+use crate::core::id::FrameId;
+use crate::core::state::FrameState;
+use crate::core::tree::{Blocker, Node, Tree as Frames};
+
+/// Show a chain as a tree: every agent, its state, what it waits for and how long
+#[derive(Debug, Args)]
+pub(super) struct Tree {
+    /// A frame, or a session it had [default: all chains that are not done]
+    id: Option<String>,
+
+    /// Print a JSON array of frames, parents before their children
+    #[arg(long)]
+    json: bool,
+}
+
+/// A frame, as `--json` lists it: parents before their children.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    id: FrameId,
+    parent: Option<FrameId>,
+    task: &'a str,
+    status: &'static str,
+    since: Timestamp,
+    error: Option<&'a str>,
+    waiting_on: Vec<Blocker>,
+}
+
+impl Tree {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let store = context.store()?;
+        let tops = match &self.id {
+            Some(id) => vec![frame_named(&store, id)?],
+            None => {
+                let open = store.roots()?.into_iter().filter(|root| root.state != FrameState::Done);
+                open.map(|root| root.id).collect()
+            }
+        };
+        let now = Timestamp::now();
+        let trees = tops.into_iter().map(|top| store.tree(top)).collect::<Result<Vec<_>, _>>()?;
+        if self.json {
+            let listed =
+                trees.iter().flat_map(|tree| tree.parents_first().into_iter().map(|node| listed(tree, node, now)));
+            print_json(&listed.collect::<Vec<_>>())?;
+            return Ok(Exit::Ok);
+        }
+        if trees.is_empty() {
+            tell("no chain is open");
+            tell("hint: agent-cli ls lists those that are done");
+        }
+        print(&trees.iter().map(|tree| drawn(tree, now)).collect::<String>())?;
+        Ok(Exit::Ok)
+    }
+}
+
+fn listed<'a>(tree: &Frames, node: &'a Node, now: Timestamp) -> Listed<'a> {
+    let error = match &node.state {
+        FrameState::Failed { failure } => Some(failure.message.as_str()),
+        _ => None,
+    };
+    let (status, waiting_on) = (node.state.name(), tree.blockers_of(node, now));
+    Listed { id: node.id, parent: node.parent, task: &node.title, status, since: node.since, error, waiting_on }
+}
+
+/// Each frame on a line, below its parent.
+fn drawn(tree: &Frames, now: Timestamp) -> String {
+    let mut text = String::new();
+    // What stands before a frame's children, which come later than the frame.
+    let mut bars = HashMap::from([(tree.top(), String::new())]);
+    for node in tree.parents_first() {
+        let siblings = node.parent.filter(|_| node.id != tree.top()).map(|parent| tree.children(parent));
+        let bar = bars.get(&node.id).cloned().unwrap_or_default();
+        let (corner, next) = match siblings.and_then(<[_]>::last) {
+            None => ("", ""),
+            Some(last) if *last == node.id => ("└─ ", "   "),
+            Some(_) => ("├─ ", "│  "),
+        };
+        text.push_str(&format!("{bar}{corner}{}\n", line(tree, node, now)));
+        bars.extend(tree.children(node.id).iter().map(|child| (*child, format!("{bar}{next}"))));
+    }
+    text
+}
+
+fn line(tree: &Frames, node: &Node, now: Timestamp) -> String {
+    let listed = listed(tree, node, now);
+    let age = age(listed.since, now);
+    let mut line = format!("{} {} for {age}  {}", listed.id.short(), listed.status, cut(listed.task, 60));
+    let mut reasons: Vec<_> = listed.waiting_on.iter().map(|blocker| described(&blocker.what)).collect();
+    match tree.children_awaited_by(node) {
+        0 => {}
+        1 => reasons.insert(0, "its child".to_owned()),
+        several => reasons.insert(0, format!("{several} children")),
+    }
+    if !reasons.is_empty() {
+        line.push_str(&format!("  waits for {}", reasons.join(", and for ")));
+    }
+    if let Some(error) = listed.error {
+        line.push_str(&format!("  {}", cut(error, 200)));
+    }
+    line
+}

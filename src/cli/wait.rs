@@ -1,0 +1,78 @@
+//! `agent-cli wait`: an agent waits for something outside.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::output::print_line;
+use crate::core::request::External;
+use crate::core::signal;
+use crate::runtime::requests;
+
+/// Wait for a file, a time or a command, from inside an agent
+///
+/// Records the wait for the calling agent and prints `SGN_PEND_STARTED (ID)` at once. The agent then ends its turn. The
+/// first `agent-cli resume` after the wait is over carries it on.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+pub(super) struct Wait {
+    /// Until this file exists
+    #[arg(long, value_name = "PATH", group = "what")]
+    file: Option<PathBuf>,
+
+    /// Until this time, for instance 2026-12-24T18:00:00Z
+    #[arg(long, value_name = "TIME", group = "what")]
+    until: Option<Timestamp>,
+
+    /// For this long, for instance 90s, 2h or 3d
+    #[arg(long = "for", value_name = "DURATION", group = "what")]
+    span: Option<jiff::Span>,
+
+    /// Until this shell command exits with 0
+    #[arg(long, value_name = "COMMAND", group = "what")]
+    command: Option<String>,
+}
+
+impl Wait {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let caller = context
+            .caller
+            .ok_or_else(|| CliError::usage("only an agent can wait: this shell was not started by agent-cli"))?;
+        let wait = self.external()?;
+        let id = requests::wait(&context.store()?, caller, wait)?;
+        print_line(&format!("{} ({id})", signal::STARTED))?;
+        Ok(Exit::Ok)
+    }
+
+    fn external(self) -> Result<External, CliError> {
+        if let Some(file) = self.file {
+            let file = std::path::absolute(file)
+                .map_err(|error| CliError::usage(format!("cannot wait for that file: {error}")))?;
+            if file.to_str().is_none() {
+                return Err(CliError::usage("cannot wait for that file: its path is not UTF-8"));
+            }
+            return Ok(External::File(file));
+        }
+        if let Some(command) = self.command {
+            return Ok(External::Command(command));
+        }
+        let until = match (self.until, self.span) {
+            (Some(until), _) => Some(until),
+            // A day is 24 hours here, whatever the calendar does meanwhile.
+            (None, Some(span)) => span
+                .to_duration(jiff::SpanRelativeTo::days_are_24_hours())
+                .ok()
+                .filter(|span| *span >= SignedDuration::ZERO)
+                .and_then(|span| Timestamp::now().checked_add(span).ok()),
+            (None, None) => None,
+        };
+        let until = until.ok_or_else(|| {
+            CliError::usage("cannot wait for that long").hint("give weeks, days, hours, minutes or seconds, as in 3d")
+        })?;
+        Ok(External::Time(until))
+    }
+}

@@ -1,0 +1,28 @@
+//! Adopts a Claude session that this program did not start, for instance the interactive one at the top of a chain.
+
+use super::{RuntimeError, while_trying};
+use crate::claude::command::config_dir;
+use crate::claude::transcript;
+use crate::core::frame::Task;
+use crate::core::id::{FrameId, SessionId};
+use crate::core::launch::Launch;
+use crate::core::limits::Limits;
+use crate::store::{NewFrame, Store, checkpoint};
+
+/// Makes a root frame that continues from `session`, if Claude Code has such a session. Its working directory and its
+/// model are in its transcript. Whether its wait is over, only its agent can judge.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the transcript cannot be read or the state directory cannot be written.
+pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option<FrameId>, RuntimeError> {
+    let Some(config) = config_dir(&launch) else { return Ok(None) };
+    let Some(found) = transcript::find_anywhere(&config, session) else { return Ok(None) };
+    let origin = transcript::origin(&found).map_err(while_trying("read the transcript"))?;
+    let Some(cwd) = origin.cwd else { return Ok(None) };
+    let launch = Launch { model: origin.model, ..launch };
+    let task = Task::Prompt(format!("(Claude session {session})"));
+    let frame = store.adopt(&NewFrame { task, cwd, launch, limits: Limits::default() }, session)?;
+    checkpoint::keep(store.dir(), frame, session, &found).map_err(while_trying("keep a copy of the transcript"))?;
+    Ok(Some(frame))
+}

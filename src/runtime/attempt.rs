@@ -1,0 +1,109 @@
+//! Starts an attempt: one `claude` process on behalf of a frame.
+//!
+//! The order keeps every crash harmless: the lease first, then the record of the attempt, then the process. Whoever
+//! finds a recorded attempt whose lease is free knows that its process has ended, or never was.
+
+use std::path::Path;
+use std::process::{self, Stdio};
+
+use jiff::Timestamp;
+
+use super::{RuntimeError, Settings, while_trying};
+use crate::claude::command::{Invocation, config_dir};
+use crate::claude::process::Running;
+use crate::claude::transcript;
+use crate::core::frame::Frame;
+use crate::core::id::{FrameId, SessionId};
+use crate::core::prompt;
+use crate::core::tree::Tried;
+use crate::store::{Lease, NewAttempt, Store, checkpoint};
+
+/// What came of the wish to run a frame.
+#[derive(Debug)]
+pub(super) enum Start {
+    /// It runs.
+    Started(Running, Lease),
+    /// It was recorded, but the process could not be started.
+    NotStarted(Lease, String),
+    /// Another process holds its lease.
+    Busy,
+    /// Meanwhile another process has changed it, so that it cannot run now.
+    Changed,
+}
+
+/// Starts an attempt of `frame`.
+pub(super) fn start(
+    store: &Store,
+    settings: &Settings,
+    frame: FrameId,
+    tried: &Tried,
+    program: &Path,
+) -> Result<Start, RuntimeError> {
+    let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Start::Busy) };
+    // Only now is it certain that nobody else changes the frame.
+    let alone = store.tree(frame)?;
+    let Some(frame) = store.frame(frame)? else { return Ok(Start::Changed) };
+    if !alone.runnable(tried, Timestamp::now()).contains(&frame.id) {
+        return Ok(Start::Changed);
+    }
+    if !frame.cwd.is_dir() {
+        return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
+    }
+    put_checkpoint_back(store, &frame)?;
+
+    let deliveries = store.deliveries(frame.id)?;
+    let text = match frame.checkpoint {
+        None => prompt::first(&frame.task),
+        Some(_) => prompt::resume(&deliveries, frame.trouble.as_ref()),
+    };
+    let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
+    let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
+    let session = next_session(store, &frame)?;
+    let attempt = NewAttempt {
+        session,
+        resumed: frame.checkpoint,
+        output_from: lease.seal().map_err(while_trying("read the output file"))?,
+        errors_from: errors.metadata().map_err(while_trying("read the error log"))?.len(),
+        runner: process::id(),
+        carried: deliveries.iter().map(|delivery| delivery.request).collect(),
+    };
+    store.begin(frame.id, &attempt)?;
+
+    let invocation = Invocation {
+        program,
+        frame: frame.id,
+        session,
+        resume: frame.checkpoint,
+        cwd: &frame.cwd,
+        launch: &frame.launch,
+        state_dir: store.dir().path(),
+        own_folder: &settings.own_folder,
+    };
+    let mut command = invocation.command();
+    command
+        .stdin(Stdio::from(prompt))
+        .stdout(Stdio::from(lease.output().map_err(while_trying("share the output file"))?))
+        .stderr(Stdio::from(errors));
+    Ok(match Running::start(command) {
+        Ok(running) => Start::Started(running, lease),
+        Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.display())),
+    })
+}
+
+/// Claude Code deletes old transcripts. The kept copy takes their place, so that the session can be forked.
+fn put_checkpoint_back(store: &Store, frame: &Frame) -> Result<(), RuntimeError> {
+    let (Some(session), Some(config)) = (frame.checkpoint, config_dir(&frame.launch)) else { return Ok(()) };
+    let place = transcript::find(&config, &frame.cwd, session)
+        .unwrap_or_else(|| transcript::expected(&config, &frame.cwd, session));
+    let restored = checkpoint::restore(store.dir(), frame.id, session, &place);
+    if restored.map_err(while_trying("put the transcript back"))? {
+        tracing::info!(session = %session, "put the transcript back at {}", place.display());
+    }
+    Ok(())
+}
+
+/// A frame's first session has the frame's id. Claude Code refuses an id that was used before.
+fn next_session(store: &Store, frame: &Frame) -> Result<SessionId, RuntimeError> {
+    let is_first = store.attempts(frame.id)?.is_empty() && frame.checkpoint.is_none();
+    Ok(if is_first { frame.id.into() } else { SessionId::random() })
+}

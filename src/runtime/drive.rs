@@ -1,0 +1,251 @@
+//! The loop that drives a tree: start what can run, wait for an end, decide on it, again, until nothing can run.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::attempt::{self, Start};
+use super::conclude::{self, Conclusion};
+use super::{RuntimeError, Settings, probe, programs, while_trying};
+use crate::claude::process::{Exit, Stop};
+use crate::claude::program::ProgramError;
+use crate::core::id::FrameId;
+use crate::core::outcome::{Fork, Outcome, Report};
+use crate::core::state::{Ended, FrameState};
+use crate::core::tree::{Tree, Tried};
+use crate::store::{Lease, Store};
+
+/// What happened while a tree was driven.
+#[derive(Debug, Default)]
+pub struct Driven {
+    /// An agent began to wait for something new.
+    pub started: bool,
+    /// What went wrong and nobody in the tree has been told.
+    pub errors: Vec<FrameError>,
+    /// Frames that another process runs.
+    pub busy: Vec<Busy>,
+    /// A person stopped it.
+    pub interrupted: bool,
+}
+
+/// What went wrong with a frame.
+#[derive(Debug)]
+pub struct FrameError {
+    /// The frame.
+    pub frame: FrameId,
+    /// What went wrong.
+    pub why: Why,
+}
+
+/// The kinds of errors that need different help.
+#[derive(Debug, thiserror::Error)]
+pub enum Why {
+    /// There is no usable `claude`.
+    #[error(transparent)]
+    Program(ProgramError),
+    /// `claude` refused before any work.
+    #[error("{0}")]
+    Refused(String),
+    /// The working directory is not there.
+    #[error("the working directory is gone: {}", .0.display())]
+    NoWorkingDirectory(std::path::PathBuf),
+    /// The attempt ended badly.
+    #[error("{0}")]
+    Ended(String),
+}
+
+/// A frame that another process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// The frame.
+    pub frame: FrameId,
+    /// The process that started the attempt; it may have died, and `claude` alone be finishing its turn.
+    pub runner: Option<u32>,
+}
+
+/// Drives the tree below `top` until nothing in it can run.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the state directory cannot be used. Agents that run then finish their turns, and the next
+/// `resume` finds what they did.
+pub async fn drive(
+    store: &Store,
+    settings: &Settings,
+    top: FrameId,
+    stop: watch::Receiver<Stop>,
+) -> Result<Driven, RuntimeError> {
+    let (live, exits) = (HashMap::new(), JoinSet::new());
+    let drive = Drive { store, settings, top, stop, tried: Tried::default(), live, exits, driven: Driven::default() };
+    drive.run().await
+}
+
+/// Drives the tree below `top` after frames that failed or were stopped were made ready to be tried again.
+///
+/// # Errors
+///
+/// As for [`drive`].
+pub async fn resume(
+    store: &Store,
+    settings: &Settings,
+    top: FrameId,
+    stop: watch::Receiver<Stop>,
+) -> Result<Driven, RuntimeError> {
+    for node in store.tree(top)?.to_try_again() {
+        // Another process may have been faster: then there is nothing left to do.
+        if let Err(error) = store.try_again(node.id) {
+            tracing::info!(frame = %node.id, "not tried again: {error}");
+        }
+    }
+    drive(store, settings, top, stop).await
+}
+
+struct Drive<'a> {
+    store: &'a Store,
+    settings: &'a Settings,
+    top: FrameId,
+    stop: watch::Receiver<Stop>,
+    tried: Tried,
+    live: HashMap<FrameId, Lease>,
+    exits: JoinSet<(FrameId, Exit)>,
+    driven: Driven,
+}
+
+impl Drive<'_> {
+    async fn run(mut self) -> Result<Driven, RuntimeError> {
+        loop {
+            self.harvest()?;
+            self.look_outside().await?;
+            self.start_what_can_run().await?;
+            let Some(ended) = self.exits.join_next().await else { break };
+            let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
+            self.conclude(frame, exit)?;
+        }
+        self.driven.interrupted = *self.stop.borrow() != Stop::No;
+        let tree = self.store.tree(self.top)?;
+        self.driven.errors.retain(|error| concerns_the_caller(&tree, error));
+        Ok(self.driven)
+    }
+
+    /// Concludes attempts whose runner died. What another process still runs is left alone.
+    fn harvest(&mut self) -> Result<(), RuntimeError> {
+        for node in self.store.tree(self.top)?.leaves_up() {
+            if !matches!(node.state, FrameState::Running { .. }) || self.live.contains_key(&node.id) {
+                continue;
+            }
+            let Some(lease) = Lease::try_take(self.store.dir(), node.id)? else {
+                self.note_busy(node.id)?;
+                continue;
+            };
+            let Some(frame) = self.store.frame(node.id)? else { continue };
+            if let Some(conclusion) = conclude::conclude(self.store, &frame, Exit::Unknown, &lease)? {
+                tracing::info!(frame = %node.id, "concluded an attempt whose runner had died");
+                let died = matches!(conclusion.outcome, Outcome::Died { .. });
+                self.take_note(node.id, &conclusion, !died);
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_outside(&mut self) -> Result<(), RuntimeError> {
+        let tree = self.store.tree(self.top)?;
+        if probe::without_processes(self.store, &tree, Timestamp::now())? {
+            probe::commands(self.store, &tree).await?;
+        }
+        Ok(())
+    }
+
+    async fn start_what_can_run(&mut self) -> Result<(), RuntimeError> {
+        let tree = self.store.tree(self.top)?;
+        for frame in tree.runnable(&self.tried, Timestamp::now()) {
+            if *self.stop.borrow() != Stop::No || self.live.len() >= self.settings.max_parallel {
+                return Ok(());
+            }
+            self.start(frame).await?;
+        }
+        Ok(())
+    }
+
+    async fn start(&mut self, id: FrameId) -> Result<(), RuntimeError> {
+        let Some(frame) = self.store.frame(id)? else { return Ok(()) };
+        let program = match programs::usable(self.store, self.settings, &frame.launch).await {
+            Ok(program) => program,
+            Err(RuntimeError::Program(error)) => {
+                self.fail(id, Why::Program(error));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        match attempt::start(self.store, self.settings, id, &self.tried, &program) {
+            Ok(Start::Started(running, lease)) => {
+                tracing::info!(frame = %id, task = frame.task.title(), "started claude");
+                self.tried.attempted(id);
+                self.live.insert(id, lease);
+                let stop = self.stop.clone();
+                self.exits.spawn(async move { (id, running.ended(stop).await) });
+            }
+            Ok(Start::NotStarted(_lease, why)) => {
+                let conclusion = conclude::conclude_unstarted(self.store, &frame, why)?;
+                conclusion.iter().for_each(|conclusion| self.take_note(id, conclusion, true));
+            }
+            Ok(Start::Busy) => self.note_busy(id)?,
+            Ok(Start::Changed) => self.tried.bench(id),
+            Err(RuntimeError::NoWorkingDirectory { cwd, .. }) => self.fail(id, Why::NoWorkingDirectory(cwd)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<(), RuntimeError> {
+        let (Some(lease), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(()) };
+        if let Some(conclusion) = conclude::conclude(self.store, &frame, exit, &lease)? {
+            self.take_note(id, &conclusion, true);
+        }
+        Ok(())
+    }
+
+    /// `here`: whether the attempt was made, or its end is news, in this run of the program.
+    fn take_note(&mut self, id: FrameId, conclusion: &Conclusion, here: bool) {
+        let verdict = &conclusion.verdict;
+        tracing::info!(frame = %id, "{:?}", verdict);
+        self.driven.started |= verdict.report == Report::Started;
+        self.driven.errors.retain(|error| error.frame != id);
+        if !here {
+            return;
+        }
+        if let Some(message) = conclusion.error() {
+            let refused = matches!(conclusion.outcome, Outcome::Refused(_));
+            self.fail(id, if refused { Why::Refused(message) } else { Why::Ended(message) });
+        }
+        // What changed nothing would change nothing again, and a limit does not lift within seconds.
+        let limited = matches!(conclusion.outcome, Outcome::UsageLimit { .. });
+        if verdict.fork == Fork::Discard || verdict.ended == Ended::Again || limited {
+            self.tried.bench(id);
+        }
+    }
+
+    fn fail(&mut self, frame: FrameId, why: Why) {
+        self.tried.bench(frame);
+        self.driven.errors.push(FrameError { frame, why });
+    }
+
+    fn note_busy(&mut self, frame: FrameId) -> Result<(), RuntimeError> {
+        self.tried.bench(frame);
+        let runner = self.store.running_attempt(frame)?.map(|attempt| attempt.runner);
+        if !self.driven.busy.iter().any(|busy| busy.frame == frame) {
+            self.driven.busy.push(Busy { frame, runner });
+        }
+        Ok(())
+    }
+}
+
+/// A failure that the parent was told of is the parent's to handle, and a frame that went on has no error any more.
+fn concerns_the_caller(tree: &Tree, error: &FrameError) -> bool {
+    match tree.get(error.frame).map(|node| &node.state) {
+        Some(FrameState::Failed { .. }) => tree.to_try_again().iter().any(|node| node.id == error.frame),
+        Some(FrameState::Done) | None => false,
+        Some(_) => true,
+    }
+}

@@ -1,0 +1,75 @@
+//! Drives a tree until nothing in it can run.
+//!
+//! ```text
+//! drive ── which frame next (core::tree) ──> attempt::start ──> claude ──> attempt::conclude ──> drive
+//!    └──── a frame whose runner died ─────────────────────────────────────────────^
+//! ```
+//!
+//! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead.
+
+mod attempt;
+mod conclude;
+mod probe;
+mod programs;
+
+pub mod adopt;
+pub mod drive;
+pub mod interrupt;
+pub mod requests;
+pub mod standing;
+
+use std::path::PathBuf;
+
+use crate::claude::program::ProgramError;
+use crate::core::id::FrameId;
+use crate::core::launch::BadLaunch;
+use crate::store::StoreError;
+
+/// What the runtime needs to know and no frame records.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The `claude` that the user names for this run.
+    pub claude: Option<PathBuf>,
+    /// How many `claude` processes may live at a time.
+    pub max_parallel: usize,
+    /// The folder that holds this program: the first in the `PATH` of agents.
+    pub own_folder: PathBuf,
+}
+
+/// Why a command cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// The state directory.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No usable `claude`.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// Launch options that cannot be.
+    #[error(transparent)]
+    Launch(#[from] BadLaunch),
+    /// The frame's working directory is not there.
+    #[error("the working directory of {} is gone: {}", frame.short(), cwd.display())]
+    NoWorkingDirectory {
+        /// The frame.
+        frame: FrameId,
+        /// Its working directory.
+        cwd: PathBuf,
+    },
+    /// Files of the state directory, or Claude Code's, cannot be read or written.
+    #[error("failed to {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The calling agent's frame is not in the database.
+    #[error("the frame of the calling agent, {0}, is not in this state directory")]
+    NoCaller(FrameId),
+}
+
+/// Says what was tried when it fails.
+fn while_trying<'a>(what: &'a str) -> impl FnOnce(std::io::Error) -> RuntimeError + 'a {
+    move |source| RuntimeError::Io { what: what.to_owned(), source }
+}

@@ -1,0 +1,73 @@
+//! Looks whether what a frame waits for outside has come.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::process::Command;
+
+use super::RuntimeError;
+use crate::core::request::{External, Wish};
+use crate::core::tree::Tree;
+use crate::store::Store;
+
+/// A command that does not end within this time has not succeeded.
+const LONGEST_COMMAND: Duration = Duration::from_secs(60);
+
+/// Records the external waits of the tree that are over and can be judged without starting a process. Returns whether
+/// there are others, whose commands have to be run.
+pub(super) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> Result<bool, RuntimeError> {
+    let mut others = false;
+    for (request, wait) in pending(tree) {
+        let over = match wait {
+            External::File(path) => path.exists(),
+            External::Time(time) => now >= *time,
+            External::Command(_) => {
+                others = true;
+                false
+            }
+        };
+        if over {
+            store.settle_wait(request)?;
+        }
+    }
+    Ok(others)
+}
+
+/// Whether the tree waits for anything outside.
+pub(super) fn has_outside_waits(tree: &Tree) -> bool {
+    pending(tree).next().is_some()
+}
+
+/// Runs the commands that the tree waits for, and records those that succeed.
+pub(super) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeError> {
+    for node in tree.leaves_up() {
+        for request in &node.requests {
+            let Wish::Wait(External::Command(command)) = &request.wish else { continue };
+            let Some(frame) = store.frame(node.id)?.filter(|_| !request.settled) else { continue };
+            if succeeds(command, &frame.cwd).await {
+                store.settle_wait(request.id)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn pending(tree: &Tree) -> impl Iterator<Item = (crate::core::id::RequestId, &External)> {
+    let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
+    requests.filter(|request| !request.settled).filter_map(|request| match &request.wish {
+        Wish::Wait(wait) => Some((request.id, wait)),
+        Wish::Ask { .. } | Wish::Spawn { .. } => None,
+    })
+}
+
+async fn succeeds(command: &str, cwd: &Path) -> bool {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).current_dir(cwd).kill_on_drop(true);
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match tokio::time::timeout(LONGEST_COMMAND, shell.status()).await {
+        Ok(Ok(status)) => status.success(),
+        Ok(Err(_)) | Err(_) => false,
+    }
+}

@@ -1,0 +1,26 @@
+//! Which `claude` runs a frame, checked once for every path and modification time.
+
+use std::env;
+use std::path::PathBuf;
+
+use super::{RuntimeError, Settings};
+use crate::claude::program;
+use crate::core::launch::Launch;
+use crate::store::Store;
+
+/// Finds the program for a frame with these launch options, and makes sure that it is not too old.
+pub(super) async fn usable(store: &Store, settings: &Settings, launch: &Launch) -> Result<PathBuf, RuntimeError> {
+    let recorded = Some(launch.claude.as_path()).filter(|path| !path.as_os_str().is_empty());
+    let path = program::locate(settings.claude.as_deref(), recorded, env::var_os("PATH").as_deref())?;
+    let modified = program::modified(&path)?;
+    let answer = match store.known_version(&path, modified)? {
+        Some(known) => known,
+        None => {
+            let answer = program::ask_version(&path).await?;
+            store.remember_version(&path, modified, &answer)?;
+            answer
+        }
+    };
+    program::check(&path, &answer)?;
+    Ok(path)
+}

@@ -1,0 +1,95 @@
+//! What agents ask of this program. Nothing runs inside an agent's tool call: a request is recorded, and the runner of
+//! the tree does the rest when the agent's turn is over.
+
+use std::path::PathBuf;
+
+use super::RuntimeError;
+use crate::core::frame::{Frame, Task};
+use crate::core::id::{FrameId, RequestId};
+use crate::core::launch::Overrides;
+use crate::core::request::{External, Wish};
+use crate::core::state::{Failure, FrameState};
+use crate::store::{Caller, NewFrame, Store};
+
+/// What came of a request so far, as the agent that made it may ask.
+#[derive(Debug)]
+pub enum Progress {
+    /// It is over: the reply, the answer, or a sentence that the wait is over.
+    Over(String),
+    /// The child failed.
+    Failed(Failure),
+    /// It is still open.
+    Open,
+}
+
+/// Records that the calling agent wants another agent's reply. Returns the id of the child.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the tree is at its limit, the child would have wider permissions than its parent, or the
+/// caller's attempt has ended.
+pub fn spawn(
+    store: &Store,
+    caller: Caller,
+    task: Task,
+    cwd: PathBuf,
+    overrides: Overrides,
+) -> Result<FrameId, RuntimeError> {
+    let parent = frame_of(store, caller)?;
+    let launch = parent.launch.child(overrides)?;
+    let title = match &task {
+        Task::File(path) => path.display().to_string(),
+        Task::Prompt(text) => text.clone(),
+    };
+    let (_, child) = store.request_child(caller, &NewFrame { task, cwd, launch, limits: parent.limits }, &title)?;
+    Ok(child)
+}
+
+/// Records a question of the calling agent. Returns its id.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the caller's attempt has ended.
+pub fn ask(store: &Store, caller: Caller, question: String) -> Result<RequestId, RuntimeError> {
+    frame_of(store, caller)?;
+    Ok(store.request(caller, &Wish::Ask { question })?)
+}
+
+/// Records that the calling agent waits for something outside. Returns the request's id.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the caller's attempt has ended.
+pub fn wait(store: &Store, caller: Caller, wait: External) -> Result<RequestId, RuntimeError> {
+    frame_of(store, caller)?;
+    Ok(store.request(caller, &Wish::Wait(wait))?)
+}
+
+/// What came of a child so far.
+///
+/// # Errors
+///
+/// Those of the state directory.
+pub fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, RuntimeError> {
+    if let Some(reply) = store.reply(frame)? {
+        return Ok(Progress::Over(reply));
+    }
+    Ok(match store.frame(frame)?.map(|frame| frame.state) {
+        Some(FrameState::Failed { failure }) => Progress::Failed(failure),
+        _ => Progress::Open,
+    })
+}
+
+/// What came of a question so far. Other requests than questions are open until the agent is told otherwise.
+///
+/// # Errors
+///
+/// Those of the state directory.
+pub fn progress_of_request(store: &Store, request: RequestId) -> Result<Progress, RuntimeError> {
+    let answer = store.question(request)?.and_then(|question| question.answer);
+    Ok(answer.map_or(Progress::Open, Progress::Over))
+}
+
+fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {
+    store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))
+}
