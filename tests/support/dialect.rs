@@ -1,0 +1,129 @@
+//! The two conventions that the scripted model can follow, and the commands that they come to.
+
+use super::conversation::{Conversation, Item};
+use super::instructions::Step;
+
+/// A chain convention, known to the model from the CLAUDE.md that it can see.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Dialect {
+    /// The convention of this project: every request is an `agent-cli` on `PATH`.
+    AgentCli,
+    /// The published convention of iotalambda/claude-code-async-chain: an `agent-cli` in the working directory, and
+    /// questions in `question.md`.
+    QuestionFile,
+}
+
+impl Dialect {
+    /// The convention that the conversation defines. Instructions that merely use its words do not count.
+    pub(super) fn of(conversation: &Conversation) -> Option<Self> {
+        let read = conventions_read(conversation);
+        let told = [conversation.context(), read.as_str()];
+        if !told.iter().any(|text| text.contains("_spawn_")) {
+            return None;
+        }
+        let theirs = told
+            .iter()
+            .any(|text| text.contains("$PWD/agent-cli spawn"));
+        Some(if theirs {
+            Self::QuestionFile
+        } else {
+            Self::AgentCli
+        })
+    }
+
+    /// The commands that begin a step of the instruction file in `folder`.
+    pub(super) fn commands(self, step: &Step, folder: &str) -> Vec<String> {
+        match (self, step) {
+            (Self::AgentCli, Step::Spawn(files)) => files
+                .iter()
+                .map(|file| format!("agent-cli spawn {}", quoted(&in_folder(folder, file))))
+                .collect(),
+            (Self::QuestionFile, Step::Spawn(files)) => files
+                .iter()
+                .map(|file| format!("$PWD/agent-cli spawn $PWD/{file}"))
+                .collect(),
+            (Self::AgentCli, Step::Ask(questions)) => questions
+                .iter()
+                .map(|question| format!("agent-cli ask {}", spoken(question)))
+                .collect(),
+            (Self::QuestionFile, Step::Ask(questions)) => questions
+                .iter()
+                .map(|question| {
+                    format!(
+                        "printf 'Q: %s\\nA:' {} > \"$PWD/question.md\"",
+                        spoken(question)
+                    )
+                })
+                .collect(),
+            (_, Step::Run(commands)) => commands.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The command that tells whether a wait is over: the wait of `step`, or of the frame `id` where it has one.
+    pub(super) fn check(self, step: &Step, id: Option<&str>) -> String {
+        match (self, step, id) {
+            (Self::QuestionFile, Step::Ask(_), _) => "cat \"$PWD/question.md\"".to_owned(),
+            (Self::QuestionFile, _, id) => {
+                format!("$PWD/agent-cli resume {}", id.unwrap_or_default())
+            }
+            (Self::AgentCli, _, id) => format!("agent-cli resume {}", id.unwrap_or_default()),
+        }
+    }
+
+    /// Whether the question of this step is asked through a file, whose text is the answer to [`Self::check`].
+    pub(super) fn asks_in_file(self, step: &Step) -> bool {
+        self == Self::QuestionFile && matches!(step, Step::Ask(_))
+    }
+}
+
+/// The CLAUDE.md files that the model has read itself.
+fn conventions_read(conversation: &Conversation) -> String {
+    let mut read = Vec::new();
+    let mut found = String::new();
+    for item in conversation.items() {
+        match item {
+            Item::Call { id, input, .. }
+                if input["file_path"]
+                    .as_str()
+                    .is_some_and(|p| p.ends_with("CLAUDE.md")) =>
+            {
+                read.push(id);
+            }
+            Item::Result { id, text, .. } if read.contains(&id) => found.push_str(text),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn in_folder(folder: &str, file: &str) -> String {
+    if file.starts_with('/') {
+        file.to_owned()
+    } else {
+        format!("{folder}/{file}")
+    }
+}
+
+/// A word of a shell command, quoted where it must be.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        single_quoted(word)
+    }
+}
+
+/// A sentence of a shell command, in double quotes where these keep it as it is.
+fn spoken(sentence: &str) -> String {
+    if sentence.contains(['"', '\\', '$', '`']) {
+        single_quoted(sentence)
+    } else {
+        format!("\"{sentence}\"")
+    }
+}
+
+fn single_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

@@ -1,0 +1,311 @@
+//! A scripted model that follows a chain convention as a good model would. It knows nothing but the conversation.
+
+use serde_json::json;
+
+use super::conversation::{Conversation, Item, without_line_numbers};
+use super::dialect::Dialect;
+use super::instructions::{Step, steps};
+use super::turn::Turn;
+
+const STARTED: &str = "SGN_PEND_STARTED";
+const ONGOING: &str = "SGN_PEND_ONGOING";
+const RESUME: &str = "SGN_RESUME";
+
+/// What the model does next.
+pub fn follow(conversation: &Conversation) -> Turn {
+    let dialect = Dialect::of(conversation);
+    let mut progress = Progress::default();
+    for item in conversation.items() {
+        progress.see(item, dialect);
+    }
+    progress.next(dialect)
+}
+
+/// How far the model has come, read off the conversation.
+#[derive(Default)]
+struct Progress {
+    /// The instruction file, from the first prompt.
+    file: Option<String>,
+    /// The call that reads it.
+    read: Option<String>,
+    /// What it says; a file that cannot be read is an error to report.
+    steps: Option<Result<Vec<Step>, String>>,
+    /// How many steps are over.
+    over: usize,
+    /// The requests of the step after those, one for each argument. Empty until the model has begun it.
+    parts: Vec<Part>,
+    /// The result of the last step that had one.
+    result: String,
+}
+
+/// One request of a step.
+#[derive(Default)]
+struct Part {
+    /// The last call made for it.
+    call: Option<String>,
+    state: State,
+}
+
+#[derive(Default, PartialEq)]
+enum State {
+    /// Not asked, or asked with no result yet.
+    #[default]
+    Open,
+    /// It has begun to wait. The frame's id, where the signal named one.
+    Started(Option<String>),
+    /// It waits still.
+    Ongoing(Option<String>),
+    /// It waited when the agent was resumed without a result for it: only asking again can tell.
+    Due(Option<String>),
+    /// It has its result.
+    Done(String),
+}
+
+impl Progress {
+    fn see(&mut self, item: &Item, dialect: Option<Dialect>) {
+        match item {
+            Item::User(text) => self.hear(text),
+            Item::Assistant(_) => {}
+            Item::Call { id, .. } => self.called(id),
+            Item::Result { id, text, is_error } => self.returned(id, text, *is_error, dialect),
+        }
+        self.settle();
+    }
+
+    fn hear(&mut self, text: &str) {
+        if let Some(resumed) = text.trim_start().strip_prefix(RESUME) {
+            let mut results = sections(resumed).into_iter();
+            for part in &mut self.parts {
+                part.resumed(&mut results);
+            }
+        } else if let Some(file) = instruction_file(text) {
+            *self = Self {
+                file: Some(file),
+                ..Self::default()
+            };
+        }
+    }
+
+    fn called(&mut self, id: &str) {
+        if !matches!(self.steps, Some(Ok(_))) {
+            self.read = Some(id.to_owned());
+            return;
+        }
+        // The hook may have changed a call's input, so only the order tells what a call was for.
+        let fresh = self
+            .parts
+            .iter_mut()
+            .find(|part| part.state == State::Open && part.call.is_none());
+        if let Some(part) = fresh {
+            part.call = Some(id.to_owned());
+        } else if let Some(part) = self
+            .parts
+            .iter_mut()
+            .find(|part| matches!(part.state, State::Due(_)))
+        {
+            part.call = Some(id.to_owned());
+        }
+    }
+
+    fn returned(&mut self, id: &str, text: &str, is_error: bool, dialect: Option<Dialect>) {
+        if interrupted(text) {
+            // The call may have taken effect or not; a part without a call is asked again.
+            self.parts
+                .iter_mut()
+                .filter(|part| part.call.as_deref() == Some(id))
+                .for_each(|part| part.call = None);
+        } else if self.read.as_deref() == Some(id) {
+            let text = without_line_numbers(text);
+            self.steps = Some(if is_error {
+                Err(text)
+            } else {
+                Ok(steps(&text))
+            });
+        } else if let Some(step) = self.step().cloned()
+            && let Some(part) = self
+                .parts
+                .iter_mut()
+                .find(|part| part.call.as_deref() == Some(id))
+        {
+            let in_file = dialect.is_some_and(|dialect| dialect.asks_in_file(&step));
+            part.returned(text, in_file);
+        }
+    }
+
+    /// Goes on to the step that is not over, and makes room for its requests.
+    fn settle(&mut self) {
+        while let Some(step) = self.step() {
+            let width = match step {
+                Step::Spawn(arguments) | Step::Ask(arguments) | Step::Run(arguments) => {
+                    arguments.len()
+                }
+                Step::Remember => 0,
+                Step::Say(_) | Step::Reply | Step::Unknown(_) => return,
+            };
+            if self.parts.len() < width {
+                self.parts.resize_with(width, Part::default);
+            }
+            let Some(results) = self
+                .parts
+                .iter()
+                .map(Part::result)
+                .collect::<Option<Vec<_>>>()
+            else {
+                return;
+            };
+            if !results.is_empty() {
+                self.result = results.join("\n");
+            }
+            self.parts.clear();
+            self.over += 1;
+        }
+    }
+
+    fn step(&self) -> Option<&Step> {
+        self.steps.as_ref()?.as_ref().ok()?.get(self.over)
+    }
+
+    fn next(&self, dialect: Option<Dialect>) -> Turn {
+        let Some(file) = &self.file else {
+            return Turn::text("I have no instructions.");
+        };
+        match &self.steps {
+            None => return Turn::call("Read", json!({"file_path": file})),
+            Some(Err(error)) => {
+                return Turn::text(format!("I cannot read my instructions: {error}"));
+            }
+            Some(Ok(_)) => {}
+        }
+        let Some(dialect) = dialect else {
+            return Turn::text("I do not know what _spawn_ means.");
+        };
+        match self.step() {
+            None | Some(Step::Reply) => Turn::text(&self.result),
+            Some(Step::Say(text)) => Turn::text(text),
+            Some(Step::Unknown(keyword)) => {
+                Turn::text(format!("I do not know what _{keyword}_ means."))
+            }
+            Some(step) => self.pursue(
+                step,
+                dialect,
+                file.rsplit_once('/').map_or("", |(folder, _)| folder),
+            ),
+        }
+    }
+
+    /// Makes the requests of a step that have no result, or pauses when all are made.
+    fn pursue(&self, step: &Step, dialect: Dialect, folder: &str) -> Turn {
+        let commands = dialect.commands(step, folder);
+        let due = self
+            .parts
+            .iter()
+            .zip(commands)
+            .filter_map(|(part, command)| match &part.state {
+                State::Open => Some(command),
+                State::Due(id) => Some(dialect.check(step, id.as_deref())),
+                _ => None,
+            });
+        let turn = due.fold(Turn::default(), |turn, command| turn.and_bash(&command));
+        if !turn.tool_calls().is_empty() {
+            return turn;
+        }
+        let started = self
+            .parts
+            .iter()
+            .any(|part| matches!(part.state, State::Started(_)));
+        Turn::text(if started { STARTED } else { ONGOING })
+    }
+}
+
+impl Part {
+    fn returned(&mut self, text: &str, in_file: bool) {
+        let asked_before = matches!(self.state, State::Due(_));
+        let known = self.id();
+        self.state = if in_file {
+            let answer = text
+                .rsplit_once("A:")
+                .map_or("", |(_, answer)| answer.trim());
+            match (asked_before, answer) {
+                (false, _) => State::Started(None),
+                (true, "") => State::Ongoing(None),
+                (true, answer) => State::Done(answer.to_owned()),
+            }
+        } else if let Some(id) = text.lines().find_map(started_id) {
+            State::Started(Some(id.to_owned()))
+        } else if text.lines().any(|line| line.trim() == ONGOING) {
+            State::Ongoing(known)
+        } else {
+            State::Done(text.to_owned())
+        };
+    }
+
+    fn resumed(&mut self, results: &mut impl Iterator<Item = String>) {
+        if matches!(self.state, State::Open | State::Done(_)) {
+            return;
+        }
+        self.state = results
+            .next()
+            .map_or_else(|| State::Due(self.id()), State::Done);
+    }
+
+    fn id(&self) -> Option<String> {
+        match &self.state {
+            State::Started(id) | State::Ongoing(id) | State::Due(id) => id.clone(),
+            State::Open | State::Done(_) => None,
+        }
+    }
+
+    fn result(&self) -> Option<&str> {
+        match &self.state {
+            State::Done(result) => Some(result),
+            _ => None,
+        }
+    }
+}
+
+/// The absolute path in `Read <path> and follow its instructions.`
+fn instruction_file(prompt: &str) -> Option<String> {
+    let (_, after) = prompt.split_once("Read ")?;
+    let (path, _) = after.split_once(" and follow ")?;
+    path.starts_with('/').then(|| path.to_owned())
+}
+
+/// The results that a resume prompt brings, each below a line that names its request. The blank lines between two
+/// sections belong to neither.
+fn sections(prompt: &str) -> Vec<String> {
+    let heads = [
+        "result of `agent-cli ",
+        "failed: agent-cli ",
+        "failed: `agent-cli ",
+    ];
+    let mut sections = Vec::<Vec<&str>>::new();
+    for line in prompt.lines() {
+        if heads.iter().any(|head| line.starts_with(head)) && line.ends_with(':') {
+            sections.push(Vec::new());
+        } else if let Some(section) = sections.last_mut() {
+            section.push(line);
+        }
+    }
+    sections
+        .iter()
+        .map(|lines| lines.join("\n").trim_end_matches('\n').to_owned())
+        .collect()
+}
+
+fn started_id(line: &str) -> Option<&str> {
+    line.trim()
+        .strip_prefix(STARTED)?
+        .trim()
+        .strip_prefix('(')?
+        .strip_suffix(')')
+}
+
+/// Whether Claude Code put this in the place of a result that never came.
+fn interrupted(result: &str) -> bool {
+    let notes = [
+        "[Tool call interrupted",
+        "[Request interrupted",
+        "The user doesn't want to proceed",
+    ];
+    notes.iter().any(|note| result.starts_with(note))
+}

@@ -1,0 +1,23 @@
+//! What the tests with the real Claude Code share: the program itself, a scripted Messages API for it to talk to, a
+//! scripted model that follows the chain convention, and a home folder to run in.
+//!
+//! Tests say `mod support;`, examples and benches `#[path = "../tests/support/mod.rs"] mod support;`.
+#![allow(dead_code, reason = "each user takes what it needs")]
+#![allow(unused_imports, reason = "each user takes what it needs")]
+#![allow(unreachable_pub, reason = "every user is a crate root of its own")]
+
+mod claude_package;
+mod conversation;
+mod dialect;
+mod follower;
+mod instructions;
+mod messages_api;
+mod real;
+mod turn;
+
+pub use claude_package::{NEWEST, OLDER, claude};
+pub use conversation::{Conversation, Item, without_line_numbers};
+pub use follower::follow;
+pub use messages_api::{MessagesApi, RecordedRequest};
+pub use real::RealHome;
+pub use turn::{Hold, ToolCall, Turn};
