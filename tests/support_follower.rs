@@ -18,16 +18,9 @@ struct Talk {
 impl Talk {
     /// The model has read the instructions.
     fn with(convention: &'static str, instructions: &str) -> Self {
-        let mut talk = Self {
-            convention,
-            messages: Vec::new(),
-            turn: Turn::text(""),
-        };
+        let mut talk = Self { convention, messages: Vec::new(), turn: Turn::text("") };
         talk.hears("Read /p q/ins.md and follow its instructions.");
-        assert_eq!(
-            talk.turn.tool_calls()[0].input,
-            json!({"file_path": "/p q/ins.md"})
-        );
+        assert_eq!(talk.turn.tool_calls()[0].input, json!({"file_path": "/p q/ins.md"}));
         talk.gets(&[instructions]);
         talk
     }
@@ -43,12 +36,8 @@ impl Talk {
     }
 
     fn add(&mut self, content: &Value) {
-        self.messages
-            .push(json!({"role": "user", "content": content}));
-        let reminder = format!(
-            "<system-reminder>\nAs told in CLAUDE.md:\n{}\n</system-reminder>",
-            self.convention
-        );
+        self.messages.push(json!({"role": "user", "content": content}));
+        let reminder = format!("<system-reminder>\nAs told in CLAUDE.md:\n{}\n</system-reminder>", self.convention);
         let mut messages = vec![json!({"role": "user", "content": reminder})];
         messages.extend(self.messages.iter().cloned());
         self.turn = follow(&Conversation::of(&json!({"messages": messages})));
@@ -56,54 +45,34 @@ impl Talk {
         let calls = self.turn.tool_calls().iter().enumerate().map(
             |(index, call)| json!({"type": "tool_use", "id": format!("{number}-{index}"), "name": call.name, "input": call.input}),
         );
-        let text = self
-            .turn
-            .said()
-            .map(|text| json!({"type": "text", "text": text}));
+        let text = self.turn.said().map(|text| json!({"type": "text", "text": text}));
         let content = text.into_iter().chain(calls).collect::<Value>();
-        self.messages
-            .push(json!({"role": "assistant", "content": content}));
+        self.messages.push(json!({"role": "assistant", "content": content}));
     }
 
     fn said(&self) -> &str {
-        assert!(
-            self.turn.tool_calls().is_empty(),
-            "the model goes on: {:?}",
-            self.turn
-        );
+        assert!(self.turn.tool_calls().is_empty(), "the model goes on: {:?}", self.turn);
         self.turn.said().expect("the model says something")
     }
 
     fn runs(&self) -> Vec<&str> {
-        self.turn
-            .tool_calls()
-            .iter()
-            .map(|call| call.input["command"].as_str().expect("a command"))
-            .collect()
+        self.turn.tool_calls().iter().map(|call| call.input["command"].as_str().expect("a command")).collect()
     }
 }
 
 #[test]
 fn spawns_pauses_and_replies_with_the_childs_reply() {
-    let mut talk = Talk::with(
-        OURS,
-        "# A\n\n_follow_:\n1. _spawn_ `ins2.md`.\n2. _terminate_ {the sub-agent's reply}.",
-    );
+    let mut talk = Talk::with(OURS, "# A\n\n_follow_:\n1. _spawn_ `ins2.md`.\n2. _terminate_ {the sub-agent's reply}.");
     assert_eq!(talk.runs(), ["agent-cli spawn '/p q/ins2.md'"]);
     talk.gets(&["SGN_PEND_STARTED (abc)"]);
     assert_eq!(talk.said(), "SGN_PEND_STARTED");
-    talk.hears(
-        "SGN_RESUME\n\nresult of `agent-cli spawn '/p q/ins2.md'` (abc):\nJan 1st\n\nor so\n",
-    );
+    talk.hears("SGN_RESUME\n\nresult of `agent-cli spawn '/p q/ins2.md'` (abc):\nJan 1st\n\nor so\n");
     assert_eq!(talk.said(), "Jan 1st\n\nor so");
 }
 
 #[test]
 fn a_result_that_comes_at_once_needs_no_pause() {
-    let mut talk = Talk::with(
-        OURS,
-        "1. _ask_ \"Your $HOME?\"\n2. _remember_ it.\n3. _terminate_ {the answer}.",
-    );
+    let mut talk = Talk::with(OURS, "1. _ask_ \"Your $HOME?\"\n2. _remember_ it.\n3. _terminate_ {the answer}.");
     assert_eq!(talk.runs(), ["agent-cli ask 'Your $HOME?'"]);
     talk.gets(&["here"]);
     assert_eq!(talk.said(), "here");
@@ -111,14 +80,8 @@ fn a_result_that_comes_at_once_needs_no_pause() {
 
 #[test]
 fn the_requests_of_one_step_are_made_together() {
-    let mut talk = Talk::with(
-        OURS,
-        "1. _spawn_ `/a.md` and `/b.md`.\n2. _run_ `date`.\n3. _terminate_ \"over\".",
-    );
-    assert_eq!(
-        talk.runs(),
-        ["agent-cli spawn /a.md", "agent-cli spawn /b.md"]
-    );
+    let mut talk = Talk::with(OURS, "1. _spawn_ `/a.md` and `/b.md`.\n2. _run_ `date`.\n3. _terminate_ \"over\".");
+    assert_eq!(talk.runs(), ["agent-cli spawn /a.md", "agent-cli spawn /b.md"]);
     talk.gets(&["at once", "SGN_PEND_STARTED (b)"]);
     assert_eq!(talk.said(), "SGN_PEND_STARTED");
     talk.hears("SGN_RESUME\n\nfailed: agent-cli spawn /b.md (b):\nno such file");
@@ -144,20 +107,11 @@ fn without_the_convention_its_words_mean_nothing() {
 
 #[test]
 fn the_published_convention_asks_in_a_file() {
-    let mut talk = Talk::with(
-        THEIRS,
-        "1. _ask_ \"When is it?\"\n2. _terminate_ {the birthday}.",
-    );
-    assert_eq!(
-        talk.runs(),
-        [r#"printf 'Q: %s\nA:' "When is it?" > "$PWD/question.md""#]
-    );
+    let mut talk = Talk::with(THEIRS, "1. _ask_ \"When is it?\"\n2. _terminate_ {the birthday}.");
+    assert_eq!(talk.runs(), [r#"printf 'Q: %s\nA:' "When is it?" > "$PWD/question.md""#]);
     talk.gets(&["(Bash completed with no output)"]);
     assert_eq!(talk.said(), "SGN_PEND_STARTED");
-    for (file, reply) in [
-        ("Q: When is it?\nA:", "SGN_PEND_ONGOING"),
-        ("Q: When is it?\nA: Jan 1st\n", "Jan 1st"),
-    ] {
+    for (file, reply) in [("Q: When is it?\nA:", "SGN_PEND_ONGOING"), ("Q: When is it?\nA: Jan 1st\n", "Jan 1st")] {
         talk.hears("SGN_RESUME");
         assert_eq!(talk.runs(), ["cat \"$PWD/question.md\""]);
         talk.gets(&[file]);
@@ -169,24 +123,13 @@ fn the_published_convention_asks_in_a_file() {
 
 #[test]
 fn the_published_convention_resumes_the_sub_agent_it_waits_for() {
-    let mut talk = Talk::with(
-        THEIRS,
-        "1. _spawn_ `ins2.md`.\n2. _terminate_ {the sub-agent's reply}.",
-    );
+    let mut talk = Talk::with(THEIRS, "1. _spawn_ `ins2.md`.\n2. _terminate_ {the sub-agent's reply}.");
     assert_eq!(talk.runs(), ["$PWD/agent-cli spawn $PWD/ins2.md"]);
     talk.gets(&["SGN_PEND_STARTED (one)"]);
     assert_eq!(talk.said(), "SGN_PEND_STARTED");
     let checks = [
-        (
-            "$PWD/agent-cli resume one",
-            "SGN_PEND_ONGOING",
-            "SGN_PEND_ONGOING",
-        ),
-        (
-            "$PWD/agent-cli resume one",
-            "SGN_PEND_STARTED (two)",
-            "SGN_PEND_STARTED",
-        ),
+        ("$PWD/agent-cli resume one", "SGN_PEND_ONGOING", "SGN_PEND_ONGOING"),
+        ("$PWD/agent-cli resume one", "SGN_PEND_STARTED (two)", "SGN_PEND_STARTED"),
         ("$PWD/agent-cli resume two", "Jan 1st", "Jan 1st"),
     ];
     for (command, output, reply) in checks {
@@ -199,8 +142,5 @@ fn the_published_convention_resumes_the_sub_agent_it_waits_for() {
 
 #[test]
 fn line_numbers_come_off_in_every_form() {
-    assert_eq!(
-        without_line_numbers("     1→a\n    10→1→b\n2\tc\n\t5"),
-        "a\n1→b\nc\n\t5"
-    );
+    assert_eq!(without_line_numbers("     1→a\n    10→1→b\n2\tc\n\t5"), "a\n1→b\nc\n\t5");
 }

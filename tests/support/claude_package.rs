@@ -34,8 +34,7 @@ fn installed(version: &str) -> Result<PathBuf, String> {
     let packages = build_folder().join("claude");
     let home = packages.join(version);
     // The lock is waited for even when the folder is there: it is cheap, and keeps to one path through this function.
-    let _lock = lock(&packages, version)
-        .map_err(|error| format!("cannot lock {}: {error}", packages.display()))?;
+    let _lock = lock(&packages, version).map_err(|error| format!("cannot lock {}: {error}", packages.display()))?;
     if !home.exists() {
         // Whatever an interrupted install left behind goes first. Only the rename makes an install count.
         let unfinished = packages.join(format!("{version}.unfinished"));
@@ -58,15 +57,7 @@ fn lock(packages: &Path, version: &str) -> std::io::Result<File> {
 fn install(version: &str, folder: &Path) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     let output = Command::new("npm")
-        .args([
-            "install",
-            "--ignore-scripts",
-            "--no-audit",
-            "--no-fund",
-            "--omit=dev",
-            "--loglevel=error",
-            "--prefix",
-        ])
+        .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev", "--loglevel=error", "--prefix"])
         .arg(folder)
         .arg(format!("{PACKAGE}@{version}"))
         .current_dir(folder)
@@ -74,10 +65,7 @@ fn install(version: &str, folder: &Path) -> Result<(), String> {
         .output()
         .map_err(|error| format!("cannot run npm: {error}"))?;
     if !output.status.success() {
-        return Err(format!(
-            "npm install failed: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        ));
+        return Err(format!("npm install failed: {}", String::from_utf8_lossy(&output.stderr).trim()));
     }
     let script = folder.join(script_of_older_versions());
     if script.exists() {
@@ -89,20 +77,14 @@ fn install(version: &str, folder: &Path) -> Result<(), String> {
 /// Since 2.1.113 the program is in a package for the platform. npm has already chosen between the C libraries, so the
 /// musl variant is there only where it is the one that runs.
 fn program(home: &Path) -> Option<PathBuf> {
-    let os = if cfg!(target_os = "macos") {
-        "darwin"
-    } else {
-        env::consts::OS
-    };
+    let os = if cfg!(target_os = "macos") { "darwin" } else { env::consts::OS };
     let arch = match env::consts::ARCH {
         "x86_64" => "x64",
         "aarch64" => "arm64",
         other => other,
     };
     let native = |libc: &str| home.join(format!("node_modules/{PACKAGE}-{os}-{arch}{libc}/claude"));
-    [native(""), native("-musl"), home.join("claude")]
-        .into_iter()
-        .find(|program| program.exists())
+    [native(""), native("-musl"), home.join("claude")].into_iter().find(|program| program.exists())
 }
 
 /// Until 2.1.112 the program is a script for Node.
@@ -114,13 +96,7 @@ fn script_of_older_versions() -> PathBuf {
 fn wrap(script: &Path, wrapper: &Path) -> std::io::Result<()> {
     let folder = wrapper.parent().unwrap_or(Path::new(""));
     let script = script.strip_prefix(folder).unwrap_or(script);
-    fs::write(
-        wrapper,
-        format!(
-            "#!/bin/sh\nexec node \"$(dirname \"$0\")/{}\" \"$@\"\n",
-            script.display()
-        ),
-    )?;
+    fs::write(wrapper, format!("#!/bin/sh\nexec node \"$(dirname \"$0\")/{}\" \"$@\"\n", script.display()))?;
     fs::set_permissions(wrapper, fs::Permissions::from_mode(0o755))
 }
 
@@ -133,8 +109,5 @@ fn build_folder() -> PathBuf {
         Some(name) if inner.contains(&name) => folder.parent(),
         _ => Some(folder),
     };
-    profile
-        .and_then(Path::parent)
-        .expect("cargo builds into <target>/<profile>")
-        .to_path_buf()
+    profile.and_then(Path::parent).expect("cargo builds into <target>/<profile>").to_path_buf()
 }

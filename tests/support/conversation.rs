@@ -47,11 +47,7 @@ impl Conversation {
             let role = message["role"].as_str().unwrap_or_default();
             match &message["content"] {
                 Value::String(text) => conversation.say(role, text),
-                blocks => blocks
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .for_each(|block| conversation.take(role, block)),
+                blocks => blocks.as_array().into_iter().flatten().for_each(|block| conversation.take(role, block)),
             }
         }
         conversation
@@ -90,20 +86,12 @@ impl Conversation {
             Some("text") => self.say(role, &string("text")),
             Some("tool_use") => {
                 let input = block["input"].clone();
-                self.items.push(Item::Call {
-                    id: string("id"),
-                    name: string("name"),
-                    input,
-                });
+                self.items.push(Item::Call { id: string("id"), name: string("name"), input });
             }
             Some("tool_result") => {
                 let text = self.without_reminders(&texts(&block["content"]).join("\n"));
                 let is_error = block["is_error"].as_bool().unwrap_or(false);
-                self.items.push(Item::Result {
-                    id: string("tool_use_id"),
-                    text,
-                    is_error,
-                });
+                self.items.push(Item::Result { id: string("tool_use_id"), text, is_error });
             }
             _ => {}
         }
@@ -150,9 +138,7 @@ pub fn without_line_numbers(result: &str) -> String {
         let unpadded = line.trim_start_matches(' ');
         let text = unpadded.trim_start_matches(|c: char| c.is_ascii_digit());
         let numbered = text.len() < unpadded.len();
-        text.strip_prefix(['→', '\t'])
-            .filter(|_| numbered)
-            .map_or_else(|| line.to_owned(), str::to_owned)
+        text.strip_prefix(['→', '\t']).filter(|_| numbered).map_or_else(|| line.to_owned(), str::to_owned)
     };
     result.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
@@ -163,9 +149,7 @@ fn texts(content: &Value) -> Vec<String> {
         Value::String(text) => vec![text.clone()],
         blocks => {
             let blocks = blocks.as_array().into_iter().flatten();
-            blocks
-                .filter_map(|block| block["text"].as_str().map(str::to_owned))
-                .collect()
+            blocks.filter_map(|block| block["text"].as_str().map(str::to_owned)).collect()
         }
     }
 }

@@ -21,39 +21,25 @@ impl Dialect {
         if !told.iter().any(|text| text.contains("_spawn_")) {
             return None;
         }
-        let theirs = told
-            .iter()
-            .any(|text| text.contains("$PWD/agent-cli spawn"));
-        Some(if theirs {
-            Self::QuestionFile
-        } else {
-            Self::AgentCli
-        })
+        let theirs = told.iter().any(|text| text.contains("$PWD/agent-cli spawn"));
+        Some(if theirs { Self::QuestionFile } else { Self::AgentCli })
     }
 
     /// The commands that begin a step of the instruction file in `folder`.
     pub(super) fn commands(self, step: &Step, folder: &str) -> Vec<String> {
         match (self, step) {
-            (Self::AgentCli, Step::Spawn(files)) => files
-                .iter()
-                .map(|file| format!("agent-cli spawn {}", quoted(&in_folder(folder, file))))
-                .collect(),
-            (Self::QuestionFile, Step::Spawn(files)) => files
-                .iter()
-                .map(|file| format!("$PWD/agent-cli spawn $PWD/{file}"))
-                .collect(),
-            (Self::AgentCli, Step::Ask(questions)) => questions
-                .iter()
-                .map(|question| format!("agent-cli ask {}", spoken(question)))
-                .collect(),
+            (Self::AgentCli, Step::Spawn(files)) => {
+                files.iter().map(|file| format!("agent-cli spawn {}", quoted(&in_folder(folder, file)))).collect()
+            }
+            (Self::QuestionFile, Step::Spawn(files)) => {
+                files.iter().map(|file| format!("$PWD/agent-cli spawn $PWD/{file}")).collect()
+            }
+            (Self::AgentCli, Step::Ask(questions)) => {
+                questions.iter().map(|question| format!("agent-cli ask {}", spoken(question))).collect()
+            }
             (Self::QuestionFile, Step::Ask(questions)) => questions
                 .iter()
-                .map(|question| {
-                    format!(
-                        "printf 'Q: %s\\nA:' {} > \"$PWD/question.md\"",
-                        spoken(question)
-                    )
-                })
+                .map(|question| format!("printf 'Q: %s\\nA:' {} > \"$PWD/question.md\"", spoken(question)))
                 .collect(),
             (_, Step::Run(commands)) => commands.clone(),
             _ => Vec::new(),
@@ -83,11 +69,7 @@ fn conventions_read(conversation: &Conversation) -> String {
     let mut found = String::new();
     for item in conversation.items() {
         match item {
-            Item::Call { id, input, .. }
-                if input["file_path"]
-                    .as_str()
-                    .is_some_and(|p| p.ends_with("CLAUDE.md")) =>
-            {
+            Item::Call { id, input, .. } if input["file_path"].as_str().is_some_and(|p| p.ends_with("CLAUDE.md")) => {
                 read.push(id);
             }
             Item::Result { id, text, .. } if read.contains(&id) => found.push_str(text),
@@ -98,30 +80,18 @@ fn conventions_read(conversation: &Conversation) -> String {
 }
 
 fn in_folder(folder: &str, file: &str) -> String {
-    if file.starts_with('/') {
-        file.to_owned()
-    } else {
-        format!("{folder}/{file}")
-    }
+    if file.starts_with('/') { file.to_owned() } else { format!("{folder}/{file}") }
 }
 
 /// A word of a shell command, quoted where it must be.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        single_quoted(word)
-    }
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { single_quoted(word) }
 }
 
 /// A sentence of a shell command, in double quotes where these keep it as it is.
 fn spoken(sentence: &str) -> String {
-    if sentence.contains(['"', '\\', '$', '`']) {
-        single_quoted(sentence)
-    } else {
-        format!("\"{sentence}\"")
-    }
+    if sentence.contains(['"', '\\', '$', '`']) { single_quoted(sentence) } else { format!("\"{sentence}\"") }
 }
 
 fn single_quoted(text: &str) -> String {

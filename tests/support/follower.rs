@@ -79,10 +79,7 @@ impl Progress {
                 part.resumed(&mut results);
             }
         } else if let Some(file) = instruction_file(text) {
-            *self = Self {
-                file: Some(file),
-                ..Self::default()
-            };
+            *self = Self { file: Some(file), ..Self::default() };
         }
     }
 
@@ -92,17 +89,10 @@ impl Progress {
             return;
         }
         // The hook may have changed a call's input, so only the order tells what a call was for.
-        let fresh = self
-            .parts
-            .iter_mut()
-            .find(|part| part.state == State::Open && part.call.is_none());
+        let fresh = self.parts.iter_mut().find(|part| part.state == State::Open && part.call.is_none());
         if let Some(part) = fresh {
             part.call = Some(id.to_owned());
-        } else if let Some(part) = self
-            .parts
-            .iter_mut()
-            .find(|part| matches!(part.state, State::Due(_)))
-        {
+        } else if let Some(part) = self.parts.iter_mut().find(|part| matches!(part.state, State::Due(_))) {
             part.call = Some(id.to_owned());
         }
     }
@@ -110,22 +100,12 @@ impl Progress {
     fn returned(&mut self, id: &str, text: &str, is_error: bool, dialect: Option<Dialect>) {
         if interrupted(text) {
             // The call may have taken effect or not; a part without a call is asked again.
-            self.parts
-                .iter_mut()
-                .filter(|part| part.call.as_deref() == Some(id))
-                .for_each(|part| part.call = None);
+            self.parts.iter_mut().filter(|part| part.call.as_deref() == Some(id)).for_each(|part| part.call = None);
         } else if self.read.as_deref() == Some(id) {
             let text = without_line_numbers(text);
-            self.steps = Some(if is_error {
-                Err(text)
-            } else {
-                Ok(steps(&text))
-            });
+            self.steps = Some(if is_error { Err(text) } else { Ok(steps(&text)) });
         } else if let Some(step) = self.step().cloned()
-            && let Some(part) = self
-                .parts
-                .iter_mut()
-                .find(|part| part.call.as_deref() == Some(id))
+            && let Some(part) = self.parts.iter_mut().find(|part| part.call.as_deref() == Some(id))
         {
             let in_file = dialect.is_some_and(|dialect| dialect.asks_in_file(&step));
             part.returned(text, in_file);
@@ -136,21 +116,14 @@ impl Progress {
     fn settle(&mut self) {
         while let Some(step) = self.step() {
             let width = match step {
-                Step::Spawn(arguments) | Step::Ask(arguments) | Step::Run(arguments) => {
-                    arguments.len()
-                }
+                Step::Spawn(arguments) | Step::Ask(arguments) | Step::Run(arguments) => arguments.len(),
                 Step::Remember => 0,
                 Step::Say(_) | Step::Reply | Step::Unknown(_) => return,
             };
             if self.parts.len() < width {
                 self.parts.resize_with(width, Part::default);
             }
-            let Some(results) = self
-                .parts
-                .iter()
-                .map(Part::result)
-                .collect::<Option<Vec<_>>>()
-            else {
+            let Some(results) = self.parts.iter().map(Part::result).collect::<Option<Vec<_>>>() else {
                 return;
             };
             if !results.is_empty() {
@@ -182,37 +155,24 @@ impl Progress {
         match self.step() {
             None | Some(Step::Reply) => Turn::text(&self.result),
             Some(Step::Say(text)) => Turn::text(text),
-            Some(Step::Unknown(keyword)) => {
-                Turn::text(format!("I do not know what _{keyword}_ means."))
-            }
-            Some(step) => self.pursue(
-                step,
-                dialect,
-                file.rsplit_once('/').map_or("", |(folder, _)| folder),
-            ),
+            Some(Step::Unknown(keyword)) => Turn::text(format!("I do not know what _{keyword}_ means.")),
+            Some(step) => self.pursue(step, dialect, file.rsplit_once('/').map_or("", |(folder, _)| folder)),
         }
     }
 
     /// Makes the requests of a step that have no result, or pauses when all are made.
     fn pursue(&self, step: &Step, dialect: Dialect, folder: &str) -> Turn {
         let commands = dialect.commands(step, folder);
-        let due = self
-            .parts
-            .iter()
-            .zip(commands)
-            .filter_map(|(part, command)| match &part.state {
-                State::Open => Some(command),
-                State::Due(id) => Some(dialect.check(step, id.as_deref())),
-                _ => None,
-            });
+        let due = self.parts.iter().zip(commands).filter_map(|(part, command)| match &part.state {
+            State::Open => Some(command),
+            State::Due(id) => Some(dialect.check(step, id.as_deref())),
+            _ => None,
+        });
         let turn = due.fold(Turn::default(), |turn, command| turn.and_bash(&command));
         if !turn.tool_calls().is_empty() {
             return turn;
         }
-        let started = self
-            .parts
-            .iter()
-            .any(|part| matches!(part.state, State::Started(_)));
+        let started = self.parts.iter().any(|part| matches!(part.state, State::Started(_)));
         Turn::text(if started { STARTED } else { ONGOING })
     }
 }
@@ -222,9 +182,7 @@ impl Part {
         let asked_before = matches!(self.state, State::Due(_));
         let known = self.id();
         self.state = if in_file {
-            let answer = text
-                .rsplit_once("A:")
-                .map_or("", |(_, answer)| answer.trim());
+            let answer = text.rsplit_once("A:").map_or("", |(_, answer)| answer.trim());
             match (asked_before, answer) {
                 (false, _) => State::Started(None),
                 (true, "") => State::Ongoing(None),
@@ -243,9 +201,7 @@ impl Part {
         if matches!(self.state, State::Open | State::Done(_)) {
             return;
         }
-        self.state = results
-            .next()
-            .map_or_else(|| State::Due(self.id()), State::Done);
+        self.state = results.next().map_or_else(|| State::Due(self.id()), State::Done);
     }
 
     fn id(&self) -> Option<String> {
@@ -273,11 +229,7 @@ fn instruction_file(prompt: &str) -> Option<String> {
 /// The results that a resume prompt brings, each below a line that names its request. The blank lines between two
 /// sections belong to neither.
 fn sections(prompt: &str) -> Vec<String> {
-    let heads = [
-        "result of `agent-cli ",
-        "failed: agent-cli ",
-        "failed: `agent-cli ",
-    ];
+    let heads = ["result of `agent-cli ", "failed: agent-cli ", "failed: `agent-cli "];
     let mut sections = Vec::<Vec<&str>>::new();
     for line in prompt.lines() {
         if heads.iter().any(|head| line.starts_with(head)) && line.ends_with(':') {
@@ -286,26 +238,15 @@ fn sections(prompt: &str) -> Vec<String> {
             section.push(line);
         }
     }
-    sections
-        .iter()
-        .map(|lines| lines.join("\n").trim_end_matches('\n').to_owned())
-        .collect()
+    sections.iter().map(|lines| lines.join("\n").trim_end_matches('\n').to_owned()).collect()
 }
 
 fn started_id(line: &str) -> Option<&str> {
-    line.trim()
-        .strip_prefix(STARTED)?
-        .trim()
-        .strip_prefix('(')?
-        .strip_suffix(')')
+    line.trim().strip_prefix(STARTED)?.trim().strip_prefix('(')?.strip_suffix(')')
 }
 
 /// Whether Claude Code put this in the place of a result that never came.
 fn interrupted(result: &str) -> bool {
-    let notes = [
-        "[Tool call interrupted",
-        "[Request interrupted",
-        "The user doesn't want to proceed",
-    ];
+    let notes = ["[Tool call interrupted", "[Request interrupted", "The user doesn't want to proceed"];
     notes.iter().any(|note| result.starts_with(note))
 }

@@ -28,8 +28,7 @@ pub(super) fn steps(file: &str) -> Vec<Step> {
 fn numbered(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
-    rest.strip_prefix(['.', ')'])
-        .filter(|_| rest.len() < line.len())
+    rest.strip_prefix(['.', ')']).filter(|_| rest.len() < line.len())
 }
 
 fn step(text: &str) -> Option<Step> {
@@ -40,10 +39,7 @@ fn step(text: &str) -> Option<Step> {
         "ask" => Step::Ask(enclosed(arguments, '"')),
         "run" => Step::Run(enclosed(arguments, '`')),
         "remember" => Step::Remember,
-        "terminate" => enclosed(arguments, '"')
-            .into_iter()
-            .next()
-            .map_or(Step::Reply, Step::Say),
+        "terminate" => enclosed(arguments, '"').into_iter().next().map_or(Step::Reply, Step::Say),
         other => Step::Unknown(other.to_owned()),
     };
     Some(step)

@@ -56,27 +56,14 @@ struct Record {
 impl MessagesApi {
     /// Starts on a free port of loopback, in a thread of its own. The model may block: others are answered meanwhile.
     pub fn start(model: impl Fn(&Conversation) -> Turn + Send + Sync + 'static) -> Self {
-        let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
-        listener
-            .set_nonblocking(true)
-            .expect("a socket can be non-blocking");
-        let address = listener
-            .local_addr()
-            .expect("a bound socket has an address");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
+        listener.set_nonblocking(true).expect("a socket can be non-blocking");
+        let address = listener.local_addr().expect("a bound socket has an address");
         let record = Arc::new(Record::default());
-        let service = Arc::new(Service {
-            model: Box::new(model),
-            record: Arc::clone(&record),
-        });
+        let service = Arc::new(Service { model: Box::new(model), record: Arc::clone(&record) });
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || serve(listener, service, stopped));
-        Self {
-            address,
-            record,
-            stop: Some(stop),
-            thread: Some(thread),
-        }
+        Self { address, record, stop: Some(stop), thread: Some(thread) }
     }
 
     /// What `ANTHROPIC_BASE_URL` is to be.
@@ -101,16 +88,9 @@ impl MessagesApi {
     /// When that does not happen for a minute.
     pub fn wait_until(&self, mut done: impl FnMut(&[RecordedRequest]) -> bool) {
         let requests = self.record.requests();
-        let waited = self
-            .record
-            .arrived
-            .wait_timeout_while(requests, PATIENCE, |requests| !done(requests));
+        let waited = self.record.arrived.wait_timeout_while(requests, PATIENCE, |requests| !done(requests));
         let (requests, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
-        assert!(
-            !outcome.timed_out(),
-            "waited {PATIENCE:?} in vain; there were {} requests",
-            requests.len()
-        );
+        assert!(!outcome.timed_out(), "waited {PATIENCE:?} in vain; there were {} requests", requests.len());
     }
 }
 
@@ -131,9 +111,7 @@ impl RecordedRequest {
 
     /// The id of the Claude session, which Claude Code sends as a header.
     pub fn session(&self) -> Option<&str> {
-        self.headers
-            .get("x-claude-code-session-id")
-            .and_then(|id| id.to_str().ok())
+        self.headers.get("x-claude-code-session-id").and_then(|id| id.to_str().ok())
     }
 
     /// The system prompt.
@@ -175,14 +153,10 @@ impl Record {
 }
 
 fn serve(listener: TcpListener, service: Arc<Service>, stopped: oneshot::Receiver<()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime can be built");
     runtime.block_on(async {
-        let listener =
-            tokio::net::TcpListener::from_std(listener).expect("the socket is non-blocking");
+        let listener = tokio::net::TcpListener::from_std(listener).expect("the socket is non-blocking");
         let router = Router::new().fallback(answer).with_state(service);
         tokio::select! {
             _ = axum::serve(listener, router) => {}
@@ -196,11 +170,7 @@ fn serve(listener: TcpListener, service: Arc<Service>, stopped: oneshot::Receive
 async fn answer(State(service): State<Arc<Service>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     if head.method != Method::POST || !head.uri.path().starts_with("/v1/messages") {
-        let found = if head.method == Method::HEAD {
-            StatusCode::OK
-        } else {
-            StatusCode::NOT_FOUND
-        };
+        let found = if head.method == Method::HEAD { StatusCode::OK } else { StatusCode::NOT_FOUND };
         return found.into_response();
     }
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
@@ -217,44 +187,27 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
         Turn::text(r#"{"title": "A task"}"#)
     } else {
         let conversation = Conversation::of(&body);
-        let request = RecordedRequest {
-            at: SystemTime::now(),
-            headers: head.headers,
-            body,
-            bytes: bytes.len(),
-        };
+        let request = RecordedRequest { at: SystemTime::now(), headers: head.headers, body, bytes: bytes.len() };
         service.record.add(request);
         let turn = tokio::task::spawn_blocking(move || (service.model)(&conversation)).await;
         // A client error is not tried again, so the test ends soon and shows why.
-        turn.unwrap_or_else(|_| {
-            Turn::error(400, "invalid_request_error", "the scripted model panicked")
-        })
+        turn.unwrap_or_else(|_| Turn::error(400, "invalid_request_error", "the scripted model panicked"))
     };
     if let Some(hold) = turn.take_hold() {
         // When the client goes away, the server drops this call.
         hold.released().await;
     }
     if let Some(error) = turn.api_error() {
-        let mut response = (
-            StatusCode::from_u16(error.status).expect("a status"),
-            Json(&error.body),
-        )
-            .into_response();
+        let mut response = (StatusCode::from_u16(error.status).expect("a status"), Json(&error.body)).into_response();
         for (name, value) in &error.headers {
             let name: header::HeaderName = name.parse().expect("a header's name");
-            response
-                .headers_mut()
-                .insert(name, value.parse().expect("a header's value"));
+            response.headers_mut().insert(name, value.parse().expect("a header's value"));
         }
         return response;
     }
     let message = turn.message(&name, input_tokens);
     if streamed {
-        (
-            [(header::CONTENT_TYPE, "text/event-stream")],
-            Body::from(events(&message)),
-        )
-            .into_response()
+        ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(events(&message))).into_response()
     } else {
         Json(message).into_response()
     }

@@ -24,13 +24,7 @@ impl RealHome {
         let home = folder.path().canonicalize().expect("the folder exists");
         let project = home.join("project");
         fs::create_dir(&project).expect("the folder is empty");
-        Self {
-            _folder: folder,
-            home,
-            project,
-            url: url.into(),
-            path: env::var_os("PATH").unwrap_or_default(),
-        }
+        Self { _folder: folder, home, project, url: url.into(), path: env::var_os("PATH").unwrap_or_default() }
     }
 
     /// The home folder.
@@ -46,10 +40,7 @@ impl RealHome {
     /// Puts `folder` before everything else on `PATH`.
     #[must_use]
     pub fn with_path(mut self, folder: &Path) -> Self {
-        let folders = [folder.to_path_buf()]
-            .into_iter()
-            .chain(env::split_paths(&self.path))
-            .collect::<Vec<_>>();
+        let folders = [folder.to_path_buf()].into_iter().chain(env::split_paths(&self.path)).collect::<Vec<_>>();
         self.path = env::join_paths(folders).expect("a folder on PATH has no colon");
         self
     }
@@ -57,8 +48,7 @@ impl RealHome {
     /// Writes a file of the project, with the folders above it, and returns its path.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.project.join(name);
-        fs::create_dir_all(path.parent().expect("a file is in a folder"))
-            .expect("the project can be written to");
+        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("the project can be written to");
         fs::write(&path, text).expect("the project can be written to");
         path
     }
@@ -83,10 +73,7 @@ impl RealHome {
     /// The transcripts of all sessions, in the order of their paths.
     pub fn transcripts(&self) -> Vec<PathBuf> {
         let projects = entries(&self.home.join(".claude/projects"));
-        let mut transcripts = projects
-            .iter()
-            .flat_map(|project| entries(project))
-            .collect::<Vec<_>>();
+        let mut transcripts = projects.iter().flat_map(|project| entries(project)).collect::<Vec<_>>();
         transcripts.retain(|path| path.extension() == Some(OsStr::new("jsonl")));
         transcripts.sort();
         transcripts
@@ -94,16 +81,11 @@ impl RealHome {
 
     /// The transcript of one session.
     pub fn transcript(&self, session: &str) -> Option<PathBuf> {
-        self.transcripts()
-            .into_iter()
-            .find(|path| path.file_stem() == Some(OsStr::new(session)))
+        self.transcripts().into_iter().find(|path| path.file_stem() == Some(OsStr::new(session)))
     }
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
     // A folder that Claude Code has not made yet holds nothing.
-    fs::read_dir(folder).map_or_else(
-        |_| Vec::new(),
-        |found| found.flatten().map(|entry| entry.path()).collect(),
-    )
+    fs::read_dir(folder).map_or_else(|_| Vec::new(), |found| found.flatten().map(|entry| entry.path()).collect())
 }

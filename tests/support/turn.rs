@@ -39,10 +39,7 @@ pub(super) struct ApiError {
 impl Turn {
     /// The model says `text` and ends its turn.
     pub fn text(text: impl Into<String>) -> Self {
-        Self {
-            text: Some(text.into()),
-            ..Self::default()
-        }
+        Self { text: Some(text.into()), ..Self::default() }
     }
 
     /// The model calls a tool.
@@ -59,33 +56,20 @@ impl Turn {
     /// `overloaded_error`.
     pub fn error(status: u16, kind: &str, message: &str) -> Self {
         let body = json!({"type": "error", "error": {"type": kind, "message": message}});
-        Self {
-            error: Some(ApiError {
-                status,
-                headers: Vec::new(),
-                body,
-            }),
-            ..Self::default()
-        }
+        Self { error: Some(ApiError { status, headers: Vec::new(), body }), ..Self::default() }
     }
 
     /// The same answer with one more tool call.
     #[must_use]
     pub fn and_call(mut self, name: &str, input: Value) -> Self {
-        self.calls.push(ToolCall {
-            name: name.to_owned(),
-            input,
-        });
+        self.calls.push(ToolCall { name: name.to_owned(), input });
         self
     }
 
     /// The same answer with one more command.
     #[must_use]
     pub fn and_bash(self, command: &str) -> Self {
-        self.and_call(
-            "Bash",
-            json!({"command": command, "description": "Run a command"}),
-        )
+        self.and_call("Bash", json!({"command": command, "description": "Run a command"}))
     }
 
     /// The same error with one more header.
@@ -125,10 +109,7 @@ impl Turn {
     /// The answer in one piece.
     pub(super) fn message(&self, model: &str, input_tokens: usize) -> Value {
         let content = self.content();
-        let output_tokens = content
-            .iter()
-            .map(|block| block.to_string().len() / 4)
-            .sum::<usize>();
+        let output_tokens = content.iter().map(|block| block.to_string().len() / 4).sum::<usize>();
         json!({
             "id": id("msg"), "type": "message", "role": "assistant", "model": model, "content": content,
             "stop_reason": if self.calls.is_empty() { "end_turn" } else { "tool_use" }, "stop_sequence": null,
@@ -140,13 +121,11 @@ impl Turn {
     }
 
     fn content(&self) -> Vec<Value> {
-        let text = self
-            .text
+        let text = self.text.iter().map(|text| json!({"type": "text", "text": text}));
+        let calls = self
+            .calls
             .iter()
-            .map(|text| json!({"type": "text", "text": text}));
-        let calls = self.calls.iter().map(
-            |call| json!({"type": "tool_use", "id": id("toolu"), "name": call.name, "input": call.input}),
-        );
+            .map(|call| json!({"type": "tool_use", "id": id("toolu"), "name": call.name, "input": call.input}));
         text.chain(calls).collect()
     }
 }
@@ -181,12 +160,7 @@ pub(super) fn events(message: &Value) -> String {
     start["stop_reason"] = Value::Null;
     start["usage"]["output_tokens"] = json!(1);
     let mut events = vec![json!({"type": "message_start", "message": start})];
-    for (index, block) in message["content"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    for (index, block) in message["content"].as_array().into_iter().flatten().enumerate() {
         let mut opening = block.clone();
         let delta = if block["type"] == "text" {
             opening["text"] = json!("");
@@ -195,8 +169,7 @@ pub(super) fn events(message: &Value) -> String {
             opening["input"] = json!({});
             json!({"type": "input_json_delta", "partial_json": block["input"].to_string()})
         };
-        events
-            .push(json!({"type": "content_block_start", "index": index, "content_block": opening}));
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": opening}));
         events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
         events.push(json!({"type": "content_block_stop", "index": index}));
     }
@@ -206,12 +179,7 @@ pub(super) fn events(message: &Value) -> String {
         "usage": {"output_tokens": message["usage"]["output_tokens"]},
     }));
     events.push(json!({"type": "message_stop"}));
-    let event = |data: &Value| {
-        format!(
-            "event: {}\ndata: {data}\n\n",
-            data["type"].as_str().unwrap_or_default()
-        )
-    };
+    let event = |data: &Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default());
     events.iter().map(event).collect()
 }
 
