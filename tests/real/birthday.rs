@@ -1,0 +1,92 @@
+//! The main job: four agents deep, one question at the leaf.
+
+use serde_json::Value;
+
+use crate::chain::Chain;
+use crate::support::{NEWEST, OLDER, RecordedRequest};
+
+#[test]
+fn a_chain_pauses_is_polled_and_resumes_on_the_newest_version() {
+    pauses_is_polled_and_resumes(NEWEST);
+}
+
+#[test]
+fn a_chain_pauses_is_polled_and_resumes_on_an_older_version() {
+    pauses_is_polled_and_resumes(OLDER);
+}
+
+fn pauses_is_polled_and_resumes(version: &str) {
+    let chain = Chain::new(version);
+    chain.birthday();
+
+    let root = chain.started(&["spawn", "ins1.md"]);
+    let to_the_pause = chain.api.count();
+    assert!(to_the_pause <= 12, "{to_the_pause} requests to the pause");
+    let transcripts = chain.home.transcripts();
+    assert_eq!(transcripts.len(), 4);
+
+    for _ in 0..3 {
+        assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
+    }
+    assert_eq!(chain.api.count(), to_the_pause, "a poll made a request");
+    assert_eq!(chain.home.transcripts(), transcripts, "a poll left a transcript behind");
+
+    chain.answer("Jan 1st");
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    let requests = chain.api.requests();
+    assert_eq!(requests.len() - to_the_pause, 4, "requests from the answer to the end");
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    assert_eq!(chain.api.count(), requests.len(), "a finished chain made a request");
+
+    one_process_at_a_time(&chain, &root);
+    let (before, after) = requests.split_at(to_the_pause);
+    for first_after in after {
+        let last_before = before.iter().rfind(|request| is_continued_by(request, first_after)).unwrap();
+        shares_its_prefix(last_before, first_after);
+    }
+}
+
+/// The attempts of all frames, in the order of their beginnings, do not overlap.
+fn one_process_at_a_time(chain: &Chain, root: &str) {
+    let frames = chain.json(&["tree", root, "--json"]);
+    let mut spans: Vec<(String, String)> = Vec::new();
+    for frame in frames.as_array().unwrap() {
+        let shown = chain.json(&["show", frame["id"].as_str().unwrap(), "--json"]);
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        spans.extend(shown["sessions"].as_array().unwrap().iter().map(|s| (text(&s["began"]), text(&s["ended"]))));
+    }
+    spans.sort();
+    assert_eq!(spans.len(), 8, "{spans:?}");
+    for pair in spans.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "{pair:?} overlap");
+    }
+}
+
+/// Whether `after` continues the conversation of `before`: they begin with the same task.
+fn is_continued_by(before: &RecordedRequest, after: &RecordedRequest) -> bool {
+    without_cache_marks(&before.messages()[0]) == without_cache_marks(&after.messages()[0])
+}
+
+/// Everything that the last request before a pause sent comes first in the first request after it.
+fn shares_its_prefix(before: &RecordedRequest, after: &RecordedRequest) {
+    assert_eq!(before.model(), after.model());
+    assert_eq!(before.tools(), after.tools());
+    assert_eq!(before.system(), after.system());
+    let (sent, resent) = (before.messages(), after.messages());
+    assert!(resent.len() > sent.len());
+    for (at, (sent, resent)) in sent.iter().zip(resent).enumerate() {
+        assert_eq!(without_cache_marks(sent), without_cache_marks(resent), "message {at}");
+    }
+}
+
+/// Where the cache marks stand moves with the end of the conversation; what is cached does not change by it.
+fn without_cache_marks(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(key, _)| *key != "cache_control");
+            kept.map(|(key, value)| (key.clone(), without_cache_marks(value))).collect::<serde_json::Map<_, _>>().into()
+        }
+        Value::Array(items) => items.iter().map(without_cache_marks).collect(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,96 @@
+//! A chain under test: a home with a project, a scripted model, and this program.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::support::{MessagesApi, RealHome, claude, follow};
+
+/// The convention that agents follow.
+pub(crate) const TEMPLATE: &str = include_str!("../../CLAUDE.md.template");
+
+/// Everything that a chain needs.
+pub(crate) struct Chain {
+    pub(crate) api: MessagesApi,
+    pub(crate) home: RealHome,
+    claude: PathBuf,
+}
+
+/// What a command printed, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Chain {
+    /// A project whose CLAUDE.md is the template, and a model that follows it.
+    pub(crate) fn new(version: &str) -> Self {
+        let chain = Self::with_model(version, MessagesApi::start(follow));
+        chain.home.write("CLAUDE.md", TEMPLATE);
+        chain
+    }
+
+    /// An empty project, and this model.
+    pub(crate) fn with_model(version: &str, api: MessagesApi) -> Self {
+        let home = RealHome::new(api.url());
+        Self { api, home, claude: claude(version) }
+    }
+
+    /// Puts the birthday example into the project.
+    pub(crate) fn birthday(&self) {
+        for name in ["ins1.md", "ins2.md", "ins3.md", "ins4.md"] {
+            let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/birthday").join(name);
+            self.home.write(name, &std::fs::read_to_string(example).unwrap());
+        }
+    }
+
+    /// This program, ready to be called with arguments.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = self.home.command(env!("CARGO_BIN_EXE_agent-cli"));
+        command.env("AGENT_CLI_CLAUDE", &self.claude).env("AGENT_CLI_STATE_DIR", self.state());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
+        Said::from(self.command().args(arguments).output().unwrap())
+    }
+
+    /// What a command prints on standard output; it must end with 0.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let said = self.run(arguments);
+        assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
+        said.out
+    }
+
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.ok(arguments)).unwrap()
+    }
+
+    /// Starts a chain that pauses, and returns the id of its root.
+    pub(crate) fn started(&self, arguments: &[&str]) -> String {
+        let out = self.ok(arguments);
+        let id = out.trim().strip_prefix("SGN_PEND_STARTED (").and_then(|rest| rest.strip_suffix(')'));
+        id.unwrap_or_else(|| panic!("{out}")).to_owned()
+    }
+
+    /// Answers the only open question.
+    pub(crate) fn answer(&self, text: &str) {
+        let questions = self.json(&["questions", "--json"]);
+        assert_eq!(questions.as_array().map(Vec::len), Some(1), "{questions}");
+        self.ok(&["answer", questions[0]["id"].as_str().unwrap(), text]);
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.home.home().join("state")
+    }
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}

@@ -1,0 +1,10 @@
+//! The program with the real Claude Code, pinned, against a scripted Messages API.
+//!
+//! Only this shows that the program works: the facts about Claude Code that the code relies on are seen here as they
+//! are, on every version that is supported.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod birthday;
+mod chain;
