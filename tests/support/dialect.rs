@@ -21,9 +21,7 @@ impl Dialect {
         if !told.iter().any(|text| text.contains("_spawn_")) {
             return None;
         }
-        let theirs = told
-            .iter()
-            .any(|text| text.contains("$PWD/agent-cli spawn"));
+        let theirs = told.iter().any(|text| text.contains("$PWD/question.md"));
         Some(if theirs {
             Self::QuestionFile
         } else {
