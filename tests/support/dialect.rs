@@ -21,8 +21,12 @@ impl Dialect {
         if !told.iter().any(|text| text.contains("_spawn_")) {
             return None;
         }
-        let theirs = told.iter().any(|text| text.contains("$PWD/agent-cli spawn"));
-        Some(if theirs { Self::QuestionFile } else { Self::AgentCli })
+        let theirs = told.iter().any(|text| text.contains("$PWD/question.md"));
+        Some(if theirs {
+            Self::QuestionFile
+        } else {
+            Self::AgentCli
+        })
     }
 
     /// The commands that begin a step of the instruction file in `folder`.

@@ -5,10 +5,9 @@ use serde_json::json;
 use super::conversation::{Conversation, Item, without_line_numbers};
 use super::dialect::Dialect;
 use super::instructions::{Step, steps};
+use super::part::{ONGOING, Part, STARTED, State};
 use super::turn::Turn;
 
-const STARTED: &str = "SGN_PEND_STARTED";
-const ONGOING: &str = "SGN_PEND_ONGOING";
 const RESUME: &str = "SGN_RESUME";
 
 /// What the model does next.
@@ -38,29 +37,6 @@ struct Progress {
     result: String,
 }
 
-/// One request of a step.
-#[derive(Default)]
-struct Part {
-    /// The last call made for it.
-    call: Option<String>,
-    state: State,
-}
-
-#[derive(Default, PartialEq)]
-enum State {
-    /// Not asked, or asked with no result yet.
-    #[default]
-    Open,
-    /// It has begun to wait. The frame's id, where the signal named one.
-    Started(Option<String>),
-    /// It waits still.
-    Ongoing(Option<String>),
-    /// It waited when the agent was resumed without a result for it: only asking again can tell.
-    Due(Option<String>),
-    /// It has its result.
-    Done(String),
-}
-
 impl Progress {
     fn see(&mut self, item: &Item, dialect: Option<Dialect>) {
         match item {
@@ -88,11 +64,15 @@ impl Progress {
             self.read = Some(id.to_owned());
             return;
         }
-        // The hook may have changed a call's input, so only the order tells what a call was for.
-        let fresh = self.parts.iter_mut().find(|part| part.state == State::Open && part.call.is_none());
-        if let Some(part) = fresh {
-            part.call = Some(id.to_owned());
-        } else if let Some(part) = self.parts.iter_mut().find(|part| matches!(part.state, State::Due(_))) {
+        // Only the order tells what a call is for: a hook may have changed its input.
+        let called = |part: &Part| part.call.is_some();
+        let mut asking = self
+            .parts
+            .iter_mut()
+            .filter(|part| part.is_asking())
+            .collect::<Vec<_>>();
+        asking.sort_by_key(|part| called(part));
+        if let Some(part) = asking.first_mut() {
             part.call = Some(id.to_owned());
         }
     }
@@ -177,48 +157,6 @@ impl Progress {
     }
 }
 
-impl Part {
-    fn returned(&mut self, text: &str, in_file: bool) {
-        let asked_before = matches!(self.state, State::Due(_));
-        let known = self.id();
-        self.state = if in_file {
-            let answer = text.rsplit_once("A:").map_or("", |(_, answer)| answer.trim());
-            match (asked_before, answer) {
-                (false, _) => State::Started(None),
-                (true, "") => State::Ongoing(None),
-                (true, answer) => State::Done(answer.to_owned()),
-            }
-        } else if let Some(id) = text.lines().find_map(started_id) {
-            State::Started(Some(id.to_owned()))
-        } else if text.lines().any(|line| line.trim() == ONGOING) {
-            State::Ongoing(known)
-        } else {
-            State::Done(text.to_owned())
-        };
-    }
-
-    fn resumed(&mut self, results: &mut impl Iterator<Item = String>) {
-        if matches!(self.state, State::Open | State::Done(_)) {
-            return;
-        }
-        self.state = results.next().map_or_else(|| State::Due(self.id()), State::Done);
-    }
-
-    fn id(&self) -> Option<String> {
-        match &self.state {
-            State::Started(id) | State::Ongoing(id) | State::Due(id) => id.clone(),
-            State::Open | State::Done(_) => None,
-        }
-    }
-
-    fn result(&self) -> Option<&str> {
-        match &self.state {
-            State::Done(result) => Some(result),
-            _ => None,
-        }
-    }
-}
-
 /// The absolute path in `Read <path> and follow its instructions.`
 fn instruction_file(prompt: &str) -> Option<String> {
     let (_, after) = prompt.split_once("Read ")?;
@@ -239,10 +177,6 @@ fn sections(prompt: &str) -> Vec<String> {
         }
     }
     sections.iter().map(|lines| lines.join("\n").trim_end_matches('\n').to_owned()).collect()
-}
-
-fn started_id(line: &str) -> Option<&str> {
-    line.trim().strip_prefix(STARTED)?.trim().strip_prefix('(')?.strip_suffix(')')
 }
 
 /// Whether Claude Code put this in the place of a result that never came.

@@ -5,16 +5,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
-use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::{Json, Router};
-use serde_json::{Value, json};
+use axum::http::HeaderMap;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::conversation::Conversation;
-use super::turn::{Turn, events};
+use super::server::{Service, serve};
+use super::turn::Turn;
 
 /// How long a test waits for something that always comes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,15 +37,8 @@ pub struct RecordedRequest {
     pub bytes: usize,
 }
 
-type Model = dyn Fn(&Conversation) -> Turn + Send + Sync;
-
-struct Service {
-    model: Box<Model>,
-    record: Arc<Record>,
-}
-
 #[derive(Default)]
-struct Record {
+pub(super) struct Record {
     requests: Mutex<Vec<RecordedRequest>>,
     arrived: Condvar,
 }
@@ -146,69 +136,8 @@ impl Record {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, request: RecordedRequest) {
+    pub(super) fn add(&self, request: RecordedRequest) {
         self.requests().push(request);
         self.arrived.notify_all();
-    }
-}
-
-fn serve(listener: TcpListener, service: Arc<Service>, stopped: oneshot::Receiver<()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.expect("a runtime can be built");
-    runtime.block_on(async {
-        let listener = tokio::net::TcpListener::from_std(listener).expect("the socket is non-blocking");
-        let router = Router::new().fallback(answer).with_state(service);
-        tokio::select! {
-            _ = axum::serve(listener, router) => {}
-            _ = stopped => {}
-        }
-    });
-    // Answers that are held back are dropped, not waited for.
-    runtime.shutdown_background();
-}
-
-async fn answer(State(service): State<Arc<Service>>, request: Request) -> Response {
-    let (head, body) = request.into_parts();
-    if head.method != Method::POST || !head.uri.path().starts_with("/v1/messages") {
-        let found = if head.method == Method::HEAD { StatusCode::OK } else { StatusCode::NOT_FOUND };
-        return found.into_response();
-    }
-    let Ok(bytes) = to_bytes(body, usize::MAX).await else {
-        return StatusCode::BAD_REQUEST.into_response();
-    };
-    let input_tokens = bytes.len() / 4;
-    if head.uri.path().ends_with("/count_tokens") {
-        return Json(json!({ "input_tokens": input_tokens })).into_response();
-    }
-    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let name = body["model"].as_str().unwrap_or_default().to_owned();
-    let streamed = body["stream"] == true;
-    let mut turn = if body["tools"].as_array().is_none_or(Vec::is_empty) {
-        Turn::text(r#"{"title": "A task"}"#)
-    } else {
-        let conversation = Conversation::of(&body);
-        let request = RecordedRequest { at: SystemTime::now(), headers: head.headers, body, bytes: bytes.len() };
-        service.record.add(request);
-        let turn = tokio::task::spawn_blocking(move || (service.model)(&conversation)).await;
-        // A client error is not tried again, so the test ends soon and shows why.
-        turn.unwrap_or_else(|_| Turn::error(400, "invalid_request_error", "the scripted model panicked"))
-    };
-    if let Some(hold) = turn.take_hold() {
-        // When the client goes away, the server drops this call.
-        hold.released().await;
-    }
-    if let Some(error) = turn.api_error() {
-        let mut response = (StatusCode::from_u16(error.status).expect("a status"), Json(&error.body)).into_response();
-        for (name, value) in &error.headers {
-            let name: header::HeaderName = name.parse().expect("a header's name");
-            response.headers_mut().insert(name, value.parse().expect("a header's value"));
-        }
-        return response;
-    }
-    let message = turn.message(&name, input_tokens);
-    if streamed {
-        ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(events(&message))).into_response()
-    } else {
-        Json(message).into_response()
     }
 }

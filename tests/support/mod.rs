@@ -12,8 +12,11 @@ mod dialect;
 mod follower;
 mod instructions;
 mod messages_api;
+mod part;
 mod real;
+mod server;
 mod turn;
+mod wire;
 
 pub use claude_package::{NEWEST, OLDER, claude};
 pub use conversation::{Conversation, Item, without_line_numbers};

@@ -1,11 +1,10 @@
-//! What the scripted model answers, and how that looks on the wire.
+//! What the scripted model answers.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use uuid::Uuid;
 
 /// One answer of the model: text, tool calls, both, or an error of the API.
 #[derive(Debug, Clone, Default)]
@@ -105,29 +104,6 @@ impl Turn {
     pub(super) fn api_error(&self) -> Option<&ApiError> {
         self.error.as_ref()
     }
-
-    /// The answer in one piece.
-    pub(super) fn message(&self, model: &str, input_tokens: usize) -> Value {
-        let content = self.content();
-        let output_tokens = content.iter().map(|block| block.to_string().len() / 4).sum::<usize>();
-        json!({
-            "id": id("msg"), "type": "message", "role": "assistant", "model": model, "content": content,
-            "stop_reason": if self.calls.is_empty() { "end_turn" } else { "tool_use" }, "stop_sequence": null,
-            "usage": {
-                "input_tokens": input_tokens, "output_tokens": output_tokens,
-                "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
-            },
-        })
-    }
-
-    fn content(&self) -> Vec<Value> {
-        let text = self.text.iter().map(|text| json!({"type": "text", "text": text}));
-        let calls = self
-            .calls
-            .iter()
-            .map(|call| json!({"type": "tool_use", "id": id("toolu"), "name": call.name, "input": call.input}));
-        text.chain(calls).collect()
-    }
 }
 
 impl Hold {
@@ -151,39 +127,4 @@ impl fmt::Debug for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Hold(released: {})", self.0.is_closed())
     }
-}
-
-/// A whole message as the server-sent events that stream it.
-pub(super) fn events(message: &Value) -> String {
-    let mut start = message.clone();
-    start["content"] = json!([]);
-    start["stop_reason"] = Value::Null;
-    start["usage"]["output_tokens"] = json!(1);
-    let mut events = vec![json!({"type": "message_start", "message": start})];
-    for (index, block) in message["content"].as_array().into_iter().flatten().enumerate() {
-        let mut opening = block.clone();
-        let delta = if block["type"] == "text" {
-            opening["text"] = json!("");
-            json!({"type": "text_delta", "text": block["text"]})
-        } else {
-            opening["input"] = json!({});
-            json!({"type": "input_json_delta", "partial_json": block["input"].to_string()})
-        };
-        events.push(json!({"type": "content_block_start", "index": index, "content_block": opening}));
-        events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
-        events.push(json!({"type": "content_block_stop", "index": index}));
-    }
-    events.push(json!({
-        "type": "message_delta",
-        "delta": {"stop_reason": message["stop_reason"], "stop_sequence": null},
-        "usage": {"output_tokens": message["usage"]["output_tokens"]},
-    }));
-    events.push(json!({"type": "message_stop"}));
-    let event = |data: &Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default());
-    events.iter().map(event).collect()
-}
-
-/// Ids are random: one conversation may meet more than one server.
-fn id(kind: &str) -> String {
-    format!("{kind}_{}", Uuid::new_v4().simple())
 }
