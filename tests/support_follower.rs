@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use support::{Conversation, Turn, follow, without_line_numbers};
 
 const OURS: &str = "_spawn_ `f` means: run `agent-cli spawn f`";
-const THEIRS: &str = "_spawn_ `f` means: _run_ `$PWD/agent-cli spawn $PWD/f.md`, _ask_ means: create `$PWD/question.md`";
+const THEIRS: &str =
+    "_spawn_ `f` means: _run_ `$PWD/agent-cli spawn $PWD/f.md`, _ask_ means: create `$PWD/question.md`";
 
 /// A conversation with the scripted model, one user message or result at a time.
 struct Talk {
@@ -92,10 +93,7 @@ fn the_requests_of_one_step_are_made_together() {
 
 #[test]
 fn a_resume_without_results_makes_it_ask_for_each() {
-    let mut talk = Talk::with(
-        OURS,
-        "1. _spawn_ `/a.md` and `/b.md`.\n2. _terminate_ {the replies}.",
-    );
+    let mut talk = Talk::with(OURS, "1. _spawn_ `/a.md` and `/b.md`.\n2. _terminate_ {the replies}.");
     talk.gets(&["SGN_PEND_STARTED (a)", "SGN_PEND_STARTED (b)"]);
     talk.hears("SGN_RESUME");
     assert_eq!(talk.runs(), ["agent-cli resume a", "agent-cli resume b"]);

@@ -22,11 +22,7 @@ impl Dialect {
             return None;
         }
         let theirs = told.iter().any(|text| text.contains("$PWD/question.md"));
-        Some(if theirs {
-            Self::QuestionFile
-        } else {
-            Self::AgentCli
-        })
+        Some(if theirs { Self::QuestionFile } else { Self::AgentCli })
     }
 
     /// The commands that begin a step of the instruction file in `folder`.

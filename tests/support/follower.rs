@@ -66,11 +66,7 @@ impl Progress {
         }
         // Only the order tells what a call is for: a hook may have changed its input.
         let called = |part: &Part| part.call.is_some();
-        let mut asking = self
-            .parts
-            .iter_mut()
-            .filter(|part| part.is_asking())
-            .collect::<Vec<_>>();
+        let mut asking = self.parts.iter_mut().filter(|part| part.is_asking()).collect::<Vec<_>>();
         asking.sort_by_key(|part| called(part));
         if let Some(part) = asking.first_mut() {
             part.call = Some(id.to_owned());

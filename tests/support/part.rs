@@ -36,9 +36,7 @@ impl Part {
         let asked_before = matches!(self.state, State::Due(_));
         let known = self.id();
         self.state = if in_file {
-            let answer = text
-                .rsplit_once("A:")
-                .map_or("", |(_, answer)| answer.trim());
+            let answer = text.rsplit_once("A:").map_or("", |(_, answer)| answer.trim());
             match (asked_before, answer) {
                 (false, _) => State::Started(None),
                 (true, "") => State::Ongoing(None),
@@ -59,9 +57,7 @@ impl Part {
             return;
         }
         self.call = None;
-        self.state = results
-            .next()
-            .map_or_else(|| State::Due(self.id()), State::Done);
+        self.state = results.next().map_or_else(|| State::Due(self.id()), State::Done);
     }
 
     /// Whether the agent has yet to ask, or to hear what came of it.
@@ -86,9 +82,5 @@ impl Part {
 }
 
 fn started_id(line: &str) -> Option<&str> {
-    line.trim()
-        .strip_prefix(STARTED)?
-        .trim()
-        .strip_prefix('(')?
-        .strip_suffix(')')
+    line.trim().strip_prefix(STARTED)?.trim().strip_prefix('(')?.strip_suffix(')')
 }

@@ -30,14 +30,10 @@ type Model = dyn Fn(&Conversation) -> Turn + Send + Sync;
 
 /// Answers until `stopped` is dropped at the other end.
 pub(super) fn serve(listener: TcpListener, service: Arc<Service>, stopped: oneshot::Receiver<()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime can be built");
     runtime.block_on(async {
-        let listener =
-            tokio::net::TcpListener::from_std(listener).expect("the socket is non-blocking");
+        let listener = tokio::net::TcpListener::from_std(listener).expect("the socket is non-blocking");
         let router = Router::new().fallback(answer).with_state(service);
         tokio::select! {
             _ = axum::serve(listener, router) => {}
@@ -51,11 +47,7 @@ pub(super) fn serve(listener: TcpListener, service: Arc<Service>, stopped: onesh
 async fn answer(State(service): State<Arc<Service>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     if head.method != Method::POST || !head.uri.path().starts_with("/v1/messages") {
-        let found = if head.method == Method::HEAD {
-            StatusCode::OK
-        } else {
-            StatusCode::NOT_FOUND
-        };
+        let found = if head.method == Method::HEAD { StatusCode::OK } else { StatusCode::NOT_FOUND };
         return found.into_response();
     }
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
@@ -83,11 +75,7 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
     }
     let message = message(&turn, &model, input_tokens);
     if streamed {
-        (
-            [(header::CONTENT_TYPE, "text/event-stream")],
-            Body::from(events(&message)),
-        )
-            .into_response()
+        ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(events(&message))).into_response()
     } else {
         Json(message).into_response()
     }
@@ -96,17 +84,10 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
 /// Records an agent's request and lets the model decide. The model may block.
 async fn ask(service: Arc<Service>, head: Parts, body: Value, bytes: usize) -> Turn {
     let conversation = Conversation::of(&body);
-    service.record.add(RecordedRequest {
-        at: SystemTime::now(),
-        headers: head.headers,
-        body,
-        bytes,
-    });
+    service.record.add(RecordedRequest { at: SystemTime::now(), headers: head.headers, body, bytes });
     let turn = tokio::task::spawn_blocking(move || (service.model)(&conversation)).await;
     // A client error is not tried again, so the test ends soon and shows why.
-    turn.unwrap_or_else(|_| {
-        Turn::error(400, "invalid_request_error", "the scripted model panicked")
-    })
+    turn.unwrap_or_else(|_| Turn::error(400, "invalid_request_error", "the scripted model panicked"))
 }
 
 fn refusal(error: &ApiError) -> Response {
@@ -114,9 +95,7 @@ fn refusal(error: &ApiError) -> Response {
     let mut response = (status, Json(&error.body)).into_response();
     for (name, value) in &error.headers {
         let name: HeaderName = name.parse().expect("a header's name");
-        response
-            .headers_mut()
-            .insert(name, value.parse().expect("a header's value"));
+        response.headers_mut().insert(name, value.parse().expect("a header's value"));
     }
     response
 }

@@ -9,15 +9,8 @@ use super::turn::{ToolCall, Turn};
 pub(super) fn message(turn: &Turn, model: &str, input_tokens: usize) -> Value {
     let content = content(turn);
     // Four bytes a token: near enough for costs that look like costs.
-    let output_tokens = content
-        .iter()
-        .map(|block| block.to_string().len() / 4)
-        .sum::<usize>();
-    let stop_reason = if turn.tool_calls().is_empty() {
-        "end_turn"
-    } else {
-        "tool_use"
-    };
+    let output_tokens = content.iter().map(|block| block.to_string().len() / 4).sum::<usize>();
+    let stop_reason = if turn.tool_calls().is_empty() { "end_turn" } else { "tool_use" };
     json!({
         "id": id("msg"), "type": "message", "role": "assistant", "model": model, "content": content,
         "stop_reason": stop_reason, "stop_sequence": null,
@@ -35,12 +28,7 @@ pub(super) fn events(message: &Value) -> String {
     start["stop_reason"] = Value::Null;
     start["usage"]["output_tokens"] = json!(1);
     let mut events = vec![json!({"type": "message_start", "message": start})];
-    for (index, block) in message["content"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    for (index, block) in message["content"].as_array().into_iter().flatten().enumerate() {
         let mut opening = block.clone();
         let delta = if block["type"] == "text" {
             opening["text"] = json!("");
@@ -49,8 +37,7 @@ pub(super) fn events(message: &Value) -> String {
             opening["input"] = json!({});
             json!({"type": "input_json_delta", "partial_json": block["input"].to_string()})
         };
-        events
-            .push(json!({"type": "content_block_start", "index": index, "content_block": opening}));
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": opening}));
         events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
         events.push(json!({"type": "content_block_stop", "index": index}));
     }
@@ -60,23 +47,14 @@ pub(super) fn events(message: &Value) -> String {
         "usage": {"output_tokens": message["usage"]["output_tokens"]},
     }));
     events.push(json!({"type": "message_stop"}));
-    let event = |data: &Value| {
-        format!(
-            "event: {}\ndata: {data}\n\n",
-            data["type"].as_str().unwrap_or_default()
-        )
-    };
+    let event = |data: &Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default());
     events.iter().map(event).collect()
 }
 
 fn content(turn: &Turn) -> Vec<Value> {
-    let text = turn
-        .said()
-        .map(|text| json!({"type": "text", "text": text}));
+    let text = turn.said().map(|text| json!({"type": "text", "text": text}));
     let call = |call: &ToolCall| json!({"type": "tool_use", "id": id("toolu"), "name": call.name, "input": call.input});
-    text.into_iter()
-        .chain(turn.tool_calls().iter().map(call))
-        .collect()
+    text.into_iter().chain(turn.tool_calls().iter().map(call)).collect()
 }
 
 /// Ids are random: one conversation may meet more than one server.
