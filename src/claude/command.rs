@@ -19,19 +19,29 @@ pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 
 /// What a Claude Code session sets for the programs that it starts. An agent that inherited them, from an interactive
 /// session at the top of its chain, would take itself for a part of that session.
-pub const FOREIGN_SESSION: [&str; 8] = [
+pub const FOREIGN_SESSION: [&str; 15] = [
+    "AI_AGENT",
     "CLAUDECODE",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_CHILD_NOTES_DIR",
     "CLAUDE_CODE_CHILD_SESSION",
-    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_EXECPATH",
-    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_EFFORT",
     "CLAUDE_ENV_FILE",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
 ];
+/// An answer or a reply may hold `@name`. It is text, not a file to be read into the conversation.
+const NO_FILE_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
 
 /// The commands of this program that agents may always call. Nothing else is allowed on the user's behalf.
-const REQUESTS: &str = "Bash(agent-cli spawn:*) Bash(agent-cli ask:*) Bash(agent-cli wait:*) Bash(agent-cli resume:*)";
+const REQUESTS: [&str; 4] =
+    ["Bash(agent-cli spawn:*)", "Bash(agent-cli ask:*)", "Bash(agent-cli wait:*)", "Bash(agent-cli resume:*)"];
 
 /// One start of `claude`.
 #[derive(Clone, Debug)]
@@ -46,6 +56,8 @@ pub struct Invocation<'a> {
     pub resume: Option<SessionId>,
     /// Where the agent works.
     pub cwd: &'a Path,
+    /// A file that the agent may read wherever it lies, because a person named it.
+    pub instructions: Option<&'a Path>,
     /// The launch options of the frame.
     pub launch: &'a Launch,
     /// The state directory. Absolute.
@@ -67,7 +79,9 @@ impl Invocation<'_> {
         for (name, value) in options {
             arguments.extend(value.iter().flat_map(|value| [name.to_owned(), value.clone()]));
         }
-        arguments.push(format!("--allowedTools={REQUESTS}"));
+        let instructions = self.instructions.map(|path| format!("Read(/{})", path.display()));
+        let allowed = REQUESTS.into_iter().map(str::to_owned).chain(instructions);
+        arguments.extend(allowed.map(|rule| format!("--allowedTools={rule}")));
         arguments.extend(self.launch.args.iter().cloned());
         arguments
     }
@@ -84,6 +98,7 @@ impl Invocation<'_> {
             .env(FRAME, self.frame.to_string())
             .env(ATTEMPT, self.session.to_string())
             .env(STATE_DIR, self.state_dir)
+            .env(NO_FILE_MENTIONS, "1")
             .env("PATH", search_path(self.own_folder, self.launch.path.as_deref(), env::var_os("PATH").as_deref()))
             // The shells of agents take their working directory from here before they ask the system.
             .env("PWD", self.cwd);
@@ -140,6 +155,7 @@ mod tests {
             session: SessionId(Uuid::from_u128(1)),
             resume: Some(SessionId(Uuid::from_u128(2))),
             cwd: Path::new("/"),
+            instructions: Some(Path::new("/home/dev/ins1.md")),
             launch: &launch,
             state_dir: Path::new("/state"),
             own_folder: Path::new("/own"),
@@ -158,7 +174,11 @@ mod tests {
         claude-opus-4-8
         --permission-mode
         acceptEdits
-        --allowedTools=Bash(agent-cli spawn:*) Bash(agent-cli ask:*) Bash(agent-cli wait:*) Bash(agent-cli resume:*)
+        --allowedTools=Bash(agent-cli spawn:*)
+        --allowedTools=Bash(agent-cli ask:*)
+        --allowedTools=Bash(agent-cli wait:*)
+        --allowedTools=Bash(agent-cli resume:*)
+        --allowedTools=Read(//home/dev/ins1.md)
         --max-turns
         9
         ");

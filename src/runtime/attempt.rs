@@ -12,7 +12,7 @@ use super::{RuntimeError, Settings, while_trying};
 use crate::claude::command::{Invocation, config_dir};
 use crate::claude::process::Running;
 use crate::claude::transcript;
-use crate::core::frame::Frame;
+use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::prompt;
 use crate::core::tree::Tried;
@@ -75,6 +75,7 @@ pub(super) fn start(
         session,
         resume: frame.checkpoint,
         cwd: &frame.cwd,
+        instructions: instructions_of_a_person(&frame),
         launch: &frame.launch,
         state_dir: store.dir().path(),
         own_folder: &settings.own_folder,
@@ -88,6 +89,15 @@ pub(super) fn start(
         Ok(running) => Start::Started(running, lease),
         Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.display())),
     })
+}
+
+/// The instructions of a root were named by a person. Those of a child were named by an agent, which could otherwise read
+/// any file through its children.
+fn instructions_of_a_person(frame: &Frame) -> Option<&Path> {
+    match &frame.task {
+        Task::File(path) if frame.parent.is_none() => Some(path),
+        Task::File(_) | Task::Prompt(_) => None,
+    }
 }
 
 /// Claude Code deletes old transcripts. The kept copy takes their place, so that the session can be forked.
