@@ -1,5 +1,6 @@
 //! The agent: takes one step after another until its turn ends.
 
+use std::env;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -36,6 +37,10 @@ pub(crate) async fn run(arguments: Arguments, prompt: String, log: &mut Log) -> 
     transcript.add("user", &json!({"role": "user", "content": prompt}), &Mark::default())?;
     let mut turn = Turn { transcript, events, bash, log, answers: 0 };
 
+    if let Ok(message) = env::var("STAND_IN_REFUSES") {
+        turn.events.init(&arguments.permission_mode)?;
+        return turn.end_in_disorder(&Break::Refuse(message));
+    }
     let first = Next::after(&turn.memory())?.step;
     if !matches!(first, Step::Break(Break::Silent(_) | Break::Garbage | Break::Die(_))) {
         turn.events.init(&arguments.permission_mode)?;

@@ -5,6 +5,12 @@
 //! the first prompt names a file, and every line of that file is a step (see [`steps`]). What was done is remembered in
 //! the transcript alone, so a fork carries on exactly where its checkpoint stopped.
 //!
+//! | variable | what it does |
+//! | --- | --- |
+//! | `STAND_IN_LOG` | a file that gets a line for every start and every end |
+//! | `STAND_IN_VERSION` | the version that is printed |
+//! | `STAND_IN_REFUSES` | an error that comes before any work, whatever the instructions say |
+//!
 //! It proves the logic of `agent-cli`. That Claude Code behaves like this is for the tests with the real one to prove.
 
 mod agent;

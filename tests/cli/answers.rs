@@ -1,0 +1,119 @@
+//! Questions and answers.
+
+use crate::world::World;
+
+fn asked() -> (World, String, String) {
+    let world = World::new();
+    world.file("root.md", "spawn child.md\nreply {result}\n");
+    world.file("child.md", "ask When is your birthday?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    let question = world.questions().pop().expect("a question");
+    (world, id, question)
+}
+
+#[track_caller]
+fn delivered(answer: &str) {
+    let (world, id, question) = asked();
+    world.command(["answer", &question]).reads(answer).run().succeeds();
+    let outcome = world.run(&["resume", &id]);
+    outcome.succeeds();
+    assert!(outcome.stdout == format!("{answer}\n"), "an answer of {} bytes was changed", answer.len());
+}
+
+#[test]
+fn a_question_says_how_it_can_be_answered() {
+    let (world, _, question) = asked();
+    insta::assert_snapshot!(world.run(&["questions"]), @"");
+    insta::assert_snapshot!(world.run(&["answer", &question[..8], "Jan 1st"]), @"");
+    insta::assert_snapshot!(world.run(&["questions"]), @"");
+    insta::assert_snapshot!(world.run(&["questions", "--all"]), @"");
+}
+
+#[test]
+fn an_answer_starts_nothing() {
+    let (world, _, question) = asked();
+    world.run(&["answer", &question, "Jan 1st"]).succeeds();
+    assert_eq!(world.starts(), 2);
+}
+
+#[test]
+fn an_answer_is_delivered_exactly() {
+    delivered("Jan 1st, \"quoted\" and `ticked`, $HOME \\n");
+    delivered("two\n\nparagraphs\n\n  indented");
+    delivered("ünï✓ \u{1f382}");
+    delivered("result of `agent-cli ask \"When?\"` (00000000):\nsomething else");
+}
+
+#[test]
+fn an_answer_may_be_large() {
+    delivered(&"0123456789abcdef".repeat(1 << 16));
+}
+
+#[test]
+fn an_answer_may_speak_of_signals() {
+    delivered("When you see SGN_PEND_STARTED, wait.");
+    delivered("SGN_RESUME");
+}
+
+#[test]
+fn an_empty_answer_is_refused() {
+    let (world, id, question) = asked();
+    for outcome in [
+        world.run(&["answer", &question, ""]),
+        world.run(&["answer", &question, " \n"]),
+        world.run(&["answer", &question]),
+    ] {
+        outcome.exits_with(2);
+    }
+    insta::assert_snapshot!(world.run(&["answer", &question, ""]), @"");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+}
+
+#[test]
+fn an_answer_that_is_no_text_is_refused() {
+    let (world, id, question) = asked();
+    let outcome = world.command(["answer", &question]).reads(b"\xff\xfe".as_slice()).run();
+    outcome.exits_with(2);
+    insta::assert_snapshot!(outcome, @"");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+}
+
+#[test]
+fn a_question_is_answered_once() {
+    let (world, id, question) = asked();
+    world.run(&["answer", &question, "Jan 1st"]).succeeds();
+    let second = world.run(&["answer", &question, "Feb 2nd"]);
+    second.exits_with(2);
+    insta::assert_snapshot!(second, @"");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    world.run(&["answer", &question, "Mar 3rd"]).exits_with(2);
+}
+
+#[test]
+fn only_a_question_can_be_answered() {
+    let (world, id, _) = asked();
+    let unknown = world.run(&["answer", "00000000-0000-4000-8000-000000000000", "x"]);
+    unknown.exits_with(3);
+    insta::assert_snapshot!(unknown, @"");
+    let root = world.run(&["answer", &id, "x"]);
+    root.exits_with(3);
+    insta::assert_snapshot!(root, @"");
+}
+
+#[test]
+fn questions_are_asked_by_agents_alone() {
+    let world = World::new();
+    let outcome = world.run(&["ask", "When?"]);
+    outcome.exits_with(2);
+    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(world.run(&["wait", "--for", "1s"]).exits_with(2), @"");
+}
+
+#[test]
+fn an_agent_does_not_answer_for_the_person() {
+    let world = World::new();
+    world.file("root.md", "ask When? &\nrun agent-cli answer {id} now\nreply {results}\n");
+    let id = world.spawn_paused("root.md");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.questions().len(), 1);
+}

@@ -1,0 +1,128 @@
+//! A `claude` that is missing, unusable or strange.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use crate::programs;
+use crate::world::World;
+
+fn with_task() -> World {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    world
+}
+
+#[track_caller]
+fn refused(world: &World) -> String {
+    let outcome = world.run(&["spawn", "root.md"]);
+    outcome.exits_with(4);
+    assert_eq!(outcome.stdout, "");
+    outcome.to_string()
+}
+
+#[test]
+fn without_claude_nothing_is_begun() {
+    let world = with_task().without("AGENT_CLI_CLAUDE").with("PATH", "/nonexistent");
+    insta::assert_snapshot!(refused(&world), @"");
+    let world = with_task().with("AGENT_CLI_CLAUDE", "/nonexistent/claude");
+    insta::assert_snapshot!(refused(&world), @"");
+    let world = with_task().with("AGENT_CLI_CLAUDE", "claude-of-nowhere");
+    insta::assert_snapshot!(refused(&world), @"");
+    assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]));
+}
+
+#[test]
+fn claude_is_found_in_path() {
+    let world = with_task().without("AGENT_CLI_CLAUDE");
+    let bin = world.project().join("bin");
+    std::fs::create_dir(&bin).expect("writable");
+    symlink(programs::stand_in(), bin.join("claude")).expect("writable");
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    world.command(["spawn", "root.md"]).with("PATH", &path).run().prints("ok");
+}
+
+#[test]
+fn a_file_that_cannot_be_run_is_no_claude() {
+    let world = with_task();
+    let file = world.file("claude", "#!/bin/sh\nexit 0\n");
+    let named = |mode: u32| {
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("own file");
+        let outcome = world.command(["spawn", "root.md"]).with("AGENT_CLI_CLAUDE", &file.to_string_lossy()).run();
+        outcome.exits_with(4);
+        outcome.to_string()
+    };
+    insta::assert_snapshot!(named(0o644), @"");
+    std::fs::write(&file, "#!/nonexistent/node\n").expect("writable");
+    insta::assert_snapshot!(named(0o755), @"");
+    std::fs::write(&file, "#!/bin/sh\necho broken >&2\nexit 1\n").expect("writable");
+    insta::assert_snapshot!(named(0o755), @"");
+}
+
+#[test]
+fn a_claude_that_is_too_old_is_refused() {
+    let world = with_task().with("STAND_IN_VERSION", "2.0.10");
+    insta::assert_snapshot!(refused(&world), @"");
+    assert_eq!(world.starts(), 0);
+}
+
+#[test]
+fn a_version_of_next_year_is_tried() {
+    let world = with_task().with("STAND_IN_VERSION", "17.0.0-beta+build");
+    world.run(&["spawn", "root.md"]).prints("ok");
+    let world = with_task().with("STAND_IN_VERSION", "unversioned");
+    world.run(&["spawn", "root.md"]).prints("ok");
+}
+
+#[test]
+fn the_version_is_asked_for_once() {
+    let world = with_task();
+    world.run(&["spawn", "root.md"]).prints("ok");
+    world.run(&["spawn", "root.md"]).prints("ok");
+    assert_eq!(world.log().versions, 1);
+}
+
+#[test]
+fn the_program_can_be_named_on_the_command_line() {
+    let world = with_task().with("AGENT_CLI_CLAUDE", "/nonexistent/claude");
+    world.run(&["spawn", "root.md", "--claude", &programs::stand_in().to_string_lossy()]).prints("ok");
+}
+
+#[test]
+fn the_program_is_remembered() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("now");
+    let world = world.without("AGENT_CLI_CLAUDE").with("PATH", "/usr/bin:/bin");
+    world.run(&["resume", &id]).prints("now");
+}
+
+#[test]
+fn a_claude_that_refuses_to_work_loses_nothing() {
+    let refused_once = |trouble: &str| {
+        let world = World::new();
+        world.file("root.md", format!("once {trouble}\nreply ok\n"));
+        let message = refused(&world);
+        let id = world.log().starts[0].session().to_owned();
+        world.run(&["resume", &id]).prints("ok");
+        message
+    };
+    insta::assert_snapshot!(refused_once("refuse Not logged in · Please run /login"), @"");
+    insta::assert_snapshot!(refused_once("silent 0"), @"");
+    insta::assert_snapshot!(refused_once("silent 3"), @"");
+    insta::assert_snapshot!(refused_once("garbage"), @"");
+}
+
+#[test]
+fn an_argument_that_claude_does_not_know_is_reported() {
+    let world = with_task();
+    let outcome = world.run(&["spawn", "root.md", "--", "--no-such-option"]);
+    outcome.exits_with(4);
+    insta::assert_snapshot!(outcome, @"");
+}
+
+#[test]
+fn a_large_event_does_no_harm() {
+    let world = World::new();
+    world.file("root.md", "big 5000000\nreply ok\n");
+    world.run(&["spawn", "root.md"]).prints("ok");
+}

@@ -1,0 +1,61 @@
+//! Working directories, and what becomes of a frame when its own is gone.
+
+use std::fs;
+
+use crate::world::World;
+
+fn paused_in(folder: &str) -> (World, String) {
+    let world = World::new();
+    world.file("root.md", "ask When?\nrun pwd\nreply {result}\n");
+    fs::create_dir(world.project().join(folder)).expect("writable");
+    let id = world.run(&["spawn", "root.md", "--cwd", folder]).started();
+    (world, id)
+}
+
+#[test]
+fn an_agent_works_where_it_was_told_to() {
+    let (world, id) = paused_in("two words");
+    world.answer("now");
+    let folder = world.project().join("two words").display().to_string();
+    world.command(["resume", &id]).within(&world.home()).run().prints(&folder);
+    assert!(world.log().starts.iter().all(|start| start.cwd == folder));
+}
+
+#[test]
+fn a_missing_folder_is_refused() {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    let refused = |folder: &str| {
+        let outcome = world.run(&["spawn", "root.md", "--cwd", folder]);
+        outcome.exits_with(2);
+        outcome.to_string()
+    };
+    insta::assert_snapshot!(refused("nowhere"), @"");
+    insta::assert_snapshot!(refused("root.md"), @"");
+    assert_eq!(world.starts(), 0);
+}
+
+#[test]
+fn a_frame_whose_folder_is_gone_waits_until_it_is_back() {
+    let (world, id) = paused_in("folder");
+    world.answer("now");
+    let (folder, moved) = (world.project().join("folder"), world.project().join("moved"));
+    fs::rename(&folder, &moved).expect("writable");
+    let outcome = world.run(&["resume", &id]);
+    outcome.exits_with(1);
+    assert_eq!(outcome.stdout, "");
+    insta::assert_snapshot!(outcome, @"");
+    assert_eq!(world.starts(), 1);
+
+    fs::rename(&moved, &folder).expect("writable");
+    world.run(&["resume", &id]).prints(&folder.display().to_string());
+}
+
+#[test]
+fn commands_work_from_a_folder_that_is_gone() {
+    let (world, id) = paused_in("folder");
+    let gone = world.project().join("gone");
+    fs::create_dir(&gone).expect("writable");
+    let script = r#"rmdir "$PWD"; agent-cli resume "$0""#;
+    world.program("/bin/sh", ["-c", script, &id]).within(&gone).run().prints("SGN_PEND_ONGOING");
+}

@@ -1,0 +1,64 @@
+//! How frames are named on the command line.
+
+use crate::world::World;
+
+fn paused() -> (World, String) {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    (world, id)
+}
+
+#[test]
+fn a_frame_is_found_by_a_part_of_its_id() {
+    let (world, id) = paused();
+    let upper = id.to_uppercase();
+    for name in [&id[..4], &id[..8], &id[..13], &id, &id.replace('-', ""), &upper] {
+        world.run(&["resume", name]).prints("SGN_PEND_ONGOING");
+    }
+}
+
+#[test]
+fn a_frame_is_found_by_any_session_that_it_had() {
+    let world = World::new();
+    world.file("root.md", "ask One?\nask Two?\nreply {results}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("1");
+    assert_eq!(world.run(&["resume", &id]).started(), id);
+    let later = world.log().starts[1].session().to_owned();
+    assert_ne!(later, id);
+    world.run(&["resume", &later]).prints("SGN_PEND_ONGOING");
+    world.run(&["resume", &later[..8]]).prints("SGN_PEND_ONGOING");
+}
+
+#[test]
+fn what_names_no_frame_is_refused() {
+    let (world, _) = paused();
+    let refused = |name: &str, code: i32| {
+        let outcome = world.run(&["resume", name]);
+        outcome.exits_with(code);
+        assert_eq!(outcome.stdout, "");
+        outcome.to_string()
+    };
+    insta::assert_snapshot!(refused("00000000-0000-4000-8000-000000000000", 3), @"");
+    insta::assert_snapshot!(refused("00000", 3), @"");
+    insta::assert_snapshot!(refused("abc", 2), @"");
+    insta::assert_snapshot!(refused("birthday", 2), @"");
+    insta::assert_snapshot!(refused("", 2), @"");
+    insta::assert_snapshot!(refused("abcd'; drop table frames; --", 2), @"");
+    assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn an_id_that_could_mean_two_frames_is_refused() {
+    let world = World::new();
+    world.file("root.md", "end SGN_PEND_STARTED");
+    // Sessions that agent-cli did not start have ids that a test can choose.
+    for session in ["abcd0000-0000-4000-8000-000000000001", "abcd0000-0000-4000-8000-000000000002"] {
+        world.foreign_session(session, "root.md");
+        world.run(&["resume", session]).succeeds();
+    }
+    let outcome = world.run(&["resume", "abcd"]);
+    outcome.exits_with(2);
+    insta::assert_snapshot!(outcome, @"");
+}

@@ -1,0 +1,67 @@
+//! Names for what differs from run to run, so that snapshots can hold it.
+
+/// The ids that were seen, in the order of their appearance.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// Their first eight characters.
+    seen: Vec<String>,
+}
+
+impl Names {
+    /// Replaces ids by `[ID1]`, their first eight characters by `[ID1:8]`, and times by `[TIME]`.
+    pub(crate) fn replace(&mut self, text: &str) -> String {
+        let mut replaced = String::with_capacity(text.len());
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            replaced.push_str(&self.name(word));
+            let gap = after.find(is_word).unwrap_or(after.len());
+            replaced.push_str(&after[..gap]);
+            rest = &after[gap..];
+        }
+        replaced
+    }
+
+    fn name(&mut self, word: &str) -> String {
+        if is_id(word) {
+            format!("[ID{}]", self.number(&word[..8]))
+        } else if word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit()) {
+            format!("[ID{}:8]", self.number(word))
+        } else if is_time(word) {
+            "[TIME]".to_owned()
+        } else {
+            word.to_owned()
+        }
+    }
+
+    fn number(&mut self, short: &str) -> usize {
+        let at = self.seen.iter().position(|seen| seen == short).unwrap_or_else(|| {
+            self.seen.push(short.to_owned());
+            self.seen.len() - 1
+        });
+        at + 1
+    }
+}
+
+/// Whether a character can stand in an id or a time.
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_:.".contains(c)
+}
+
+fn is_id(word: &str) -> bool {
+    word.len() == 36 && uuid::Uuid::parse_str(word).is_ok()
+}
+
+/// `2026-11-21T20:53:18Z`, with or without a fraction.
+fn is_time(word: &str) -> bool {
+    word.len() >= 20 && word.parse::<jiff::Timestamp>().is_ok()
+}
+
+#[test]
+fn what_differs_gets_a_name() {
+    let text = "SGN_PEND_STARTED (4f2c1a90-0000-4000-8000-000000000001), 4f2c1a90 and 12345678 \
+                since 2026-11-21T20:53:18.825Z; state.jsonl, cafe.";
+    let named = "SGN_PEND_STARTED ([ID1]), [ID1:8] and [ID2:8] since [TIME]; state.jsonl, cafe.";
+    assert_eq!(Names::default().replace(text), named);
+}
