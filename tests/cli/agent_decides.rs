@@ -71,6 +71,11 @@ fn an_agent_that_does_not_know_why_it_was_resumed_waits_on() {
     let id = world.spawn_paused("odd.md");
     let outcome = world.run(&["resume", &id]);
     outcome.exits_with(1);
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: the agent ended with SGN_UNHANDLED ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    ");
     world.run(&["resume", &id]).prints("done");
 }

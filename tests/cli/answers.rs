@@ -7,7 +7,7 @@ fn asked() -> (World, String, String) {
     world.file("root.md", "spawn child.md\nreply {result}\n");
     world.file("child.md", "ask When is your birthday?\nreply {result}\n");
     let id = world.spawn_paused("root.md");
-    let question = world.questions().pop().expect("a question");
+    let question = world.question();
     (world, id, question)
 }
 
@@ -23,10 +23,27 @@ fn delivered(answer: &str) {
 #[test]
 fn a_question_says_how_it_can_be_answered() {
     let (world, _, question) = asked();
-    insta::assert_snapshot!(world.run(&["questions"]), @"");
-    insta::assert_snapshot!(world.run(&["answer", &question[..8], "Jan 1st"]), @"");
-    insta::assert_snapshot!(world.run(&["questions"]), @"");
-    insta::assert_snapshot!(world.run(&["questions", "--all"]), @"");
+    insta::assert_snapshot!(world.run(&["questions"]), @r"
+    QUESTION  ASKED  BY        CHAIN
+    [ID3:8]  0 s    child.md  [ID1:8]  When is your birthday?
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["answer", &question[..8], "Jan 1st"]), @r"
+    agent-cli resume [ID1]
+    --- stderr
+    the answer is recorded; this carries the chain on:
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["questions"]), @r"
+    --- stderr
+    no question waits for an answer
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["questions", "--all"]), @r"
+    QUESTION  ASKED  BY        CHAIN
+    [ID3:8]  0 s    child.md  [ID1:8]  When is your birthday? -> Jan 1st
+    --- exit status: 0
+    ");
 }
 
 #[test]
@@ -65,7 +82,12 @@ fn an_empty_answer_is_refused() {
     ] {
         outcome.exits_with(2);
     }
-    insta::assert_snapshot!(world.run(&["answer", &question, ""]), @"");
+    insta::assert_snapshot!(world.run(&["answer", &question, ""]), @r"
+    --- stderr
+    error: the answer is empty
+    hint: agent-cli answer [ID3:8] TEXT
+    --- exit status: 2
+    ");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
 }
 
@@ -74,7 +96,11 @@ fn an_answer_that_is_no_text_is_refused() {
     let (world, id, question) = asked();
     let outcome = world.command(["answer", &question]).reads(b"\xff\xfe".as_slice()).run();
     outcome.exits_with(2);
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: cannot read the answer from standard input: stream did not contain valid UTF-8
+    --- exit status: 2
+    ");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
 }
 
@@ -94,10 +120,20 @@ fn only_a_question_can_be_answered() {
     let (world, id, _) = asked();
     let unknown = world.run(&["answer", "00000000-0000-4000-8000-000000000000", "x"]);
     unknown.exits_with(3);
-    insta::assert_snapshot!(unknown, @"");
+    insta::assert_snapshot!(unknown, @r"
+    --- stderr
+    error: nothing has an id that begins with [ID4]
+    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    --- exit status: 3
+    ");
     let root = world.run(&["answer", &id, "x"]);
     root.exits_with(3);
-    insta::assert_snapshot!(root, @"");
+    insta::assert_snapshot!(root, @r"
+    --- stderr
+    error: [ID1:8] is a frame, not a question
+    hint: agent-cli questions shows the questions
+    --- exit status: 3
+    ");
 }
 
 #[test]
@@ -105,8 +141,17 @@ fn questions_are_asked_by_agents_alone() {
     let world = World::new();
     let outcome = world.run(&["ask", "When?"]);
     outcome.exits_with(2);
-    insta::assert_snapshot!(outcome, @"");
-    insta::assert_snapshot!(world.run(&["wait", "--for", "1s"]).exits_with(2), @"");
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: only an agent can ask: this shell was not started by agent-cli
+    hint: agent-cli questions shows what agents have asked
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(world.run(&["wait", "--for", "1s"]).exits_with(2), @r"
+    --- stderr
+    error: only an agent can wait: this shell was not started by agent-cli
+    --- exit status: 2
+    ");
 }
 
 #[test]

@@ -61,7 +61,27 @@ fn an_agent_is_told_what_it_asked_for_and_nothing_else() {
     world.run(&["resume", &id]).prints("Jan 1st");
     let log = world.log();
     let prompts: Vec<String> = log.starts[4..].iter().map(|start| world.named(&start.prompt)).collect();
-    insta::assert_snapshot!(prompts.join("\n---\n"), @"");
+    insta::assert_snapshot!(prompts.join("\n---\n"), @r#"
+    SGN_RESUME
+
+    result of `agent-cli ask "When is your birthday?"` ([ID3:8]):
+    Jan 1st
+    ---
+    SGN_RESUME
+
+    result of `agent-cli spawn [PROJECT]/ins4.md` ([ID4:8]):
+    Jan 1st
+    ---
+    SGN_RESUME
+
+    result of `agent-cli spawn [PROJECT]/ins3.md` ([ID5:8]):
+    Jan 1st
+    ---
+    SGN_RESUME
+
+    result of `agent-cli spawn [PROJECT]/ins2.md` ([ID6:8]):
+    Jan 1st
+    "#);
 }
 
 #[test]

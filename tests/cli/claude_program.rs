@@ -22,11 +22,26 @@ fn refused(world: &World) -> String {
 #[test]
 fn without_claude_nothing_is_begun() {
     let world = with_task().without("AGENT_CLI_CLAUDE").with("PATH", "/nonexistent");
-    insta::assert_snapshot!(refused(&world), @"");
+    insta::assert_snapshot!(refused(&world), @r#"
+    --- stderr
+    error: no program named "claude" in PATH
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    --- exit status: 4
+    "#);
     let world = with_task().with("AGENT_CLI_CLAUDE", "/nonexistent/claude");
-    insta::assert_snapshot!(refused(&world), @"");
+    insta::assert_snapshot!(refused(&world), @r"
+    --- stderr
+    error: there is no program at /nonexistent/claude
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    --- exit status: 4
+    ");
     let world = with_task().with("AGENT_CLI_CLAUDE", "claude-of-nowhere");
-    insta::assert_snapshot!(refused(&world), @"");
+    insta::assert_snapshot!(refused(&world), @r#"
+    --- stderr
+    error: no program named "claude-of-nowhere" in PATH
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    --- exit status: 4
+    "#);
     assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]));
 }
 
@@ -50,17 +65,40 @@ fn a_file_that_cannot_be_run_is_no_claude() {
         outcome.exits_with(4);
         outcome.to_string()
     };
-    insta::assert_snapshot!(named(0o644), @"");
+    insta::assert_snapshot!(named(0o644), @r"
+    --- stderr
+    error: [PROJECT]/claude is not an executable file
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    --- exit status: 4
+    ");
     std::fs::write(&file, "#!/nonexistent/node\n").expect("writable");
-    insta::assert_snapshot!(named(0o755), @"");
+    insta::assert_snapshot!(named(0o755), @r"
+    --- stderr
+    error: [PROJECT]/claude cannot be started: No such file or directory (os error 2) ([ID1:8])
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
     std::fs::write(&file, "#!/bin/sh\necho broken >&2\nexit 1\n").expect("writable");
-    insta::assert_snapshot!(named(0o755), @"");
+    insta::assert_snapshot!(named(0o755), @r"
+    --- stderr
+    error: [PROJECT]/claude --version failed with exit status: 1: broken ([ID2:8])
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    hint: agent-cli resume [ID2] carries on; nothing is lost
+    --- exit status: 4
+    ");
 }
 
 #[test]
 fn a_claude_that_is_too_old_is_refused() {
     let world = with_task().with("STAND_IN_VERSION", "2.0.10");
-    insta::assert_snapshot!(refused(&world), @"");
+    insta::assert_snapshot!(refused(&world), @r"
+    --- stderr
+    error: [STAND-IN] is Claude Code 2.0.10, and agent-cli needs 2.0.73 or newer ([ID1:8])
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
     assert_eq!(world.starts(), 0);
 }
 
@@ -106,10 +144,31 @@ fn a_claude_that_refuses_to_work_loses_nothing() {
         world.run(&["resume", &id]).prints("ok");
         message
     };
-    insta::assert_snapshot!(refused_once("refuse Not logged in · Please run /login"), @"");
-    insta::assert_snapshot!(refused_once("silent 0"), @"");
-    insta::assert_snapshot!(refused_once("silent 3"), @"");
-    insta::assert_snapshot!(refused_once("garbage"), @"");
+    insta::assert_snapshot!(refused_once("refuse Not logged in · Please run /login"), @r"
+    --- stderr
+    error: Not logged in · Please run /login ([ID1:8])
+    hint: run claude and log in with /login
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+    insta::assert_snapshot!(refused_once("silent 0"), @r"
+    --- stderr
+    error: claude ended with exit code 0 and said nothing ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+    insta::assert_snapshot!(refused_once("silent 3"), @r"
+    --- stderr
+    error: claude ended with exit code 3 and said nothing ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+    insta::assert_snapshot!(refused_once("garbage"), @r"
+    --- stderr
+    error: claude ended with exit code 1 after 3 lines that are not what claude prints ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
 }
 
 #[test]
@@ -117,7 +176,12 @@ fn an_argument_that_claude_does_not_know_is_reported() {
     let world = with_task();
     let outcome = world.run(&["spawn", "root.md", "--", "--no-such-option"]);
     outcome.exits_with(4);
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: Error: unknown option '--no-such-option' ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
 }
 
 #[test]

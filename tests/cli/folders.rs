@@ -30,8 +30,16 @@ fn a_missing_folder_is_refused() {
         outcome.exits_with(2);
         outcome.to_string()
     };
-    insta::assert_snapshot!(refused("nowhere"), @"");
-    insta::assert_snapshot!(refused("root.md"), @"");
+    insta::assert_snapshot!(refused("nowhere"), @r"
+    --- stderr
+    error: cannot work in nowhere: No such file or directory (os error 2)
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused("root.md"), @r"
+    --- stderr
+    error: cannot work in root.md: it is not a directory
+    --- exit status: 2
+    ");
     assert_eq!(world.starts(), 0);
 }
 
@@ -44,7 +52,13 @@ fn a_frame_whose_folder_is_gone_waits_until_it_is_back() {
     let outcome = world.run(&["resume", &id]);
     outcome.exits_with(1);
     assert_eq!(outcome.stdout, "");
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: the working directory is gone: [PROJECT]/folder ([ID1:8])
+    hint: make [PROJECT]/folder again, or move it back
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    ");
     assert_eq!(world.starts(), 1);
 
     fs::rename(&moved, &folder).expect("writable");

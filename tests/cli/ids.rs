@@ -40,12 +40,22 @@ fn what_names_no_frame_is_refused() {
         assert_eq!(outcome.stdout, "");
         outcome.to_string()
     };
-    insta::assert_snapshot!(refused("00000000-0000-4000-8000-000000000000", 3), @"");
-    insta::assert_snapshot!(refused("00000", 3), @"");
-    insta::assert_snapshot!(refused("abc", 2), @"");
-    insta::assert_snapshot!(refused("birthday", 2), @"");
-    insta::assert_snapshot!(refused("", 2), @"");
-    insta::assert_snapshot!(refused("abcd'; drop table frames; --", 2), @"");
+    insta::assert_snapshot!(refused("00000000-0000-4000-8000-000000000000", 3), @r"
+    --- stderr
+    error: nothing has an id that begins with [ID3]
+    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    --- exit status: 3
+    ");
+    insta::assert_snapshot!(refused("00000", 3), @r"
+    --- stderr
+    error: nothing has an id that begins with 00000
+    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    --- exit status: 3
+    ");
+    insta::assert_snapshot!(refused("abc", 3), @"");
+    insta::assert_snapshot!(refused("birthday", 3), @"");
+    insta::assert_snapshot!(refused("", 3), @"");
+    insta::assert_snapshot!(refused("abcd'; drop table frames; --", 3), @"");
     assert_eq!(world.starts(), 1);
 }
 
@@ -54,11 +64,11 @@ fn an_id_that_could_mean_two_frames_is_refused() {
     let world = World::new();
     world.file("root.md", "end SGN_PEND_STARTED");
     // Sessions that agent-cli did not start have ids that a test can choose.
-    for session in ["abcd0000-0000-4000-8000-000000000001", "abcd0000-0000-4000-8000-000000000002"] {
+    for session in ["abcd0001-0000-4000-8000-000000000000", "abcd0002-0000-4000-8000-000000000000"] {
         world.foreign_session(session, "root.md");
         world.run(&["resume", session]).succeeds();
     }
     let outcome = world.run(&["resume", "abcd"]);
-    outcome.exits_with(2);
+    outcome.exits_with(3);
     insta::assert_snapshot!(outcome, @"");
 }

@@ -16,10 +16,30 @@ fn what_is_no_file_of_instructions_is_refused() {
         outcome.exits_with(2);
         outcome.to_string()
     };
-    insta::assert_snapshot!(refused("missing.md"), @"");
-    insta::assert_snapshot!(refused("folder"), @"");
-    insta::assert_snapshot!(refused("empty.md"), @"");
-    insta::assert_snapshot!(refused("blank.md"), @"");
+    insta::assert_snapshot!(refused("missing.md"), @r"
+    --- stderr
+    error: cannot read missing.md: No such file or directory (os error 2)
+    hint: give the path of a file with instructions
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused("folder"), @r"
+    --- stderr
+    error: folder is a directory
+    hint: give the path of a file with instructions
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused("empty.md"), @r"
+    --- stderr
+    error: empty.md is empty
+    hint: write in it what the agent shall do
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused("blank.md"), @r"
+    --- stderr
+    error: blank.md is empty
+    hint: write in it what the agent shall do
+    --- exit status: 2
+    ");
     assert_eq!(world.starts(), 0);
     assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]), "nothing was recorded");
 }
@@ -44,8 +64,18 @@ fn a_path_that_a_prompt_cannot_hold_is_refused() {
         assert!(outcome.stderr.contains("hint: "), "{outcome}");
         outcome.to_string()
     };
-    insta::assert_snapshot!(refused(b"two\nlines.md"), @"");
-    insta::assert_snapshot!(refused(b"not \xff utf-8.md"), @"");
+    insta::assert_snapshot!(refused(b"two\nlines.md"), @r#"
+    --- stderr
+    error: the path "two\nlines.md" holds a line break or another control character
+    hint: rename the file: an agent reads its path in one line
+    --- exit status: 2
+    "#);
+    insta::assert_snapshot!(refused(b"not \xff utf-8.md"), @r"
+    --- stderr
+    error: the path not � utf-8.md is not UTF-8, and an agent can only be told text
+    hint: rename the file
+    --- exit status: 2
+    ");
     assert_eq!(world.starts(), 0);
 }
 

@@ -46,7 +46,12 @@ fn the_person_is_told_how_to_carry_on() {
     let spawn = world.command(["spawn", "root.md"]).start();
     gate.reached_by(1);
     spawn.signal(Signal::INT);
-    insta::assert_snapshot!(spawn.ends(), @"");
+    insta::assert_snapshot!(spawn.ends(), @r"
+    --- stderr
+    error: interrupted
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 130
+    ");
 }
 
 #[test]
@@ -54,7 +59,11 @@ fn the_agent_is_told_that_it_was_stopped() {
     let (world, gate, id) = stopped_at_the_gate(Signal::INT);
     gate.open_for_one();
     world.run(&["resume", &id]).prints("done");
-    insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @"");
+    insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r"
+    SGN_RESUME
+
+    Your last turn was cut short: a person stopped it. Carry on where you stopped.
+    ");
 }
 
 #[test]

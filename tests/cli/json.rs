@@ -13,7 +13,7 @@ fn a_chain_in_json() {
     let outcome = world.run(&["spawn", "root.md", "--json"]);
     let object = outcome.succeeds().json();
     let id = object["id"].as_str().expect("an id").to_owned();
-    assert_eq!(object["status"], "waiting");
+    assert_eq!(object["status"], "started");
     assert_eq!(object["reply"], json!(null));
     insta::assert_snapshot!(outcome, @"");
 
@@ -38,5 +38,11 @@ fn a_failure_in_json() {
     world.file("root.md", "fail boom\n");
     let outcome = world.run(&["spawn", "root.md", "--json"]);
     assert_eq!(outcome.exits_with(1).json()["status"], "failed");
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r#"
+    {"id":"[ID1]","status":"failed","reply":null,"waiting_on":[],"errors":["boom"],"usage":{"input_tokens":1000,"output_tokens":20,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.01}
+    --- stderr
+    error: boom ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    "#);
 }

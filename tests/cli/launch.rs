@@ -52,9 +52,22 @@ fn arguments_that_the_program_decides_about_are_refused() {
         outcome.exits_with(2);
         outcome.to_string()
     };
-    insta::assert_snapshot!(refused("--resume"), @"");
-    insta::assert_snapshot!(refused("--session-id=x"), @"");
-    insta::assert_snapshot!(refused("--model=opus"), @"");
+    insta::assert_snapshot!(refused("--resume"), @r"
+    --- stderr
+    error: agent-cli gives --resume to claude itself
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused("--session-id=x"), @r"
+    --- stderr
+    error: agent-cli gives --session-id to claude itself
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused("--model=opus"), @r"
+    --- stderr
+    error: --model is an option of agent-cli too: give it before the --
+    hint: agent-cli spawn --model VALUE FILE
+    --- exit status: 2
+    ");
     assert_eq!(world.starts(), 0);
 }
 
@@ -64,7 +77,11 @@ fn an_agent_cannot_give_more_rights_than_it_has() {
     world.file("root.md", "spawn child.md --permission-mode bypassPermissions\nreply {result}\n");
     world.file("child.md", "reply ok\n");
     let outcome = world.run(&["spawn", "root.md"]);
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    Exit code 2
+    error: an agent cannot start another with wider permissions than its own (--permission-mode bypassPermissions)
+    --- exit status: 0
+    ");
     assert_eq!(world.starts(), 1);
 }
 

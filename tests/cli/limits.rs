@@ -13,7 +13,12 @@ fn an_agent_that_spawns_itself_is_stopped() {
     let world = endless();
     let outcome = world.run(&["spawn", "self.md"]);
     outcome.succeeds();
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    Exit code 2
+    error: the chain is 64 agents deep already, which is its limit
+    hint: do the work here; --max-depth and --max-frames of the root set the limits
+    --- exit status: 0
+    ");
     assert_eq!(world.starts(), 64 + 63, "each but the last was woken once");
     assert_eq!(world.log().most_alive(), 1);
 }

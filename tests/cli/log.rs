@@ -74,7 +74,7 @@ impl Start {
     /// Whether its process still lives.
     pub(crate) fn is_alive(&self) -> bool {
         // The lock is given back at once: an agent that starts now counts locks.
-        self.mark.try_lock().and_then(|()| Ok(self.mark.unlock()?)).is_err()
+        self.mark.try_lock().map(|()| self.mark.unlock()).is_err()
     }
 
     fn task(&self) -> &str {

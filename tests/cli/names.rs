@@ -8,15 +8,27 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Replaces ids by `[ID1]`, their first eight characters by `[ID1:8]`, and times by `[TIME]`.
+    /// Replaces ids by `[ID1]`, their first eight characters by `[ID1:8]`, times by `[TIME]`, ages by `[AGE]` and the
+    /// numbers of processes by `[PID]`.
     pub(crate) fn replace(&mut self, text: &str) -> String {
         let mut replaced = String::with_capacity(text.len());
         let mut rest = text;
         while !rest.is_empty() {
             let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
-            let (word, after) = rest.split_at(end);
-            replaced.push_str(&self.name(word));
-            let gap = after.find(is_word).unwrap_or(after.len());
+            let word = rest[..end].trim_end_matches(['-', ':', '.']);
+            let after = &rest[word.len()..];
+            let age = UNITS.iter().find(|unit| is_number(word) && after.starts_with(**unit));
+            let after = if let Some(unit) = age {
+                replaced.push_str("[AGE]");
+                &after[unit.len()..]
+            } else if is_number(word) && replaced.ends_with("process ") {
+                replaced.push_str("[PID]");
+                after
+            } else {
+                replaced.push_str(&self.name(word));
+                after
+            };
+            let gap = after.find(|c: char| c.is_ascii_alphanumeric()).unwrap_or(after.len());
             replaced.push_str(&after[..gap]);
             rest = &after[gap..];
         }
@@ -44,6 +56,13 @@ impl Names {
     }
 }
 
+/// The units of an age, as lists print it.
+const UNITS: [&str; 4] = [" s", " min", " h", " d"];
+
+fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())
+}
+
 /// Whether a character can stand in an id or a time.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_:.".contains(c)
@@ -61,7 +80,7 @@ fn is_time(word: &str) -> bool {
 #[test]
 fn what_differs_gets_a_name() {
     let text = "SGN_PEND_STARTED (4f2c1a90-0000-4000-8000-000000000001), 4f2c1a90 and 12345678 \
-                since 2026-11-21T20:53:18.825Z; state.jsonl, cafe.";
-    let named = "SGN_PEND_STARTED ([ID1]), [ID1:8] and [ID2:8] since [TIME]; state.jsonl, cafe.";
+                since 2026-11-21T20:53:18.825Z; state.jsonl, cafe. 4f2c1a90: asked 12 s ago by process 77.";
+    let named = "SGN_PEND_STARTED ([ID1]), [ID1:8] and [ID2:8] since [TIME]; state.jsonl, cafe. [ID1:8]: asked [AGE] ago by process [PID].";
     assert_eq!(Names::default().replace(text), named);
 }

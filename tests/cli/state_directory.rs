@@ -35,9 +35,14 @@ fn nobody_else_can_read_it() {
 fn a_state_directory_that_cannot_be_made_is_reported() {
     let world = World::new();
     fs::write(world.state(), "a file").expect("writable");
-    insta::assert_snapshot!(refused(&world), @"");
-    let world = World::new().with("AGENT_CLI_STATE_DIR", "/proc/agent-cli");
-    insta::assert_snapshot!(refused(&world), @"");
+    insta::assert_snapshot!(refused(&world), @r"
+    --- stderr
+    error: the state directory [STATE] is not a directory
+    hint: set AGENT_CLI_STATE_DIR to a directory
+    --- exit status: 1
+    ");
+    let below = world.state().join("below");
+    insta::assert_snapshot!(refused(&world.with("AGENT_CLI_STATE_DIR", below)), @"");
 }
 
 #[test]
@@ -46,7 +51,12 @@ fn a_newer_database_is_left_alone() {
     let file = world.state().join("agent-cli.db");
     let database = rusqlite::Connection::open(&file).expect("a database");
     database.pragma_update(None, "user_version", 999).expect("writable");
-    insta::assert_snapshot!(refused(&world), @"");
+    insta::assert_snapshot!(refused(&world), @r"
+    --- stderr
+    error: [STATE]/agent-cli.db has version 999, and this agent-cli knows versions up to 1
+    hint: upgrade agent-cli
+    --- exit status: 1
+    ");
     let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).expect("still a database");
     assert_eq!(version, 999);
 }
@@ -57,7 +67,12 @@ fn what_is_no_database_is_left_alone() {
     fs::create_dir(world.state()).expect("writable");
     let file = world.state().join("agent-cli.db");
     fs::write(&file, "no database, but something that is dear to somebody").expect("writable");
-    insta::assert_snapshot!(refused(&world), @"");
+    insta::assert_snapshot!(refused(&world), @r"
+    --- stderr
+    error: [STATE]/agent-cli.db is not a database of agent-cli
+    hint: move the file away if it is not needed, or set AGENT_CLI_STATE_DIR to another directory
+    --- exit status: 1
+    ");
     assert!(fs::read_to_string(&file).expect("readable").starts_with("no database"));
 }
 

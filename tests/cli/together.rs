@@ -14,7 +14,12 @@ fn of_two_resumes_one_runs() {
     gate.reached_by(1);
     let second = world.run(&["resume", &id]);
     second.prints("SGN_PEND_ONGOING");
-    insta::assert_snapshot!(second, @"");
+    insta::assert_snapshot!(second, @r"
+    SGN_PEND_ONGOING
+    --- stderr
+    another process (process 4324) is driving [ID1:8]
+    --- exit status: 0
+    ");
 
     gate.open_for_one();
     first.ends().prints("done");
@@ -44,11 +49,10 @@ fn a_branch_that_nobody_drives_goes_on_beside_one_that_runs() {
     world.file("left.md", "ask Left?\nhold gate\nreply L\n");
     world.file("right.md", "ask Right?\nreply R\n");
     let id = world.spawn_paused("parent.md");
-    let questions = world.questions();
-    world.run(&["answer", &questions[0], "go"]).succeeds();
+    world.answer_to("Left?", "go");
     let first = world.command(["resume", &id]).start();
     gate.reached_by(1);
-    world.run(&["answer", &questions[1], "go"]).succeeds();
+    world.answer_to("Right?", "go");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     gate.open_for_one();
     assert_eq!(first.ends().succeeds().stdout, "L; R\n");

