@@ -1,5 +1,6 @@
 //! Questions and answers.
 
+use crate::gate::wait_until;
 use crate::world::World;
 
 fn asked() -> (World, String, String) {
@@ -25,7 +26,7 @@ fn a_question_says_how_it_can_be_answered() {
     let (world, _, question) = asked();
     insta::assert_snapshot!(world.run(&["questions"]), @r"
     QUESTION  ASKED  BY        CHAIN
-    [ID3:8]  0 s    child.md  [ID1:8]  When is your birthday?
+    [ID3:8]  [AGE]    child.md  [ID1:8]  When is your birthday?
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["answer", &question[..8], "Jan 1st"]), @r"
@@ -41,7 +42,7 @@ fn a_question_says_how_it_can_be_answered() {
     ");
     insta::assert_snapshot!(world.run(&["questions", "--all"]), @r"
     QUESTION  ASKED  BY        CHAIN
-    [ID3:8]  0 s    child.md  [ID1:8]  When is your birthday? -> Jan 1st
+    [ID3:8]  [AGE]    child.md  [ID1:8]  When is your birthday? -> Jan 1st
     --- exit status: 0
     ");
 }
@@ -113,6 +114,43 @@ fn a_question_is_answered_once() {
     insta::assert_snapshot!(second, @"");
     world.run(&["resume", &id]).prints("Jan 1st");
     world.run(&["answer", &question, "Mar 3rd"]).exits_with(2);
+}
+
+#[test]
+fn a_question_of_a_discarded_attempt_is_withdrawn() {
+    let world = World::new();
+    world.file("root.md", "ask When? &\nonce end SGN_UNHANDLED\nreply {results}\n");
+    world.run(&["spawn", "root.md"]).exits_with(1);
+    let all = world.run(&["questions", "--all", "--json"]).json();
+    assert_eq!(world.questions(), []);
+    if let Some(question) = all[0]["id"].as_str() {
+        assert_ne!(world.run(&["answer", question, "now"]).code(), Some(0), "nobody would hear it");
+    }
+    assert_eq!(world.run(&["resume", world.log().starts[0].session()]).started().len(), 36);
+    assert_eq!(world.questions().len(), 1, "the agent has asked anew");
+}
+
+#[test]
+fn a_question_of_an_agent_that_failed_can_be_answered() {
+    let world = World::new();
+    world.file("root.md", "ask When? &\nonce fail boom\nreply {results}\n");
+    world.run(&["spawn", "root.md"]).exits_with(1);
+    world.answer("now");
+    world.run(&["resume", world.log().starts[0].session()]).prints("now");
+}
+
+#[test]
+fn a_process_that_an_agent_left_behind_cannot_ask() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    let late = "(read go < gate; agent-cli ask Late? > late 2>&1; mv late too-late) > /dev/null 2>&1";
+    world.file("root.md", format!("run {late} & true\nreply ok\n"));
+    world.run(&["spawn", "root.md"]).prints("ok");
+    gate.open_for_one();
+    wait_until("it asks", || world.project().join("too-late").exists());
+    let said = std::fs::read_to_string(world.project().join("too-late")).expect("readable");
+    insta::assert_snapshot!(world.named(&said), @"");
+    assert_eq!(world.questions(), []);
 }
 
 #[test]

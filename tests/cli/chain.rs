@@ -69,17 +69,17 @@ fn an_agent_is_told_what_it_asked_for_and_nothing_else() {
     ---
     SGN_RESUME
 
-    result of `agent-cli spawn [PROJECT]/ins4.md` ([ID4:8]):
+    result of `agent-cli spawn [PROJECT]/ins4.md` ([ID2:8]):
     Jan 1st
     ---
     SGN_RESUME
 
-    result of `agent-cli spawn [PROJECT]/ins3.md` ([ID5:8]):
+    result of `agent-cli spawn [PROJECT]/ins3.md` ([ID4:8]):
     Jan 1st
     ---
     SGN_RESUME
 
-    result of `agent-cli spawn [PROJECT]/ins2.md` ([ID6:8]):
+    result of `agent-cli spawn [PROJECT]/ins2.md` ([ID5:8]):
     Jan 1st
     "#);
 }

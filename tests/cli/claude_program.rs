@@ -185,8 +185,26 @@ fn an_argument_that_claude_does_not_know_is_reported() {
 }
 
 #[test]
+fn the_program_may_be_named_by_a_relative_path() {
+    let world = World::new().without("AGENT_CLI_CLAUDE");
+    world.file("root.md", "ask When?\nreply {result}\n");
+    std::fs::create_dir(world.project().join("my programs")).expect("writable");
+    symlink(programs::stand_in(), world.project().join("my programs/claude")).expect("writable");
+    let id = world.run(&["spawn", "root.md", "--claude", "my programs/claude"]).started();
+    world.answer("now");
+    world.command(["resume", &id]).within(&world.home()).run().prints("now");
+}
+
+#[test]
+fn lines_that_are_no_events_are_passed_over() {
+    let world = World::new();
+    world.file("root.md", "noise (node:123) Warning: something\nnoise {\"type\":\nnoise [1,2]\nreply ok\n");
+    world.run(&["spawn", "root.md"]).prints("ok");
+}
+
+#[test]
 fn a_large_event_does_no_harm() {
     let world = World::new();
-    world.file("root.md", "big 5000000\nreply ok\n");
+    world.file("root.md", "big 1000000\nreply ok\n");
     world.run(&["spawn", "root.md"]).prints("ok");
 }

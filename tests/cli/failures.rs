@@ -9,7 +9,12 @@ fn a_parent_is_told_that_its_child_failed_and_why() {
     world.file("child.md", "fail API Error: 500 boom\n");
     world.run(&["spawn", "parent.md"]).prints("I was told: failed: API Error: 500 boom");
     let log = world.log();
-    insta::assert_snapshot!(world.named(&log.starts[2].prompt), @"");
+    insta::assert_snapshot!(world.named(&log.starts[2].prompt), @r"
+    SGN_RESUME
+
+    result of `agent-cli spawn [PROJECT]/child.md` ([ID1:8]), which failed:
+    API Error: 500 boom
+    ");
 }
 
 #[test]
@@ -47,7 +52,11 @@ fn an_agent_that_is_killed_carries_on_where_it_stopped() {
     world.run(&["resume", &id]).prints("ok");
     let log = world.log();
     assert_eq!(log.starts.len(), 2);
-    insta::assert_snapshot!(world.named(&log.starts[1].prompt), @"");
+    insta::assert_snapshot!(world.named(&log.starts[1].prompt), @r"
+    SGN_RESUME
+
+    Your last turn was cut short: claude was killed by signal 9. Carry on where you stopped.
+    ");
     assert_eq!(std::fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
 }
 
@@ -57,7 +66,12 @@ fn an_agent_that_always_dies_is_not_started_again_and_again() {
     world.file("root.md", "run true\ndie 9\n");
     let outcome = world.run(&["spawn", "root.md"]);
     outcome.exits_with(1);
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: claude was killed by signal 9 before the agent had finished ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    ");
     assert_eq!(world.starts(), 1, "one command tries once");
 }
 
@@ -94,6 +108,20 @@ fn a_refused_resume_keeps_the_answer() {
     --- exit status: 4
     ");
     world.run(&["resume", &id]).prints("Jan 1st");
+}
+
+#[test]
+fn a_failed_branch_does_not_hide_that_the_tree_waits() {
+    let world = World::new();
+    world.file("root.md", "spawn asks.md &\nspawn fails.md\nreply {results}\n");
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    world.file("fails.md", "fail boom\n");
+    let id = world.spawn_paused("root.md");
+    let starts = world.starts();
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.starts(), starts, "asking costs nothing");
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now; failed: boom");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Working directories, and what becomes of a frame when its own is gone.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::world::World;
 
@@ -63,6 +65,34 @@ fn a_frame_whose_folder_is_gone_waits_until_it_is_back() {
 
     fs::rename(&moved, &folder).expect("writable");
     world.run(&["resume", &id]).prints(&folder.display().to_string());
+}
+
+#[test]
+fn a_folder_may_be_reached_by_a_link() {
+    let (world, _) = paused_in("folder");
+    let link = world.project().join("link");
+    std::os::unix::fs::symlink(world.project().join("folder"), &link).expect("writable");
+    let task = world.project().join("root.md").display().to_string();
+    let id = world.command(["spawn", &task]).within(&link).with("PWD", &link.to_string_lossy()).run().started();
+    // The kept copy must be put back where Claude Code looks for it.
+    fs::remove_dir_all(world.home().join(".claude")).expect("own folder");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    let question = world.run(&["tree", &id, "--json"]).json()[0]["waiting_on"][0]["id"].clone();
+    world.run(&["answer", question.as_str().expect("an id"), "now"]).succeeds();
+    world.run(&["resume", &id]).succeeds();
+    assert_eq!(world.starts(), 3);
+}
+
+#[test]
+fn a_folder_that_a_prompt_cannot_hold_is_refused() {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    let folder = world.project().join(OsStr::from_bytes(b"not \xff utf-8"));
+    fs::create_dir(&folder).expect("writable");
+    let args = [OsStr::new("spawn"), OsStr::new("root.md"), OsStr::new("--cwd"), folder.as_os_str()];
+    let outcome = world.command(args).run();
+    outcome.exits_with(2);
+    insta::assert_snapshot!(outcome, @"");
 }
 
 #[test]

@@ -3,6 +3,26 @@
 use crate::world::World;
 
 #[test]
+fn every_command_explains_itself() {
+    let world = World::new();
+    let help = |command: &[&str]| {
+        let outcome = world.command(command.iter().chain(&["--help"])).run();
+        outcome.succeeds().stdout.clone()
+    };
+    insta::assert_snapshot!(help(&[]), @"");
+    insta::assert_snapshot!(help(&["spawn"]), @"");
+    insta::assert_snapshot!(help(&["resume"]), @"");
+    insta::assert_snapshot!(help(&["ask"]), @"");
+    insta::assert_snapshot!(help(&["wait"]), @"");
+    insta::assert_snapshot!(help(&["questions"]), @"");
+    insta::assert_snapshot!(help(&["answer"]), @"");
+    insta::assert_snapshot!(help(&["ls"]), @"");
+    insta::assert_snapshot!(help(&["tree"]), @"");
+    insta::assert_snapshot!(help(&["show"]), @"");
+    insta::assert_snapshot!(help(&["completions"]), @"");
+}
+
+#[test]
 fn completions_are_scripts_for_shells() {
     let world = World::new();
     for shell in ["bash", "zsh", "fish"] {

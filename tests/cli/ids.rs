@@ -52,11 +52,69 @@ fn what_names_no_frame_is_refused() {
     hint: agent-cli ls shows the chains, agent-cli questions the questions
     --- exit status: 3
     ");
-    insta::assert_snapshot!(refused("abc", 3), @"");
-    insta::assert_snapshot!(refused("birthday", 3), @"");
-    insta::assert_snapshot!(refused("", 3), @"");
-    insta::assert_snapshot!(refused("abcd'; drop table frames; --", 3), @"");
+    insta::assert_snapshot!(refused("abc", 3), @r#"
+    --- stderr
+    error: "abc" is too short for an id: give at least 4 characters
+    hint: agent-cli ls shows the ids
+    --- exit status: 3
+    "#);
+    insta::assert_snapshot!(refused("birthday", 3), @r#"
+    --- stderr
+    error: "birthday" is not an id: an id holds hexadecimal digits and hyphens
+    hint: agent-cli ls shows the ids
+    --- exit status: 3
+    "#);
+    insta::assert_snapshot!(refused("", 3), @r#"
+    --- stderr
+    error: "" is not an id: an id holds hexadecimal digits and hyphens
+    hint: agent-cli ls shows the ids
+    --- exit status: 3
+    "#);
+    insta::assert_snapshot!(refused("abcd'; drop table frames; --", 3), @r#"
+    --- stderr
+    error: "abcd'; drop table frames; --" is not an id: an id holds hexadecimal digits and hyphens
+    hint: agent-cli ls shows the ids
+    --- exit status: 3
+    "#);
     assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn a_part_of_a_tree_can_be_resumed_alone() {
+    let world = World::new();
+    world.file("top.md", "spawn leaf.md\nreply top: {result}\n");
+    world.file("leaf.md", "ask When?\nreply {result}\n");
+    let top = world.spawn_paused("top.md");
+    let leaf = world.log().starts[1].session().to_owned();
+    world.run(&["resume", &leaf]).prints("SGN_PEND_ONGOING");
+    world.answer("now");
+    world.run(&["resume", &leaf]).prints("now");
+    assert_eq!(world.starts(), 3, "its parent was left alone");
+    world.run(&["resume", &top]).prints("top: now");
+}
+
+#[test]
+fn a_question_is_no_frame() {
+    let (world, _) = paused();
+    let outcome = world.run(&["resume", &world.question()]);
+    outcome.exits_with(3);
+    insta::assert_snapshot!(outcome, @"");
+}
+
+#[test]
+fn an_environment_that_names_no_frame_is_refused() {
+    let (world, id) = paused();
+    let damaged = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", "x").with("AGENT_CLI_ATTEMPT", "y").run();
+    damaged.exits_with(2);
+    insta::assert_snapshot!(damaged, @"");
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    let foreign = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", unknown).with("AGENT_CLI_ATTEMPT", unknown);
+    let foreign = foreign.run();
+    foreign.exits_with(2);
+    insta::assert_snapshot!(foreign, @"");
+    let ended = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", &id).with("AGENT_CLI_ATTEMPT", &id).run();
+    ended.exits_with(2);
+    assert_eq!(world.questions().len(), 1);
 }
 
 #[test]
@@ -70,5 +128,10 @@ fn an_id_that_could_mean_two_frames_is_refused() {
     }
     let outcome = world.run(&["resume", "abcd"]);
     outcome.exits_with(3);
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: several ids begin like this: [ID1], [ID7]
+    hint: give more characters of the id
+    --- exit status: 3
+    ");
 }

@@ -67,6 +67,40 @@ fn the_agent_is_told_that_it_was_stopped() {
 }
 
 #[test]
+fn an_agent_that_does_not_listen_is_killed() {
+    let world = World::new().with("STAND_IN_IS_DEAF", "1");
+    let gate = world.gate("gate");
+    world.file("root.md", "hold gate\nreply done\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    spawn.signal(Signal::INT);
+    spawn.signal(Signal::INT);
+    spawn.ends().exits_with(130);
+    let start = world.log().starts.remove(0);
+    assert!(!start.is_alive());
+    gate.open_for_one();
+    gate.open_for_one();
+    world.run(&["resume", start.session()]).prints("done");
+}
+
+#[test]
+fn all_branches_are_stopped() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("parent.md", "spawn child.md &\nspawn child.md\nreply {results}\n");
+    world.file("child.md", "hold gate\nreply ok\n");
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(2);
+    spawn.signal(Signal::TERM);
+    spawn.ends().exits_with(130);
+    let log = world.log();
+    assert!(log.starts.iter().all(|start| !start.is_alive()));
+    gate.open_for_one();
+    gate.open_for_one();
+    world.run(&["resume", log.starts[0].session()]).prints("ok; ok");
+}
+
+#[test]
 fn a_chain_that_is_stopped_carries_on_at_its_end() {
     let world = World::new();
     let gate = world.gate("gate");

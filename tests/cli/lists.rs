@@ -6,15 +6,52 @@ use crate::world::World;
 #[test]
 fn a_chain_at_rest() {
     let world = World::new();
-    world.file("root.md", "spawn a.md &\nspawn b.md &\nspawn c.md\nreply {results}\n");
-    world.file("a.md", "ask When?\nreply {result}\n");
-    world.file("b.md", "reply fine\n");
-    world.file("c.md", "fail boom\n");
-    let id = world.run(&["spawn", "root.md", "--max-parallel", "1"]).started();
-    insta::assert_snapshot!(columns(&world.run(&["ls"])), @"");
-    insta::assert_snapshot!(columns(&world.run(&["tree"])), @"");
-    insta::assert_snapshot!(columns(&world.run(&["tree", &id[..8]])), @"");
-    insta::assert_snapshot!(columns(&world.run(&["show", &id[..8]])), @"");
+    world.file("root.md", "spawn asks.md &\nspawn replies.md &\nspawn looks.md\nreply {results}\n");
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    world.file("replies.md", "reply fine\n");
+    world.file("looks.md", "decide sign\nreply {result}\n");
+    world.file("fails.md", "fail API Error: 500 boom\n");
+    let id = world.spawn_paused("root.md");
+    world.run(&["spawn", "fails.md"]).exits_with(1);
+    insta::assert_snapshot!(columns(&world.run(&["ls"])), @r"
+    CHAIN  STATE  FOR  AGENTS  QUESTIONS  TASK
+    [ID5:8]  failed  [AGE]  1  0  fails.md
+    [ID1:8]  waiting  [AGE]  4  1  root.md
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(columns(&world.run(&["tree"])), @r"
+    [ID5:8] failed for [AGE]  fails.md  API Error: 500 boom
+    [ID1:8] waiting for [AGE]  root.md  waits for 2 children
+    ├─ [ID2:8] waiting for [AGE]  asks.md  waits for an answer to [ID3:8]: When?
+    ├─ [ID6:8] done for [AGE]  replies.md
+    └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that its agent judges
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(columns(&world.run(&["tree", &id[..8]])), @r"
+    [ID1:8] waiting for [AGE]  root.md  waits for 2 children
+    ├─ [ID2:8] waiting for [AGE]  asks.md  waits for an answer to [ID3:8]: When?
+    ├─ [ID6:8] done for [AGE]  replies.md
+    └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that its agent judges
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(columns(&world.run(&["show", &id[..8]])), @r"
+    frame  [ID1]
+    root  [ID1] (this frame is at depth 1)
+    task  [PROJECT]/root.md
+    works in  [PROJECT]
+    state  waiting for [AGE]
+    child  [ID2]
+    child  [ID6]
+    child  [ID4]
+    claude  [STAND-IN]
+    model  claude-opus-4-8
+    tokens  5000 in, 0 from cache, 100 out
+    cost  $0.0500
+    output  [STATE]/frames/[ID1]/out.ndjson
+    session  [ID1] requested, kept, [AGE] ago
+              [HOME]/.claude/projects/-dev-shm-agent-cli-test-B5v6xy-project/145e2f2f-52a4-462a-96fd-d7900d8311f4.jsonl
+    --- exit status: 0
+    ");
 }
 
 /// A table whose columns are two spaces apart, however wide an age is.

@@ -16,28 +16,25 @@ impl Names {
         while !rest.is_empty() {
             let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
             let word = rest[..end].trim_end_matches(['-', ':', '.']);
-            let after = &rest[word.len()..];
-            let age = UNITS.iter().find(|unit| is_number(word) && after.starts_with(**unit));
-            let after = if let Some(unit) = age {
+            rest = &rest[word.len()..];
+            if let Some(after) = after_unit(rest).filter(|_| is_number(word)) {
                 replaced.push_str("[AGE]");
-                &after[unit.len()..]
-            } else if is_number(word) && replaced.ends_with("process ") {
+                rest = after;
+            } else if is_number(word) && PIDS.iter().any(|before| replaced.ends_with(before)) {
                 replaced.push_str("[PID]");
-                after
             } else {
                 replaced.push_str(&self.name(word));
-                after
-            };
-            let gap = after.find(|c: char| c.is_ascii_alphanumeric()).unwrap_or(after.len());
-            replaced.push_str(&after[..gap]);
-            rest = &after[gap..];
+            }
+            let gap = rest.find(|c: char| c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            replaced.push_str(&rest[..gap]);
+            rest = &rest[gap..];
         }
         replaced
     }
 
     fn name(&mut self, word: &str) -> String {
-        if is_id(word) {
-            format!("[ID{}]", self.number(&word[..8]))
+        if let Some((id, rest)) = word.split_at_checked(36).filter(|(id, _)| is_id(id)) {
+            format!("[ID{}]{rest}", self.number(&id[..8]))
         } else if word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit()) {
             format!("[ID{}:8]", self.number(word))
         } else if is_time(word) {
@@ -56,8 +53,14 @@ impl Names {
     }
 }
 
-/// The units of an age, as lists print it.
-const UNITS: [&str; 4] = [" s", " min", " h", " d"];
+/// What stands before the number of a process.
+const PIDS: [&str; 2] = ["process ", "\"runner\":"];
+
+/// What follows the unit of an age, as lists print it, if there is one.
+fn after_unit(text: &str) -> Option<&str> {
+    let after = |unit| text.strip_prefix(unit).filter(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()));
+    [" s", " min", " h", " d"].into_iter().find_map(after)
+}
 
 fn is_number(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())
@@ -69,7 +72,7 @@ fn is_word(c: char) -> bool {
 }
 
 fn is_id(word: &str) -> bool {
-    word.len() == 36 && uuid::Uuid::parse_str(word).is_ok()
+    uuid::Uuid::parse_str(word).is_ok()
 }
 
 /// `2026-11-21T20:53:18Z`, with or without a fraction.

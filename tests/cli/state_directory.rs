@@ -42,7 +42,12 @@ fn a_state_directory_that_cannot_be_made_is_reported() {
     --- exit status: 1
     ");
     let below = world.state().join("below");
-    insta::assert_snapshot!(refused(&world.with("AGENT_CLI_STATE_DIR", below)), @"");
+    insta::assert_snapshot!(refused(&world.with("AGENT_CLI_STATE_DIR", below)), @r"
+    --- stderr
+    error: the state directory [STATE]/below is not a directory
+    hint: set AGENT_CLI_STATE_DIR to a directory
+    --- exit status: 1
+    ");
 }
 
 #[test]
@@ -74,6 +79,18 @@ fn what_is_no_database_is_left_alone() {
     --- exit status: 1
     ");
     assert!(fs::read_to_string(&file).expect("readable").starts_with("no database"));
+}
+
+#[test]
+fn its_path_may_be_relative_and_hold_spaces() {
+    let world = World::new().with("AGENT_CLI_STATE_DIR", "my state");
+    world.file("root.md", "spawn sub/child.md --cwd sub\nreply {result}\n");
+    world.file("sub/child.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+    assert!(world.project().join("my state/agent-cli.db").is_file());
+    assert!(!world.project().join("sub/my state").exists());
 }
 
 #[test]

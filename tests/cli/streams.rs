@@ -28,7 +28,7 @@ fn a_reply_that_nobody_read_is_not_lost() {
 #[test]
 fn head_prints_what_it_should() {
     let world = World::new();
-    world.file("root.md", "bigreply 1000000\n");
+    world.file("root.md", "bigreply 200000\n");
     let outcome = world.program("/bin/sh", ["-c", "agent-cli spawn root.md | head -c 3"]).run();
     assert_eq!(outcome.stdout, "xxx");
     assert!(!outcome.stderr.contains("panicked"), "{outcome}");

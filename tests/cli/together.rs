@@ -17,7 +17,7 @@ fn of_two_resumes_one_runs() {
     insta::assert_snapshot!(second, @r"
     SGN_PEND_ONGOING
     --- stderr
-    another process (process 4324) is driving [ID1:8]
+    another process (process [PID]) is driving [ID1:8]
     --- exit status: 0
     ");
 

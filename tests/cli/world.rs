@@ -164,11 +164,13 @@ impl World {
     /// `text` with ids and paths of this world replaced by names that are the same in every run.
     pub(crate) fn named(&self, text: &str) -> String {
         let places = [("[STATE]", self.state()), ("[PROJECT]", self.project()), ("[HOME]", self.home())];
+        let slug: String = self.project().to_string_lossy().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let programs = [("[STAND-IN]", programs::stand_in()), ("[BIN]", programs::folder())];
         let mut text = text.to_owned();
         for (name, path) in places.iter().chain(&programs) {
             text = text.replace(path.to_str().expect("a UTF-8 path"), name);
         }
+        text = text.replace(&slug, "[SLUG]");
         self.names.borrow_mut().replace(&text)
     }
 

@@ -94,6 +94,10 @@ async fn take_step(turn: &mut Turn<'_>) -> Result<Flow> {
             let signal = if told { "SGN_PEND_ONGOING" } else { "SGN_PEND_STARTED" };
             turn.reply(signal, &Mark { over: false, ..over }).map(Flow::Over)
         }
+        Step::Noise(text) => {
+            println!("{text}");
+            turn.skip(&over).map(|()| Flow::Goes)
+        }
         Step::Break(how) => turn.end_in_disorder(&how).map(Flow::Over),
     }
 }

@@ -28,6 +28,7 @@ pub(crate) enum Called {
 /// Calls tools, and listens to signals meanwhile.
 pub(crate) struct Bash {
     session: String,
+    deaf: bool,
     interrupt: Arriving,
     terminate: Arriving,
 }
@@ -37,6 +38,7 @@ impl Bash {
     pub(crate) fn new(session: &str) -> Result<Self> {
         Ok(Self {
             session: session.to_owned(),
+            deaf: env::var_os("STAND_IN_IS_DEAF").is_some(),
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
         })
@@ -65,8 +67,8 @@ impl Bash {
                     }
                 });
             }
-            _ = self.interrupt.recv() => Called::Interrupted,
-            _ = self.terminate.recv() => Called::Terminated,
+            _ = self.interrupt.recv(), if !self.deaf => Called::Interrupted,
+            _ = self.terminate.recv(), if !self.deaf => Called::Terminated,
         };
         if let Some(group) = group {
             // It may have ended at the same moment.

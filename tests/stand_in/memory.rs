@@ -41,6 +41,7 @@ impl Memory {
                 (Some("user"), Some(prompt)) => memory.hear(prompt),
                 (Some("user"), None) => memory.take(content[0]["content"].as_str().unwrap_or_default(), &mark),
                 (Some("assistant"), _) if line["message"]["model"] != SYNTHETIC => memory.say(&content[0], &mark),
+                (Some("system"), _) => memory.pass(&mark),
                 _ => {}
             }
         }
@@ -57,8 +58,12 @@ impl Memory {
         }
     }
 
-    fn take(&mut self, output: &str, mark: &Mark) {
+    fn pass(&mut self, mark: &Mark) {
         self.over = self.over.max(if mark.over { mark.step } else { 0 });
+    }
+
+    fn take(&mut self, output: &str, mark: &Mark) {
+        self.pass(mark);
         if mark.step == 0 {
             self.instructions = Some(output.to_owned());
             return;
@@ -78,7 +83,7 @@ impl Memory {
     fn say(&mut self, block: &Value, mark: &Mark) {
         self.answers += 1;
         if block["type"] == "text" {
-            self.over = self.over.max(if mark.over { mark.step } else { 0 });
+            self.pass(mark);
             self.announced.insert(mark.step);
         }
     }

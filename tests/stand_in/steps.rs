@@ -11,6 +11,7 @@
 //! | `end TEXT` | ends its turn with exactly this |
 //! | `bigreply BYTES` | ends its turn with so many `x` |
 //! | `decide FILE` | goes on when the file is there; until then it ends its turn with a signal, each time it is woken |
+//! | `noise TEXT` | prints a line that is no event |
 //! | `fail MESSAGE` | meets an error after some work |
 //! | `limit SECONDS` | meets its usage limit, which is lifted at that time |
 //! | `refuse MESSAGE` | an error before any work, when nothing was done in this process yet |
@@ -62,6 +63,8 @@ pub(crate) enum Step {
     End(String),
     /// The turn ends with a signal until the file is there.
     Decide(PathBuf),
+    /// A line that is no event.
+    Noise(String),
     /// The process ends in disorder.
     Break(Break),
 }
@@ -106,6 +109,7 @@ fn parse_step(text: &str) -> Result<Step> {
         "end" => Step::End(rest.to_owned()),
         "bigreply" => Step::End("x".repeat(rest.parse()?)),
         "decide" => Step::Decide(rest.into()),
+        "noise" => Step::Noise(rest.to_owned()),
         "fail" => Step::Break(Break::Fail(rest.to_owned())),
         "limit" => Step::Break(Break::Limit(rest.parse()?)),
         "refuse" => Step::Break(Break::Refuse(rest.to_owned())),

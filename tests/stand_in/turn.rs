@@ -1,6 +1,7 @@
 //! What an agent can do in its turn. Everything is written to the transcript before it is printed.
 
 use std::fs;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -95,6 +96,11 @@ impl Turn<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Remembers that a step is over that nobody hears of.
+    pub(crate) fn skip(&mut self, mark: &Mark) -> Result<()> {
+        self.transcript.add("system", &Value::Null, mark)
+    }
+
     /// Ends the process without a reply.
     pub(crate) fn end_in_disorder(&mut self, how: &Break) -> Result<ExitCode> {
         match how {
@@ -110,7 +116,7 @@ impl Turn<'_> {
                 self.end_with_api_error("You've hit your limit · resets 9:54pm (UTC)")?;
             }
             Break::Silent(code) => return Ok(ExitCode::from(*code)),
-            Break::Garbage => println!("Segmentation fault (core dumped)\n{{\"type\":\n\u{fffd}\u{0}"),
+            Break::Garbage => io::stdout().write_all(b"Segmentation fault (core dumped)\n{\"type\":\n\xff\xfe\0")?,
             Break::Die(number) => {
                 self.log.end()?;
                 kill_process(getpid(), Signal::from_named_raw(*number).unwrap_or(Signal::KILL))?;
