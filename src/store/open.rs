@@ -32,7 +32,7 @@ pub(super) fn connection(dir: &StateDir) -> Result<Connection, StoreError> {
     let connection = connect(&path).map_err(|fault| explain(fault, dir))?;
     match schema::inspect(&connection).map_err(|error| explain(error.into(), dir))? {
         Found::Current => {}
-        Found::Older => schema::migrate(&connection).map_err(|fault| explain(fault, dir))?,
+        Found::Older => upgrade(&connection).map_err(|fault| explain(fault, dir))?,
         Found::Newer(found) => return Err(StoreError::Newer { path, found, known: schema::known() }),
         Found::Foreign => return Err(StoreError::NotADatabase(path)),
     }
@@ -81,10 +81,15 @@ fn fill(path: &Path) -> Result<(), Fault> {
     let connection = connect(path)?;
     // This one closes for good: the log must be in the database, and gone, before the database is moved.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    schema::migrate(&connection)?;
+    upgrade(&connection)?;
     connection.close().map_err(|(_, error)| error)?;
     Ok(())
+}
+
+/// The journal mode is kept in the file. Setting it writes only where it is another, as in an empty file.
+fn upgrade(connection: &Connection) -> Result<(), Fault> {
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    schema::migrate(connection)
 }
 
 /// SQLite does not say why it cannot open its log. Trying to write a file beside it tells.
@@ -199,6 +204,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         fs::write(temp.path().join("agent-cli.db"), "").unwrap();
         Store::open(temp.path()).unwrap().root();
+        assert!(temp.path().join("agent-cli.db-wal").exists());
     }
 
     #[test]
