@@ -23,6 +23,8 @@ mod questions;
 mod requests;
 mod schema;
 mod settle;
+#[cfg(test)]
+mod testing;
 mod trees;
 mod versions;
 
