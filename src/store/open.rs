@@ -203,7 +203,8 @@ mod tests {
     fn an_empty_file_becomes_a_database() {
         let temp = tempfile::tempdir().unwrap();
         fs::write(temp.path().join("agent-cli.db"), "").unwrap();
-        Store::open(temp.path()).unwrap().root();
+        let store = Store::open(temp.path()).unwrap();
+        store.root();
         assert!(temp.path().join("agent-cli.db-wal").exists());
     }
 
