@@ -1,0 +1,31 @@
+//! Sessions that `agent-cli` did not start.
+
+use crate::world::World;
+
+const SESSION: &str = "0193e7b0-1c2d-4abc-8def-0123456789ff";
+
+#[test]
+fn a_foreign_session_is_adopted_where_it_worked() {
+    let world = World::new();
+    world.file("root.md", "decide sign\nrun pwd\nreply {result}\n");
+    world.foreign_session(SESSION, "root.md");
+    let before = world.transcripts();
+    world.file("sign", "now");
+
+    world.command(["resume", SESSION]).within(&world.home()).run().prints(&world.project().display().to_string());
+    let log = world.log();
+    assert_eq!(log.starts[1].value_of("--resume"), Some(SESSION));
+    assert!(world.transcripts().contains(&before[0]), "the session itself is left as it is");
+    world.run(&["resume", SESSION]).prints(&world.project().display().to_string());
+    assert_eq!(world.starts(), 2);
+}
+
+#[test]
+fn a_foreign_session_that_still_waits_goes_on_waiting() {
+    let world = World::new();
+    world.file("root.md", "decide sign\nreply {result}\n");
+    world.foreign_session(SESSION, "root.md");
+    world.run(&["resume", SESSION]).succeeds();
+    world.file("sign", "now");
+    world.run(&["resume", SESSION]).prints("now");
+}

@@ -1,0 +1,81 @@
+//! A wait that only the agent can judge: asking costs one start of the agent that waits, and leaves no trace.
+
+use std::fs;
+
+use crate::world::{World, files_below};
+
+/// Three agents deep: the last one waits for a file that nobody else knows of.
+fn chain() -> World {
+    let world = World::new();
+    world.file("top.md", "spawn middle.md\nreply {result}\n");
+    world.file("middle.md", "spawn leaf.md\nreply {result}\n");
+    world.file("leaf.md", "decide sign\nreply {result}\n");
+    world
+}
+
+#[test]
+fn only_the_agent_that_waits_is_asked() {
+    let world = chain();
+    let id = world.spawn_paused("top.md");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    let log = world.log();
+    assert_eq!(log.order(), ["top.md", "middle.md", "leaf.md", "SGN_RESUME", "SGN_RESUME"]);
+    let leaf = log.starts[2].session();
+    assert!(log.starts[3..].iter().all(|poll| poll.value_of("--resume") == Some(leaf)), "each poll forks the same");
+    assert!(log.starts[3..].iter().all(|poll| poll.prompt == "SGN_RESUME"));
+}
+
+#[test]
+fn a_poll_leaves_nothing_behind() {
+    let world = chain();
+    let id = world.spawn_paused("top.md");
+    let contents = || {
+        let files = world.transcripts().into_iter().chain(files_below(&world.state().join("frames")));
+        let transcripts = files.filter(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
+        transcripts.map(|file| (fs::read(&file).expect("readable"), file)).collect::<Vec<_>>()
+    };
+    let before = contents();
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(contents(), before);
+}
+
+#[test]
+fn when_the_agent_sees_that_its_wait_is_over_the_chain_carries_on() {
+    let world = chain();
+    let id = world.spawn_paused("top.md");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.file("sign", "here it is\n");
+    world.run(&["resume", &id]).prints("here it is");
+    assert_eq!(world.starts(), 3 + 1 + 3);
+    assert_eq!(world.log().most_alive(), 1);
+}
+
+#[test]
+fn a_new_wait_of_the_agent_is_told() {
+    let world = World::new();
+    world.file("two.md", "decide first\ndecide second\nreply {result}\n");
+    let id = world.spawn_paused("two.md");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.file("first", "1");
+    assert_eq!(world.run(&["resume", &id]).started(), id, "it waits for something new, under the same id");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.file("second", "2");
+    world.run(&["resume", &id]).prints("2");
+}
+
+#[test]
+fn an_agent_that_does_not_know_why_it_was_resumed_waits_on() {
+    let world = World::new();
+    world.file("odd.md", "end SGN_PEND_STARTED\nonce end SGN_UNHANDLED\nreply done\n");
+    let id = world.spawn_paused("odd.md");
+    let outcome = world.run(&["resume", &id]);
+    outcome.exits_with(1);
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: the agent ended with SGN_UNHANDLED ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    ");
+    world.run(&["resume", &id]).prints("done");
+}

@@ -1,0 +1,109 @@
+//! The main job: a chain of agents, at the end of which one asks a person.
+
+use crate::world::World;
+
+/// Four agents deep: the last one asks for a birthday.
+fn birthday_chain() -> World {
+    let world = World::new();
+    world.file("ins1.md", "spawn ins2.md\nreply {result}\n");
+    world.file("ins2.md", "spawn ins3.md\nreply {result}\n");
+    world.file("ins3.md", "spawn ins4.md\nreply {result}\n");
+    world.file("ins4.md", "ask When is your birthday?\nreply {result}\n");
+    world
+}
+
+#[test]
+fn a_chain_pauses_at_a_question_and_carries_on_with_the_answer() {
+    let world = birthday_chain();
+    let id = world.run(&["spawn", "ins1.md"]).started();
+    assert_eq!(world.log().order(), ["ins1.md", "ins2.md", "ins3.md", "ins4.md"]);
+
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    assert_eq!(world.starts(), 8, "each agent was started once more");
+}
+
+#[test]
+fn waiting_costs_nothing() {
+    let world = birthday_chain();
+    let id = world.spawn_paused("ins1.md");
+    for _ in 0..3 {
+        world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    }
+    assert_eq!(world.starts(), 4);
+}
+
+#[test]
+fn a_reply_is_printed_again_and_starts_nothing() {
+    let world = birthday_chain();
+    let id = world.spawn_paused("ins1.md");
+    world.answer("Jan 1st");
+    for _ in 0..3 {
+        world.run(&["resume", &id]).prints("Jan 1st");
+    }
+    assert_eq!(world.starts(), 8);
+}
+
+#[test]
+fn a_chain_runs_one_agent_at_a_time() {
+    let world = birthday_chain();
+    let id = world.spawn_paused("ins1.md");
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    assert_eq!(world.log().most_alive(), 1);
+}
+
+#[test]
+fn an_agent_is_told_what_it_asked_for_and_nothing_else() {
+    let world = birthday_chain();
+    let id = world.spawn_paused("ins1.md");
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    let log = world.log();
+    let prompts: Vec<String> = log.starts[4..].iter().map(|start| world.named(&start.prompt)).collect();
+    insta::assert_snapshot!(prompts.join("\n---\n"), @r#"
+    SGN_RESUME
+
+    result of `agent-cli ask "When is your birthday?"` ([ID3:8]):
+    Jan 1st
+    ---
+    SGN_RESUME
+
+    result of `agent-cli spawn [PROJECT]/ins4.md` ([ID2:8]):
+    Jan 1st
+    ---
+    SGN_RESUME
+
+    result of `agent-cli spawn [PROJECT]/ins3.md` ([ID4:8]):
+    Jan 1st
+    ---
+    SGN_RESUME
+
+    result of `agent-cli spawn [PROJECT]/ins2.md` ([ID5:8]):
+    Jan 1st
+    "#);
+}
+
+#[test]
+fn every_attempt_forks_the_session_before_it() {
+    let world = birthday_chain();
+    let id = world.spawn_paused("ins1.md");
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    let log = world.log();
+    assert_eq!(log.starts[0].session(), id, "a frame's id is its first session");
+    for (first, later) in log.starts[..4].iter().zip(log.starts[4..].iter().rev()) {
+        assert_eq!(first.value_of("--resume"), None);
+        assert_eq!(later.value_of("--resume"), Some(first.session()));
+        assert!(later.argv.contains(&"--fork-session".to_owned()));
+        assert_ne!(later.session(), first.session());
+        assert_eq!(later.cwd, first.cwd);
+    }
+}
+
+#[test]
+fn an_agent_may_reply_at_once() {
+    let world = World::new();
+    world.file("hi.md", "reply hi\n");
+    world.run(&["spawn", "hi.md"]).prints("hi");
+}

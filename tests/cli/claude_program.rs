@@ -1,0 +1,210 @@
+//! A `claude` that is missing, unusable or strange.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use crate::programs;
+use crate::world::World;
+
+fn with_task() -> World {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    world
+}
+
+#[track_caller]
+fn refused(world: &World) -> String {
+    let outcome = world.run(&["spawn", "root.md"]);
+    outcome.exits_with(4);
+    assert_eq!(outcome.stdout, "");
+    outcome.to_string()
+}
+
+#[test]
+fn without_claude_nothing_is_begun() {
+    let world = with_task().without("AGENT_CLI_CLAUDE").with("PATH", "/nonexistent");
+    insta::assert_snapshot!(refused(&world), @r#"
+    --- stderr
+    error: no program named "claude" in PATH
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    --- exit status: 4
+    "#);
+    let world = with_task().with("AGENT_CLI_CLAUDE", "/nonexistent/claude");
+    insta::assert_snapshot!(refused(&world), @r"
+    --- stderr
+    error: there is no program at /nonexistent/claude
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    --- exit status: 4
+    ");
+    let world = with_task().with("AGENT_CLI_CLAUDE", "claude-of-nowhere");
+    insta::assert_snapshot!(refused(&world), @r#"
+    --- stderr
+    error: no program named "claude-of-nowhere" in PATH
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    --- exit status: 4
+    "#);
+    assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]));
+}
+
+#[test]
+fn claude_is_found_in_path() {
+    let world = with_task().without("AGENT_CLI_CLAUDE");
+    let bin = world.project().join("bin");
+    std::fs::create_dir(&bin).expect("writable");
+    symlink(programs::stand_in(), bin.join("claude")).expect("writable");
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    world.command(["spawn", "root.md"]).with("PATH", &path).run().prints("ok");
+}
+
+#[test]
+fn a_file_that_cannot_be_run_is_no_claude() {
+    let world = with_task();
+    let file = world.file("claude", "#!/bin/sh\nexit 0\n");
+    let named = |mode: u32| {
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("own file");
+        let outcome = world.command(["spawn", "root.md"]).with("AGENT_CLI_CLAUDE", &file.to_string_lossy()).run();
+        outcome.exits_with(4);
+        outcome.to_string()
+    };
+    insta::assert_snapshot!(named(0o644), @r"
+    --- stderr
+    error: [PROJECT]/claude is not an executable file
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    --- exit status: 4
+    ");
+    std::fs::write(&file, "#!/nonexistent/node\n").expect("writable");
+    insta::assert_snapshot!(named(0o755), @r"
+    --- stderr
+    error: [PROJECT]/claude cannot be started: No such file or directory (os error 2) ([ID1:8])
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+    std::fs::write(&file, "#!/bin/sh\necho broken >&2\nexit 1\n").expect("writable");
+    insta::assert_snapshot!(named(0o755), @r"
+    --- stderr
+    error: [PROJECT]/claude --version failed with exit status: 1: broken ([ID2:8])
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    hint: agent-cli resume [ID2] carries on; nothing is lost
+    --- exit status: 4
+    ");
+}
+
+#[test]
+fn a_claude_that_is_too_old_is_refused() {
+    let world = with_task().with("STAND_IN_VERSION", "2.0.10");
+    insta::assert_snapshot!(refused(&world), @r"
+    --- stderr
+    error: [STAND-IN] is Claude Code 2.0.10, and agent-cli needs 2.0.73 or newer ([ID1:8])
+    hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+    assert_eq!(world.starts(), 0);
+}
+
+#[test]
+fn a_version_of_next_year_is_tried() {
+    let world = with_task().with("STAND_IN_VERSION", "17.0.0-beta+build");
+    world.run(&["spawn", "root.md"]).prints("ok");
+    let world = with_task().with("STAND_IN_VERSION", "unversioned");
+    world.run(&["spawn", "root.md"]).prints("ok");
+}
+
+#[test]
+fn the_version_is_asked_for_once() {
+    let world = with_task();
+    world.run(&["spawn", "root.md"]).prints("ok");
+    world.run(&["spawn", "root.md"]).prints("ok");
+    assert_eq!(world.log().versions, 1);
+}
+
+#[test]
+fn the_program_can_be_named_on_the_command_line() {
+    let world = with_task().with("AGENT_CLI_CLAUDE", "/nonexistent/claude");
+    world.run(&["spawn", "root.md", "--claude", &programs::stand_in().to_string_lossy()]).prints("ok");
+}
+
+#[test]
+fn the_program_is_remembered() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("now");
+    let world = world.without("AGENT_CLI_CLAUDE").with("PATH", "/usr/bin:/bin");
+    world.run(&["resume", &id]).prints("now");
+}
+
+#[test]
+fn a_claude_that_refuses_to_work_loses_nothing() {
+    let refused_once = |trouble: &str| {
+        let world = World::new();
+        world.file("root.md", format!("once {trouble}\nreply ok\n"));
+        let message = refused(&world);
+        let id = world.log().starts[0].session().to_owned();
+        world.run(&["resume", &id]).prints("ok");
+        message
+    };
+    insta::assert_snapshot!(refused_once("refuse Not logged in · Please run /login"), @r"
+    --- stderr
+    error: Not logged in · Please run /login ([ID1:8])
+    hint: run claude and log in with /login
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+    insta::assert_snapshot!(refused_once("silent 0"), @r"
+    --- stderr
+    error: claude ended with exit code 0 and said nothing ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+    insta::assert_snapshot!(refused_once("silent 3"), @r"
+    --- stderr
+    error: claude ended with exit code 3 and said nothing ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+    insta::assert_snapshot!(refused_once("garbage"), @r"
+    --- stderr
+    error: claude ended with exit code 1 after 3 lines that are not what claude prints ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+}
+
+#[test]
+fn an_argument_that_claude_does_not_know_is_reported() {
+    let world = with_task();
+    let outcome = world.run(&["spawn", "root.md", "--", "--no-such-option"]);
+    outcome.exits_with(4);
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: Error: unknown option '--no-such-option' ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+}
+
+#[test]
+fn the_program_may_be_named_by_a_relative_path() {
+    let world = World::new().without("AGENT_CLI_CLAUDE");
+    world.file("root.md", "ask When?\nreply {result}\n");
+    std::fs::create_dir(world.project().join("my programs")).expect("writable");
+    symlink(programs::stand_in(), world.project().join("my programs/claude")).expect("writable");
+    let id = world.run(&["spawn", "root.md", "--claude", "my programs/claude"]).started();
+    world.answer("now");
+    world.command(["resume", &id]).within(&world.home()).run().prints("now");
+}
+
+#[test]
+fn lines_that_are_no_events_are_passed_over() {
+    let world = World::new();
+    world.file("root.md", "noise (node:123) Warning: something\nnoise {\"type\":\nnoise [1,2]\nreply ok\n");
+    world.run(&["spawn", "root.md"]).prints("ok");
+}
+
+#[test]
+fn a_large_event_does_no_harm() {
+    let world = World::new();
+    world.file("root.md", "big 1000000\nreply ok\n");
+    world.run(&["spawn", "root.md"]).prints("ok");
+}

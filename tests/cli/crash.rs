@@ -1,0 +1,135 @@
+//! `agent-cli` or `claude` is killed without warning.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::gate::{Gate, wait_until};
+use crate::invocation::Running;
+use crate::world::World;
+
+fn world_with_gate() -> (World, Gate) {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "run echo worked >> marks\nhold gate\nreply done\n");
+    (world, gate)
+}
+
+fn marks(world: &World) -> String {
+    std::fs::read_to_string(world.project().join("marks")).unwrap_or_default()
+}
+
+#[track_caller]
+fn kill_runner(runner: Running<'_>) {
+    runner.signal(Signal::KILL);
+    assert_eq!(runner.ends().code(), None);
+}
+
+fn kill_agent(world: &World) {
+    let start = world.log().starts.pop().expect("an agent was started");
+    kill_process(Pid::from_raw(start.pid).expect("a process id"), Signal::KILL).expect("it lives");
+    wait_until("the agent is dead", || !start.is_alive());
+}
+
+/// Whether a process runs. One that has ended may be left as a zombie where nobody cares for orphans.
+fn runs(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    rustix::process::test_kill_process(pid).is_ok() && !stat.contains(") Z ")
+}
+
+#[test]
+fn an_agent_outlives_its_runner_and_its_reply_is_not_lost() {
+    let (world, gate) = world_with_gate();
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    kill_runner(spawn);
+    let start = &world.log().starts[0];
+    world.run(&["resume", start.session()]).prints("SGN_PEND_ONGOING");
+
+    gate.open_for_one();
+    wait_until("the agent ends its turn", || !start.is_alive());
+    world.run(&["resume", start.session()]).prints("done");
+    assert_eq!(world.starts(), 1);
+    assert_eq!(marks(&world), "worked\n");
+}
+
+#[test]
+fn a_request_of_an_agent_without_a_runner_is_carried_out() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "hold gate\nspawn child.md\nreply {result}\n");
+    world.file("child.md", "reply ok\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    kill_runner(spawn);
+    gate.open_for_one();
+    let start = &world.log().starts[0];
+    wait_until("the agent ends its turn", || !start.is_alive());
+    world.run(&["resume", start.session()]).prints("ok");
+    assert_eq!(world.starts(), 3);
+}
+
+#[test]
+fn when_both_are_killed_the_agent_carries_on_from_its_half_done_session() {
+    let (world, gate) = world_with_gate();
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    kill_runner(spawn);
+    kill_agent(&world);
+    gate.open_for_one();
+    gate.open_for_one();
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).prints("done");
+    let log = world.log();
+    assert_eq!(log.starts.len(), 2);
+    assert_eq!(marks(&world), "worked\n");
+    insta::assert_snapshot!(world.named(&log.starts[1].prompt), @r"
+    SGN_RESUME
+
+    Your last turn was cut short: claude and its runner were killed. Carry on where you stopped. This tool call was running then and may have taken effect, so check before you repeat it:
+    Bash: echo held >> gate.held; read go < gate
+    ");
+}
+
+#[test]
+fn when_the_agent_alone_is_killed_the_next_resume_carries_on() {
+    let (world, gate) = world_with_gate();
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    kill_agent(&world);
+    spawn.ends().exits_with(1);
+    gate.open_for_one();
+    gate.open_for_one();
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).prints("done");
+    assert_eq!(world.starts(), 2);
+    assert_eq!(marks(&world), "worked\n");
+}
+
+#[test]
+fn a_tool_that_outlives_its_agent_is_ended_before_the_frame_runs_again() {
+    let (world, gate) = world_with_gate();
+    world.file("root.md", "once run echo $$ > tool.pid; echo held >> gate.held; read go < gate\nreply done\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    kill_runner(spawn);
+    kill_agent(&world);
+    let pid = std::fs::read_to_string(world.project().join("tool.pid")).expect("a process id");
+    let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process id");
+    assert!(runs(pid), "the tool lives on");
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).prints("done");
+    assert!(!runs(pid), "the tool was ended");
+}
+
+#[test]
+fn an_agent_that_was_answered_is_given_the_answer_again() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "ask When?\nunless sign die 9\nhold gate\nreply {results}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("Jan 1st");
+    // It dies before it has done anything with the answer.
+    world.run(&["resume", &id]).exits_with(1);
+    world.file("sign", "");
+    gate.open_for_one();
+    world.run(&["resume", &id]).prints("Jan 1st");
+}

@@ -1,0 +1,139 @@
+//! Agents that fail: who is told, and how one carries on.
+
+use crate::world::World;
+
+#[test]
+fn a_parent_is_told_that_its_child_failed_and_why() {
+    let world = World::new();
+    world.file("parent.md", "spawn child.md\nreply I was told: {result}\n");
+    world.file("child.md", "fail API Error: 500 boom\n");
+    world.run(&["spawn", "parent.md"]).prints("I was told: failed: API Error: 500 boom");
+    let log = world.log();
+    insta::assert_snapshot!(world.named(&log.starts[2].prompt), @r"
+    SGN_RESUME
+
+    result of `agent-cli spawn [PROJECT]/child.md` ([ID1:8]), which failed:
+    API Error: 500 boom
+    ");
+}
+
+#[test]
+fn a_root_that_fails_can_be_tried_again() {
+    let world = World::new();
+    world.file("root.md", "run echo worked >> marks\nonce fail API Error: 500 boom\nreply ok\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    outcome.exits_with(1);
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: API Error: 500 boom ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    ");
+
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).prints("ok");
+    assert_eq!(std::fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
+}
+
+#[test]
+fn a_failure_in_the_middle_is_tried_again_as_long_as_nobody_was_told() {
+    let world = World::new();
+    world.file("top.md", "spawn middle.md\nreply top: {result}\n");
+    world.file("middle.md", "once fail boom\nreply fine\n");
+    world.run(&["spawn", "top.md"]).prints("top: failed: boom");
+}
+
+#[test]
+fn an_agent_that_is_killed_carries_on_where_it_stopped() {
+    let world = World::new();
+    world.file("root.md", "run echo worked >> marks\nonce die 9\nreply ok\n");
+    world.run(&["spawn", "root.md"]).exits_with(1);
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).prints("ok");
+    let log = world.log();
+    assert_eq!(log.starts.len(), 2);
+    insta::assert_snapshot!(world.named(&log.starts[1].prompt), @r"
+    SGN_RESUME
+
+    Your last turn was cut short: claude was killed by signal 9. Carry on where you stopped.
+    ");
+    assert_eq!(std::fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
+}
+
+#[test]
+fn an_agent_that_always_dies_is_not_started_again_and_again() {
+    let world = World::new();
+    world.file("root.md", "run true\ndie 9\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    outcome.exits_with(1);
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: claude was killed by signal 9 before the agent had finished ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    ");
+    assert_eq!(world.starts(), 1, "one command tries once");
+}
+
+#[test]
+fn an_agent_that_dies_before_it_works_has_lost_nothing() {
+    let world = World::new();
+    world.file("root.md", "once die 9\nreply ok\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    outcome.exits_with(1);
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: claude was killed by signal 9 before the agent had finished ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    ");
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).prints("ok");
+}
+
+#[test]
+fn a_refused_resume_keeps_the_answer() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("Jan 1st");
+    // As though claude had been logged out meanwhile: the same program, and no word of the instructions.
+    let outcome = world.command(["resume", &id]).with("STAND_IN_REFUSES", "Not logged in · Please run /login").run();
+    outcome.exits_with(4);
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: Not logged in · Please run /login ([ID1:8])
+    hint: run claude and log in with /login
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+    world.run(&["resume", &id]).prints("Jan 1st");
+}
+
+#[test]
+fn a_failed_branch_does_not_hide_that_the_tree_waits() {
+    let world = World::new();
+    world.file("root.md", "spawn asks.md &\nspawn fails.md\nreply {results}\n");
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    world.file("fails.md", "fail boom\n");
+    let id = world.spawn_paused("root.md");
+    let starts = world.starts();
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.starts(), starts, "asking costs nothing");
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now; failed: boom");
+}
+
+#[test]
+fn an_agent_that_does_not_know_what_to_do_has_failed() {
+    let world = World::new();
+    world.file("root.md", "end SGN_UNHANDLED\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    outcome.exits_with(1);
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: the agent ended with SGN_UNHANDLED ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    ");
+}

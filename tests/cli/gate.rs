@@ -1,0 +1,46 @@
+//! Gates: the events that tests wait for, and let happen.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A fifo at which the step `hold` waits. When a gate is dropped nobody waits at it any more.
+pub(crate) struct Gate {
+    path: PathBuf,
+    fifo: File,
+}
+
+impl Gate {
+    /// A closed gate.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo is a program");
+        assert!(made.success(), "a fifo can be made");
+        // Opened for both, a fifo does not wait for another end, and a line that was written stays in it.
+        let fifo = OpenOptions::new().read(true).write(true).open(&path).expect("the fifo exists");
+        Self { path, fifo }
+    }
+
+    /// Waits until `count` agents have come to the gate, now or earlier.
+    pub(crate) fn reached_by(&self, count: usize) {
+        let held = format!("{}.held", self.path.display());
+        let arrived = || fs::read_to_string(&held).unwrap_or_default().lines().count();
+        wait_until("an agent comes to the gate", || arrived() >= count);
+    }
+
+    /// Lets one agent through, now or when it comes.
+    pub(crate) fn open_for_one(&self) {
+        (&self.fifo).write_all(b"go\n").expect("the fifo is open");
+    }
+}
+
+/// Waits for an event that must come, and fails the test when it does not.
+pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !happened() {
+        assert!(Instant::now() < deadline, "this did not happen: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}

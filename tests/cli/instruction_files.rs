@@ -1,0 +1,99 @@
+//! What `spawn` may be given.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::world::World;
+
+#[test]
+fn what_is_no_file_of_instructions_is_refused() {
+    let world = World::new();
+    world.file("empty.md", "");
+    world.file("blank.md", "\n  \n");
+    std::fs::create_dir(world.project().join("folder")).expect("writable");
+    let refused = |file: &str| {
+        let outcome = world.run(&["spawn", file]);
+        outcome.exits_with(2);
+        outcome.to_string()
+    };
+    insta::assert_snapshot!(refused("missing.md"), @r"
+    --- stderr
+    error: cannot read missing.md: No such file or directory (os error 2)
+    hint: give the path of a file with instructions
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused("folder"), @r"
+    --- stderr
+    error: folder is a directory
+    hint: give the path of a file with instructions
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused("empty.md"), @r"
+    --- stderr
+    error: empty.md is empty
+    hint: write in it what the agent shall do
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused("blank.md"), @r"
+    --- stderr
+    error: blank.md is empty
+    hint: write in it what the agent shall do
+    --- exit status: 2
+    ");
+    assert_eq!(world.starts(), 0);
+    assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]), "nothing was recorded");
+}
+
+#[test]
+fn a_path_may_hold_spaces_and_quotes() {
+    let world = World::new();
+    for name in ["two words.md", "it's \"quoted\".md", "$HOME `x` & ünïcode.md", "-dash.md", "a'b/c d.md"] {
+        let path = world.file(name, format!("end from {name}"));
+        world.command([OsStr::new("spawn"), path.as_os_str()]).run().prints(&format!("from {name}"));
+    }
+}
+
+#[test]
+fn a_path_that_a_prompt_cannot_hold_is_refused() {
+    let world = World::new();
+    let refused = |name: &[u8]| {
+        let name = OsStr::from_bytes(name);
+        world.file(name, "reply ok");
+        let outcome = world.command([OsStr::new("spawn"), name]).run();
+        outcome.exits_with(2);
+        assert!(outcome.stderr.contains("hint: "), "{outcome}");
+        outcome.to_string()
+    };
+    insta::assert_snapshot!(refused(b"two\nlines.md"), @r#"
+    --- stderr
+    error: the path "two\nlines.md" holds a line break or another control character
+    hint: rename the file: an agent reads its path in one line
+    --- exit status: 2
+    "#);
+    insta::assert_snapshot!(refused(b"not \xff utf-8.md"), @r"
+    --- stderr
+    error: the path not � utf-8.md is not UTF-8, and an agent can only be told text
+    hint: rename the file
+    --- exit status: 2
+    ");
+    assert_eq!(world.starts(), 0);
+}
+
+#[test]
+fn a_relative_path_is_made_absolute_for_the_agent() {
+    let world = World::new();
+    let path = world.file("sub/../ins.md", "reply ok");
+    world.run(&["spawn", "./ins.md"]).prints("ok");
+    let expected = format!("Read {} and follow its instructions.", world.project().join("ins.md").display());
+    assert!(path.exists());
+    assert_eq!(world.log().starts[0].prompt, expected);
+}
+
+#[test]
+fn an_agent_may_name_files_relative_to_where_it_is() {
+    let world = World::new();
+    world.file("parent.md", "run cd sub && agent-cli spawn child.md\nreply {result}\n");
+    world.file("sub/child.md", "run pwd\nreply {result}\n");
+    let sub = world.project().join("sub");
+    world.run(&["spawn", "parent.md"]).prints(&sub.display().to_string());
+}

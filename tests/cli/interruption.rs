@@ -1,0 +1,117 @@
+//! A person stops `agent-cli`: the agent is stopped with it, and can be carried on with.
+
+use rustix::process::Signal;
+
+use crate::gate::Gate;
+use crate::world::World;
+
+fn stopped_at_the_gate(signal: Signal) -> (World, Gate, String) {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "run echo worked >> marks\nhold gate\nreply done\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    spawn.signal(signal);
+    let outcome = spawn.ends();
+    outcome.exits_with(130);
+    assert_eq!(outcome.stdout, "", "{outcome}");
+    let id = world.log().starts[0].session().to_owned();
+    (world, gate, id)
+}
+
+#[test]
+fn ctrl_c_stops_the_agent_and_resume_carries_on() {
+    let (world, gate, id) = stopped_at_the_gate(Signal::INT);
+    assert!(world.log().starts.iter().all(|start| !start.is_alive()));
+    gate.open_for_one();
+    world.run(&["resume", &id]).prints("done");
+    assert_eq!(world.starts(), 2);
+    assert_eq!(std::fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
+}
+
+#[test]
+fn so_does_sigterm() {
+    let (world, gate, id) = stopped_at_the_gate(Signal::TERM);
+    assert!(world.log().starts.iter().all(|start| !start.is_alive()));
+    gate.open_for_one();
+    world.run(&["resume", &id]).prints("done");
+    assert_eq!(world.starts(), 2);
+}
+
+#[test]
+fn the_person_is_told_how_to_carry_on() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "hold gate\nreply done\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    spawn.signal(Signal::INT);
+    insta::assert_snapshot!(spawn.ends(), @r"
+    --- stderr
+    error: interrupted
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 130
+    ");
+}
+
+#[test]
+fn the_agent_is_told_that_it_was_stopped() {
+    let (world, gate, id) = stopped_at_the_gate(Signal::INT);
+    gate.open_for_one();
+    world.run(&["resume", &id]).prints("done");
+    insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r"
+    SGN_RESUME
+
+    Your last turn was cut short: a person stopped it. Carry on where you stopped.
+    ");
+}
+
+#[test]
+fn an_agent_that_does_not_listen_is_killed() {
+    let world = World::new().with("STAND_IN_IS_DEAF", "1");
+    let gate = world.gate("gate");
+    world.file("root.md", "hold gate\nreply done\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    spawn.signal(Signal::INT);
+    spawn.signal(Signal::INT);
+    spawn.ends().exits_with(130);
+    let start = world.log().starts.remove(0);
+    assert!(!start.is_alive());
+    gate.open_for_one();
+    gate.open_for_one();
+    world.run(&["resume", start.session()]).prints("done");
+}
+
+#[test]
+fn all_branches_are_stopped() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("parent.md", "spawn child.md &\nspawn child.md\nreply {results}\n");
+    world.file("child.md", "hold gate\nreply ok\n");
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(2);
+    spawn.signal(Signal::TERM);
+    spawn.ends().exits_with(130);
+    let log = world.log();
+    assert!(log.starts.iter().all(|start| !start.is_alive()));
+    gate.open_for_one();
+    gate.open_for_one();
+    world.run(&["resume", log.starts[0].session()]).prints("ok; ok");
+}
+
+#[test]
+fn a_chain_that_is_stopped_carries_on_at_its_end() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("top.md", "spawn leaf.md\nreply top: {result}\n");
+    world.file("leaf.md", "hold gate\nreply done\n");
+    let spawn = world.command(["spawn", "top.md"]).start();
+    gate.reached_by(1);
+    spawn.signal(Signal::INT);
+    spawn.ends().exits_with(130);
+    let id = world.log().starts[0].session().to_owned();
+    gate.open_for_one();
+    world.run(&["resume", &id]).prints("top: done");
+    assert_eq!(world.starts(), 4);
+}

@@ -1,0 +1,120 @@
+//! Running a command: to its end or in the background, with what it reads.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::gate::wait_until;
+use crate::outcome::Outcome;
+use crate::world::World;
+
+/// A command that is not started yet.
+pub(crate) struct Invocation<'a> {
+    world: &'a World,
+    command: Command,
+    input: Vec<u8>,
+}
+
+/// A command that runs. It is killed when this is dropped before it has ended.
+pub(crate) struct Running<'a> {
+    world: &'a World,
+    child: Child,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl<'a> Invocation<'a> {
+    /// A command of `world`.
+    pub(crate) fn new(world: &'a World, command: Command) -> Self {
+        Self { world, command, input: Vec::new() }
+    }
+
+    /// In another directory than the project.
+    pub(crate) fn within(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// With another environment variable.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// With this on standard input, which is empty otherwise.
+    pub(crate) fn reads(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.input = input.into();
+        self
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(self) -> Outcome {
+        self.start().ends()
+    }
+
+    /// Starts it.
+    pub(crate) fn start(self) -> Running<'a> {
+        let (world, mut child) = self.started();
+        let stdout = child.stdout.take().map(collect);
+        let stderr = child.stderr.take().map(collect);
+        Running { world, child, stdout, stderr }
+    }
+
+    /// Starts it with a standard output that nobody reads: whatever it writes there fails.
+    pub(crate) fn start_unread(self) -> Running<'a> {
+        let (world, mut child) = self.started();
+        drop(child.stdout.take());
+        let stderr = child.stderr.take().map(collect);
+        Running { world, child, stdout: None, stderr }
+    }
+
+    fn started(mut self) -> (&'a World, Child) {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().expect("the program can be started");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let input = self.input;
+        // Beside the reading, so that neither waits for the other. A program may end without reading its input.
+        thread::spawn(move || {
+            let _ = stdin.write_all(&input);
+        });
+        (self.world, child)
+    }
+}
+
+impl Running<'_> {
+    /// Waits for its end.
+    pub(crate) fn ends(mut self) -> Outcome {
+        let mut status = None;
+        wait_until("the command ends", || {
+            status = self.child.try_wait().expect("it is a child");
+            status.is_some()
+        });
+        let [stdout, stderr] = [self.stdout.take(), self.stderr.take()]
+            .map(|reader| reader.map(|reader| reader.join().expect("text")).unwrap_or_default());
+        Outcome::new(status.expect("it has ended"), stdout, stderr, |text| self.world.named(text))
+    }
+
+    /// Sends a signal to the process and to nothing else.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("it runs");
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("a readable pipe");
+        String::from_utf8(bytes).expect("the program prints UTF-8")
+    })
+}

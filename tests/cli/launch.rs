@@ -1,0 +1,113 @@
+//! How `claude` is started: the same way every time.
+
+use crate::world::World;
+
+#[test]
+fn the_model_that_a_session_began_with_is_named_ever_after() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.run(&["spawn", "root.md", "--model", "opus"]).started();
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+    let log = world.log();
+    let models: Vec<_> = log.starts.iter().map(|start| start.value_of("--model")).collect();
+    assert_eq!(models, [Some("opus"), Some("claude-opus-4-8")]);
+}
+
+#[test]
+fn a_model_that_nobody_named_is_named_too() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+    let log = world.log();
+    let models: Vec<_> = log.starts.iter().map(|start| start.value_of("--model")).collect();
+    assert_eq!(models, [None, Some("claude-opus-4-8")]);
+}
+
+#[test]
+fn options_hold_for_every_attempt_and_every_child() {
+    let world = World::new();
+    world.file("root.md", "spawn child.md\nask When?\nreply {result}\n");
+    world.file("child.md", "reply ok\n");
+    let options = ["--permission-mode", "acceptEdits", "--", "--max-turns", "9"];
+    let id = world.command(["spawn", "root.md"].iter().chain(&options)).run().started();
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+    let log = world.log();
+    assert_eq!(log.starts.len(), 4);
+    for start in &log.starts {
+        assert_eq!(start.value_of("--permission-mode"), Some("acceptEdits"));
+        assert_eq!(start.value_of("--max-turns"), Some("9"));
+    }
+}
+
+#[test]
+fn arguments_that_the_program_decides_about_are_refused() {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    let refused = |argument: &str| {
+        let outcome = world.run(&["spawn", "root.md", "--", argument]);
+        outcome.exits_with(2);
+        outcome.to_string()
+    };
+    insta::assert_snapshot!(refused("--resume"), @r"
+    --- stderr
+    error: agent-cli gives --resume to claude itself
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused("--session-id=x"), @r"
+    --- stderr
+    error: agent-cli gives --session-id to claude itself
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused("--model=opus"), @r"
+    --- stderr
+    error: --model is an option of agent-cli too: give it before the --
+    hint: agent-cli spawn --model VALUE FILE
+    --- exit status: 2
+    ");
+    assert_eq!(world.starts(), 0);
+}
+
+#[test]
+fn an_agent_cannot_give_more_rights_than_it_has() {
+    let world = World::new();
+    world.file("root.md", "spawn child.md --permission-mode bypassPermissions\nreply {result}\n");
+    world.file("child.md", "reply ok\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    insta::assert_snapshot!(outcome, @r"
+    Exit code 2
+    error: an agent cannot start another with wider permissions than its own (--permission-mode bypassPermissions)
+    --- exit status: 0
+    ");
+    assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn an_agent_knows_its_frame_and_no_other_session() {
+    let world = World::new().with("CLAUDECODE", "1").with("CLAUDE_CODE_SESSION_ID", "of somebody else");
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+    for start in &world.log().starts {
+        assert_eq!(start.env("AGENT_CLI_FRAME"), Some(id.as_str()));
+        assert_eq!(start.env("AGENT_CLI_ATTEMPT"), Some(start.session()));
+        assert_eq!(start.env("CLAUDECODE"), None);
+        assert_eq!(start.env("CLAUDE_CODE_SESSION_ID"), None);
+    }
+}
+
+#[test]
+fn agents_find_the_same_programs_under_cron() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nrun helper\nreply {result}\n");
+    let helper = world.file("bin/helper", "#!/bin/sh\necho helped\n");
+    std::fs::set_permissions(&helper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("own file");
+    let path = format!("{}:/usr/bin:/bin", world.project().join("bin").display());
+    let id = world.command(["spawn", "root.md"]).with("PATH", &path).run().started();
+    world.answer("now");
+    world.command(["resume", &id]).with("PATH", "/usr/bin:/bin").run().prints("helped");
+}

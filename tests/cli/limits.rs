@@ -1,0 +1,53 @@
+//! Trees that would grow without end.
+
+use crate::world::World;
+
+fn endless() -> World {
+    let world = World::new();
+    world.file("self.md", "spawn self.md\nreply {result}\n");
+    world
+}
+
+#[test]
+fn an_agent_that_spawns_itself_is_stopped() {
+    let world = endless();
+    let outcome = world.run(&["spawn", "self.md"]);
+    outcome.succeeds();
+    insta::assert_snapshot!(outcome, @r"
+    Exit code 2
+    error: the chain is 64 agents deep already, which is its limit
+    hint: do the work here; --max-depth and --max-frames of the root set the limits
+    --- exit status: 0
+    ");
+    assert_eq!(world.starts(), 64 + 63, "each but the last was woken once");
+    assert_eq!(world.log().most_alive(), 1);
+}
+
+#[test]
+fn the_depth_is_the_users_choice() {
+    let world = endless();
+    world.run(&["spawn", "self.md", "--max-depth", "3"]).succeeds();
+    assert_eq!(world.starts(), 3 + 2);
+    let world = World::new();
+    world.file("root.md", "spawn root.md\nreply {result}\n");
+    world.run(&["spawn", "root.md", "--max-depth", "1"]).succeeds();
+    assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn so_is_the_number_of_agents() {
+    let world = World::new();
+    world.file("root.md", "run for i in 1 2 3 4 5; do agent-cli spawn child.md; done\nreply {results}\n");
+    world.file("child.md", "reply ok\n");
+    world.run(&["spawn", "root.md", "--max-frames", "3"]).prints("ok; ok");
+    assert_eq!(world.starts(), 4);
+}
+
+#[test]
+fn a_limit_of_nothing_is_refused() {
+    let world = endless();
+    world.run(&["spawn", "self.md", "--max-depth", "0"]).exits_with(2);
+    world.run(&["spawn", "self.md", "--max-frames", "0"]).exits_with(2);
+    world.run(&["spawn", "self.md", "--max-depth", "many"]).exits_with(2);
+    assert_eq!(world.starts(), 0);
+}

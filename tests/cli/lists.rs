@@ -1,0 +1,104 @@
+//! What people see of their chains.
+
+use crate::outcome::Outcome;
+use crate::world::World;
+
+#[test]
+fn a_chain_at_rest() {
+    let world = World::new();
+    world.file("root.md", "spawn asks.md &\nspawn replies.md &\nspawn looks.md\nreply {results}\n");
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    world.file("replies.md", "reply fine\n");
+    world.file("looks.md", "decide sign\nreply {result}\n");
+    world.file("fails.md", "fail API Error: 500 boom\n");
+    let id = world.spawn_paused("root.md");
+    world.run(&["spawn", "fails.md"]).exits_with(1);
+    insta::assert_snapshot!(columns(&world.run(&["ls"])), @r"
+    CHAIN  STATE  FOR  AGENTS  QUESTIONS  TASK
+    [ID5:8]  failed  [AGE]  1  0  fails.md
+    [ID1:8]  waiting  [AGE]  4  1  root.md
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(columns(&world.run(&["tree"])), @r"
+    [ID5:8] failed for [AGE]  fails.md  API Error: 500 boom
+    [ID1:8] waiting for [AGE]  root.md  waits for 2 children
+    ├─ [ID2:8] waiting for [AGE]  asks.md  waits for an answer to [ID3:8]: When?
+    ├─ [ID6:8] done for [AGE]  replies.md
+    └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that its agent judges
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(columns(&world.run(&["tree", &id[..8]])), @r"
+    [ID1:8] waiting for [AGE]  root.md  waits for 2 children
+    ├─ [ID2:8] waiting for [AGE]  asks.md  waits for an answer to [ID3:8]: When?
+    ├─ [ID6:8] done for [AGE]  replies.md
+    └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that its agent judges
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(columns(&world.run(&["show", &id[..8]])), @r"
+    frame  [ID1]
+    root  [ID1] (this frame is at depth 1)
+    task  [PROJECT]/root.md
+    works in  [PROJECT]
+    state  waiting for [AGE]
+    child  [ID2]
+    child  [ID6]
+    child  [ID4]
+    claude  [STAND-IN]
+    model  claude-opus-4-8
+    tokens  5000 in, 0 from cache, 100 out
+    cost  $0.0500
+    output  [STATE]/frames/[ID1]/out.ndjson
+    session  [ID1] requested, kept, [AGE] ago
+              [HOME]/.claude/projects/-dev-shm-agent-cli-test-B5v6xy-project/145e2f2f-52a4-462a-96fd-d7900d8311f4.jsonl
+    --- exit status: 0
+    ");
+}
+
+/// A table whose columns are two spaces apart, however wide an age is.
+fn columns(outcome: &Outcome) -> String {
+    let text = outcome.to_string();
+    let lines = text.lines().map(|line| {
+        let words: Vec<_> = line.trim_start().split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
+        format!("{}{}", &line[..line.len() - line.trim_start().len()], words.join("  "))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn nothing_at_all() {
+    let world = World::new();
+    insta::assert_snapshot!(world.run(&["ls"]), @r"
+    --- stderr
+    there is no chain yet
+    hint: agent-cli spawn FILE starts one
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["tree"]), @r"
+    --- stderr
+    no chain is open
+    hint: agent-cli ls lists those that are done
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["questions"]), @r"
+    --- stderr
+    no question waits for an answer
+    --- exit status: 0
+    ");
+}
+
+#[test]
+fn a_frame_that_there_is_not() {
+    let world = World::new();
+    insta::assert_snapshot!(world.run(&["show", "abcd1234"]).exits_with(3), @r"
+    --- stderr
+    error: nothing has an id that begins with [ID1:8]
+    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    --- exit status: 3
+    ");
+    insta::assert_snapshot!(world.run(&["tree", "abcd1234"]).exits_with(3), @r"
+    --- stderr
+    error: nothing has an id that begins with [ID1:8]
+    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    --- exit status: 3
+    ");
+}

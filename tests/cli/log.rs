@@ -1,0 +1,100 @@
+//! What the stand-in logs: which agents were started, and how.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use serde_json::Value;
+
+/// The log so far.
+pub(crate) struct Log {
+    /// The agents, in the order in which they were started.
+    pub(crate) starts: Vec<Start>,
+    /// How often the version was asked for.
+    pub(crate) versions: usize,
+}
+
+/// One start of an agent.
+pub(crate) struct Start {
+    /// Its arguments.
+    pub(crate) argv: Vec<String>,
+    /// Its working directory.
+    pub(crate) cwd: String,
+    /// What it was told.
+    pub(crate) prompt: String,
+    /// The number of agents that lived then, itself included.
+    pub(crate) alive: u64,
+    /// Its process.
+    pub(crate) pid: i32,
+    env: Value,
+    /// A file that is locked as long as the process lives.
+    mark: File,
+}
+
+impl Log {
+    /// Reads a log; empty when there is none.
+    pub(crate) fn read(path: &Path) -> Self {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let events: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("the log is JSON lines")).collect();
+        let of = |kind: &str| events.iter().filter(|event| event["event"] == *kind).collect::<Vec<_>>();
+        Self {
+            starts: of("start").into_iter().map(|event| Start::new(event, &path.with_extension("alive"))).collect(),
+            versions: of("version").len(),
+        }
+    }
+
+    /// The most agents that ever lived at the same time.
+    pub(crate) fn most_alive(&self) -> u64 {
+        self.starts.iter().map(|start| start.alive).max().unwrap_or(0)
+    }
+
+    /// The first prompts, by the name of the file that they name, and `SGN_RESUME` for the others: who ran when.
+    pub(crate) fn order(&self) -> Vec<&str> {
+        self.starts.iter().map(Start::task).collect()
+    }
+}
+
+impl Start {
+    /// The value of an argument.
+    pub(crate) fn value_of(&self, name: &str) -> Option<&str> {
+        let at = self.argv.iter().position(|arg| arg == name)?;
+        self.argv.get(at + 1).map(String::as_str)
+    }
+
+    /// The session that it began.
+    pub(crate) fn session(&self) -> &str {
+        self.value_of("--session-id").expect("every start has a session")
+    }
+
+    /// A variable of its environment.
+    pub(crate) fn env(&self, name: &str) -> Option<&str> {
+        self.env[name].as_str()
+    }
+
+    /// Whether its process still lives.
+    pub(crate) fn is_alive(&self) -> bool {
+        // The lock is given back at once: an agent that starts now counts locks.
+        self.mark.try_lock().map(|()| self.mark.unlock()).is_err()
+    }
+
+    fn task(&self) -> &str {
+        let Some(rest) = self.prompt.strip_prefix("Read ") else { return "SGN_RESUME" };
+        let path = rest.strip_suffix(" and follow its instructions.").unwrap_or(rest);
+        path.rsplit('/').next().unwrap_or(path)
+    }
+
+    fn new(event: &Value, alive: &Path) -> Self {
+        let text = |name: &str| event[name].as_str().expect("the log holds it").to_owned();
+        let argv = event["argv"].as_array().expect("the log holds arguments");
+        let pid = event["pid"].as_i64().and_then(|pid| pid.try_into().ok()).expect("a process id");
+        Self {
+            argv: argv.iter().map(|arg| arg.as_str().expect("text").to_owned()).collect(),
+            cwd: text("cwd"),
+            prompt: text("prompt"),
+            alive: event["alive"].as_u64().expect("a number"),
+            pid,
+            env: event["env"].clone(),
+            mark: File::open(alive.join(pid.to_string())).expect("every agent marks its life"),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Names for what differs from run to run, so that snapshots can hold it.
+
+/// The ids that were seen, in the order of their appearance.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// Their first eight characters.
+    seen: Vec<String>,
+}
+
+impl Names {
+    /// Replaces ids by `[ID1]`, their first eight characters by `[ID1:8]`, times by `[TIME]`, ages by `[AGE]` and the
+    /// numbers of processes by `[PID]`.
+    pub(crate) fn replace(&mut self, text: &str) -> String {
+        let mut replaced = String::with_capacity(text.len());
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+            let word = rest[..end].trim_end_matches(['-', ':', '.']);
+            rest = &rest[word.len()..];
+            if let Some(after) = after_unit(rest).filter(|_| is_number(word)) {
+                replaced.push_str("[AGE]");
+                rest = after;
+            } else if is_number(word) && PIDS.iter().any(|before| replaced.ends_with(before)) {
+                replaced.push_str("[PID]");
+            } else {
+                replaced.push_str(&self.name(word));
+            }
+            let gap = rest.find(|c: char| c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            replaced.push_str(&rest[..gap]);
+            rest = &rest[gap..];
+        }
+        replaced
+    }
+
+    fn name(&mut self, word: &str) -> String {
+        if let Some((id, rest)) = word.split_at_checked(36).filter(|(id, _)| is_id(id)) {
+            format!("[ID{}]{rest}", self.number(&id[..8]))
+        } else if word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit()) {
+            format!("[ID{}:8]", self.number(word))
+        } else if is_time(word) {
+            "[TIME]".to_owned()
+        } else {
+            word.to_owned()
+        }
+    }
+
+    fn number(&mut self, short: &str) -> usize {
+        let at = self.seen.iter().position(|seen| seen == short).unwrap_or_else(|| {
+            self.seen.push(short.to_owned());
+            self.seen.len() - 1
+        });
+        at + 1
+    }
+}
+
+/// What stands before the number of a process.
+const PIDS: [&str; 2] = ["process ", "\"runner\":"];
+
+/// What follows the unit of an age, as lists print it, if there is one.
+fn after_unit(text: &str) -> Option<&str> {
+    let after = |unit| text.strip_prefix(unit).filter(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()));
+    [" s", " min", " h", " d"].into_iter().find_map(after)
+}
+
+fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())
+}
+
+/// Whether a character can stand in an id or a time.
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_:.".contains(c)
+}
+
+fn is_id(word: &str) -> bool {
+    uuid::Uuid::parse_str(word).is_ok()
+}
+
+/// `2026-11-21T20:53:18Z`, with or without a fraction.
+fn is_time(word: &str) -> bool {
+    word.len() >= 20 && word.parse::<jiff::Timestamp>().is_ok()
+}
+
+#[test]
+fn what_differs_gets_a_name() {
+    let text = "SGN_PEND_STARTED (4f2c1a90-0000-4000-8000-000000000001), 4f2c1a90 and 12345678 \
+                since 2026-11-21T20:53:18.825Z; state.jsonl, cafe. 4f2c1a90: asked 12 s ago by process 77.";
+    let named = "SGN_PEND_STARTED ([ID1]), [ID1:8] and [ID2:8] since [TIME]; state.jsonl, cafe. [ID1:8]: asked [AGE] ago by process [PID].";
+    assert_eq!(Names::default().replace(text), named);
+}

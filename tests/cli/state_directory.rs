@@ -1,0 +1,111 @@
+//! The state directory: its permissions, and what happens when it cannot be used.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::world::{World, files_below};
+
+fn used() -> World {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    world.spawn_paused("root.md");
+    world
+}
+
+#[track_caller]
+fn refused(world: &World) -> String {
+    let outcome = world.run(&["ls"]);
+    outcome.exits_with(1);
+    assert_eq!(outcome.stdout, "");
+    outcome.to_string()
+}
+
+#[test]
+fn nobody_else_can_read_it() {
+    let world = used();
+    let mode = |path: &std::path::Path| fs::metadata(path).expect("it exists").permissions().mode() & 0o777;
+    assert_eq!(mode(&world.state()), 0o700);
+    for file in files_below(&world.state()) {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+        assert_eq!(mode(file.parent().expect("a folder")), 0o700, "{}", file.display());
+    }
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_made_is_reported() {
+    let world = World::new();
+    fs::write(world.state(), "a file").expect("writable");
+    insta::assert_snapshot!(refused(&world), @r"
+    --- stderr
+    error: the state directory [STATE] is not a directory
+    hint: set AGENT_CLI_STATE_DIR to a directory
+    --- exit status: 1
+    ");
+    let below = world.state().join("below");
+    insta::assert_snapshot!(refused(&world.with("AGENT_CLI_STATE_DIR", below)), @r"
+    --- stderr
+    error: the state directory [STATE]/below is not a directory
+    hint: set AGENT_CLI_STATE_DIR to a directory
+    --- exit status: 1
+    ");
+}
+
+#[test]
+fn a_newer_database_is_left_alone() {
+    let world = used();
+    let file = world.state().join("agent-cli.db");
+    let database = rusqlite::Connection::open(&file).expect("a database");
+    database.pragma_update(None, "user_version", 999).expect("writable");
+    insta::assert_snapshot!(refused(&world), @r"
+    --- stderr
+    error: [STATE]/agent-cli.db has version 999, and this agent-cli knows versions up to 1
+    hint: upgrade agent-cli
+    --- exit status: 1
+    ");
+    let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).expect("still a database");
+    assert_eq!(version, 999);
+}
+
+#[test]
+fn what_is_no_database_is_left_alone() {
+    let world = World::new();
+    fs::create_dir(world.state()).expect("writable");
+    let file = world.state().join("agent-cli.db");
+    fs::write(&file, "no database, but something that is dear to somebody").expect("writable");
+    insta::assert_snapshot!(refused(&world), @r"
+    --- stderr
+    error: [STATE]/agent-cli.db is not a database of agent-cli
+    hint: move the file away if it is not needed, or set AGENT_CLI_STATE_DIR to another directory
+    --- exit status: 1
+    ");
+    assert!(fs::read_to_string(&file).expect("readable").starts_with("no database"));
+}
+
+#[test]
+fn its_path_may_be_relative_and_hold_spaces() {
+    let world = World::new().with("AGENT_CLI_STATE_DIR", "my state");
+    world.file("root.md", "spawn sub/child.md --cwd sub\nreply {result}\n");
+    world.file("sub/child.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+    assert!(world.project().join("my state/agent-cli.db").is_file());
+    assert!(!world.project().join("sub/my state").exists());
+}
+
+#[test]
+fn looking_makes_no_state_worth_mentioning() {
+    let world = World::new();
+    world.run(&["ls"]).succeeds();
+    world.run(&["questions"]).succeeds();
+    assert_eq!(world.starts(), 0);
+}
+
+#[test]
+fn it_is_found_in_the_home_directory() {
+    let world = World::new().without("AGENT_CLI_STATE_DIR");
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    assert!(!files_below(&world.home()).is_empty());
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+}

@@ -1,0 +1,100 @@
+//! What happens to transcripts between a pause and a resume.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::world::World;
+
+/// A frame that waits for an answer, and its transcript.
+fn paused() -> (World, String, PathBuf) {
+    let world = World::new();
+    world.file("root.md", "run echo worked >> marks\nask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    let transcripts = world.transcripts();
+    assert_eq!(transcripts.len(), 1);
+    (world, id, transcripts[0].clone())
+}
+
+#[track_caller]
+fn survives(damage: impl Fn(&Path)) {
+    let (world, id, transcript) = paused();
+    damage(&transcript);
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    let marks = fs::read_to_string(world.project().join("marks")).expect("a mark");
+    assert_eq!(marks, "worked\n", "nothing was done twice");
+}
+
+#[test]
+fn a_transcript_that_was_cleaned_up_is_put_back() {
+    survives(|transcript| fs::remove_file(transcript).expect("own file"));
+    survives(|transcript| fs::remove_dir_all(transcript.parent().expect("a folder")).expect("own folder"));
+}
+
+#[test]
+fn a_torn_transcript_is_put_back() {
+    survives(|transcript| {
+        let text = fs::read(transcript).expect("readable");
+        fs::write(transcript, &text[..text.len() - 10]).expect("own file");
+    });
+    survives(|transcript| {
+        let text = fs::read(transcript).expect("readable");
+        fs::write(transcript, &text[..text.len() / 2]).expect("own file");
+    });
+}
+
+#[test]
+fn an_emptied_transcript_is_put_back() {
+    survives(|transcript| fs::write(transcript, "").expect("own file"));
+}
+
+#[test]
+fn without_any_copy_the_frame_says_what_is_missing() {
+    let (world, id, transcript) = paused();
+    fs::remove_file(transcript).expect("own file");
+    for copy in crate::world::files_below(&world.state().join("frames")) {
+        if copy.extension().is_some_and(|extension| extension == "jsonl") {
+            fs::remove_file(copy).expect("own file");
+        }
+    }
+    world.answer("Jan 1st");
+    let outcome = world.run(&["resume", &id]);
+    assert_ne!(outcome.code(), Some(0));
+    assert_eq!(outcome.stdout, "");
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: No conversation found with session ID: [ID1] ([ID1:8])
+    hint: its transcript is gone, and there is no kept copy that could take its place
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 4
+    ");
+}
+
+#[test]
+fn only_checkpoints_are_kept() {
+    let world = World::new();
+    world.file("root.md", "ask One?\nask Two?\nreply {results}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("1");
+    world.run(&["resume", &id]).started();
+    world.answer("2");
+    world.run(&["resume", &id]).prints("1; 2");
+    let copies = crate::world::files_below(&world.state().join("frames"));
+    let copies = copies.iter().filter(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
+    assert!(copies.count() <= 1);
+}
+
+#[test]
+fn sessions_are_kept_where_the_user_keeps_them() {
+    let world = World::new();
+    let folder = world.project().join("config");
+    let world = world.with("CLAUDE_CONFIG_DIR", &folder);
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("now");
+    // Cron knows nothing of the variable.
+    let world = world.without("CLAUDE_CONFIG_DIR");
+    world.run(&["resume", &id]).prints("now");
+    assert!(world.transcripts().is_empty());
+    assert!(folder.join("projects").is_dir());
+}

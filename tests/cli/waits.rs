@@ -1,0 +1,114 @@
+//! Waiting for things outside.
+
+use crate::gate::wait_until;
+use crate::world::World;
+
+fn waiting(wait: &str) -> (World, String) {
+    let world = World::new();
+    world.file("root.md", format!("wait {wait}\nreply over\n"));
+    let id = world.spawn_paused("root.md");
+    (world, id)
+}
+
+#[test]
+fn a_file_is_waited_for_without_a_start() {
+    let (world, id) = waiting("--file sign");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.starts(), 1);
+    world.file("sign", "");
+    world.run(&["resume", &id]).prints("over");
+    assert_eq!(world.starts(), 2);
+}
+
+#[test]
+fn a_command_is_waited_for_where_the_agent_works() {
+    let (world, id) = waiting("--command 'test -e sign'");
+    world.command(["resume", &id]).within(&world.home()).run().prints("SGN_PEND_ONGOING");
+    world.file("sign", "");
+    world.command(["resume", &id]).within(&world.home()).run().prints("over");
+    assert_eq!(world.starts(), 2);
+}
+
+#[test]
+fn a_time_that_has_come_is_over_at_once() {
+    let world = World::new();
+    world.file("root.md", "wait --until 2000-01-01T00:00:00Z\nreply over\n");
+    world.run(&["spawn", "root.md"]).prints("over");
+}
+
+#[test]
+fn a_duration_ends() {
+    let (world, id) = waiting("--for 1s");
+    wait_until("a second passes", || world.run(&["resume", &id]).succeeds().stdout == "over\n");
+    assert_eq!(world.starts(), 2);
+}
+
+#[test]
+fn a_time_far_away_is_waited_for() {
+    let (world, id) = waiting("--until 2100-01-01T00:00:00Z");
+    let outcome = world.run(&["resume", &id]);
+    outcome.prints("SGN_PEND_ONGOING");
+    insta::assert_snapshot!(outcome, @r"
+    SGN_PEND_ONGOING
+    --- stderr
+    [ID1:8] waits for the time [TIME]
+    --- exit status: 0
+    ");
+}
+
+#[test]
+fn the_agent_is_told_what_is_over() {
+    let (world, id) = waiting("--file sign");
+    world.file("sign", "");
+    world.run(&["resume", &id]).prints("over");
+    insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r"
+    SGN_RESUME
+
+    result of `agent-cli wait --file [PROJECT]/sign` ([ID2:8]):
+    it exists: [PROJECT]/sign
+    ");
+}
+
+#[test]
+fn a_wait_that_makes_no_sense_is_refused() {
+    let refused = |wait: &str| {
+        let world = World::new();
+        world.file("root.md", format!("wait {wait}\nreply {{result}}\n"));
+        let outcome = world.run(&["spawn", "root.md"]);
+        assert!(outcome.succeeds().stdout.starts_with("Exit code 2\n"), "{outcome}");
+        outcome.to_string()
+    };
+    insta::assert_snapshot!(refused(""), @r"
+    Exit code 2
+    error: the following required arguments were not provided:
+      <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
+
+    Usage: agent-cli wait <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
+
+    For more information, try '--help'.
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--file a --for 1s"), @r"
+    Exit code 2
+    error: the argument '--file <PATH>' cannot be used with '--for <DURATION>'
+
+    Usage: agent-cli wait <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
+
+    For more information, try '--help'.
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--until tomorrowish"), @r"
+    Exit code 2
+    error: invalid value 'tomorrowish' for '--until <TIME>': failed to parse four digit integer as year: invalid digit, expected 0-9 but got t
+
+    For more information, try '--help'.
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--for ever"), @r#"
+    Exit code 2
+    error: invalid value 'ever' for '--for <DURATION>': failed to parse input in the "friendly" duration format: expected duration to start with a unit value (a decimal integer) after an optional sign, but no integer was found
+
+    For more information, try '--help'.
+    --- exit status: 0
+    "#);
+}

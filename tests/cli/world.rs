@@ -1,0 +1,192 @@
+//! The test environment: a home, a state directory and a project of its own, and an environment that is empty but for
+//! what the program needs.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::gate::Gate;
+use crate::invocation::Invocation;
+use crate::log::Log;
+use crate::names::Names;
+use crate::outcome::Outcome;
+use crate::programs;
+
+/// A world for one test. Everything in it is gone when it is dropped.
+pub(crate) struct World {
+    root: TempDir,
+    env: BTreeMap<OsString, OsString>,
+    names: RefCell<Names>,
+}
+
+impl World {
+    /// A world in which `claude` is the stand-in.
+    pub(crate) fn new() -> Self {
+        let root = tempfile::Builder::new().prefix("agent-cli-test-").tempdir().expect("a temporary directory");
+        let world = Self { root, env: BTreeMap::new(), names: RefCell::default() };
+        for folder in [world.home(), world.project()] {
+            fs::create_dir(folder).expect("the root is writable");
+        }
+        let path = std::env::join_paths([programs::folder(), "/usr/bin".into(), "/bin".into()]);
+        let defaults: [(&str, OsString); 5] = [
+            ("PATH", path.expect("no colon in the target directory")),
+            ("HOME", world.home().into()),
+            ("AGENT_CLI_STATE_DIR", world.state().into()),
+            ("AGENT_CLI_CLAUDE", programs::stand_in().into()),
+            ("STAND_IN_LOG", world.path("stand-in.log").into()),
+        ];
+        defaults.into_iter().fold(world, |world, (name, value)| world.with(name, value))
+    }
+
+    /// The same world with a variable in the environment of every command.
+    pub(crate) fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.env.insert(name.into(), value.as_ref().to_owned());
+        self
+    }
+
+    /// The same world without one.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.env.remove(OsStr::new(name));
+        self
+    }
+
+    /// The home directory.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    /// The state directory, which the program makes.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path("state")
+    }
+
+    /// The directory in which commands run.
+    pub(crate) fn project(&self) -> PathBuf {
+        self.path("project")
+    }
+
+    /// Writes a file of the project.
+    pub(crate) fn file(&self, name: impl AsRef<Path>, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.project().join(name);
+        fs::create_dir_all(path.parent().expect("a file is in a directory")).expect("the project is writable");
+        fs::write(&path, text).expect("the project is writable");
+        path
+    }
+
+    /// A gate of the project, for the step `hold`.
+    pub(crate) fn gate(&self, name: &str) -> Gate {
+        Gate::new(self.project().join(name))
+    }
+
+    /// A command of the program, to be completed and run.
+    pub(crate) fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Invocation<'_> {
+        self.program(programs::agent_cli(), args)
+    }
+
+    /// Any other program, in the same environment.
+    pub(crate) fn program<A: AsRef<OsStr>>(
+        &self,
+        program: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Invocation<'_> {
+        let mut command = std::process::Command::new(program);
+        command.args(args).current_dir(self.project()).env_clear().envs(&self.env);
+        Invocation::new(self, command)
+    }
+
+    /// Runs a command of the program to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Outcome {
+        self.command(args).run()
+    }
+
+    /// Spawns `file` and returns its id, which the command must have printed with the signal.
+    pub(crate) fn spawn_paused(&self, file: &str) -> String {
+        self.run(&["spawn", file]).started()
+    }
+
+    /// A session of Claude Code that `agent-cli` did not start.
+    pub(crate) fn foreign_session(&self, session: &str, file: &str) {
+        let args = ["-p", "--output-format", "stream-json", "--verbose", "--session-id", session];
+        let prompt = format!("Read {} and follow its instructions.", self.project().join(file).display());
+        self.program(programs::stand_in(), args).reads(prompt).run().succeeds();
+    }
+
+    /// What the stand-in has logged so far.
+    pub(crate) fn log(&self) -> Log {
+        Log::read(&self.path("stand-in.log"))
+    }
+
+    /// The number of agents that were started so far.
+    pub(crate) fn starts(&self) -> usize {
+        self.log().starts.len()
+    }
+
+    /// The open questions and their ids, in the order of the questions.
+    pub(crate) fn questions(&self) -> Vec<(String, String)> {
+        let outcome = self.run(&["questions", "--json"]);
+        let listed = outcome.json();
+        let text = |question: &Value, name: &str| question[name].as_str().expect("it is a text").to_owned();
+        let listed = listed.as_array().expect("a list of questions").iter();
+        let mut questions: Vec<_> = listed.map(|question| (text(question, "question"), text(question, "id"))).collect();
+        questions.sort();
+        questions
+    }
+
+    /// The id of the only open question.
+    pub(crate) fn question(&self) -> String {
+        let mut questions = self.questions();
+        assert_eq!(questions.len(), 1, "one question is open: {questions:?}");
+        questions.remove(0).1
+    }
+
+    /// Answers the only open question.
+    pub(crate) fn answer(&self, text: &str) {
+        self.run(&["answer", &self.question(), text]).succeeds();
+    }
+
+    /// Answers one of several open questions.
+    pub(crate) fn answer_to(&self, question: &str, text: &str) {
+        let questions = self.questions();
+        let (_, id) = questions.iter().find(|(asked, _)| asked == question).expect("it is open");
+        self.run(&["answer", id, text]).succeeds();
+    }
+
+    /// The transcripts that Claude Code keeps.
+    pub(crate) fn transcripts(&self) -> Vec<PathBuf> {
+        files_below(&self.home().join(".claude/projects"))
+    }
+
+    /// `text` with ids and paths of this world replaced by names that are the same in every run.
+    pub(crate) fn named(&self, text: &str) -> String {
+        let places = [("[STATE]", self.state()), ("[PROJECT]", self.project()), ("[HOME]", self.home())];
+        let slug: String = self.project().to_string_lossy().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let programs = [("[STAND-IN]", programs::stand_in()), ("[BIN]", programs::folder())];
+        let mut text = text.to_owned();
+        for (name, path) in places.iter().chain(&programs) {
+            text = text.replace(path.to_str().expect("a UTF-8 path"), name);
+        }
+        text = text.replace(&slug, "[SLUG]");
+        self.names.borrow_mut().replace(&text)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        // Programs report the directory that they are in without symbolic links.
+        self.root.path().canonicalize().expect("the root exists").join(name)
+    }
+}
+
+/// All files below a directory, sorted; none when it does not exist.
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("a readable directory").path())
+        .flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] })
+        .collect();
+    files.sort();
+    files
+}

@@ -1,0 +1,109 @@
+//! The agent: takes one step after another until its turn ends.
+
+use std::env;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use serde_json::json;
+
+use crate::arguments::Arguments;
+use crate::bash::Bash;
+use crate::events::{End, Events};
+use crate::log::Log;
+use crate::memory::Memory;
+use crate::plan::Next;
+use crate::steps::{Break, Step};
+use crate::transcript::{self, Mark, Transcript};
+use crate::turn::{Flow, Turn};
+
+/// Runs the agent on one prompt.
+pub(crate) async fn run(arguments: Arguments, prompt: String, log: &mut Log) -> Result<ExitCode> {
+    let events = Events::new(&arguments.session, &arguments.model);
+    let mut history = Vec::new();
+    if let Some(session) = &arguments.resume {
+        history = transcript::load(session)?;
+        if history.is_empty() {
+            let error = format!("No conversation found with session ID: {session}");
+            eprintln!("{error}");
+            events.result(&End::Errors(&error), 0, 0)?;
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    if prompt.is_empty() {
+        bail!("No deferred tool marker found in the resumed session. Provide a prompt to continue the conversation.");
+    }
+    let bash = Bash::new(&arguments.session)?;
+    let woken_bare = prompt.trim() == "SGN_RESUME";
+    let mut transcript = Transcript::begin(&arguments.session, history)?;
+    transcript.add("user", &json!({"role": "user", "content": prompt}), &Mark::default())?;
+    let mut turn = Turn { transcript, events, bash, log, answers: 0 };
+
+    if let Ok(message) = env::var("STAND_IN_REFUSES") {
+        turn.events.init(&arguments.permission_mode)?;
+        return turn.end_in_disorder(&Break::Refuse(message));
+    }
+    let first = Next::after(&turn.memory())?.step;
+    if !matches!(first, Step::Break(Break::Silent(_) | Break::Garbage | Break::Die(_))) {
+        turn.events.init(&arguments.permission_mode)?;
+    }
+    take_turn(&mut turn, woken_bare).await
+}
+
+async fn take_turn(turn: &mut Turn<'_>, woken_bare: bool) -> Result<ExitCode> {
+    // A prompt without results asks the agent to look for itself. Any other prompt brings the results of all requests.
+    if let Some(id) = turn.memory().pending.first().filter(|_| !woken_bare) {
+        bail!("the prompt does not bring the result of request {id}");
+    }
+    for id in turn.memory().pending {
+        if let Flow::Over(code) = turn.look(&id).await? {
+            return Ok(code);
+        }
+    }
+    if !turn.memory().pending.is_empty() {
+        return turn.reply("SGN_PEND_ONGOING", &Mark::default());
+    }
+    loop {
+        if let Flow::Over(code) = take_step(turn).await? {
+            return Ok(code);
+        }
+    }
+}
+
+async fn take_step(turn: &mut Turn<'_>) -> Result<Flow> {
+    let memory = turn.memory();
+    let next = Next::after(&memory)?;
+    next.begin()?;
+    if memory.instructions.is_none() && !matches!(next.step, Step::Break(_)) {
+        turn.read(memory.task.as_deref().unwrap_or_default(), &Mark::default())?;
+    }
+    let over = Mark { step: next.number, over: true, request: None };
+    match next.step {
+        Step::Call { command, go_on } => {
+            let flow = turn.call(&filled(&command, &memory), &over).await?;
+            let memory = turn.memory();
+            if matches!(flow, Flow::Over(_)) || memory.pending.is_empty() || go_on {
+                return Ok(flow);
+            }
+            turn.reply(&format!("SGN_PEND_STARTED ({})", memory.last_id), &Mark::default()).map(Flow::Over)
+        }
+        Step::Reply(text) => turn.reply(&filled(&text, &memory), &over).map(Flow::Over),
+        Step::End(text) => turn.reply(&text, &over).map(Flow::Over),
+        Step::Decide(file) if file.exists() => turn.read(&file.to_string_lossy(), &over).map(|()| Flow::Goes),
+        Step::Decide(_) => {
+            let told = memory.announced.contains(&next.number);
+            let signal = if told { "SGN_PEND_ONGOING" } else { "SGN_PEND_STARTED" };
+            turn.reply(signal, &Mark { over: false, ..over }).map(Flow::Over)
+        }
+        Step::Noise(text) => {
+            println!("{text}");
+            turn.skip(&over).map(|()| Flow::Goes)
+        }
+        Step::Break(how) => turn.end_in_disorder(&how).map(Flow::Over),
+    }
+}
+
+fn filled(text: &str, memory: &Memory) -> String {
+    text.replace("{result}", &memory.result)
+        .replace("{results}", &memory.results.join("; "))
+        .replace("{id}", &memory.last_id)
+}

@@ -1,0 +1,54 @@
+//! The command line, as far as it decides anything here. The rest is kept for the log.
+
+use anyhow::{Context, Result, bail};
+use uuid::Uuid;
+
+/// What `claude -p` is told.
+pub(crate) struct Arguments {
+    /// `--session-id`.
+    pub(crate) session: String,
+    /// `--resume`, which comes with `--fork-session`.
+    pub(crate) resume: Option<String>,
+    /// `--model`, or the default.
+    pub(crate) model: String,
+    /// `--permission-mode`, or the default.
+    pub(crate) permission_mode: String,
+}
+
+impl Arguments {
+    /// Reads the arguments and refuses what Claude Code refuses.
+    pub(crate) fn parse(args: &[String]) -> Result<Self> {
+        let has = |name: &str| args.iter().any(|arg| arg == name);
+        let value = |name: &str| {
+            let at = args.iter().position(|arg| arg == name)?;
+            args.get(at + 1).cloned()
+        };
+        if has("--no-such-option") {
+            bail!("unknown option '--no-such-option'");
+        }
+        if !has("-p") || value("--output-format").as_deref() != Some("stream-json") {
+            bail!("the stand-in knows only -p --output-format stream-json");
+        }
+        if !has("--verbose") {
+            bail!("When using --print, --output-format=stream-json requires --verbose");
+        }
+        let resume = value("--resume");
+        if resume.is_some() && !has("--fork-session") {
+            bail!("--session-id can only be used with --continue or --resume if --fork-session is also specified.");
+        }
+        let model = match value("--model").as_deref() {
+            None | Some("opus") => "claude-opus-4-8".to_owned(),
+            Some(model) => model.to_owned(),
+        };
+        let session = value("--session-id").context("the stand-in needs --session-id")?;
+        if Uuid::parse_str(&session).is_err() {
+            bail!("Invalid session ID. Must be a valid UUID.");
+        }
+        Ok(Self {
+            session,
+            resume,
+            model,
+            permission_mode: value("--permission-mode").unwrap_or_else(|| "default".to_owned()),
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! The events of `--output-format stream-json`, as 2.1.330 prints them, shortened to what somebody might read.
+
+use std::env;
+use std::io::{self, Write};
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// The version that is imitated.
+pub(crate) const VERSION: &str = "2.1.330";
+
+/// The model of messages that are errors of Claude Code's own.
+pub(crate) const SYNTHETIC: &str = "<synthetic>";
+
+/// Prints the events of a session.
+pub(crate) struct Events {
+    session: String,
+    model: String,
+}
+
+/// The last event. Its keys stand in the order in which 2.1.330 prints them: `type` is not the first.
+#[derive(Serialize)]
+struct ResultEvent<'a> {
+    duration_api_ms: u32,
+    stop_reason: &'a str,
+    session_id: &'a str,
+    total_cost_usd: f64,
+    usage: Value,
+    #[serde(rename = "modelUsage")]
+    model_usage: Value,
+    permission_denials: [(); 0],
+    terminal_reason: &'a str,
+    is_error: bool,
+    num_turns: u32,
+    subtype: &'a str,
+    #[serde(flatten)]
+    text: Value,
+    r#type: &'a str,
+    duration_ms: u32,
+    uuid: Uuid,
+    result_index: u32,
+}
+
+/// How a session ends.
+pub(crate) enum End<'a> {
+    /// With a reply.
+    Reply(&'a str),
+    /// With an error that Claude Code words as a reply.
+    ApiError(&'a str),
+    /// With an error of another kind.
+    Errors(&'a str),
+}
+
+impl Events {
+    /// For one session.
+    pub(crate) fn new(session: &str, model: &str) -> Self {
+        Self { session: session.to_owned(), model: model.to_owned() }
+    }
+
+    /// The first event.
+    pub(crate) fn init(&self, permission_mode: &str) -> Result<()> {
+        print(&json!({
+            "type": "system",
+            "subtype": "init",
+            "cwd": env::current_dir()?.to_string_lossy(),
+            "session_id": self.session,
+            "tools": ["Bash", "Read"],
+            "mcp_servers": [],
+            "model": self.model,
+            "permissionMode": permission_mode,
+            "claude_code_version": VERSION,
+            "uuid": Uuid::new_v4(),
+        }))
+    }
+
+    /// A message of the model.
+    pub(crate) fn assistant(&self, block: &Value) -> Value {
+        json!({
+            "id": format!("msg_{}", Uuid::new_v4().simple()),
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": [block],
+            "stop_reason": null,
+            "usage": {"input_tokens": 1000, "output_tokens": 1},
+        })
+    }
+
+    /// A message of the model or to it.
+    pub(crate) fn message(&self, kind: &str, message: &Value) -> Result<()> {
+        print(&json!({
+            "type": kind,
+            "message": message,
+            "parent_tool_use_id": null,
+            "session_id": self.session,
+            "uuid": Uuid::new_v4(),
+        }))
+    }
+
+    /// The limit of a subscription.
+    pub(crate) fn rate_limit(&self, resets_at: i64) -> Result<()> {
+        print(&json!({
+            "type": "rate_limit_event",
+            "rate_limit_info": {"status": "rejected", "resetsAt": resets_at, "rateLimitType": "five_hour"},
+            "uuid": Uuid::new_v4(),
+            "session_id": self.session,
+        }))
+    }
+
+    /// The last event. `answers` are those of this process, `all_answers` those of the whole session: newer versions
+    /// count what a session cost before it was resumed.
+    pub(crate) fn result(&self, end: &End<'_>, answers: u32, all_answers: u32) -> Result<()> {
+        let (text, subtype, terminal_reason) = match end {
+            End::Reply(text) => (json!({"result": text}), "success", "completed"),
+            End::ApiError(text) => (json!({"result": text}), "success", "api_error"),
+            End::Errors(text) => (json!({"errors": [text]}), "error_during_execution", "aborted_tools"),
+        };
+        print(&ResultEvent {
+            duration_api_ms: 32,
+            stop_reason: "end_turn",
+            session_id: &self.session,
+            total_cost_usd: f64::from(all_answers) / 100.0,
+            usage: json!({
+                "input_tokens": 1000 * answers,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+                "output_tokens": 20 * answers,
+            }),
+            model_usage: json!({}),
+            permission_denials: [],
+            terminal_reason,
+            is_error: !matches!(end, End::Reply(_)),
+            num_turns: answers,
+            subtype,
+            text,
+            r#type: "result",
+            duration_ms: 240,
+            uuid: Uuid::new_v4(),
+            result_index: 0,
+        })
+    }
+}
+
+/// An error that Claude Code words as a message of a model that does not exist.
+pub(crate) fn synthetic(text: &str) -> Value {
+    json!({
+        "id": Uuid::new_v4(),
+        "type": "message",
+        "role": "assistant",
+        "model": SYNTHETIC,
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": "stop_sequence",
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+    })
+}
+
+fn print(event: &impl Serialize) -> Result<()> {
+    let mut line = serde_json::to_vec(event)?;
+    line.push(b'\n');
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(&line)?;
+    Ok(stdout.flush()?)
+}

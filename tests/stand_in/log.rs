@@ -1,0 +1,87 @@
+//! What tests are told about the processes: `STAND_IN_LOG` names a file that gets a JSON line for each of their starts
+//! and ends.
+
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+/// The log, and this process's mark that it lives.
+pub(crate) struct Log {
+    path: Option<PathBuf>,
+    alive: Option<File>,
+}
+
+impl Log {
+    /// The log that the environment names, if it names one.
+    pub(crate) fn open() -> Result<Self> {
+        Ok(Self { path: env::var_os("STAND_IN_LOG").map(PathBuf::from), alive: None })
+    }
+
+    /// Somebody asked for the version.
+    pub(crate) fn version(&self, args: &[String]) -> Result<()> {
+        self.append(&json!({"event": "version", "argv": args}))
+    }
+
+    /// An agent starts.
+    pub(crate) fn start(&mut self, args: &[String], prompt: &str) -> Result<()> {
+        let alive = self.path.as_deref().map(show_life).transpose()?;
+        let line = json!({
+            "event": "start",
+            "argv": args,
+            "cwd": env::current_dir()?.to_string_lossy(),
+            "env": selected_environment(),
+            "prompt": prompt,
+            "alive": alive.as_ref().map_or(0, |(_, count)| *count),
+        });
+        self.alive = alive.map(|(file, _)| file);
+        self.append(&line)
+    }
+
+    /// The agent ends in an orderly way.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        self.append(&json!({"event": "end"}))?;
+        self.alive = None;
+        Ok(())
+    }
+
+    fn append(&self, line: &Value) -> Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let mut line = line.clone();
+        line["pid"] = json!(process::id());
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        // One write, so that lines of different processes do not mix.
+        file.write_all(format!("{line}\n").as_bytes())?;
+        Ok(())
+    }
+}
+
+/// Locks a file for as long as this process lives, and counts how many such processes live now, this one included.
+///
+/// A lock ends with its process, however that ends, so a killed process is not counted.
+fn show_life(log: &Path) -> Result<(File, usize)> {
+    let folder = log.with_extension("alive");
+    fs::create_dir_all(&folder)?;
+    let own = File::create(folder.join(process::id().to_string()))?;
+    own.lock()?;
+    let mut count = 1;
+    for entry in fs::read_dir(&folder)? {
+        let entry = entry?;
+        let other = File::open(entry.path())?;
+        if entry.file_name().to_string_lossy() != process::id().to_string() && other.try_lock().is_err() {
+            count += 1;
+        }
+    }
+    Ok((own, count))
+}
+
+fn selected_environment() -> Value {
+    let names = |name: &str| {
+        name == "PATH" || name == "HOME" || ["AGENT_CLI_", "CLAUDE"].iter().any(|start| name.starts_with(start))
+    };
+    env::vars().filter(|(name, _)| names(name)).collect()
+}

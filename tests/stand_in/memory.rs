@@ -1,0 +1,127 @@
+//! What an agent knows: its transcript, read from the beginning.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::events::SYNTHETIC;
+use crate::transcript::Mark;
+
+/// The state of the interpreter. It is computed from the transcript before every step and held nowhere else.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// The file that the first prompt named.
+    pub(crate) task: Option<String>,
+    /// What was read from it.
+    pub(crate) instructions: Option<String>,
+    /// The number of steps that are over.
+    pub(crate) over: usize,
+    /// Requests without a result.
+    pub(crate) pending: Vec<String>,
+    /// The last result, of a request or of another call.
+    pub(crate) result: String,
+    /// The results of all requests.
+    pub(crate) results: Vec<String>,
+    /// The id that was printed last.
+    pub(crate) last_id: String,
+    /// Steps that have told the caller that they wait.
+    pub(crate) announced: HashSet<usize>,
+    /// How often the model has answered.
+    pub(crate) answers: u32,
+}
+
+impl Memory {
+    /// What the lines of a transcript amount to.
+    pub(crate) fn of(lines: &[Value]) -> Self {
+        let mut memory = Self::default();
+        for line in lines {
+            let mark: Mark = serde_json::from_value(line["standIn"].clone()).unwrap_or_default();
+            let content = &line["message"]["content"];
+            match (line["type"].as_str(), content.as_str()) {
+                (Some("user"), Some(prompt)) => memory.hear(prompt),
+                (Some("user"), None) => memory.take(content[0]["content"].as_str().unwrap_or_default(), &mark),
+                (Some("assistant"), _) if line["message"]["model"] != SYNTHETIC => memory.say(&content[0], &mark),
+                (Some("system"), _) => memory.pass(&mark),
+                _ => {}
+            }
+        }
+        memory
+    }
+
+    fn hear(&mut self, prompt: &str) {
+        let file = prompt.strip_prefix("Read ").and_then(|rest| rest.strip_suffix(" and follow its instructions."));
+        if let Some(file) = file {
+            self.task = Some(file.to_owned());
+        }
+        for (id, result) in sections(prompt, &self.pending) {
+            self.deliver(&id, result);
+        }
+    }
+
+    fn pass(&mut self, mark: &Mark) {
+        self.over = self.over.max(if mark.over { mark.step } else { 0 });
+    }
+
+    fn take(&mut self, output: &str, mark: &Mark) {
+        self.pass(mark);
+        if mark.step == 0 {
+            self.instructions = Some(output.to_owned());
+            return;
+        }
+        if let Some(id) = &mark.request {
+            self.deliver(id, output.to_owned());
+            return;
+        }
+        let ids: Vec<String> = output.lines().filter_map(started).map(str::to_owned).collect();
+        match ids.last() {
+            Some(id) => self.last_id.clone_from(id),
+            None => output.clone_into(&mut self.result),
+        }
+        self.pending.extend(ids);
+    }
+
+    fn say(&mut self, block: &Value, mark: &Mark) {
+        self.answers += 1;
+        if block["type"] == "text" {
+            self.pass(mark);
+            self.announced.insert(mark.step);
+        }
+    }
+
+    fn deliver(&mut self, id: &str, result: String) {
+        self.pending.retain(|pending| pending != id);
+        self.result.clone_from(&result);
+        self.results.push(result);
+    }
+}
+
+/// The id in a line `SGN_PEND_STARTED (ID)`.
+fn started(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("SGN_PEND_STARTED (")?.strip_suffix(')')
+}
+
+/// The results in a prompt, with the full ids of their requests. Only the ids of open requests begin a section: what
+/// looks like one inside of an answer is a part of the answer.
+fn sections(prompt: &str, pending: &[String]) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut open = pending.to_vec();
+    let Some(rest) = prompt.strip_prefix("SGN_RESUME") else { return found };
+    for part in rest.split("\n\nresult of `agent-cli ").skip(1) {
+        let (head, body) = part.split_once('\n').unwrap_or((part, ""));
+        let told = head.strip_suffix("):").or_else(|| head.strip_suffix("), which failed:"));
+        let short = told.and_then(|head| head.rsplit_once("` (")).map(|(_, id)| id);
+        match short.and_then(|short| open.iter().position(|id| id.starts_with(short))) {
+            Some(at) => {
+                let failed = if head.ends_with("failed:") { "failed: " } else { "" };
+                found.push((open.remove(at), format!("{failed}{body}")));
+            }
+            None => {
+                if let Some((_, body)) = found.last_mut() {
+                    body.push_str("\n\nresult of `agent-cli ");
+                    body.push_str(part);
+                }
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,54 @@
+//! Which step is next.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::memory::Memory;
+use crate::steps::{self, Condition, Step};
+
+/// The step that an agent takes next.
+pub(crate) struct Next {
+    /// Its number, from 1.
+    pub(crate) number: usize,
+    /// The step.
+    pub(crate) step: Step,
+    /// A file that keeps it from being taken again.
+    once: Option<PathBuf>,
+}
+
+impl Next {
+    /// What follows from what the agent knows. Without a step left it replies with the results it was given.
+    pub(crate) fn after(memory: &Memory) -> Result<Self> {
+        let task = memory.task.as_deref().context("the stand-in was not told what to read")?;
+        let instructions = match &memory.instructions {
+            Some(text) => text.clone(),
+            None => fs::read_to_string(task).unwrap_or_else(|error| format!("end I cannot read {task}: {error}")),
+        };
+        for (at, line) in steps::parse(&instructions)?.into_iter().enumerate().skip(memory.over) {
+            let number = at + 1;
+            let (wanted, once) = match line.condition {
+                Condition::Always => (true, None),
+                Condition::Unless(file) => (!file.exists(), None),
+                Condition::Once => {
+                    let marker = PathBuf::from(format!("{task}.{number}.once"));
+                    (!marker.exists(), Some(marker))
+                }
+            };
+            if wanted {
+                return Ok(Self { number, step: line.step, once });
+            }
+        }
+        let done = if memory.results.is_empty() { "done".to_owned() } else { memory.results.join("; ") };
+        Ok(Self { number: memory.over, step: Step::End(done), once: None })
+    }
+
+    /// Keeps a step that is taken once from being taken again.
+    pub(crate) fn begin(&self) -> Result<()> {
+        if let Some(marker) = &self.once {
+            File::create(marker)?;
+        }
+        Ok(())
+    }
+}

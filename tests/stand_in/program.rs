@@ -1,0 +1,66 @@
+//! A stand-in for `claude`, for the tests of the command line.
+//!
+//! It takes the arguments that `agent-cli` gives to `claude -p`, keeps transcripts where Claude Code keeps them, forks
+//! and refuses sessions as it does, and prints events of the shapes that 2.1.330 prints. Its model is an interpreter:
+//! the first prompt names a file, and every line of that file is a step (see [`steps`]). What was done is remembered in
+//! the transcript alone, so a fork carries on exactly where its checkpoint stopped.
+//!
+//! | variable | what it does |
+//! | --- | --- |
+//! | `STAND_IN_LOG` | a file that gets a line for every start and every end |
+//! | `STAND_IN_VERSION` | the version that is printed |
+//! | `STAND_IN_REFUSES` | an error that comes before any work, whatever the instructions say |
+//! | `STAND_IN_IS_DEAF` | when it is set, SIGINT and SIGTERM are ignored |
+//!
+//! It proves the logic of `agent-cli`. That Claude Code behaves like this is for the tests with the real one to prove.
+
+mod agent;
+mod arguments;
+mod bash;
+mod events;
+mod log;
+mod memory;
+mod plan;
+mod steps;
+mod transcript;
+mod turn;
+
+use std::env;
+use std::io::{self, Read};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::arguments::Arguments;
+use crate::log::Log;
+
+fn main() -> ExitCode {
+    match imitate() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("Error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn imitate() -> Result<ExitCode> {
+    let mut args: Vec<String> = env::args().skip(1).collect();
+    if args.first().is_some_and(|arg| arg == bash::SHELL) {
+        return Err(bash::become_shell(&args.remove(1)));
+    }
+    if args == ["--version"] {
+        Log::open()?.version(&args)?;
+        let version = env::var("STAND_IN_VERSION").unwrap_or_else(|_| events::VERSION.to_owned());
+        println!("{version} (Claude Code)");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut prompt = String::new();
+    io::stdin().read_to_string(&mut prompt).context("the prompt is not UTF-8")?;
+    let mut log = Log::open()?;
+    log.start(&args, &prompt)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = runtime.block_on(agent::run(Arguments::parse(&args)?, prompt, &mut log));
+    log.end()?;
+    code
+}

@@ -1,0 +1,97 @@
+//! Transcripts: one JSON line a message, where Claude Code keeps them.
+//!
+//! Besides what Claude Code writes, a line carries a [`Mark`] that says which step it belongs to.
+
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::events::VERSION;
+
+/// What the interpreter remembers with a line.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    /// The number of the step, from 1; 0 is the reading of the instructions.
+    pub(crate) step: usize,
+    /// Whether the step is over with this line.
+    pub(crate) over: bool,
+    /// The request that the line is about, when it brings the result of one.
+    pub(crate) request: Option<String>,
+}
+
+/// The transcript of a running session.
+pub(crate) struct Transcript {
+    session: String,
+    cwd: PathBuf,
+    file: File,
+    lines: Vec<Value>,
+}
+
+impl Transcript {
+    /// Begins the transcript of `session`, with the lines of the session it is forked from.
+    pub(crate) fn begin(session: &str, history: Vec<Value>) -> Result<Self> {
+        let cwd = env::current_dir()?;
+        let path = path_of(&cwd, session)?;
+        fs::create_dir_all(path.parent().context("a transcript is in a folder")?)?;
+        let Ok(file) = OpenOptions::new().create_new(true).append(true).open(&path) else {
+            bail!("Session ID {session} is already in use.");
+        };
+        let mut transcript = Self { session: session.to_owned(), cwd, file, lines: Vec::new() };
+        for mut line in history {
+            line["sessionId"] = json!(session);
+            transcript.write(line)?;
+        }
+        Ok(transcript)
+    }
+
+    /// Adds a message.
+    pub(crate) fn add(&mut self, kind: &str, message: &Value, mark: &Mark) -> Result<()> {
+        let line = json!({
+            "parentUuid": self.lines.last().map(|line| line["uuid"].clone()),
+            "isSidechain": false,
+            "userType": "external",
+            "cwd": self.cwd.to_string_lossy(),
+            "sessionId": self.session,
+            "version": VERSION,
+            "type": kind,
+            "message": message,
+            "uuid": Uuid::new_v4(),
+            "timestamp": jiff::Timestamp::now(),
+            "standIn": mark,
+        });
+        self.write(line)
+    }
+
+    /// All lines.
+    pub(crate) fn lines(&self) -> &[Value] {
+        &self.lines
+    }
+
+    fn write(&mut self, line: Value) -> Result<()> {
+        self.file.write_all(format!("{line}\n").as_bytes())?;
+        self.lines.push(line);
+        Ok(())
+    }
+}
+
+/// The lines of a session of this working directory; none when there is no such session.
+pub(crate) fn load(session: &str) -> Result<Vec<Value>> {
+    let text = fs::read(path_of(&env::current_dir()?, session)?).unwrap_or_default();
+    // A line that was cut short is passed over, as Claude Code does.
+    Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
+}
+
+fn path_of(cwd: &Path, session: &str) -> Result<PathBuf> {
+    let folder = match env::var_os("CLAUDE_CONFIG_DIR") {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(env::var_os("HOME").context("HOME is not set")?).join(".claude"),
+    };
+    let slug: String = cwd.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    Ok(folder.join("projects").join(slug).join(format!("{session}.jsonl")))
+}
