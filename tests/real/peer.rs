@@ -1,12 +1,13 @@
 //! The published convention of claude-code-async-chain, with this program in the place of its `agent-cli`.
 
 use std::collections::HashSet;
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
 use uuid::Uuid;
 
-use crate::chain::Chain;
+use crate::chain::{Chain, Said};
 use crate::support::{MessagesApi, NEWEST, OLDER, claude, follow};
 
 /// What its CLAUDE.md says, in our words: the same key words, files and commands.
@@ -37,7 +38,7 @@ fn project(version: &str) -> Chain {
 }
 
 fn question(chain: &Chain) -> String {
-    std::fs::read_to_string(chain.home.project().join("question.md")).unwrap()
+    fs::read_to_string(chain.home.project().join("question.md")).unwrap()
 }
 
 #[test]
@@ -82,17 +83,19 @@ fn a_session_at_the_top_that_is_not_ours_is_adopted_on_an_older_version() {
 
 fn a_session_at_the_top_that_is_not_ours_is_adopted(version: &str) {
     let chain = project(version);
+    // The commands of the convention cannot name a permission mode, and a session that is adopted does not tell its own.
+    let settings = chain.home.home().join(".claude/settings.json");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(settings, r#"{"permissions": {"defaultMode": "bypassPermissions"}}"#).unwrap();
     let session = Uuid::new_v4().to_string();
     let instructions = chain.home.project().join("ins1.md");
     let mut top = chain.home.command(claude(version));
     top.args(["-p", "--session-id", &session])
-        .args(BYPASS)
         .arg(format!("Read {} and follow its instructions.", instructions.display()))
         .env("AGENT_CLI_CLAUDE", claude(version))
         .env("AGENT_CLI_STATE_DIR", chain.state())
-        .env("AGENT_CLI_PERMISSION_MODE", "bypassPermissions")
         .stdin(Stdio::null());
-    let said = crate::chain::Said::from(top.output().unwrap());
+    let said = Said::from(top.output().unwrap());
     assert_eq!(said.out, "SGN_PEND_STARTED\n", "{said:?}");
     assert_eq!(question(&chain), QUESTION);
 
