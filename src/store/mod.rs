@@ -16,6 +16,7 @@ mod error;
 mod events;
 mod files;
 mod frames;
+mod joins;
 mod lease;
 mod lookup;
 mod open;

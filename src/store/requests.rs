@@ -187,7 +187,12 @@ pub(super) fn check(connection: &Connection, caller: Caller) -> std::result::Res
     if running { Ok(()) } else { Err(stale().into()) }
 }
 
-fn insert(connection: &Connection, now: At, caller: Caller, wish: &Wish) -> std::result::Result<RequestId, Fault> {
+pub(super) fn insert(
+    connection: &Connection,
+    now: At,
+    caller: Caller,
+    wish: &Wish,
+) -> std::result::Result<RequestId, Fault> {
     let request = RequestId::random();
     let paths: &[&Path] = match wish {
         Wish::Wait(External::File(path)) => &[path],
