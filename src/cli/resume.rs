@@ -14,7 +14,7 @@ use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::core::signal;
 use crate::runtime::requests::{self, Progress};
 use crate::runtime::{adopt, standing};
-use crate::store::{Store, StoreError, Target};
+use crate::store::{Caller, Store, StoreError, Target};
 
 /// Carry a chain on where it stopped, or see how it stands
 ///
@@ -44,8 +44,8 @@ impl Resume {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
         let store = context.store()?;
         let target = self.target(context, &store)?;
-        if context.caller.is_some() {
-            return tell_progress(&store, target);
+        if let Some(caller) = context.caller {
+            return tell_progress(&store, caller, target);
         }
         let top = match target {
             Target::Frame(frame) => frame,
@@ -80,9 +80,9 @@ impl Resume {
     }
 }
 
-fn tell_progress(store: &Store, target: Target) -> Result<Exit, CliError> {
+fn tell_progress(store: &Store, caller: Caller, target: Target) -> Result<Exit, CliError> {
     let progress = match target {
-        Target::Frame(frame) => requests::progress_of_frame(store, frame)?,
+        Target::Frame(frame) => requests::progress_for(store, caller, frame)?,
         Target::Request(request) => requests::progress_of_request(store, request)?,
     };
     match progress {

@@ -13,13 +13,13 @@ use super::resume::frame_named;
 use super::text::{age, one_line, table};
 use crate::claude::command::config_dir;
 use crate::claude::transcript;
+use crate::core::blocker::Blocker;
 use crate::core::frame::{Frame, Task, Trouble};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::launch::Launch;
 use crate::core::limits::Limits;
 use crate::core::state::FrameState;
 use crate::core::stream::Usage;
-use crate::core::tree::Blocker;
 use crate::store::{Attempt, Store};
 
 /// Show everything that is known of a frame: its sessions, transcripts, costs and history

@@ -13,9 +13,10 @@ use super::outcome::described;
 use super::output::{print, print_json, tell};
 use super::resume::frame_named;
 use super::text::{age, cut};
+use crate::core::blocker::Blocker;
 use crate::core::id::FrameId;
 use crate::core::state::FrameState;
-use crate::core::tree::{Blocker, Node, Tree as Frames};
+use crate::core::tree::{Node, Tree as Frames};
 
 /// Show a chain as a tree: every agent, its state, what it waits for and how long
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@
 //! Nothing here reads a file, a clock or the environment, and nothing here knows the database or `claude`'s command
 //! line. Callers bring the facts; these modules decide.
 
+pub mod blocker;
 pub mod frame;
 pub mod id;
 pub mod launch;

@@ -95,6 +95,8 @@ impl Outcome {
     pub fn given_open_requests(self, open: bool) -> Self {
         match self {
             Self::Reply(_) | Self::Started | Self::Ongoing | Self::Died { .. } if open => Self::Requested,
+            // Somebody else's hook suspended a call: what that waits for is not on record.
+            Self::Requested if !open => Self::Started,
             other => other,
         }
     }
@@ -241,6 +243,8 @@ mod tests {
             assert_eq!(outcome.clone().given_open_requests(false), outcome);
             assert_eq!(outcome.given_open_requests(true), Outcome::Requested);
         }
+        assert_eq!(Outcome::Requested.given_open_requests(true), Outcome::Requested);
+        assert_eq!(Outcome::Requested.given_open_requests(false), Outcome::Started);
         for outcome in [Outcome::Unhandled, Outcome::Stopped { worked: true }, Outcome::Error(String::new())] {
             assert_eq!(outcome.clone().given_open_requests(true), outcome);
         }

@@ -3,10 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use serde::Serialize;
 
-use super::id::{FrameId, RequestId};
-use super::request::{External, Request, Wish};
+use super::id::FrameId;
+use super::request::{Request, Wish};
 use super::state::{FrameState, Wait};
 
 /// A frame and all frames below it.
@@ -41,43 +40,6 @@ pub struct Node {
 pub struct Tried {
     attempted: HashSet<FrameId>,
     benched: HashSet<FrameId>,
-}
-
-/// Something that a tree waits for and that no process of `agent-cli` can bring about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Blocker {
-    /// The frame that waits.
-    pub frame: FrameId,
-    /// Since when.
-    pub since: Timestamp,
-    /// What for.
-    #[serde(flatten)]
-    pub what: Blocking,
-}
-
-/// What a [`Blocker`] is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "for", rename_all = "snake_case")]
-pub enum Blocking {
-    /// A person's answer.
-    Question {
-        /// The id to answer with.
-        id: RequestId,
-        /// The question.
-        question: String,
-    },
-    /// Something outside.
-    External {
-        /// What.
-        wait: External,
-    },
-    /// A usage limit.
-    UsageLimit {
-        /// When it is lifted.
-        resets_at: Timestamp,
-    },
-    /// Something that the agent alone can judge.
-    Agent,
 }
 
 impl Tree {
@@ -158,37 +120,6 @@ impl Tree {
             .filter(|node| matches!(node.state, FrameState::Failed { .. } | FrameState::Cancelled))
             .filter(|node| self.is_awaited(node))
             .collect()
-    }
-
-    /// What the tree waits for, the deepest first.
-    #[must_use]
-    pub fn blockers(&self, now: Timestamp) -> Vec<Blocker> {
-        self.leaves_up().into_iter().flat_map(|node| self.blockers_of(node, now)).collect()
-    }
-
-    /// What one frame waits for, its children not counted.
-    #[must_use]
-    pub fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
-        let FrameState::Waiting { wait } = &node.state else {
-            return Vec::new();
-        };
-        let open = node.requests.iter().filter(|request| !self.is_over(request));
-        let mut found: Vec<(Timestamp, Blocking)> = open
-            .filter_map(|request| match &request.wish {
-                Wish::Spawn { .. } => None,
-                Wish::Ask { question } => {
-                    Some((request.made, Blocking::Question { id: request.id, question: question.clone() }))
-                }
-                Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
-            })
-            .collect();
-        match wait {
-            Wait::Requests => {}
-            Wait::UsageLimit { resets_at } if now >= *resets_at => {}
-            Wait::UsageLimit { resets_at } => found.push((node.since, Blocking::UsageLimit { resets_at: *resets_at })),
-            Wait::AgentDecides => found.push((node.since, Blocking::Agent)),
-        }
-        found.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect()
     }
 
     /// Whether everything that a request asked for is there.
@@ -353,7 +284,6 @@ mod tests {
         let tree = chain(FrameState::Waiting { wait: Wait::UsageLimit { resets_at } }, vec![]);
         assert_eq!(tree.runnable(&Tried::default(), Timestamp::from_second(99).unwrap()), []);
         assert_eq!(tree.runnable(&Tried::default(), resets_at), [id(3)]);
-        assert_eq!(tree.blockers(resets_at), []);
     }
 
     #[test]
@@ -380,14 +310,6 @@ mod tests {
             Tree::new(id(1), vec![node(1, None, waiting(), vec![ask(false)]), node(2, Some(1), failed(), vec![])]);
         assert_eq!(names(&told), []);
         assert_eq!(names(&Tree::new(id(1), vec![node(1, None, FrameState::Cancelled, vec![])])), [id(1)]);
-    }
-
-    #[test]
-    fn blockers_say_what_the_tree_waits_for() {
-        let blockers = chain(waiting(), vec![ask(false), ask(true)]).blockers(NOW);
-        assert_eq!(blockers.len(), 1);
-        assert!(matches!(&blockers[0].what, Blocking::Question { question, .. } if question == "When?"));
-        assert_eq!(blockers[0].frame, id(3));
     }
 
     #[test]

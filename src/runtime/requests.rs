@@ -70,7 +70,7 @@ pub fn wait(store: &Store, caller: Caller, wait: External) -> Result<RequestId, 
 /// # Errors
 ///
 /// Those of the state directory.
-pub fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, RuntimeError> {
+fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, RuntimeError> {
     if let Some(reply) = store.reply(frame)? {
         return Ok(Progress::Over(reply));
     }
@@ -78,6 +78,20 @@ pub fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, Runt
         Some(FrameState::Failed { failure }) => Progress::Failed(failure),
         _ => Progress::Open,
     })
+}
+
+/// What came of a frame so far that the calling agent asks about. An agent that asks about a chain that was not started
+/// in its name waits for it from then on: the runner of its tree drives that chain too.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the caller's attempt has ended.
+pub fn progress_for(store: &Store, caller: Caller, frame: FrameId) -> Result<Progress, RuntimeError> {
+    let progress = progress_of_frame(store, frame)?;
+    if let Progress::Open = progress {
+        store.join(caller, frame)?;
+    }
+    Ok(progress)
 }
 
 /// What came of a question so far. Other requests than questions are open until the agent is told otherwise.

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 
 use super::drive::{Busy, Driven, FrameError};
 use super::{RuntimeError, probe};
+use crate::core::blocker::Blocker;
 use crate::core::id::FrameId;
 use crate::core::state::{FailureKind, FrameState};
-use crate::core::tree::{Blocker, Tried};
+use crate::core::tree::Tried;
 use crate::store::{Lease, Store};
 
 /// How a tree stands when nothing in it can run.

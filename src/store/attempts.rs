@@ -212,3 +212,71 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         carried: Vec::new(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::core::outcome::Outcome;
+    use crate::store::testing::{attempt, reply, store};
+
+    #[test]
+    fn an_attempt_is_read_back_as_it_was_recorded() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        assert_eq!(store.running_attempt(frame).unwrap(), None);
+        let new = NewAttempt { resumed: Some(SessionId::random()), ..attempt(Vec::new()) };
+        store.begin(frame, &new).unwrap();
+        let running = store.running_attempt(frame).unwrap().unwrap();
+        assert_eq!((running.session, running.frame, running.resumed), (new.session, frame, new.resumed));
+        assert_eq!((running.output_from, running.errors_from, running.runner), (7, 3, 42));
+        assert_eq!((running.waited, running.ended, running.kept), (None, None, None));
+        store.end(crate::store::Caller { frame, attempt: new.session }, &reply("done"));
+        assert_eq!(store.running_attempt(frame).unwrap(), None);
+        let attempts = store.attempts(frame).unwrap();
+        assert_eq!(attempts.len(), 1);
+        assert_eq!((attempts[0].outcome.as_deref(), attempts[0].kept), (Some("reply"), Some(true)));
+        assert_eq!((attempts[0].usage.output_tokens, attempts[0].cost_usd), (2, 0.25));
+    }
+
+    #[test]
+    fn of_many_runners_one_begins() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let barrier = Barrier::new(8);
+        let won = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| {
+                    let (barrier, dir) = (&barrier, store.dir().path());
+                    scope.spawn(move || {
+                        let store = Store::open(dir).unwrap();
+                        barrier.wait();
+                        match store.begin(frame, &attempt(Vec::new())) {
+                            Ok(()) => true,
+                            Err(StoreError::Illegal(_)) => false,
+                            Err(error) => panic!("{error}"),
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|won| *won).count()
+        });
+        assert_eq!(won, 1);
+        assert_eq!(store.attempts(frame).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_tree_costs_what_its_attempts_cost() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, &crate::store::testing::new("child"), "child").unwrap();
+        store.end(caller, &Outcome::Requested);
+        store.end(store.start(child), &reply("42"));
+        store.end(store.start(store.root()), &reply("another tree"));
+        let spent = store.spent(caller.frame).unwrap();
+        assert_eq!((spent.attempts, spent.cost_usd, spent.usage.output_tokens), (2, 0.5, 4));
+        assert_eq!(store.spent(child).unwrap().attempts, 1);
+        assert_eq!(store.spent(FrameId::random()).unwrap(), Spent::default());
+    }
+}

@@ -122,3 +122,108 @@ fn whole_lines(file: &mut File) -> io::Result<u64> {
     }
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    struct Fixture {
+        temp: TempDir,
+        dir: StateDir,
+        frame: FrameId,
+        session: SessionId,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let temp = tempfile::tempdir().unwrap();
+            let dir = StateDir::new(&temp.path().join("state")).unwrap();
+            Self { temp, dir, frame: FrameId::random(), session: SessionId::random() }
+        }
+
+        fn transcript(&self, content: &str) -> PathBuf {
+            let path = self.temp.path().join("transcript.jsonl");
+            fs::write(&path, content).unwrap();
+            path
+        }
+
+        fn keep(&self, content: &str) -> io::Result<String> {
+            keep(&self.dir, self.frame, self.session, &self.transcript(content))?;
+            fs::read_to_string(self.dir.checkpoint(self.frame, self.session))
+        }
+
+        fn restore(&self, to: &Path) -> bool {
+            restore(&self.dir, self.frame, self.session, to).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_copy_ends_with_its_last_whole_line() {
+        let fixture = Fixture::new();
+        assert_eq!(fixture.keep("{}\n{}\n").unwrap(), "{}\n{}\n");
+        assert_eq!(fixture.keep("{}\n{\"torn").unwrap(), "{}\n");
+        let torn = format!("{{}}\n{}", "x".repeat(200_000));
+        assert_eq!(fixture.keep(&torn).unwrap(), "{}\n");
+        let long = format!("{}\n", "x".repeat(200_000));
+        assert!(fixture.keep(&format!("{long}torn")).unwrap() == long);
+    }
+
+    #[test]
+    fn what_has_no_whole_line_does_not_replace_a_copy() {
+        let fixture = Fixture::new();
+        fixture.keep("{}\n").unwrap();
+        for content in ["", "torn"] {
+            assert_eq!(fixture.keep(content).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        }
+        let copy = fixture.dir.checkpoint(fixture.frame, fixture.session);
+        assert_eq!(fs::read_to_string(copy).unwrap(), "{}\n");
+        assert_eq!(fs::read_dir(fixture.dir.frame_path(fixture.frame)).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_transcript_that_is_not_whole_is_put_back() {
+        let fixture = Fixture::new();
+        fixture.keep("{}\n{}\n").unwrap();
+        let to = fixture.temp.path().join("projects/-work/transcript.jsonl");
+        assert!(fixture.restore(&to));
+        assert!(!fixture.restore(&to));
+        for content in ["", "{}\n", "{}\n{}\n{\"torn"] {
+            fs::write(&to, content).unwrap();
+            assert!(fixture.restore(&to), "{content}");
+            assert_eq!(fs::read_to_string(&to).unwrap(), "{}\n{}\n");
+        }
+        fs::write(&to, "{}\n{}\n{}\n").unwrap();
+        assert!(!fixture.restore(&to));
+        assert_eq!(fs::read_dir(to.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn without_a_copy_nothing_is_put_back() {
+        let fixture = Fixture::new();
+        let to = fixture.temp.path().join("transcript.jsonl");
+        assert!(!fixture.restore(&to));
+        assert!(!to.exists());
+    }
+
+    #[test]
+    fn old_copies_go_only_when_told_to() {
+        let mut fixture = Fixture::new();
+        prune(&fixture.dir, fixture.frame, fixture.session).unwrap();
+        fixture.keep("{}\n").unwrap();
+        let old = fixture.session;
+        fixture.session = SessionId::random();
+        fixture.keep("{}\n").unwrap();
+        let directory = fixture.dir.frame_path(fixture.frame);
+        fs::write(directory.join("out.ndjson"), "").unwrap();
+        fs::write(directory.join("prompt-x.tmp"), "").unwrap();
+        assert!(fixture.dir.checkpoint(fixture.frame, old).exists());
+        prune(&fixture.dir, fixture.frame, fixture.session).unwrap();
+        assert!(!fixture.dir.checkpoint(fixture.frame, old).exists());
+        assert!(fixture.dir.checkpoint(fixture.frame, fixture.session).exists());
+        assert_eq!(fs::read_dir(directory).unwrap().count(), 2);
+    }
+}

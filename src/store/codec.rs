@@ -120,3 +120,34 @@ impl<T: DeserializeOwned> FromSql for Json<T> {
         serde_json::from_str(value.as_str()?).map(Self).map_err(|error| FromSqlError::Other(Box::new(error)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use crate::core::frame::Task;
+    use crate::store::testing::{new, store};
+
+    #[test]
+    fn a_path_that_is_no_text_is_refused() {
+        let (_temp, store) = store();
+        let bad = PathBuf::from(OsStr::from_bytes(b"/work/\xff"));
+        let mut frames = [new("a"), new("b"), new("c")];
+        frames[0].cwd.clone_from(&bad);
+        frames[1].task = Task::File(bad.clone());
+        frames[2].launch.config_dir = Some(bad.clone());
+        for frame in &frames {
+            let error = store.create_root(frame).unwrap_err();
+            assert!(matches!(&error, StoreError::NotUtf8(path) if *path == bad), "{error}");
+        }
+        assert!(store.roots().unwrap().is_empty());
+    }
+
+    #[test]
+    fn times_are_kept_to_the_millisecond() {
+        let At(now) = now();
+        assert_eq!(now.as_nanosecond() % 1_000_000, 0);
+    }
+}

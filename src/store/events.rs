@@ -64,3 +64,22 @@ pub(super) fn append(
     ))?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::store::testing::{reply, store};
+
+    #[test]
+    fn every_change_of_state_is_in_the_log() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.end(caller, &reply("done"));
+        let events = store.events(caller.frame).unwrap();
+        let steps: Vec<_> = events
+            .iter()
+            .map(|event| (event.kind.as_str(), event.detail["to"]["state"].as_str().unwrap_or_default()))
+            .collect();
+        assert_eq!(steps, [("created", "ready"), ("began", "running"), ("ended", "done")]);
+        assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq && pair[0].at <= pair[1].at));
+    }
+}

@@ -169,3 +169,43 @@ fn restrict(file: File) -> io::Result<File> {
     }
     Ok(file)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn a_prompt_has_no_name_and_is_read_from_its_start() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(temp.path()).unwrap();
+        let frame = FrameId::random();
+        let text = "SGN_RESUME\n".repeat(100_000);
+        let mut file = dir.prompt_file(frame, &text).unwrap();
+        assert_eq!(fs::read_dir(dir.frame_path(frame)).unwrap().count(), 0);
+        let mut read = String::new();
+        file.read_to_string(&mut read).unwrap();
+        assert!(read == text);
+        assert!(file.write_all(b"x").is_err());
+    }
+
+    #[test]
+    fn the_directory_and_the_files_of_a_frame_are_private() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(temp.path()).unwrap();
+        let frame = FrameId::random();
+        let errors = dir.open_errors(frame).unwrap();
+        assert_eq!(errors.metadata().unwrap().permissions().mode() & 0o777, PRIVATE);
+        for path in [dir.frame_path(frame), temp.path().join("frames")] {
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, PRIVATE_DIR, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn what_a_user_names_is_made_absolute() {
+        let dir = StateDir::resolve(Some(PathBuf::from("state"))).unwrap();
+        assert_eq!(dir.path(), std::env::current_dir().unwrap().join("state"));
+        assert!(StateDir::new(Path::new("")).is_err());
+    }
+}

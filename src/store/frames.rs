@@ -182,3 +182,55 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
         created: time(row, "created")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::{new, store};
+
+    #[test]
+    fn a_frame_is_read_back_as_it_was_made() {
+        let (_temp, store) = store();
+        let wanted = NewFrame {
+            task: Task::File(PathBuf::from("/work/ins 1.md")),
+            cwd: PathBuf::from("/work/ü"),
+            launch: Launch {
+                claude: PathBuf::from("/bin/claude"),
+                model: Some("opus".into()),
+                permission_mode: Some("plan".into()),
+                args: vec!["--effort".into(), "low".into()],
+                path: Some("/bin".into()),
+                config_dir: Some(PathBuf::from("/home/me/.claude")),
+            },
+            limits: Limits { max_depth: 3, max_frames: 4 },
+        };
+        let id = store.create_root(&wanted).unwrap();
+        let frame = store.frame(id).unwrap().unwrap();
+        let read = NewFrame { task: frame.task, cwd: frame.cwd, launch: frame.launch, limits: frame.limits };
+        assert_eq!(read, wanted);
+        assert_eq!((frame.id, frame.parent, frame.root, frame.depth), (id, None, id, 1));
+        assert_eq!((frame.state, frame.checkpoint, frame.trouble), (FrameState::Ready, None, None));
+        assert_eq!(frame.since, frame.created);
+        assert_eq!(store.frame(FrameId::random()).unwrap(), None);
+        assert_eq!(store.reply(id).unwrap(), None);
+    }
+
+    #[test]
+    fn an_adopted_session_is_a_frame_that_knows_what_it_waits_for() {
+        let (_temp, store) = store();
+        let session = SessionId::random();
+        let id = store.adopt(&new("theirs"), session).unwrap();
+        assert_eq!(SessionId::from(id), session);
+        let frame = store.frame(id).unwrap().unwrap();
+        assert_eq!((frame.checkpoint, frame.state.name()), (Some(session), "waiting"));
+        assert!(store.adopt(&new("theirs"), session).is_err());
+    }
+
+    #[test]
+    fn what_no_version_of_the_program_writes_is_damage() {
+        let (_temp, store) = store();
+        let id = store.root();
+        store.connection.execute("UPDATE frames SET state = '{}'", []).unwrap();
+        assert!(matches!(store.frame(id), Err(StoreError::Damaged { .. })));
+    }
+}

@@ -115,3 +115,84 @@ fn locked(result: std::result::Result<(), TryLockError>) -> io::Result<bool> {
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    use std::sync::Barrier;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn frame() -> (TempDir, StateDir, FrameId) {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(temp.path()).unwrap();
+        (temp, dir, FrameId::random())
+    }
+
+    #[test]
+    fn a_lease_is_held_until_it_is_dropped() {
+        let (_temp, dir, frame) = frame();
+        assert!(!Lease::is_held(&dir, frame).unwrap());
+        assert!(!dir.frame_path(frame).exists());
+        let lease = Lease::try_take(&dir, frame).unwrap().unwrap();
+        assert!(Lease::is_held(&dir, frame).unwrap());
+        assert!(Lease::try_take(&dir, frame).unwrap().is_none());
+        assert!(Lease::try_take(&dir, FrameId::random()).unwrap().is_some());
+        drop(lease);
+        assert!(!Lease::is_held(&dir, frame).unwrap());
+        assert!(Lease::try_take(&dir, frame).unwrap().is_some());
+    }
+
+    #[test]
+    fn of_many_runners_one_takes_it() {
+        let (_temp, dir, frame) = frame();
+        let barrier = Barrier::new(8);
+        let taken = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        Lease::try_take(&dir, frame).unwrap()
+                    })
+                })
+                .collect();
+            threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert_eq!(taken.len(), 1);
+    }
+
+    #[test]
+    fn looking_does_not_take_it_from_anyone() {
+        let (_temp, dir, frame) = frame();
+        drop(Lease::try_take(&dir, frame).unwrap());
+        let watcher = OpenOptions::new().append(true).open(dir.output(frame)).unwrap();
+        watcher.lock_shared().unwrap();
+        assert!(!Lease::is_held(&dir, frame).unwrap());
+        let releases = std::thread::spawn(move || drop(watcher));
+        while Lease::try_take(&dir, frame).unwrap().is_none() {}
+        releases.join().unwrap();
+    }
+
+    #[test]
+    fn it_lives_as_long_as_the_process_that_prints() {
+        let (_temp, dir, frame) = frame();
+        let lease = Lease::try_take(&dir, frame).unwrap().unwrap();
+        lease.output().unwrap().write_all(b"first\n").unwrap();
+        assert_eq!((lease.len().unwrap(), lease.is_empty().unwrap()), (6, false));
+        let mut child = Command::new("sh")
+            .args(["-c", "read line; echo second"])
+            .stdin(Stdio::piped())
+            .stdout(lease.output().unwrap())
+            .spawn()
+            .unwrap();
+        drop(lease);
+        assert!(Lease::is_held(&dir, frame).unwrap());
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        child.wait().unwrap();
+        assert!(!Lease::is_held(&dir, frame).unwrap());
+        assert_eq!(std::fs::read_to_string(dir.output(frame)).unwrap(), "first\nsecond\n");
+    }
+}

@@ -68,3 +68,81 @@ where
     let found = statement.query_map([prefix.as_str()], |row| Ok((target(id(row, "id")?), row.get("matched")?)))?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::id::SessionId;
+    use crate::core::outcome::Outcome;
+    use crate::store::NewAttempt;
+    use crate::store::testing::{attempt, new, store};
+
+    fn prefix(text: &str) -> IdPrefix {
+        text.parse().unwrap()
+    }
+
+    fn session(text: &str) -> SessionId {
+        text.parse().map(SessionId).unwrap()
+    }
+
+    #[test]
+    fn a_frame_goes_by_its_id_and_by_that_of_each_of_its_sessions() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let first = NewAttempt { session: frame.into(), ..attempt(vec![]) };
+        store.begin(frame, &first).unwrap();
+        store.end(crate::store::Caller { frame, attempt: first.session }, &Outcome::Started);
+        let second = store.start(frame).attempt;
+        for id in [frame.to_string(), frame.short(), second.to_string(), second.short()] {
+            assert_eq!(store.lookup(&prefix(&id)).unwrap(), Target::Frame(frame), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_request_goes_by_its_id() {
+        let (_temp, store) = store();
+        let (_, question) = store.asking("When?");
+        assert_eq!(store.lookup(&prefix(&question.short())).unwrap(), Target::Request(question));
+    }
+
+    #[test]
+    fn what_nothing_has_is_unknown() {
+        let (_temp, store) = store();
+        let error = store.lookup(&prefix("FFFF1234")).unwrap_err();
+        assert!(matches!(&error, StoreError::Unknown(prefix) if prefix == "ffff1234"), "{error}");
+    }
+
+    #[test]
+    fn several_candidates_are_named() {
+        let (_temp, store) = store();
+        let ids: Vec<_> = (0..12).map(|n| format!("abcd{n:04}-0000-4000-8000-000000000000")).collect();
+        for id in &ids {
+            store.adopt(&new("theirs"), session(id)).unwrap();
+        }
+        let Err(StoreError::Ambiguous(named)) = store.lookup(&prefix("abcd")) else {
+            panic!("twelve ids begin like this");
+        };
+        assert_eq!(named, ids[..10]);
+        assert!(matches!(store.lookup(&prefix("abcd0003")), Ok(Target::Frame(_))));
+    }
+
+    #[test]
+    fn a_full_id_wins() {
+        let (_temp, store) = store();
+        let (frame, other) = (store.root(), store.root());
+        let odd = NewAttempt { session: frame.into(), ..attempt(vec![]) };
+        store.begin(other, &odd).unwrap();
+        assert_eq!(store.lookup(&prefix(&frame.to_string())).unwrap(), Target::Frame(frame));
+    }
+
+    #[test]
+    fn only_the_index_is_read() {
+        let (_temp, store) = store();
+        for sql in [FRAMES, SESSIONS, REQUESTS] {
+            let mut statement = store.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan: Vec<String> =
+                statement.query_map(["abcd"], |row| row.get("detail")).unwrap().map(|step| step.unwrap()).collect();
+            assert!(plan[0].starts_with("SEARCH"), "{plan:?}");
+        }
+    }
+}

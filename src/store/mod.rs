@@ -16,6 +16,7 @@ mod error;
 mod events;
 mod files;
 mod frames;
+mod joins;
 mod lease;
 mod lookup;
 mod open;
@@ -23,9 +24,12 @@ mod questions;
 mod requests;
 mod schema;
 mod settle;
+#[cfg(test)]
+mod testing;
 mod trees;
 mod versions;
 
+use std::cell::Cell;
 use std::path::Path;
 
 use rusqlite::config::DbConfig;
@@ -52,11 +56,12 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub struct Store {
     connection: Connection,
     dir: StateDir,
+    wrote: Cell<bool>,
 }
 
 impl Store {
-    /// Beyond this size of the write-ahead log, a connection that closes as the last one empties it.
-    const LOG_LIMIT: u64 = 256 * 1024;
+    /// A log of this size takes longer to read than to empty.
+    const LOG_LIMIT: u64 = 64 * 1024;
 
     /// Opens the store in `dir`. Creates the directory and the database when they are absent.
     ///
@@ -67,7 +72,7 @@ impl Store {
     pub fn open(dir: &Path) -> Result<Self> {
         let dir = StateDir::new(dir)?;
         let connection = open::connection(&dir)?;
-        Ok(Self { connection, dir })
+        Ok(Self { connection, dir, wrote: Cell::new(false) })
     }
 
     /// The state directory.
@@ -78,6 +83,7 @@ impl Store {
 
     /// One transaction that writes.
     fn write<T>(&self, work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>) -> Result<T> {
+        self.wrote.set(true);
         self.transaction(TransactionBehavior::Immediate, work)
     }
 
@@ -107,12 +113,12 @@ impl Store {
 }
 
 impl Drop for Store {
-    /// The last connection to close would copy the log into the database, with two syncs, and delete it. That is too
-    /// much for every poll and every hook, so connections leave the log behind ([`open::connection`] says so), until it
-    /// has grown so large that reading it costs the next one more.
+    /// The last connection to close copies the log into the database and deletes it, with two syncs. A poll leaves that
+    /// to those who write ([`open::connection`] says so): it would cost a poll more than all its reading. But a log that
+    /// a killed writer left behind has to be read by every poll, so a long one is worth the price.
     fn drop(&mut self) {
-        let log = self.dir.database_log();
-        if std::fs::metadata(log).is_ok_and(|log| log.len() > Self::LOG_LIMIT) {
+        let long = || std::fs::metadata(self.dir.database_log()).is_ok_and(|log| log.len() > Self::LOG_LIMIT);
+        if self.wrote.get() || long() {
             // When this fails, the next connection to close does it.
             let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
         }

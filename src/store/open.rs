@@ -32,7 +32,7 @@ pub(super) fn connection(dir: &StateDir) -> Result<Connection, StoreError> {
     let connection = connect(&path).map_err(|fault| explain(fault, dir))?;
     match schema::inspect(&connection).map_err(|error| explain(error.into(), dir))? {
         Found::Current => {}
-        Found::Older => schema::migrate(&connection).map_err(|fault| explain(fault, dir))?,
+        Found::Older => upgrade(&connection).map_err(|fault| explain(fault, dir))?,
         Found::Newer(found) => return Err(StoreError::Newer { path, found, known: schema::known() }),
         Found::Foreign => return Err(StoreError::NotADatabase(path)),
     }
@@ -81,10 +81,15 @@ fn fill(path: &Path) -> Result<(), Fault> {
     let connection = connect(path)?;
     // This one closes for good: the log must be in the database, and gone, before the database is moved.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    schema::migrate(&connection)?;
+    upgrade(&connection)?;
     connection.close().map_err(|(_, error)| error)?;
     Ok(())
+}
+
+/// The journal mode is kept in the file. Setting it writes only where it is another, as in an empty file.
+fn upgrade(connection: &Connection) -> Result<(), Fault> {
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    schema::migrate(connection)
 }
 
 /// SQLite does not say why it cannot open its log. Trying to write a file beside it tells.
@@ -103,5 +108,165 @@ fn explain(fault: Fault, dir: &StateDir) -> StoreError {
             StoreError::Io { .. } => error,
             known => known,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::store::Store;
+    use crate::store::testing::store;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn everything_is_for_its_owner_only() {
+        let (_temp, store) = store();
+        store.root();
+        let dir = store.dir().path().to_owned();
+        assert_eq!(mode(&dir), 0o700);
+        for name in ["agent-cli.db", "agent-cli.db-wal", "agent-cli.db-shm"] {
+            assert_eq!(mode(&dir.join(name)), 0o600, "{name}");
+        }
+        let names = fs::read_dir(&dir).unwrap().count();
+        assert_eq!(names, 3);
+    }
+
+    #[test]
+    fn the_settings_are_those_that_the_design_asks_for() {
+        let (_temp, store) = store();
+        let value = |name: &str| -> String {
+            store.connection.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0)).map_or_else(
+                |error| error.to_string(),
+                |value| match value {
+                    rusqlite::types::Value::Integer(number) => number.to_string(),
+                    rusqlite::types::Value::Text(text) => text,
+                    other => format!("{other:?}"),
+                },
+            )
+        };
+        let names = ["journal_mode", "synchronous", "foreign_keys", "busy_timeout"];
+        assert_eq!(names.map(value), ["wal", "2", "1", "10000"]);
+    }
+
+    #[test]
+    fn what_was_written_is_there_after_opening_again() {
+        let (_temp, store) = store();
+        let root = store.root();
+        let dir = store.dir().path().to_owned();
+        drop(store);
+        assert!(Store::open(&dir).unwrap().frame(root).unwrap().is_some());
+    }
+
+    #[test]
+    fn many_make_one_database() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().join("a/b");
+        let barrier = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    Store::open(&dir).unwrap().root();
+                });
+            }
+        });
+        assert_eq!(Store::open(&dir).unwrap().roots().unwrap().len(), 8);
+    }
+
+    #[test]
+    fn a_newer_database_is_refused() {
+        let (_temp, store) = store();
+        store.connection.pragma_update(None, "user_version", 99).unwrap();
+        let error = Store::open(store.dir().path()).unwrap_err();
+        assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_refused_and_left_alone() {
+        for content in ["not a database".to_owned(), "x".repeat(100_000)] {
+            let temp = tempfile::tempdir().unwrap();
+            let path = temp.path().join("agent-cli.db");
+            fs::write(&path, &content).unwrap();
+            let error = Store::open(temp.path()).unwrap_err();
+            assert!(matches!(&error, StoreError::NotADatabase(found) if *found == path), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+            assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 1);
+        }
+    }
+
+    #[test]
+    fn an_empty_file_becomes_a_database() {
+        let temp = tempfile::tempdir().unwrap();
+        fs::write(temp.path().join("agent-cli.db"), "").unwrap();
+        let store = Store::open(temp.path()).unwrap();
+        store.root();
+        assert!(temp.path().join("agent-cli.db-wal").exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_half_made_does_no_harm() {
+        let temp = tempfile::tempdir().unwrap();
+        fs::write(temp.path().join("agent-cli.db.new"), "half").unwrap();
+        Store::open(temp.path()).unwrap().root();
+        assert!(!temp.path().join("agent-cli.db.new").exists());
+    }
+
+    #[test]
+    fn a_file_is_no_state_directory() {
+        let temp = tempfile::NamedTempFile::new().unwrap();
+        for dir in [temp.path().to_owned(), temp.path().join("below")] {
+            let error = Store::open(&dir).unwrap_err();
+            assert!(matches!(&error, StoreError::NotADirectory(path) if *path == dir), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_named() {
+        let temp = tempfile::tempdir().unwrap();
+        let made = temp.path().join("made");
+        drop(Store::open(&made).unwrap());
+        fs::remove_file(made.join("agent-cli.db-shm")).unwrap();
+        fs::remove_file(made.join("agent-cli.db-wal")).unwrap();
+        let empty = temp.path().join("empty");
+        fs::create_dir(&empty).unwrap();
+        for dir in [made, empty] {
+            fs::set_permissions(&dir, Permissions::from_mode(0o500)).unwrap();
+            // The superuser may write everywhere.
+            if File::create(dir.join("probe")).is_err() {
+                let error = Store::open(&dir).unwrap_err();
+                assert!(matches!(error, StoreError::ReadOnly(_)), "{error}");
+            }
+            fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_named_and_changes_nothing() {
+        let (_temp, store) = store();
+        let root = store.root();
+        let pages: u32 = store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        let _: u32 =
+            store.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |row| row.get(0)).unwrap();
+        let error = store.create_root(&crate::store::testing::new(&"x".repeat(100_000))).unwrap_err();
+        assert!(matches!(error, StoreError::Full(_)), "{error}");
+        assert_eq!(store.roots().unwrap().iter().map(|root| root.id).collect::<Vec<_>>(), [root]);
+    }
+
+    #[test]
+    fn a_long_log_is_emptied_by_the_last_to_close() {
+        let (_temp, store) = store();
+        let dir = store.dir().path().to_owned();
+        drop(store);
+        assert!(dir.join("agent-cli.db-wal").exists());
+        let store = Store::open(&dir).unwrap();
+        store.create_root(&crate::store::testing::new(&"x".repeat(1_000_000))).unwrap();
+        drop(store);
+        assert!(!dir.join("agent-cli.db-wal").exists());
+        assert_eq!(Store::open(&dir).unwrap().roots().unwrap().len(), 1);
     }
 }

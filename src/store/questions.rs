@@ -122,3 +122,88 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
         answer: row.get("answer")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::core::id::SessionId;
+    use crate::core::outcome::Outcome;
+    use crate::store::testing::{ask, reply, store};
+
+    #[test]
+    fn a_question_gets_one_answer() {
+        let (_temp, store) = store();
+        let (frame, id) = store.asking("When?");
+        let open = store.questions(true).unwrap();
+        assert_eq!(open.len(), 1);
+        assert_eq!((open[0].id, open[0].frame, open[0].root), (id, frame, frame));
+        assert_eq!((open[0].question.as_str(), open[0].title.as_str()), ("When?", "a task"));
+        let answered = store.answer(id, "Jan 1st\n").unwrap();
+        assert_eq!(store.question(id).unwrap(), Some(answered));
+        let error = store.answer(id, "Jan 2nd").unwrap_err();
+        assert!(matches!(&error, StoreError::AlreadyAnswered { answer, .. } if answer == "Jan 1st\n"), "{error}");
+        assert!(store.questions(true).unwrap().is_empty());
+        assert_eq!(store.questions(false).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn of_many_answers_one_wins() {
+        let (_temp, store) = store();
+        let (_, id) = store.asking("When?");
+        let barrier = Barrier::new(8);
+        let won = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|n| {
+                    let (barrier, dir) = (&barrier, store.dir().path());
+                    scope.spawn(move || {
+                        let store = Store::open(dir).unwrap();
+                        barrier.wait();
+                        match store.answer(id, &n.to_string()) {
+                            Ok(_) => true,
+                            Err(StoreError::AlreadyAnswered { .. }) => false,
+                            Err(error) => panic!("{error}"),
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|won| *won).count()
+        });
+        assert_eq!(won, 1);
+        assert_eq!(store.events(store.question(id).unwrap().unwrap().frame).unwrap().last().unwrap().kind, "answered");
+    }
+
+    #[test]
+    fn only_questions_are_answered() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (spawn, child) = store.request_child(caller, &crate::store::testing::new("child"), "child").unwrap();
+        assert!(matches!(store.answer(spawn, "x"), Err(StoreError::NotAQuestion(id)) if id == spawn));
+        let unknown = RequestId::random();
+        assert!(matches!(store.answer(unknown, "x"), Err(StoreError::UnknownRequest(id)) if id == unknown));
+        store.end(caller, &Outcome::Requested);
+        let below = store.start(child);
+        let question = store.request(below, &ask("When?")).unwrap();
+        store.end(below, &Outcome::Refused("no".into()));
+        assert!(matches!(store.answer(question, "x"), Err(StoreError::QuestionWithdrawn(id)) if id == question));
+        assert!(store.questions(false).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_forgotten_process_cannot_ask() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.end(caller, &reply("done"));
+        let other = store.start(store.root());
+        let strangers = [
+            caller,
+            crate::store::Caller { frame: other.frame, attempt: SessionId::random() },
+            crate::store::Caller { frame: other.frame, attempt: caller.attempt },
+        ];
+        for caller in strangers {
+            let error = store.request(caller, &ask("When?")).unwrap_err();
+            assert!(matches!(error, StoreError::StaleCaller { .. }), "{error}");
+        }
+    }
+}

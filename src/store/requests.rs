@@ -187,7 +187,12 @@ pub(super) fn check(connection: &Connection, caller: Caller) -> std::result::Res
     if running { Ok(()) } else { Err(stale().into()) }
 }
 
-fn insert(connection: &Connection, now: At, caller: Caller, wish: &Wish) -> std::result::Result<RequestId, Fault> {
+pub(super) fn insert(
+    connection: &Connection,
+    now: At,
+    caller: Caller,
+    wish: &Wish,
+) -> std::result::Result<RequestId, Fault> {
     let request = RequestId::random();
     let paths: &[&Path] = match wish {
         Wish::Wait(External::File(path)) => &[path],
@@ -240,4 +245,96 @@ fn result(connection: &Connection, request: &Request) -> std::result::Result<Opt
 fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Option<FrameState>, Fault> {
     let mut statement = connection.prepare_cached("SELECT state FROM frames WHERE id = ?1")?;
     Ok(statement.query_row([Id(frame)], |row| from_json(row, "state")).optional()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::core::limits::{LimitReached, Limits};
+    use crate::core::outcome::Outcome;
+    use crate::store::testing::{new, reply, store};
+
+    #[test]
+    fn a_child_stands_below_its_parent() {
+        let (_temp, store) = store();
+        let caller = store.start(store.create_root(&new("root")).unwrap());
+        let mut wanted = new("child");
+        wanted.limits = Limits { max_depth: 1, max_frames: 1 };
+        let (_, child) = store.request_child(caller, &wanted, "child").unwrap();
+        let child = store.frame(child).unwrap().unwrap();
+        assert_eq!((child.parent, child.root, child.depth), (Some(caller.frame), caller.frame, 2));
+        assert_eq!((child.limits, child.state), (Limits::default(), FrameState::Ready));
+        let tree = store.tree(caller.frame).unwrap();
+        assert_eq!(tree.children(caller.frame), [child.id]);
+        assert_eq!(tree.get(caller.frame).unwrap().requests.len(), 1);
+        assert_eq!(store.tree(child.id).unwrap().leaves_up().len(), 1);
+    }
+
+    #[test]
+    fn a_tree_grows_up_to_its_limits() {
+        let (_temp, store) = store();
+        let mut root = new("root");
+        root.limits = Limits { max_depth: 2, max_frames: 3 };
+        let caller = store.start(store.create_root(&root).unwrap());
+        let (_, child) = store.request_child(caller, &new("a"), "a").unwrap();
+        store.request_child(caller, &new("b"), "b").unwrap();
+        let error = store.request_child(caller, &new("c"), "c").unwrap_err();
+        assert!(matches!(error, StoreError::Limit(LimitReached::Frames(3))), "{error}");
+        store.end(caller, &Outcome::Requested);
+        let error = store.request_child(store.start(child), &new("d"), "d").unwrap_err();
+        assert!(matches!(error, StoreError::Limit(LimitReached::Depth(2))), "{error}");
+        assert_eq!(store.tree(caller.frame).unwrap().leaves_up().len(), 3);
+    }
+
+    #[test]
+    fn results_come_in_the_order_of_the_requests() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, good) = store.request_child(caller, &new("good"), "good").unwrap();
+        let (_, bad) = store.request_child(caller, &new("bad"), "bad").unwrap();
+        let gone = Wish::Spawn { child: FrameId::random(), task: "gone".into() };
+        store.request(caller, &gone).unwrap();
+        let waits = [
+            External::File(PathBuf::from("/work/a file")),
+            External::Time(Timestamp::UNIX_EPOCH),
+            External::Command("true".into()),
+        ];
+        let waits = waits.map(|wait| store.request(caller, &Wish::Wait(wait)).unwrap());
+        assert!(store.has_open_requests(caller.attempt).unwrap());
+        store.end(caller, &Outcome::Requested);
+        for wait in waits {
+            store.settle_wait(wait).unwrap();
+            store.settle_wait(wait).unwrap();
+        }
+        store.end(store.start(bad), &Outcome::Error("max turns".into()));
+        store.end(store.start(good), &reply("42\n"));
+        let results: Vec<_> = store.deliveries(caller.frame).unwrap().into_iter().map(|done| done.result).collect();
+        let text = |text: &str| RequestResult::Text(text.into());
+        let failed = |text: &str| RequestResult::Failed(text.into());
+        let expected = [
+            text("42\n"),
+            failed("max turns"),
+            failed("its frame is gone"),
+            text("it exists: /work/a file"),
+            text("the time has come"),
+            text("the command succeeded"),
+        ];
+        assert_eq!(results, expected);
+        assert!(!store.has_open_requests(caller.attempt).unwrap());
+        let over = store.events(caller.frame).unwrap().into_iter().filter(|event| event.kind == "wait_over").count();
+        assert_eq!(over, 3);
+    }
+
+    #[test]
+    fn only_external_waits_are_seen_to_be_over() {
+        let (_temp, store) = store();
+        let (_, question) = store.asking("When?");
+        assert!(matches!(store.settle_wait(question), Err(StoreError::NotAWait(id)) if id == question));
+        assert!(matches!(store.settle_wait(RequestId::random()), Err(StoreError::UnknownRequest(_))));
+        assert_eq!(store.questions(true).unwrap().len(), 1);
+    }
 }

@@ -165,3 +165,42 @@ CREATE TABLE versions (
     version TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory() -> Connection {
+        Connection::open_in_memory().unwrap()
+    }
+
+    #[test]
+    fn an_empty_database_is_brought_to_the_newest_version_once() {
+        let connection = memory();
+        assert_eq!(inspect(&connection).unwrap(), Found::Older);
+        migrate(&connection).unwrap();
+        assert_eq!(inspect(&connection).unwrap(), Found::Current);
+        migrate(&connection).unwrap();
+    }
+
+    #[test]
+    fn other_databases_are_told_apart() {
+        let connection = memory();
+        connection.execute_batch("CREATE TABLE albums (name TEXT)").unwrap();
+        assert_eq!(inspect(&connection).unwrap(), Found::Foreign);
+        let connection = memory();
+        migrate(&connection).unwrap();
+        connection.pragma_update(None, "user_version", known() + 1).unwrap();
+        assert_eq!(inspect(&connection).unwrap(), Found::Newer(known() + 1));
+    }
+
+    #[test]
+    fn the_log_is_append_only() {
+        let connection = memory();
+        migrate(&connection).unwrap();
+        connection.execute_batch("INSERT INTO events (at, frame, kind, detail) VALUES (1, '', '', '{}')").unwrap();
+        for sql in ["DELETE FROM events", "UPDATE events SET kind = 'x'"] {
+            assert!(connection.execute_batch(sql).unwrap_err().to_string().contains("append-only"), "{sql}");
+        }
+    }
+}

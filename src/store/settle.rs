@@ -230,3 +230,164 @@ fn message(outcome: &Outcome) -> Option<String> {
 fn finite(cost: f64) -> f64 {
     if cost.is_finite() { cost } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::launch::Launch;
+    use crate::core::outcome::{Turn, verdict};
+    use crate::core::request::RequestResult;
+    use crate::core::state::{Failure, FailureKind, Wait};
+    use crate::store::StoreError;
+    use crate::store::testing::{ask, attempt, new, reply, store};
+
+    fn texts(store: &Store, frame: FrameId) -> Vec<RequestResult> {
+        store.deliveries(frame).unwrap().into_iter().map(|delivery| delivery.result).collect()
+    }
+
+    #[test]
+    fn a_reply_ends_a_frame_for_good() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        assert_eq!(store.end(caller, &reply("Jan 1st\n")), FrameState::Done);
+        let frame = store.frame(caller.frame).unwrap().unwrap();
+        assert_eq!((frame.state, frame.checkpoint), (FrameState::Done, Some(caller.attempt)));
+        assert_eq!(store.reply(caller.frame).unwrap().as_deref(), Some("Jan 1st\n"));
+        assert!(matches!(store.begin(caller.frame, &attempt(vec![])), Err(StoreError::Illegal(_))));
+        assert!(matches!(store.try_again(caller.frame), Err(StoreError::Illegal(_))));
+    }
+
+    #[test]
+    fn an_attempt_ends_once_and_only_the_running_one() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let outcome = reply("done");
+        let settle = |session| {
+            store.settle(&Settlement {
+                frame: caller.frame,
+                session,
+                verdict: &verdict(&outcome, Turn::First),
+                outcome: &outcome,
+                usage: Usage::default(),
+                cost_usd: f64::NAN,
+                total_cost_usd: f64::INFINITY,
+                model: Some("claude-opus-4-8".into()),
+                version: Some("2.1.330".into()),
+                transcript: Some(PathBuf::from("/t.jsonl")),
+                trouble: Some(Trouble { what: "it".into(), open_call: None }),
+            })
+        };
+        assert!(matches!(settle(SessionId::random()), Err(StoreError::StaleCaller { .. })));
+        assert!(matches!(store.frame(caller.frame).unwrap().unwrap().state, FrameState::Running { .. }));
+        settle(caller.attempt).unwrap();
+        assert!(matches!(settle(caller.attempt), Err(StoreError::Illegal(_))));
+        let frame = store.frame(caller.frame).unwrap().unwrap();
+        assert_eq!(frame.launch, Launch { model: Some("claude-opus-4-8".into()), ..Launch::default() });
+        assert_eq!(frame.trouble.map(|trouble| trouble.what).as_deref(), Some("it"));
+        let attempt = &store.attempts(caller.frame).unwrap()[0];
+        assert_eq!((attempt.cost_usd, attempt.version.as_deref()), (0.0, Some("2.1.330")));
+        assert_eq!(attempt.transcript, Some(PathBuf::from("/t.jsonl")));
+    }
+
+    #[test]
+    fn a_result_is_carried_until_an_attempt_that_carried_it_is_kept() {
+        let (_temp, store) = store();
+        let (frame, question) = store.asking("When?");
+        assert!(texts(&store, frame).is_empty());
+        store.answer(question, "Jan 1st").unwrap();
+        let answer = [RequestResult::Text("Jan 1st".into())];
+        assert_eq!(texts(&store, frame), answer);
+
+        let caller = store.start(frame);
+        assert_eq!(store.running_attempt(frame).unwrap().unwrap().carried, [question]);
+        assert_eq!(texts(&store, frame), answer);
+        let waiting = FrameState::Waiting { wait: Wait::Requests };
+        assert_eq!(store.end(caller, &Outcome::Ongoing), waiting);
+        assert_eq!(store.attempts(frame).unwrap()[1].carried, []);
+        assert_eq!(texts(&store, frame), answer);
+
+        let caller = store.start(frame);
+        assert_eq!(store.end(caller, &Outcome::Error("max turns".into())).name(), "failed");
+        assert!(texts(&store, frame).is_empty());
+        assert!(store.tree(frame).unwrap().get(frame).unwrap().requests.is_empty());
+        assert_eq!(store.attempts(frame).unwrap()[2].carried, [question]);
+        assert!(matches!(store.begin(frame, &attempt(vec![question])), Err(StoreError::Illegal(_))));
+        assert_eq!(store.try_again(frame).unwrap(), FrameState::Ready);
+        let spent_already = store.begin(frame, &attempt(vec![question])).unwrap_err();
+        assert!(matches!(spent_already, StoreError::UnknownRequest(id) if id == question), "{spent_already}");
+        assert_eq!(store.frame(frame).unwrap().unwrap().state, FrameState::Ready);
+    }
+
+    #[test]
+    fn an_answer_that_comes_while_an_attempt_runs_waits_for_the_next() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let question = store.request(caller, &ask("When?")).unwrap();
+        store.answer(question, "Jan 1st").unwrap();
+        assert!(!store.has_open_requests(caller.attempt).unwrap());
+        store.end(caller, &Outcome::Requested);
+        assert_eq!(texts(&store, caller.frame), [RequestResult::Text("Jan 1st".into())]);
+    }
+
+    #[test]
+    fn what_a_discarded_attempt_asked_for_is_withdrawn() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (spawn, child) = store.request_child(caller, &new("child"), "child").unwrap();
+        let question = store.request(caller, &ask("When?")).unwrap();
+        assert!(store.has_open_requests(caller.attempt).unwrap());
+        let failed = store.end(caller, &Outcome::Refused("not logged in".into()));
+        assert_eq!(failed.name(), "failed");
+        assert!(!store.has_open_requests(caller.attempt).unwrap());
+        assert!(store.frame(child).unwrap().is_none());
+        assert!(store.questions(false).unwrap().is_empty());
+        let tree = store.tree(caller.frame).unwrap();
+        assert_eq!(tree.leaves_up().len(), 1);
+        assert!(tree.get(caller.frame).unwrap().requests.is_empty());
+        let kinds = |frame| store.events(frame).unwrap().into_iter().map(|event| event.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(child), ["created", "deleted"]);
+        let parent = ["created", "began", "requested", "requested", "ended", "withdrawn", "withdrawn"];
+        assert_eq!(kinds(caller.frame), parent);
+        assert!(matches!(store.answer(question, "x"), Err(StoreError::QuestionWithdrawn(_))));
+        assert!(matches!(store.answer(spawn, "x"), Err(StoreError::NotAQuestion(_))));
+    }
+
+    #[test]
+    fn a_child_that_ran_outlives_a_request_that_is_withdrawn() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, &new("child"), "child").unwrap();
+        store.end(caller, &Outcome::Requested);
+        store.end(store.start(child), &reply("42"));
+        let again = store.start(caller.frame);
+        let wish = crate::core::request::Wish::Spawn { child, task: "child".into() };
+        store.request(again, &wish).unwrap();
+        store.end(again, &Outcome::Unhandled);
+        assert!(store.frame(child).unwrap().is_some());
+        assert_eq!(texts(&store, caller.frame), [RequestResult::Text("42".into())]);
+    }
+
+    #[test]
+    fn a_frame_that_goes_back_has_waited_all_the_time() {
+        let (_temp, store) = store();
+        let (frame, _) = store.asking("When?");
+        let since = store.frame(frame).unwrap().unwrap().since;
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        let caller = store.start(frame);
+        assert!(store.frame(frame).unwrap().unwrap().since > since);
+        store.end(caller, &Outcome::Ongoing);
+        assert_eq!(store.frame(frame).unwrap().unwrap().since, since);
+    }
+
+    #[test]
+    fn what_failed_waits_for_what_it_asked_for() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let question = store.request(caller, &ask("When?")).unwrap();
+        let failure = Failure { kind: FailureKind::Error, message: "max turns".into() };
+        assert_eq!(store.end(caller, &Outcome::Error("max turns".into())), FrameState::Failed { failure });
+        assert_eq!(store.try_again(caller.frame).unwrap(), FrameState::Waiting { wait: Wait::Requests });
+        store.answer(question, "x").unwrap();
+        assert!(matches!(store.try_again(caller.frame), Err(StoreError::Illegal(_))));
+    }
+}

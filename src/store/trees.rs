@@ -55,7 +55,7 @@ const NODES: &str = below!(
 
 const REQUESTS: &str = below!(
     "SELECT r.id, r.frame, r.attempt, r.wish, r.settled IS NOT NULL AS is_settled, r.made
-     FROM below CROSS JOIN requests AS r ON r.frame = below.id
+     FROM below CROSS JOIN requests AS r INDEXED BY requests_by_frame ON r.frame = below.id
      WHERE r.delivered IS NULL AND r.withdrawn IS NULL ORDER BY r.seq"
 );
 
@@ -64,7 +64,7 @@ const SPENT: &str = below!(
        coalesce(sum(input_tokens), 0) AS input_tokens, coalesce(sum(output_tokens), 0) AS output_tokens,
        coalesce(sum(cache_creation_input_tokens), 0) AS cache_creation_input_tokens,
        coalesce(sum(cache_read_input_tokens), 0) AS cache_read_input_tokens
-     FROM below CROSS JOIN attempts AS a ON a.frame = below.id"
+     FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id"
 );
 
 impl Store {
@@ -151,4 +151,101 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
         frames: count(row, "frames")?,
         open_questions: count(row, "questions")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::outcome::Outcome;
+    use crate::store::testing::{ask, new, store};
+
+    /// Many rows, made by the database itself.
+    fn fill(connection: &Connection, rows: u32) {
+        connection
+            .execute_batch(&format!(
+                "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+                 INSERT INTO frames (id, root, depth, status, state, since, created, title, cwd, limits, launch, task)
+                 SELECT printf('%08x-0000-4000-8000-000000000000', i), printf('%08x-0000-4000-8000-000000000000', i),
+                   1, 'ready', '{{\"state\":\"ready\"}}', 0, 0, 't', '/', '{{}}', '{{}}', '{{}}' FROM n"
+            ))
+            .unwrap();
+    }
+
+    fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        statement.query_map(["x"], |row| row.get("detail")).unwrap().map(|step| step.unwrap()).collect()
+    }
+
+    #[test]
+    fn a_poll_reads_its_own_tree_only() {
+        let (_temp, store) = store();
+        let (top, question) = store.asking("When?");
+        fill(&store.connection, 10_000);
+        for analyzed in [false, true] {
+            for sql in [NODES, REQUESTS, SPENT] {
+                let plan = plan(&store.connection, sql);
+                let scans: Vec<_> = plan.iter().filter(|step| step.contains("SCAN")).collect();
+                assert!(
+                    scans.iter().all(
+                        |step| ["SCAN below", "SCAN 2 CONSTANT ROWS", "SCAN CONSTANT ROW"].contains(&step.as_str())
+                    ),
+                    "{plan:#?}"
+                );
+            }
+            if !analyzed {
+                store.connection.execute_batch("ANALYZE").unwrap();
+            }
+        }
+        let tree = store.tree(top).unwrap();
+        assert_eq!(tree.leaves_up().len(), 1);
+        assert_eq!(tree.get(top).unwrap().requests[0].id, question);
+        assert_eq!(store.roots().unwrap().len(), 10_001);
+    }
+
+    #[test]
+    fn a_tree_is_told_of_in_the_order_in_which_it_grew() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let children: Vec<_> =
+            (0..20).map(|n| store.request_child(caller, &new(&format!("child {n}\nmore")), "c").unwrap().1).collect();
+        store.end(caller, &Outcome::Requested);
+        let tree = store.tree(caller.frame).unwrap();
+        assert_eq!(tree.children(caller.frame), children);
+        assert_eq!(tree.get(children[7]).unwrap().title, "child 7");
+        assert!(tree.get(caller.frame).unwrap().kept);
+        assert!(!tree.get(children[0]).unwrap().kept);
+    }
+
+    #[test]
+    fn a_large_task_is_a_short_title() {
+        let (_temp, store) = store();
+        let id = store.create_root(&new(&"x".repeat(1_000_000))).unwrap();
+        assert!(store.tree(id).unwrap().get(id).unwrap().title.len() < 200);
+    }
+
+    #[test]
+    fn a_list_shows_the_newest_root_first() {
+        let (_temp, store) = store();
+        let (first, _) = store.asking("When?");
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, &new("child"), "child").unwrap();
+        store.end(caller, &Outcome::Requested);
+        let below = store.start(child);
+        store.request(below, &ask("a?")).unwrap();
+        store.request(below, &ask("b?")).unwrap();
+        let roots = store.roots().unwrap();
+        let shown: Vec<_> = roots.iter().map(|root| (root.id, root.frames, root.open_questions)).collect();
+        assert_eq!(shown, [(caller.frame, 2, 2), (first, 1, 1)]);
+        assert_eq!((roots[0].title.as_str(), roots[0].state.name()), ("a task", "waiting"));
+    }
+
+    #[test]
+    fn a_damaged_tree_ends() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, &new("child"), "child").unwrap();
+        store.connection.execute("UPDATE frames SET parent = ?1 WHERE parent IS NULL", [Id(child)]).unwrap();
+        assert_eq!(store.tree(caller.frame).unwrap().leaves_up().len(), 2);
+        assert_eq!(store.spent(child).unwrap().attempts, 1);
+    }
 }

@@ -44,3 +44,23 @@ impl Store {
 fn nanoseconds(at: Timestamp) -> i64 {
     i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::store;
+
+    #[test]
+    fn a_version_is_known_until_the_program_changes() {
+        let (_temp, store) = store();
+        let program = Path::new("/bin/claude");
+        let modified = Timestamp::from_nanosecond(1_795_298_091_000_000_001).unwrap();
+        let later = Timestamp::from_nanosecond(1_795_298_091_000_000_002).unwrap();
+        assert_eq!(store.known_version(program, modified).unwrap(), None);
+        store.remember_version(program, modified, "2.1.197").unwrap();
+        assert_eq!(store.known_version(program, modified).unwrap().as_deref(), Some("2.1.197"));
+        assert_eq!(store.known_version(program, later).unwrap(), None);
+        store.remember_version(program, later, "2.1.330").unwrap();
+        assert_eq!(store.known_version(program, later).unwrap().as_deref(), Some("2.1.330"));
+    }
+}

@@ -8,3 +8,5 @@ mod support;
 
 mod birthday;
 mod chain;
+mod peer;
+mod processes;

@@ -1,0 +1,125 @@
+//! What a poll costs: `agent-cli resume` of a chain that waits, with 10,000 frames in the database, as a ratio to the
+//! start and end of an empty program.
+//!
+//! ```sh
+//! cargo bench --bench poll
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use agent_cli::core::frame::Task;
+use agent_cli::core::id::{FrameId, SessionId};
+use agent_cli::core::launch::Launch;
+use agent_cli::core::limits::Limits;
+use agent_cli::core::outcome::{Outcome, Turn, verdict};
+use agent_cli::core::request::Wish;
+use agent_cli::core::stream::Usage;
+use agent_cli::store::{Caller, NewAttempt, NewFrame, Settlement, Store};
+
+const FRAMES: usize = 10_000;
+const DEPTH: usize = 4;
+const RUNS: usize = 300;
+
+fn main() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let empty = empty_program(folder.path());
+    let state = folder.path().join("state");
+    println!("filling the database with {FRAMES} frames in chains of {DEPTH}");
+    let chain = fill(&state);
+
+    let mut poll = Command::new(env!("CARGO_BIN_EXE_agent-cli"));
+    poll.args(["resume", &chain.to_string()]).env("AGENT_CLI_STATE_DIR", &state);
+    let said = poll.output().expect("the program can be started");
+    assert_eq!(String::from_utf8_lossy(&said.stdout), "SGN_PEND_ONGOING\n");
+
+    // One after the other, so that a change of the machine's speed meets both.
+    let pairs: Vec<_> = (0..RUNS).map(|_| (time(&mut poll), time(&mut Command::new(&empty)))).collect();
+    let median = |of: &dyn Fn(&(Duration, Duration)) -> f64| {
+        let mut values: Vec<f64> = pairs.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[RUNS / 2]
+    };
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
+    println!("poll           {:.2} ms", median(&|pair| milliseconds(pair.0)));
+    println!("empty program  {:.2} ms", median(&|pair| milliseconds(pair.1)));
+    println!(
+        "ratio          {:.2} (medians of {RUNS} pairs)",
+        median(&|pair| pair.0.as_secs_f64() / pair.1.as_secs_f64())
+    );
+}
+
+fn time(command: &mut Command) -> Duration {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let began = Instant::now();
+    let status = command.status().expect("the program can be started");
+    let took = began.elapsed();
+    assert!(status.success());
+    took
+}
+
+/// `fn main() {}`, compiled as this program is.
+fn empty_program(folder: &Path) -> PathBuf {
+    let (source, program) = (folder.join("empty.rs"), folder.join("empty"));
+    fs::write(&source, "fn main() {}\n").expect("the folder can be written to");
+    let mut rustc = Command::new("rustc");
+    let status = rustc.args(["-O", "-C", "strip=symbols", "-o"]).arg(&program).arg(&source).status();
+    assert!(status.expect("rustc can be started").success());
+    program
+}
+
+/// Chains that wait for an answer at their leaf. Returns the last one.
+fn fill(state: &Path) -> FrameId {
+    let store = Store::open(state).expect("the folder can be written to");
+    let new = NewFrame {
+        task: Task::File("/project/ins1.md".into()),
+        cwd: "/project".into(),
+        launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
+        limits: Limits::default(),
+    };
+    let mut last = None;
+    for _ in 0..FRAMES / DEPTH {
+        let root = store.create_root(&new).expect("a frame can be made");
+        let mut frame = root;
+        for level in 1..=DEPTH {
+            let child = pause(&store, frame, (level < DEPTH).then_some(&new));
+            frame = child.unwrap_or(frame);
+        }
+        last = Some(root);
+    }
+    last.expect("there is a chain")
+}
+
+/// An attempt in which the frame's agent spawns a child, or asks.
+fn pause(store: &Store, frame: FrameId, child: Option<&NewFrame>) -> Option<FrameId> {
+    let session = SessionId::from(frame);
+    let attempt = NewAttempt { session, resumed: None, output_from: 0, errors_from: 0, runner: 1, carried: Vec::new() };
+    store.begin(frame, &attempt).expect("the frame is ready");
+    let caller = Caller { frame, attempt: session };
+    let child = match child {
+        Some(new) => Some(store.request_child(caller, new, "/project/ins2.md").expect("the tree has room").1),
+        None => {
+            let wish = Wish::Ask { question: "When is your birthday?".into() };
+            store.request(caller, &wish).expect("the attempt runs");
+            None
+        }
+    };
+    let outcome = Outcome::Requested;
+    let settlement = Settlement {
+        frame,
+        session,
+        verdict: &verdict(&outcome, Turn::First),
+        outcome: &outcome,
+        usage: Usage::default(),
+        cost_usd: 0.0,
+        total_cost_usd: 0.0,
+        model: None,
+        version: None,
+        transcript: None,
+        trouble: None,
+    };
+    store.settle(&settlement).expect("the attempt runs");
+    child
+}

@@ -1,0 +1,93 @@
+//! What the demo happens on: a project, the real Claude Code, a scripted model, and a counter of what each command
+//! costs.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::support::{MessagesApi, NEWEST, RealHome, RecordedRequest, claude, follow};
+
+/// The project, and what its programs talk to.
+pub(crate) struct Stage {
+    api: MessagesApi,
+    home: RealHome,
+    program: PathBuf,
+    claude: PathBuf,
+}
+
+impl Stage {
+    /// Builds the program, gets Claude Code, and puts the birthday example into a project of its own.
+    pub(crate) fn set() -> Self {
+        let (program, claude) = (build(), claude(NEWEST));
+        let api = MessagesApi::start(follow);
+        let home = RealHome::new(api.url());
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/birthday");
+        for name in ["CLAUDE.md", "ins1.md", "ins2.md", "ins3.md", "ins4.md"] {
+            let text = std::fs::read_to_string(example.join(name)).expect("the example is in the repository");
+            home.write(name, &text);
+        }
+        Self { api, home, program, claude }
+    }
+
+    /// Runs a command, and shows what it prints and costs.
+    pub(crate) fn show(&self, arguments: &[&str]) {
+        let words =
+            arguments.iter().map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
+        println!("\n$ agent-cli {}", words.collect::<Vec<_>>().join(" "));
+        let (before, began) = (self.api.count(), Instant::now());
+        let printed = self.run(arguments);
+        let milliseconds = began.elapsed().as_secs_f64() * 1000.0;
+        let requests = &self.api.requests()[before..];
+        let tokens: usize = requests.iter().map(RecordedRequest::tokens).sum();
+        print!("{printed}");
+        println!("    {} requests, {tokens} tokens, {milliseconds:.0} ms", requests.len());
+    }
+
+    /// Says something beside the commands.
+    pub(crate) fn say(&self, text: &str) {
+        println!("\n# {text}");
+    }
+
+    /// The id of the chain.
+    pub(crate) fn chain(&self) -> String {
+        self.first_id(&["ls", "--json"])
+    }
+
+    /// The id of the open question.
+    pub(crate) fn question(&self) -> String {
+        self.first_id(&["questions", "--json"])
+    }
+
+    fn first_id(&self, arguments: &[&str]) -> String {
+        let listed: Value = serde_json::from_str(&self.run(arguments)).expect("--json prints JSON");
+        let id = listed[0]["id"].as_str().expect("something is listed");
+        // Eight characters are what a person would type.
+        id[..8].to_owned()
+    }
+
+    /// What a command prints on standard output. Its errors are shown as they come.
+    fn run(&self, arguments: &[&str]) -> String {
+        let mut command = self.home.command(&self.program);
+        command.args(arguments).env("AGENT_CLI_CLAUDE", &self.claude);
+        command.env("AGENT_CLI_STATE_DIR", self.home.home().join("state"));
+        let output = command.output().expect("the program can be started");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("results are text")
+    }
+}
+
+/// Cargo builds no binary for an example that runs it.
+fn build() -> PathBuf {
+    let release = !cfg!(debug_assertions);
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into()));
+    cargo.args(["build", "--quiet", "--bin", "agent-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo.args(release.then_some("--release"));
+    let status = cargo.status().expect("cargo can be started");
+    assert!(status.success(), "agent-cli cannot be built");
+    let example = env::current_exe().expect("the running program has a path");
+    let folder = example.parent().and_then(Path::parent).expect("cargo builds examples into <profile>/examples");
+    folder.join("agent-cli")
+}

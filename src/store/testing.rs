@@ -1,0 +1,85 @@
+//! What the tests of the store have in common.
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::{Caller, NewAttempt, NewFrame, Settlement, Store};
+use crate::core::frame::Task;
+use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::launch::Launch;
+use crate::core::limits::Limits;
+use crate::core::outcome::{Outcome, Turn, verdict};
+use crate::core::request::Wish;
+use crate::core::state::FrameState;
+use crate::core::stream::Usage;
+
+/// A store in a directory of its own.
+pub(super) fn store() -> (TempDir, Store) {
+    let temp = tempfile::tempdir().unwrap();
+    let store = Store::open(&temp.path().join("state")).unwrap();
+    (temp, store)
+}
+
+pub(super) fn new(task: &str) -> NewFrame {
+    NewFrame {
+        task: Task::Prompt(task.to_owned()),
+        cwd: PathBuf::from("/work"),
+        launch: Launch::default(),
+        limits: Limits::default(),
+    }
+}
+
+pub(super) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
+    NewAttempt { session: SessionId::random(), resumed: None, output_from: 7, errors_from: 3, runner: 42, carried }
+}
+
+pub(super) fn ask(question: &str) -> Wish {
+    Wish::Ask { question: question.to_owned() }
+}
+
+pub(super) fn reply(text: &str) -> Outcome {
+    Outcome::Reply(text.to_owned())
+}
+
+impl Store {
+    pub(super) fn root(&self) -> FrameId {
+        self.create_root(&new("a task")).unwrap()
+    }
+
+    /// Begins an attempt that is given every result there is.
+    pub(super) fn start(&self, frame: FrameId) -> Caller {
+        let carried = self.deliveries(frame).unwrap().iter().map(|delivery| delivery.request).collect();
+        let attempt = attempt(carried);
+        self.begin(frame, &attempt).unwrap();
+        Caller { frame, attempt: attempt.session }
+    }
+
+    /// Ends an attempt.
+    pub(super) fn end(&self, caller: Caller, outcome: &Outcome) -> FrameState {
+        let kept = self.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
+        let turn = if kept { Turn::Later } else { Turn::First };
+        let settlement = Settlement {
+            frame: caller.frame,
+            session: caller.attempt,
+            verdict: &verdict(outcome, turn),
+            outcome,
+            usage: Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() },
+            cost_usd: 0.25,
+            total_cost_usd: 0.5,
+            model: None,
+            version: None,
+            transcript: None,
+            trouble: None,
+        };
+        self.settle(&settlement).unwrap()
+    }
+
+    /// A root that ran and asked this.
+    pub(super) fn asking(&self, question: &str) -> (FrameId, RequestId) {
+        let caller = self.start(self.root());
+        let request = self.request(caller, &ask(question)).unwrap();
+        self.end(caller, &Outcome::Requested);
+        (caller.frame, request)
+    }
+}
