@@ -106,14 +106,16 @@ fn an_answer_that_is_no_text_is_refused() {
 }
 
 #[test]
-fn a_question_is_answered_once() {
-    let (world, id, question) = asked();
-    world.run(&["answer", &question, "Jan 1st"]).succeeds();
-    let second = world.run(&["answer", &question, "Feb 2nd"]);
-    second.exits_with(2);
-    insta::assert_snapshot!(second, @"");
-    world.run(&["resume", &id]).prints("Jan 1st");
-    world.run(&["answer", &question, "Mar 3rd"]).exits_with(2);
+fn a_question_cannot_command_the_terminal() {
+    let world = World::new();
+    world.file("root.md", "run agent-cli ask \"$(printf 'a\\033[2Jb\\nc')\"\nreply {result}\n");
+    let spawned = world.run(&["spawn", "root.md"]);
+    let id = spawned.started();
+    for outcome in [spawned, world.run(&["questions"]), world.run(&["tree"]), world.run(&["show", &id])] {
+        assert!(!outcome.stdout.contains('\u{1b}') && !outcome.stderr.contains('\u{1b}'), "{outcome:?}");
+    }
+    let (question, _) = world.questions().remove(0);
+    assert_eq!(question, "a\u{1b}[2Jb\nc", "other programs get it as it is");
 }
 
 #[test]

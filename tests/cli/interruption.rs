@@ -1,5 +1,7 @@
 //! A person stops `agent-cli`: the agent is stopped with it, and can be carried on with.
 
+use std::fs;
+
 use rustix::process::Signal;
 
 use crate::gate::Gate;
@@ -26,7 +28,7 @@ fn ctrl_c_stops_the_agent_and_resume_carries_on() {
     gate.open_for_one();
     world.run(&["resume", &id]).prints("done");
     assert_eq!(world.starts(), 2);
-    assert_eq!(std::fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
+    assert_eq!(fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
 }
 
 #[test]
@@ -64,6 +66,14 @@ fn the_agent_is_told_that_it_was_stopped() {
 
     Your last turn was cut short: a person stopped it. Carry on where you stopped.
     ");
+}
+
+#[test]
+fn a_closed_terminal_is_an_interruption() {
+    let (world, gate, id) = stopped_at_the_gate(Signal::HUP);
+    assert!(world.log().starts.iter().all(|start| !start.is_alive()));
+    gate.open_for_one();
+    world.run(&["resume", &id]).prints("done");
 }
 
 #[test]

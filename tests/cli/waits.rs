@@ -70,6 +70,26 @@ fn the_agent_is_told_what_is_over() {
 }
 
 #[test]
+fn a_file_is_named_relative_to_where_the_agent_is() {
+    let world = World::new();
+    world.file("sub/other", "");
+    world.file("root.md", "run cd sub && agent-cli wait --file sign\nreply over\n");
+    let id = world.spawn_paused("root.md");
+    world.file("sign", "");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.file("sub/sign", "");
+    world.run(&["resume", &id]).prints("over");
+}
+
+#[test]
+fn what_a_command_prints_is_not_what_the_program_prints() {
+    let (world, id) = waiting("--command 'echo loud; echo louder >&2; test -e sign'");
+    let outcome = world.run(&["resume", &id]);
+    outcome.prints("SGN_PEND_ONGOING");
+    assert!(!outcome.stderr.contains("loud\n"), "{outcome}");
+}
+
+#[test]
 fn a_wait_that_makes_no_sense_is_refused() {
     let refused = |wait: &str| {
         let world = World::new();
