@@ -106,6 +106,17 @@ fn an_answer_that_is_no_text_is_refused() {
 }
 
 #[test]
+fn a_question_is_answered_once() {
+    let (world, id, question) = asked();
+    world.run(&["answer", &question, "Jan 1st"]).succeeds();
+    let second = world.run(&["answer", &question, "Feb 2nd"]);
+    second.exits_with(2);
+    insta::assert_snapshot!(second, @"");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    world.run(&["answer", &question, "Mar 3rd"]).exits_with(2);
+}
+
+#[test]
 fn a_question_cannot_command_the_terminal() {
     let world = World::new();
     world.file("root.md", "run agent-cli ask \"$(printf 'a\\033[2Jb\\nc')\"\nreply {result}\n");

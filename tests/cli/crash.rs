@@ -29,6 +29,12 @@ fn kill_agent(world: &World) {
     wait_until("the agent is dead", || !start.is_alive());
 }
 
+/// Whether a process runs. One that has ended may be left as a zombie where nobody cares for orphans.
+fn runs(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    rustix::process::test_kill_process(pid).is_ok() && !stat.contains(") Z ")
+}
+
 #[test]
 fn an_agent_outlives_its_runner_and_its_reply_is_not_lost() {
     let (world, gate) = world_with_gate();
@@ -84,6 +90,25 @@ fn when_both_are_killed_the_agent_carries_on_from_its_half_done_session() {
 }
 
 #[test]
+fn an_agent_that_was_killed_after_it_asked_is_told_what_is_uncertain() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "ask When? &\nhold gate\nreply {results}\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    kill_runner(spawn);
+    kill_agent(&world);
+    gate.open_for_one();
+    gate.open_for_one();
+    let id = world.log().starts[0].session().to_owned();
+    assert_eq!(world.run(&["resume", &id]).started(), id, "it waits for the answer");
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+    let prompt = &world.log().starts[1].prompt;
+    assert!(prompt.contains("This tool call was running then") && prompt.contains("gate.held"), "{prompt}");
+}
+
+#[test]
 fn when_the_agent_alone_is_killed_the_next_resume_carries_on() {
     let (world, gate) = world_with_gate();
     let spawn = world.command(["spawn", "root.md"]).start();
@@ -96,6 +121,22 @@ fn when_the_agent_alone_is_killed_the_next_resume_carries_on() {
     world.run(&["resume", &id]).prints("done");
     assert_eq!(world.starts(), 2);
     assert_eq!(marks(&world), "worked\n");
+}
+
+#[test]
+fn a_tool_that_outlives_its_agent_is_ended_before_the_frame_runs_again() {
+    let (world, gate) = world_with_gate();
+    world.file("root.md", "once run echo $$ > tool.pid; echo held >> gate.held; read go < gate\nreply done\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    kill_runner(spawn);
+    kill_agent(&world);
+    let pid = std::fs::read_to_string(world.project().join("tool.pid")).expect("a process id");
+    let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process id");
+    assert!(runs(pid), "the tool lives on");
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).prints("done");
+    assert!(!runs(pid), "the tool was ended");
 }
 
 #[test]

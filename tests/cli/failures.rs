@@ -111,6 +111,20 @@ fn a_refused_resume_keeps_the_answer() {
 }
 
 #[test]
+fn a_failed_branch_does_not_hide_that_the_tree_waits() {
+    let world = World::new();
+    world.file("root.md", "spawn asks.md &\nspawn fails.md\nreply {results}\n");
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    world.file("fails.md", "fail boom\n");
+    let id = world.spawn_paused("root.md");
+    let starts = world.starts();
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.starts(), starts, "asking costs nothing");
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now; failed: boom");
+}
+
+#[test]
 fn an_agent_that_does_not_know_what_to_do_has_failed() {
     let world = World::new();
     world.file("root.md", "end SGN_UNHANDLED\n");

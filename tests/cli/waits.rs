@@ -1,5 +1,7 @@
 //! Waiting for things outside.
 
+use rustix::process::Signal;
+
 use crate::gate::wait_until;
 use crate::world::World;
 
@@ -87,6 +89,18 @@ fn what_a_command_prints_is_not_what_the_program_prints() {
     let outcome = world.run(&["resume", &id]);
     outcome.prints("SGN_PEND_ONGOING");
     assert!(!outcome.stderr.contains("loud\n"), "{outcome}");
+}
+
+#[test]
+fn ctrl_c_ends_a_command_that_takes_long() {
+    let (world, id) = waiting("--command 'test -e begin && { echo held >> gate.held; read go < gate; }'");
+    let gate = world.gate("gate");
+    world.file("begin", "");
+    let resume = world.command(["resume", &id]).start();
+    gate.reached_by(1);
+    resume.signal(Signal::INT);
+    resume.ends().exits_with(130);
+    assert_eq!(world.starts(), 1);
 }
 
 #[test]
