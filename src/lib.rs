@@ -1,9 +1,9 @@
 //! `agent-cli` runs chains of headless Claude Code agents that may pause for minutes or weeks.
 //!
-//! An agent is a `claude -p` process. It may ask for other agents, ask a person, or wait for something outside; then it
-//! ends its turn, and nothing runs until what it waits for is there. This page says where things are in the code and what
-//! always holds. What a caller sees is in `docs/protocol.md`, what a crash can do in `docs/recovery.md`, and the facts about
-//! Claude Code that all of it rests on in `docs/claude-code.md`.
+//! An agent is a `claude -p` process. It may ask for other agents, ask a person, or wait for something outside; then
+//! it ends its turn, and nothing runs until what it waits for is there. This page says where things are in the code
+//! and what always holds. What a caller sees is in `docs/protocol.md`, what a crash can do in `docs/recovery.md`, and
+//! the facts about Claude Code that all of it rests on in `docs/claude-code.md`.
 //!
 //! # Words
 //!
@@ -28,7 +28,8 @@
 //!                     └──────> store ───> core
 //! ```
 //!
-//! Imports go in the direction of the arrows and over several of them, never back. `claude` and `store` do not know each other.
+//! Imports go in the direction of the arrows and over several of them, never back. `claude` and `store` do not know
+//! each other.
 //!
 //! | module | holds | has no |
 //! | --- | --- | --- |
@@ -42,24 +43,24 @@
 //!
 //! 1. `cli::spawn` checks the file and the directory, finds `claude`, and records a root in the state `ready`.
 //! 2. [`runtime::drive`] asks [`core::tree`] which frames can run. At first that is the root.
-//! 3. `runtime::attempt` takes the frame's lease, looks again whether the frame may run, puts a missing transcript back,
-//!    records the attempt with its fresh session id, and only then starts `claude`. Its standard output is the leased file,
-//!    its standard input an unnamed file with the prompt.
-//! 4. The agent calls `agent-cli spawn` or `ask` in a tool call. That process finds frame and attempt in its environment,
-//!    records the request, prints the signal and is gone. The agent ends its turn.
+//! 3. `runtime::attempt` takes the frame's lease, looks again whether the frame may run, puts a missing transcript
+//!    back, records the attempt with its fresh session id, and only then starts `claude`. Its standard output is the
+//!    leased file, its standard input an unnamed file with the prompt.
+//! 4. The agent calls `agent-cli spawn` or `ask` in a tool call. That process finds frame and attempt in its
+//!    environment, records the request, prints the signal and is gone. The agent ends its turn.
 //! 5. `runtime::conclude` reads what the attempt printed, reduces it to an [`core::outcome::Outcome`], and
 //!    [`core::outcome::verdict`] says what becomes of the session and the frame. The transcript is copied, the verdict
 //!    recorded in one transaction, and after that a discarded transcript is deleted.
-//! 6. Back to 2. The new child can run now that its parent has ended its turn. When a child is done, its parent can run, and
-//!    the child's reply is in its prompt. The deepest frames go first.
+//! 6. Back to 2. The new child can run now that its parent has ended its turn. When a child is done, its parent can
+//!    run, and the child's reply is in its prompt. The deepest frames go first.
 //! 7. When nothing can run, [`runtime::standing`] says how the tree stands, and `cli::outcome` prints it.
 //!
 //! # The life of a poll
 //!
-//! `agent-cli resume ID` of a waiting tree opens the database, reads one tree, looks at the files and times that it waits for,
-//! and tries the lease of frames that are marked as running. [`runtime::standing::poll`] is all of that: it starts no
-//! process and no async runtime. Only when it finds that something can run, or that only a command can tell, `resume`
-//! drives the tree as above.
+//! `agent-cli resume ID` of a waiting tree opens the database, reads one tree, looks at the files and times that it
+//! waits for, and tries the lease of frames that are marked as running. [`runtime::standing::poll`] is all of that: it
+//! starts no process and no async runtime. Only when it finds that something can run, or that only a command can tell,
+//! `resume` drives the tree as above.
 //!
 //! # What always holds
 //!
@@ -78,7 +79,8 @@
 //! * No process while a tree waits, and none in an agent's tool call for longer than it takes to record a request.
 //! * No SQL outside [`store`], which offers whole transactions only: another database can take its place.
 //! * No async on the path of a poll, of a request or of a list. Only driving needs it.
-//! * No meaning in the `subtype` of a result. `is_error` of the last one decides: some errors call themselves a success.
+//! * No meaning in the `subtype` of a result. `is_error` of the last one decides: some errors call themselves a
+//!   success.
 //! * No process ids in decisions. They are recorded for people.
 //! * No retries with growing pauses inside a run: what changed nothing once is left to the next `resume`.
 
