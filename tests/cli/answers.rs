@@ -149,7 +149,10 @@ fn a_process_that_an_agent_left_behind_cannot_ask() {
     gate.open_for_one();
     wait_until("it asks", || world.project().join("too-late").exists());
     let said = std::fs::read_to_string(world.project().join("too-late")).expect("readable");
-    insta::assert_snapshot!(world.named(&said), @"");
+    insta::assert_snapshot!(world.named(&said), @r"
+    error: the turn in which this was called has ended
+    hint: requests are made by an agent while it works
+    ");
     assert_eq!(world.questions(), []);
 }
 

@@ -92,7 +92,12 @@ fn a_folder_that_a_prompt_cannot_hold_is_refused() {
     let args = [OsStr::new("spawn"), OsStr::new("root.md"), OsStr::new("--cwd"), folder.as_os_str()];
     let outcome = world.command(args).run();
     outcome.exits_with(2);
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: cannot work in [PROJECT]/not � utf-8: its path is not UTF-8 or holds a control character
+    hint: rename it
+    --- exit status: 2
+    ");
 }
 
 #[test]

@@ -7,19 +7,284 @@ fn every_command_explains_itself() {
     let world = World::new();
     let help = |command: &[&str]| {
         let outcome = world.command(command.iter().chain(&["--help"])).run();
-        outcome.succeeds().stdout.clone()
+        // Where a default stands on a line of its own, clap indents the empty line above it.
+        outcome.succeeds().stdout.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(help(&[]), @"");
-    insta::assert_snapshot!(help(&["spawn"]), @"");
-    insta::assert_snapshot!(help(&["resume"]), @"");
-    insta::assert_snapshot!(help(&["ask"]), @"");
-    insta::assert_snapshot!(help(&["wait"]), @"");
-    insta::assert_snapshot!(help(&["questions"]), @"");
-    insta::assert_snapshot!(help(&["answer"]), @"");
-    insta::assert_snapshot!(help(&["ls"]), @"");
-    insta::assert_snapshot!(help(&["tree"]), @"");
-    insta::assert_snapshot!(help(&["show"]), @"");
-    insta::assert_snapshot!(help(&["completions"]), @"");
+    insta::assert_snapshot!(help(&[]), @r"
+    Run chains of headless Claude Code agents that can pause for minutes or weeks
+
+    An agent may spawn agents, to any depth, and any of them may stop to wait for a person, a file, a
+    time or another agent. While it waits, nothing runs and nothing is paid. `resume` carries on where
+    the chain stopped.
+
+    Usage: agent-cli [OPTIONS] <COMMAND>
+
+    Commands:
+      spawn        Start an agent that follows the instructions in FILE
+      resume       Carry a chain on where it stopped, or see how it stands
+      ask          Ask a person, from inside an agent
+      wait         Wait for a file, a time or a command, from inside an agent
+      questions    List the questions that wait for an answer
+      answer       Answer a question
+      ls           List the chains, the newest first
+      tree         Show a chain as a tree: every agent, its state, what it waits for and how long
+      show         Show everything that is known of a frame: its sessions, transcripts, costs and
+                   history
+      completions  Print completions for a shell
+      help         Print this message or the help of the given subcommand(s)
+
+    Options:
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+      -V, --version
+              Print version
+
+    Exit status:
+        0  done, or waiting
+        1  the agent failed
+        2  usage, or a request that is refused
+        3  no such frame
+        4  claude is missing, unusable or refused
+       75  waiting (with --exit-code)
+      130  interrupted
+    ");
+    insta::assert_snapshot!(help(&["spawn"]), @r"
+    Start an agent that follows the instructions in FILE
+
+    Drives the agent, and every agent that it starts, until nothing in the tree can run. Prints the
+    reply when the agent is done, or `SGN_PEND_STARTED (ID)` when the tree waits for something.
+
+    Called by an agent, it only records the request and prints `SGN_PEND_STARTED (ID)` at once: the
+    child runs when the agent has ended its turn.
+
+    Usage: agent-cli spawn [OPTIONS] <FILE> [-- <CLAUDE ARGS>...]
+
+    Arguments:
+      <FILE>
+              The file with the agent's instructions
+
+      [CLAUDE ARGS]...
+              More arguments for every claude of this agent and its children
+
+    Options:
+          --cwd <DIR>
+              Where the agent works [default: the current directory]
+
+          --model <MODEL>
+              The model, as for `claude --model`
+
+          --permission-mode <MODE>
+              What the agent may do, as for `claude --permission-mode`
+
+          --claude <PATH>
+              The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
+
+          --max-depth <N>
+              Agents from the root down to the deepest [default: 64]
+
+          --max-frames <N>
+              Agents in the tree [default: 256]
+
+          --max-parallel <N>
+              Agents that run at the same time
+
+              [default: 4]
+
+          --json
+              Print one JSON object: id, status, reply, waiting_on, errors, usage, cost_usd
+
+          --exit-code
+              Exit with 75 while the tree waits
+
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Example:
+      agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
+    ");
+    insta::assert_snapshot!(help(&["resume"]), @r"
+    Carry a chain on where it stopped, or see how it stands
+
+    Prints the reply when the agent is done (again, if it was done before), `SGN_PEND_STARTED (ID)` when
+    the tree waits for something new, and `SGN_PEND_ONGOING` when it still waits for what it waited for.
+    A tree that waits is asked in milliseconds, without starting claude: call it from cron as often as
+    you like.
+
+    Usage: agent-cli resume [OPTIONS] <ID>
+
+    Arguments:
+      <ID>
+              A frame, any Claude session it ever had, or another Claude session; four characters or
+              more
+
+    Options:
+          --claude <PATH>
+              The claude program [default: $AGENT_CLI_CLAUDE, or the one that the chain began with]
+
+          --max-parallel <N>
+              Agents that run at the same time
+
+              [default: 4]
+
+          --json
+              Print one JSON object: id, status, reply, waiting_on, errors, usage, cost_usd
+
+          --exit-code
+              Exit with 75 while the tree waits
+
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Example, every minute by cron:
+      * * * * * agent-cli resume 4f2c1a90 >> chain.log
+    ");
+    insta::assert_snapshot!(help(&["ask"]), @r"
+    Ask a person, from inside an agent
+
+    Records the question for the calling agent and prints `SGN_PEND_STARTED (ID)` at once. The agent
+    then ends its turn; the answer comes when its chain is resumed.
+
+    Usage: agent-cli ask [OPTIONS] <QUESTION>
+
+    Arguments:
+      <QUESTION>
+              The question
+
+    Options:
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    insta::assert_snapshot!(help(&["wait"]), @r"
+    Wait for a file, a time or a command, from inside an agent
+
+    Records the wait for the calling agent and prints `SGN_PEND_STARTED (ID)` at once. The agent then
+    ends its turn. The first `agent-cli resume` after the wait is over carries it on.
+
+    Usage: agent-cli wait [OPTIONS] <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
+
+    Options:
+          --file <PATH>
+              Until this file exists
+
+          --until <TIME>
+              Until this time, for instance 2026-12-24T18:00:00Z
+
+          --for <DURATION>
+              For this long, for instance 90s, 2h or 3d
+
+          --command <COMMAND>
+              Until this shell command exits with 0
+
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    insta::assert_snapshot!(help(&["questions"]), @r"
+    List the questions that wait for an answer
+
+    Usage: agent-cli questions [OPTIONS]
+
+    Options:
+          --all      Answered ones too
+          --json     Print a JSON array
+      -v, --verbose  Say on standard error what happens
+      -h, --help     Print help
+    ");
+    insta::assert_snapshot!(help(&["answer"]), @r#"
+    Answer a question
+
+    Records the answer and prints the command that carries the chain on. The agent gets the answer
+    exactly as given. A question can be answered once.
+
+    Usage: agent-cli answer [OPTIONS] <ID> [TEXT]
+
+    Arguments:
+      <ID>
+              The question's id, as `agent-cli questions` shows it
+
+      [TEXT]
+              The answer [default: standard input, without its last line break]
+
+    Options:
+          --json
+              Print a JSON object: question, root, next
+
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli answer 4f2c1a90 "Jan 1st"
+      agent-cli answer 4f2c1a90 < plan.md
+    "#);
+    insta::assert_snapshot!(help(&["ls"]), @r"
+    List the chains, the newest first
+
+    Usage: agent-cli ls [OPTIONS]
+
+    Options:
+          --json     Print a JSON array
+      -v, --verbose  Say on standard error what happens
+      -h, --help     Print help
+    ");
+    insta::assert_snapshot!(help(&["tree"]), @r"
+    Show a chain as a tree: every agent, its state, what it waits for and how long
+
+    Usage: agent-cli tree [OPTIONS] [ID]
+
+    Arguments:
+      [ID]  A frame, or a session it had [default: all chains that are not done]
+
+    Options:
+          --json     Print a JSON array of frames, parents before their children
+      -v, --verbose  Say on standard error what happens
+      -h, --help     Print help
+    ");
+    insta::assert_snapshot!(help(&["show"]), @r"
+    Show everything that is known of a frame: its sessions, transcripts, costs and history
+
+    Usage: agent-cli show [OPTIONS] <ID>
+
+    Arguments:
+      <ID>  A frame, or a session it had
+
+    Options:
+          --json     Print a JSON object
+      -v, --verbose  Say on standard error what happens
+      -h, --help     Print help
+    ");
+    insta::assert_snapshot!(help(&["completions"]), @r"
+    Print completions for a shell
+
+    Usage: agent-cli completions [OPTIONS] <SHELL>
+
+    Arguments:
+      <SHELL>  The shell [possible values: bash, elvish, fish, powershell, zsh]
+
+    Options:
+      -v, --verbose  Say on standard error what happens
+      -h, --help     Print help
+
+    Example:
+      agent-cli completions bash > ~/.local/share/bash-completion/completions/agent-cli
+    ");
 }
 
 #[test]

@@ -98,7 +98,12 @@ fn a_question_is_no_frame() {
     let (world, _) = paused();
     let outcome = world.run(&["resume", &world.question()]);
     outcome.exits_with(3);
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: [ID2:8] is a request of [ID1:8], not a frame
+    hint: agent-cli ls shows the chains
+    --- exit status: 3
+    ");
 }
 
 #[test]
@@ -106,12 +111,22 @@ fn an_environment_that_names_no_frame_is_refused() {
     let (world, id) = paused();
     let damaged = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", "x").with("AGENT_CLI_ATTEMPT", "y").run();
     damaged.exits_with(2);
-    insta::assert_snapshot!(damaged, @"");
+    insta::assert_snapshot!(damaged, @r"
+    --- stderr
+    error: AGENT_CLI_FRAME and AGENT_CLI_ATTEMPT are set, but not to ids
+    hint: agent-cli sets them for its agents: unset AGENT_CLI_FRAME AGENT_CLI_ATTEMPT
+    --- exit status: 2
+    ");
     let unknown = "00000000-0000-4000-8000-000000000000";
     let foreign = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", unknown).with("AGENT_CLI_ATTEMPT", unknown);
     let foreign = foreign.run();
     foreign.exits_with(2);
-    insta::assert_snapshot!(foreign, @"");
+    insta::assert_snapshot!(foreign, @r"
+    --- stderr
+    error: the frame of the calling agent, [ID3], is not in this state directory
+    hint: AGENT_CLI_STATE_DIR names another directory
+    --- exit status: 2
+    ");
     let ended = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", &id).with("AGENT_CLI_ATTEMPT", &id).run();
     ended.exits_with(2);
     assert_eq!(world.questions().len(), 1);

@@ -1,5 +1,7 @@
 //! `--json`: what other programs read.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::outcome::Outcome;
@@ -19,8 +21,9 @@ fn lines(world: &World, outcome: &Outcome) -> String {
     world.named(&serde_json::to_string_pretty(&outcome.json()).expect("it is JSON"))
 }
 
-fn keys(value: &Value) -> Vec<&String> {
-    value.as_object().expect("an object").keys().collect()
+fn keys(value: &Value) -> String {
+    let keys = value.as_object().expect("an object").keys();
+    keys.map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -29,7 +32,30 @@ fn spawn_and_resume_print_the_same_object() {
     world.file("root.md", "ask When?\nreply {result}\n");
     let spawned = world.run(&["spawn", "root.md", "--json"]);
     spawned.succeeds();
-    insta::assert_snapshot!(lines(&world, &spawned), @"");
+    insta::assert_snapshot!(lines(&world, &spawned), @r#"
+    {
+      "cost_usd": 0.03,
+      "errors": [],
+      "id": "[ID1]",
+      "reply": null,
+      "status": "started",
+      "usage": {
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "input_tokens": 3000,
+        "output_tokens": 60
+      },
+      "waiting_on": [
+        {
+          "for": "question",
+          "frame": "[ID1]",
+          "id": "[ID2]",
+          "question": "When?",
+          "since": "[TIME]"
+        }
+      ]
+    }
+    "#);
 
     let id = spawned.json()["id"].as_str().expect("an id").to_owned();
     let polled = world.run(&["resume", &id, "--json"]).json();
@@ -62,19 +88,99 @@ fn a_failure_in_json() {
     let outcome = world.run(&["spawn", "root.md", "--json"]);
     outcome.exits_with(1);
     assert_eq!(outcome.json()["status"], "failed");
-    insta::assert_snapshot!(outcome, @"");
+    insta::assert_snapshot!(outcome, @r#"
+    {"id":"[ID1]","status":"failed","reply":null,"waiting_on":[],"errors":["boom"],"usage":{"input_tokens":1000,"output_tokens":20,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.01}
+    --- stderr
+    error: boom ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    "#);
 }
 
 #[test]
 fn lists_in_json() {
     let (world, id) = paused();
-    insta::assert_snapshot!(lines(&world, &world.run(&["ls", "--json"])), @"");
-    insta::assert_snapshot!(lines(&world, &world.run(&["tree", &id, "--json"])), @"");
+    insta::assert_snapshot!(lines(&world, &world.run(&["ls", "--json"])), @r#"
+    [
+      {
+        "agents": 2,
+        "created": "[TIME]",
+        "cwd": "[PROJECT]",
+        "id": "[ID1]",
+        "open_questions": 1,
+        "since": "[TIME]",
+        "status": "waiting",
+        "task": "root.md"
+      }
+    ]
+    "#);
+    insta::assert_snapshot!(lines(&world, &world.run(&["tree", &id, "--json"])), @r#"
+    [
+      {
+        "error": null,
+        "id": "[ID1]",
+        "parent": null,
+        "since": "[TIME]",
+        "status": "waiting",
+        "task": "root.md",
+        "waiting_on": []
+      },
+      {
+        "error": null,
+        "id": "[ID2]",
+        "parent": "[ID1]",
+        "since": "[TIME]",
+        "status": "waiting",
+        "task": "child.md",
+        "waiting_on": [
+          {
+            "for": "question",
+            "frame": "[ID2]",
+            "id": "[ID3]",
+            "question": "When?",
+            "since": "[TIME]"
+          }
+        ]
+      }
+    ]
+    "#);
     assert_eq!(world.run(&["tree", "--json"]).json(), world.run(&["tree", &id, "--json"]).json());
-    insta::assert_snapshot!(lines(&world, &world.run(&["questions", "--json"])), @"");
+    insta::assert_snapshot!(lines(&world, &world.run(&["questions", "--json"])), @r#"
+    [
+      {
+        "answer": null,
+        "answered": null,
+        "asked": "[TIME]",
+        "frame": "[ID2]",
+        "id": "[ID3]",
+        "question": "When?",
+        "root": "[ID1]",
+        "task": "child.md"
+      }
+    ]
+    "#);
     let answered = world.run(&["answer", &world.question(), "now", "--json"]);
-    insta::assert_snapshot!(lines(&world, &answered), @"");
-    insta::assert_snapshot!(lines(&world, &world.run(&["questions", "--all", "--json"])), @"");
+    insta::assert_snapshot!(lines(&world, &answered), @r#"
+    {
+      "next": "agent-cli resume [ID1]",
+      "question": "[ID3]",
+      "root": "[ID1]"
+    }
+    "#);
+    insta::assert_snapshot!(lines(&world, &world.run(&["questions", "--all", "--json"])), @r#"
+    [
+      {
+        "answer": "now",
+        "answered": "[TIME]",
+        "asked": "[TIME]",
+        "frame": "[ID2]",
+        "id": "[ID3]",
+        "question": "When?",
+        "root": "[ID1]",
+        "task": "child.md"
+      }
+    ]
+    "#);
 }
 
 #[test]
@@ -82,7 +188,21 @@ fn a_frame_in_json() {
     let (world, id) = paused();
     world.answer("now");
     world.run(&["resume", &id]).prints("now");
-    insta::assert_snapshot!(lines(&world, &world.run(&["show", &id, "--json"])), @"");
+    let frame = world.run(&["show", &id, "--json"]).succeeds().json();
+    insta::assert_snapshot!(keys(&frame), @"checkpoint children cost_usd created cwd depth events id launch limits output parent reply root sessions since state task trouble usage waiting_on");
+    assert_eq!(frame["reply"], "now");
+    assert_eq!(frame["launch"]["model"], "claude-opus-4-8");
+    assert_eq!(frame["children"].as_array().map(Vec::len), Some(1));
+
+    let sessions = frame["sessions"].as_array().expect("a list of sessions");
+    let [first, second] = sessions.as_slice() else { panic!("two sessions: {frame}") };
+    insta::assert_snapshot!(keys(first), @"began cost_usd ended id kept message outcome resumed transcript usage");
+    assert_eq!((&first["id"], &first["resumed"]), (&json!(id), &json!(null)));
+    assert_eq!((&second["resumed"], &second["kept"]), (&json!(id), &json!(true)));
+    assert_eq!(frame["checkpoint"], second["id"]);
+    for session in sessions {
+        assert!(Path::new(session["transcript"].as_str().expect("a path")).is_file());
+    }
 }
 
 #[test]

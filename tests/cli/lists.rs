@@ -49,7 +49,7 @@ fn a_chain_at_rest() {
     cost  $0.0500
     output  [STATE]/frames/[ID1]/out.ndjson
     session  [ID1] requested, kept, [AGE] ago
-              [HOME]/.claude/projects/-dev-shm-agent-cli-test-B5v6xy-project/145e2f2f-52a4-462a-96fd-d7900d8311f4.jsonl
+              [HOME]/.claude/projects/[SLUG]/[ID1].jsonl
     --- exit status: 0
     ");
 }

@@ -20,7 +20,7 @@ impl Names {
             if let Some(after) = after_unit(rest).filter(|_| is_number(word)) {
                 replaced.push_str("[AGE]");
                 rest = after;
-            } else if is_number(word) && PIDS.iter().any(|before| replaced.ends_with(before)) {
+            } else if is_number(word) && replaced.ends_with("process ") {
                 replaced.push_str("[PID]");
             } else {
                 replaced.push_str(&self.name(word));
@@ -52,9 +52,6 @@ impl Names {
         at + 1
     }
 }
-
-/// What stands before the number of a process.
-const PIDS: [&str; 2] = ["process ", "\"runner\":"];
 
 /// What follows the unit of an age, as lists print it, if there is one.
 fn after_unit(text: &str) -> Option<&str> {

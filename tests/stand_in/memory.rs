@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::events::SYNTHETIC;
+use crate::sections::{self, Request};
 use crate::transcript::Mark;
 
 /// The state of the interpreter. It is computed from the transcript before every step and held nowhere else.
@@ -22,6 +23,9 @@ pub(crate) struct Memory {
     pub(crate) result: String,
     /// The results of all requests.
     pub(crate) results: Vec<String>,
+    /// What it replied, unless it was given a result since. An agent that was killed before anybody heard it says it
+    /// again.
+    pub(crate) reply: Option<String>,
     /// The id that was printed last.
     pub(crate) last_id: String,
     /// Steps that have told the caller that they wait.
@@ -53,8 +57,12 @@ impl Memory {
         if let Some(file) = file {
             self.task = Some(file.to_owned());
         }
-        for (id, result) in sections(prompt, &self.pending) {
-            self.deliver(&id, result);
+        let instructions = self.instructions.as_deref().unwrap_or_default();
+        for section in sections::read(prompt, &self.pending, instructions, self.over) {
+            if let Request::Forgotten(step) = section.of {
+                self.over = self.over.max(step);
+            }
+            self.deliver(&section.of, section.result);
         }
     }
 
@@ -69,7 +77,7 @@ impl Memory {
             return;
         }
         if let Some(id) = &mark.request {
-            self.deliver(id, output.to_owned());
+            self.deliver(&Request::Known(id.clone()), output.to_owned());
             return;
         }
         let ids: Vec<String> = output.lines().filter_map(started).map(str::to_owned).collect();
@@ -85,11 +93,13 @@ impl Memory {
         if block["type"] == "text" {
             self.pass(mark);
             self.announced.insert(mark.step);
+            self.reply = block["text"].as_str().filter(|_| mark.over).map(str::to_owned);
         }
     }
 
-    fn deliver(&mut self, id: &str, result: String) {
-        self.pending.retain(|pending| pending != id);
+    fn deliver(&mut self, of: &Request, result: String) {
+        self.pending.retain(|pending| *of != Request::Known(pending.clone()));
+        self.reply = None;
         self.result.clone_from(&result);
         self.results.push(result);
     }
@@ -98,30 +108,4 @@ impl Memory {
 /// The id in a line `SGN_PEND_STARTED (ID)`.
 fn started(line: &str) -> Option<&str> {
     line.trim().strip_prefix("SGN_PEND_STARTED (")?.strip_suffix(')')
-}
-
-/// The results in a prompt, with the full ids of their requests. Only the ids of open requests begin a section: what
-/// looks like one inside of an answer is a part of the answer.
-fn sections(prompt: &str, pending: &[String]) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
-    let mut open = pending.to_vec();
-    let Some(rest) = prompt.strip_prefix("SGN_RESUME") else { return found };
-    for part in rest.split("\n\nresult of `agent-cli ").skip(1) {
-        let (head, body) = part.split_once('\n').unwrap_or((part, ""));
-        let told = head.strip_suffix("):").or_else(|| head.strip_suffix("), which failed:"));
-        let short = told.and_then(|head| head.rsplit_once("` (")).map(|(_, id)| id);
-        match short.and_then(|short| open.iter().position(|id| id.starts_with(short))) {
-            Some(at) => {
-                let failed = if head.ends_with("failed:") { "failed: " } else { "" };
-                found.push((open.remove(at), format!("{failed}{body}")));
-            }
-            None => {
-                if let Some((_, body)) = found.last_mut() {
-                    body.push_str("\n\nresult of `agent-cli ");
-                    body.push_str(part);
-                }
-            }
-        }
-    }
-    found
 }

@@ -19,7 +19,8 @@ pub(crate) struct Next {
 }
 
 impl Next {
-    /// What follows from what the agent knows. Without a step left it replies with the results it was given.
+    /// What follows from what the agent knows. Without a step left it replies as before, or with the results
+    /// that it was given since.
     pub(crate) fn after(memory: &Memory) -> Result<Self> {
         let task = memory.task.as_deref().context("the stand-in was not told what to read")?;
         let instructions = match &memory.instructions {
@@ -40,8 +41,9 @@ impl Next {
                 return Ok(Self { number, step: line.step, once });
             }
         }
-        let done = if memory.results.is_empty() { "done".to_owned() } else { memory.results.join("; ") };
-        Ok(Self { number: memory.over, step: Step::End(done), once: None })
+        let given = if memory.results.is_empty() { "done".to_owned() } else { memory.results.join("; ") };
+        let last = memory.reply.clone().unwrap_or(given);
+        Ok(Self { number: memory.over, step: Step::End(last), once: None })
     }
 
     /// Keeps a step that is taken once from being taken again.

@@ -21,6 +21,7 @@ mod events;
 mod log;
 mod memory;
 mod plan;
+mod sections;
 mod steps;
 mod transcript;
 mod turn;

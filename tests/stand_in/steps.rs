@@ -124,7 +124,7 @@ fn parse_step(text: &str) -> Result<Step> {
 fn command(word: &str, rest: &str) -> Result<Option<String>> {
     Ok(Some(match word {
         "spawn" | "wait" => format!("agent-cli {word} {rest}"),
-        "ask" => format!("agent-cli ask {}", quoted(rest)),
+        "ask" => ask(rest),
         "run" => rest.to_owned(),
         "hold" => format!("echo held >> {rest}.held; read go < {rest}"),
         "big" => format!("head -c {} /dev/zero | tr '\\000' x", rest.parse::<usize>()?),
@@ -132,6 +132,7 @@ fn command(word: &str, rest: &str) -> Result<Option<String>> {
     }))
 }
 
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+/// The command that asks a question.
+pub(crate) fn ask(question: &str) -> String {
+    format!("agent-cli ask '{}'", question.replace('\'', r"'\''"))
 }

@@ -1,0 +1,71 @@
+//! The results in the prompt that wakes an agent.
+
+use crate::steps::{self, Step};
+
+/// A section of the prompt: what came of a request.
+pub(crate) struct Section {
+    /// Which request.
+    pub(crate) of: Request,
+    /// What came of it, exact to the byte.
+    pub(crate) result: String,
+}
+
+/// A request that a section may be about.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Request {
+    /// One with this full id, which the agent knows.
+    Known(String),
+    /// One that the agent made just before it was killed, so that it does not know of it. It belongs to the step of this
+    /// number, which need not be taken again.
+    Forgotten(usize),
+}
+
+const START: &str = "\n\nresult of `agent-cli ";
+
+/// The sections of a prompt.
+///
+/// Only a request that may be open begins a section: what looks like one inside of an answer is a part of the answer.
+pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: usize) -> Vec<Section> {
+    let mut found: Vec<Section> = Vec::new();
+    let mut pending = pending.to_vec();
+    let mut steps = steps::parse(instructions).unwrap_or_default().into_iter().enumerate().skip(over).peekable();
+    let Some(rest) = prompt.strip_prefix("SGN_RESUME") else { return found };
+    for part in rest.split(START).skip(1) {
+        let (head, body) = part.split_once('\n').unwrap_or((part, ""));
+        let told = head.strip_suffix("):").or_else(|| head.strip_suffix("), which failed:"));
+        let named = told.and_then(|told| told.rsplit_once("` ("));
+        let known = named.and_then(|(_, short)| pending.iter().position(|id| id.starts_with(short)));
+        let of = match (known, named, steps.peek()) {
+            (Some(at), _, _) => Some(Request::Known(pending.remove(at))),
+            (None, Some((command, _)), Some((at, line))) if is_about(command, &line.step) => {
+                let number = at + 1;
+                steps.next();
+                Some(Request::Forgotten(number))
+            }
+            _ => None,
+        };
+        match (of, found.last_mut()) {
+            (Some(of), _) => {
+                let failed = if head.ends_with("failed:") { "failed: " } else { "" };
+                found.push(Section { of, result: format!("{failed}{body}") });
+            }
+            (None, Some(before)) => before.result.extend([START, part]),
+            (None, None) => {}
+        }
+    }
+    found
+}
+
+/// Whether a command, as a prompt names it, is what a step asks for.
+fn is_about(command: &str, step: &Step) -> bool {
+    let Step::Call { command: own, .. } = step else { return false };
+    let file_name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+    match (command.strip_prefix("spawn "), own.strip_prefix("agent-cli spawn ")) {
+        (Some(path), Some(rest)) => rest.split(' ').next().is_some_and(|own| file_name(own) == file_name(path)),
+        (Some(_), None) | (None, Some(_)) => false,
+        (None, None) => {
+            let question = command.strip_prefix("ask \"").and_then(|rest| rest.strip_suffix('"'));
+            question.is_some_and(|question| *own == steps::ask(question))
+        }
+    }
+}
