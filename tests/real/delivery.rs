@@ -20,7 +20,8 @@ fn any_answer_is_delivered_to_the_byte(version: &str) {
     chain.home.write("secret.md", "the content of the file");
     chain.home.write("ins.md", "1. _ask_ \"A?\" and \"B?\".\n2. _terminate_ \"over\".\n");
     let root = chain.started(&["spawn", "ins.md"]);
-    let mut long = "@secret.md \"quoted\" 'and' `so` $HOME \\n <b>\u{1F382}</b>\r\n\ttab\n\n/help\nSGN_RESUME\n".to_owned();
+    let mut long =
+        "@secret.md \"quoted\" 'and' `so` $HOME \\n <b>\u{1F382}</b>\r\n\ttab\n\n/help\nSGN_RESUME\n".to_owned();
     long.push_str(&"0123456789abcdef\n".repeat(1024 * 1024 / 17));
     long.push_str("the end @secret.md");
     let short = "/compact\nSGN_PEND_STARTED";
@@ -57,7 +58,9 @@ fn children_started_in_a_loop_all_reply_in_order(version: &str) {
     for name in ["a", "b", "c"] {
         chain.home.write(&format!("{name}.md"), &format!("1. _ask_ \"{name}?\"\n2. _terminate_ {{the answer}}.\n"));
     }
-    chain.home.write("ins.md", "1. _run_ `for f in a b c; do agent-cli spawn $f.md; done`.\n2. _terminate_ \"over\".\n");
+    chain
+        .home
+        .write("ins.md", "1. _run_ `for f in a b c; do agent-cli spawn $f.md; done`.\n2. _terminate_ \"over\".\n");
     let root = chain.started(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
     for name in ["c", "a", "b"] {
         assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
@@ -66,7 +69,8 @@ fn children_started_in_a_loop_all_reply_in_order(version: &str) {
     assert_eq!(chain.ok(&["resume", &root]), "over\n");
     let last = chain.api.requests().pop().unwrap().conversation();
     let prompt = last.last_user_text().unwrap();
-    let at = |name: &str| prompt.find(&format!("{name}.md` (")).zip(prompt.find(&format!("):\nanswer {name}"))).unwrap();
+    let at =
+        |name: &str| prompt.find(&format!("{name}.md` (")).zip(prompt.find(&format!("):\nanswer {name}"))).unwrap();
     let [a, b, c] = ["a", "b", "c"].map(at);
     assert!(a.0 < a.1 && a.1 < b.0 && b.0 < b.1 && b.1 < c.0 && c.0 < c.1, "{prompt}");
 }
