@@ -117,6 +117,19 @@ fn a_question_is_answered_once() {
 }
 
 #[test]
+fn a_question_cannot_command_the_terminal() {
+    let world = World::new();
+    world.file("root.md", "run agent-cli ask \"$(printf 'a\\033[2Jb\\nc')\"\nreply {result}\n");
+    let spawned = world.run(&["spawn", "root.md"]);
+    let id = spawned.started();
+    for outcome in [spawned, world.run(&["questions"]), world.run(&["tree"]), world.run(&["show", &id])] {
+        assert!(!outcome.stdout.contains('\u{1b}') && !outcome.stderr.contains('\u{1b}'), "{outcome:?}");
+    }
+    let (question, _) = world.questions().remove(0);
+    assert_eq!(question, "a\u{1b}[2Jb\nc", "other programs get it as it is");
+}
+
+#[test]
 fn a_question_of_a_discarded_attempt_is_withdrawn() {
     let world = World::new();
     world.file("root.md", "ask When? &\nonce end SGN_UNHANDLED\nreply {results}\n");

@@ -135,6 +135,21 @@ fn the_program_is_remembered() {
 }
 
 #[test]
+fn where_the_remembered_program_is_gone_the_one_in_path_serves() {
+    let world = World::new().without("AGENT_CLI_CLAUDE");
+    world.file("root.md", "ask When?\nreply {result}\n");
+    for folder in ["old", "new"] {
+        std::fs::create_dir(world.project().join(folder)).expect("writable");
+        symlink(programs::stand_in(), world.project().join(folder).join("claude")).expect("writable");
+    }
+    let id = world.run(&["spawn", "root.md", "--claude", "old/claude"]).started();
+    world.answer("now");
+    std::fs::remove_file(world.project().join("old/claude")).expect("own file");
+    let path = format!("{}:/usr/bin:/bin", world.project().join("new").display());
+    world.command(["resume", &id]).with("PATH", &path).run().prints("now");
+}
+
+#[test]
 fn a_claude_that_refuses_to_work_loses_nothing() {
     let refused_once = |trouble: &str| {
         let world = World::new();

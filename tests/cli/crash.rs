@@ -90,6 +90,25 @@ fn when_both_are_killed_the_agent_carries_on_from_its_half_done_session() {
 }
 
 #[test]
+fn an_agent_that_was_killed_after_it_asked_is_told_what_is_uncertain() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "ask When? &\nhold gate\nreply {results}\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    kill_runner(spawn);
+    kill_agent(&world);
+    gate.open_for_one();
+    gate.open_for_one();
+    let id = world.log().starts[0].session().to_owned();
+    assert_eq!(world.run(&["resume", &id]).started(), id, "it waits for the answer");
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+    let prompt = &world.log().starts[1].prompt;
+    assert!(prompt.contains("This tool call was running then") && prompt.contains("gate.held"), "{prompt}");
+}
+
+#[test]
 fn when_the_agent_alone_is_killed_the_next_resume_carries_on() {
     let (world, gate) = world_with_gate();
     let spawn = world.command(["spawn", "root.md"]).start();

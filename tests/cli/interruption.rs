@@ -1,8 +1,12 @@
 //! A person stops `agent-cli`: the agent is stopped with it, and can be carried on with.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use rustix::process::Signal;
 
 use crate::gate::Gate;
+use crate::programs;
 use crate::world::World;
 
 fn stopped_at_the_gate(signal: Signal) -> (World, Gate, String) {
@@ -26,7 +30,7 @@ fn ctrl_c_stops_the_agent_and_resume_carries_on() {
     gate.open_for_one();
     world.run(&["resume", &id]).prints("done");
     assert_eq!(world.starts(), 2);
-    assert_eq!(std::fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
+    assert_eq!(fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
 }
 
 #[test]
@@ -64,6 +68,33 @@ fn the_agent_is_told_that_it_was_stopped() {
 
     Your last turn was cut short: a person stopped it. Carry on where you stopped.
     ");
+}
+
+#[test]
+fn an_agent_behind_a_wrapper_is_stopped_too() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "hold gate\nreply done\n");
+    // As the npm package has one: a program that starts the real one and waits for it.
+    let wrapper = world.file("wrapper", format!("#!/bin/sh\n'{}' \"$@\"\nexit $?\n", programs::stand_in().display()));
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).expect("own file");
+    let wrapper = wrapper.to_string_lossy();
+    let spawn = world.command(["spawn", "root.md", "--claude", &wrapper]).start();
+    gate.reached_by(1);
+    spawn.signal(Signal::INT);
+    spawn.ends().exits_with(130);
+    let start = world.log().starts.remove(0);
+    assert!(!start.is_alive(), "the agent was stopped");
+    gate.open_for_one();
+    world.run(&["resume", start.session()]).prints("done");
+}
+
+#[test]
+fn a_closed_terminal_is_an_interruption() {
+    let (world, gate, id) = stopped_at_the_gate(Signal::HUP);
+    assert!(world.log().starts.iter().all(|start| !start.is_alive()));
+    gate.open_for_one();
+    world.run(&["resume", &id]).prints("done");
 }
 
 #[test]

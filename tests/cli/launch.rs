@@ -101,6 +101,15 @@ fn an_agent_knows_its_frame_and_no_other_session() {
 }
 
 #[test]
+fn a_poll_needs_no_environment() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    let world = world.without("PATH").without("HOME").without("AGENT_CLI_CLAUDE");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+}
+
+#[test]
 fn agents_find_the_same_programs_under_cron() {
     let world = World::new();
     world.file("root.md", "ask When?\nrun helper\nreply {result}\n");

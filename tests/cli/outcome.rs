@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use serde_json::Value;
 
 /// A command that has ended. Its text, in which ids and paths have names, is for snapshots.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     /// The exit status.
     pub(crate) status: ExitStatus,

@@ -1,5 +1,7 @@
 //! Waiting for things outside.
 
+use rustix::process::Signal;
+
 use crate::gate::wait_until;
 use crate::world::World;
 
@@ -67,6 +69,38 @@ fn the_agent_is_told_what_is_over() {
     result of `agent-cli wait --file [PROJECT]/sign` ([ID2:8]):
     it exists: [PROJECT]/sign
     ");
+}
+
+#[test]
+fn a_file_is_named_relative_to_where_the_agent_is() {
+    let world = World::new();
+    world.file("sub/other", "");
+    world.file("root.md", "run cd sub && agent-cli wait --file sign\nreply over\n");
+    let id = world.spawn_paused("root.md");
+    world.file("sign", "");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.file("sub/sign", "");
+    world.run(&["resume", &id]).prints("over");
+}
+
+#[test]
+fn what_a_command_prints_is_not_what_the_program_prints() {
+    let (world, id) = waiting("--command 'echo loud; echo louder >&2; test -e sign'");
+    let outcome = world.run(&["resume", &id]);
+    outcome.prints("SGN_PEND_ONGOING");
+    assert!(!outcome.stderr.contains("loud\n"), "{outcome}");
+}
+
+#[test]
+fn ctrl_c_ends_a_command_that_takes_long() {
+    let (world, id) = waiting("--command 'test -e begin && { echo held >> gate.held; read go < gate; }'");
+    let gate = world.gate("gate");
+    world.file("begin", "");
+    let resume = world.command(["resume", &id]).start();
+    gate.reached_by(1);
+    resume.signal(Signal::INT);
+    resume.ends().exits_with(130);
+    assert_eq!(world.starts(), 1);
 }
 
 #[test]
