@@ -1,4 +1,88 @@
 //! `agent-cli` runs chains of headless Claude Code agents that may pause for minutes or weeks.
+//!
+//! An agent is a `claude -p` process. It may ask for other agents, ask a person, or wait for something outside; then
+//! it ends its turn, and nothing runs until what it waits for is there. This page says where things are in the code
+//! and what always holds. What a caller sees is in `docs/protocol.md`, what a crash can do in `docs/recovery.md`, and
+//! the facts about Claude Code that all of it rests on in `docs/claude-code.md`.
+//!
+//! # Words
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | frame | one agent: its task, working directory, launch options and state. Its id never changes |
+//! | root, tree | a frame without a parent; the root and all frames below it |
+//! | session, transcript | a conversation of Claude Code, and the file that it keeps it in |
+//! | checkpoint | the session that the next attempt of a frame continues from |
+//! | fork | a new session that begins with all of the checkpoint. The checkpoint itself is never written to |
+//! | attempt | one `claude` process for a frame. Its session is kept as the next checkpoint, or discarded |
+//! | request | a command of this program that an agent calls: `spawn`, `ask`, `wait`, `resume` |
+//! | wait, reply | what a paused frame waits for; the text that an agent ends with |
+//! | lease | the right to run a frame, held by the operating system for whoever has the frame's output file open |
+//! | harvest | concluding an attempt whose runner is gone |
+//! | signal | a word on a line of its own with which an agent pauses, or is woken |
+//!
+//! # Map
+//!
+//! ```text
+//! main ──> cli ──> runtime ──> claude ──> core
+//!                     └──────> store ───> core
+//! ```
+//!
+//! Imports go in the direction of the arrows and over several of them, never back. `claude` and `store` do not know
+//! each other.
+//!
+//! | module | holds | has no |
+//! | --- | --- | --- |
+//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::tree`] (which frame is next), [`core::signal`], [`core::prompt`], [`core::launch`] (options, and what a child may not have), [`core::stream`] (claude's events) | I/O, clock, environment, async |
+//! | [`claude`] | all that is peculiar to Claude Code: the program and its version, command line and environment, process, output, transcripts | state of its own |
+//! | [`store`] | what outlives a process: the database, the state directory, the lease, the kept copies of transcripts | `claude`, SQL that leaves it |
+//! | [`runtime`] | the loop that drives a tree, attempts and their conclusion, requests, polls, adoption | terminal, arguments |
+//! | [`cli`] | one file a command, messages, exit statuses | decisions about frames |
+//!
+//! # The life of a `spawn`
+//!
+//! 1. `cli::spawn` checks the file and the directory, finds `claude`, and records a root in the state `ready`.
+//! 2. [`runtime::drive`] asks [`core::tree`] which frames can run. At first that is the root.
+//! 3. `runtime::attempt` takes the frame's lease, looks again whether the frame may run, puts a missing transcript
+//!    back, records the attempt with its fresh session id, and only then starts `claude`. Its standard output is the
+//!    leased file, its standard input an unnamed file with the prompt.
+//! 4. The agent calls `agent-cli spawn` or `ask` in a tool call. That process finds frame and attempt in its
+//!    environment, records the request, prints the signal and is gone. The agent ends its turn.
+//! 5. `runtime::conclude` reads what the attempt printed, reduces it to an [`core::outcome::Outcome`], and
+//!    [`core::outcome::verdict`] says what becomes of the session and the frame. The transcript is copied, the verdict
+//!    recorded in one transaction, and after that a discarded transcript is deleted.
+//! 6. Back to 2. The new child can run now that its parent has ended its turn. When a child is done, its parent can
+//!    run, and the child's reply is in its prompt. The deepest frames go first.
+//! 7. When nothing can run, [`runtime::standing`] says how the tree stands, and `cli::outcome` prints it.
+//!
+//! # The life of a poll
+//!
+//! `agent-cli resume ID` of a waiting tree opens the database, reads one tree, looks at the files and times that it
+//! waits for, and tries the lease of frames that are marked as running. [`runtime::standing::poll`] is all of that: it
+//! starts no process and no async runtime. Only when it finds that something can run, or that only a command can tell,
+//! `resume` drives the tree as above.
+//!
+//! # What always holds
+//!
+//! * A frame changes its state in [`core::state::FrameState::after`] and nowhere else, live or in recovery.
+//! * Whether a session is kept or discarded is decided in [`core::outcome::verdict`] and nowhere else.
+//! * An attempt is recorded before its process starts, and its outcome before anything is done about it.
+//! * A checkpoint is forked, never resumed in place. What woke an agent counts as delivered when that fork is kept.
+//! * Nobody waits for a lease, and the leased file is never renamed or deleted.
+//! * Every write is one immediate transaction, and nothing in it waits for a process.
+//! * Launch options are recorded with the frame and given at every attempt, the model above all.
+//! * Standard output carries the result of a command and nothing else.
+//!
+//! # What is missing on purpose
+//!
+//! * No daemon and no heartbeat. Whoever calls `resume` does the work, and the lock of a dead process is gone with it.
+//! * No process while a tree waits, and none in an agent's tool call for longer than it takes to record a request.
+//! * No SQL outside [`store`], which offers whole transactions only: another database can take its place.
+//! * No async on the path of a poll, of a request or of a list. Only driving needs it.
+//! * No meaning in the `subtype` of a result. `is_error` of the last one decides: some errors call themselves a
+//!   success.
+//! * No process ids in decisions. They are recorded for people.
+//! * No retries with growing pauses inside a run: what changed nothing once is left to the next `resume`.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

@@ -40,8 +40,15 @@ pub const FOREIGN_SESSION: [&str; 15] = [
 const NO_FILE_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
 
 /// The commands of this program that agents may always call. Nothing else is allowed on the user's behalf.
-const REQUESTS: [&str; 4] =
-    ["Bash(agent-cli spawn:*)", "Bash(agent-cli ask:*)", "Bash(agent-cli wait:*)", "Bash(agent-cli resume:*)"];
+/// A wait for a command is not among them: it would run whatever an agent likes.
+const REQUESTS: [&str; 6] = [
+    "Bash(agent-cli spawn:*)",
+    "Bash(agent-cli ask:*)",
+    "Bash(agent-cli resume:*)",
+    "Bash(agent-cli wait --file:*)",
+    "Bash(agent-cli wait --for:*)",
+    "Bash(agent-cli wait --until:*)",
+];
 
 /// One start of `claude`.
 #[derive(Clone, Debug)]
@@ -102,8 +109,8 @@ impl Invocation<'_> {
             .env("PATH", search_path(self.own_folder, self.launch.path.as_deref(), env::var_os("PATH").as_deref()))
             // The shells of agents take their working directory from here before they ask the system.
             .env("PWD", self.cwd);
-        if let (None, Some(recorded)) = (env::var_os(CONFIG_DIR), &self.launch.config_dir) {
-            command.env(CONFIG_DIR, recorded);
+        if let Some(config) = named_config_dir().as_ref().or(self.launch.config_dir.as_ref()) {
+            command.env(CONFIG_DIR, config);
         }
         command
     }
@@ -112,8 +119,15 @@ impl Invocation<'_> {
 /// The directory in which Claude Code keeps its sessions for a frame with these launch options.
 #[must_use]
 pub fn config_dir(launch: &Launch) -> Option<PathBuf> {
-    let set = env::var_os(CONFIG_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    set.or_else(|| launch.config_dir.clone()).or_else(|| dirs::home_dir().map(|home| home.join(".claude")))
+    named_config_dir()
+        .or_else(|| launch.config_dir.clone())
+        .or_else(|| dirs::home_dir().map(|home| home.join(".claude")))
+}
+
+/// The directory that the user of this process named. An empty name is none.
+#[must_use]
+pub fn named_config_dir() -> Option<PathBuf> {
+    env::var_os(CONFIG_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }
 
 /// This program's folder first, then the folders of the shell that made the frame, then those of this process that are
@@ -176,8 +190,10 @@ mod tests {
         acceptEdits
         --allowedTools=Bash(agent-cli spawn:*)
         --allowedTools=Bash(agent-cli ask:*)
-        --allowedTools=Bash(agent-cli wait:*)
         --allowedTools=Bash(agent-cli resume:*)
+        --allowedTools=Bash(agent-cli wait --file:*)
+        --allowedTools=Bash(agent-cli wait --for:*)
+        --allowedTools=Bash(agent-cli wait --until:*)
         --allowedTools=Read(//home/dev/ins1.md)
         --max-turns
         9

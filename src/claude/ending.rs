@@ -10,10 +10,11 @@ use crate::core::stream::{Digest, ResultEvent};
 /// The last `result` event decides, and in it `is_error`. Without one the process died, or refused to begin.
 #[must_use]
 pub fn outcome(digest: &Digest, exit: Exit, errors: &str) -> Outcome {
-    if let Exit::Stopped = exit {
-        return Outcome::Stopped { worked: digest.worked };
-    }
     match &digest.result {
+        // A turn that had ended well before the stop reached it counts.
+        None | Some(ResultEvent { is_error: true, .. }) if exit == Exit::Stopped => {
+            Outcome::Stopped { worked: digest.worked }
+        }
         Some(result) if result.is_error => of_error(digest, result, errors),
         Some(result) if result.deferred => Outcome::Requested,
         Some(result) => of_reply(&result.text),
@@ -130,8 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stopped_is_stopped_whatever_it_says() {
+    fn what_was_stopped_is_stopped_unless_it_had_ended_well() {
         let error = result(true, "[Request interrupted by user]");
         assert_eq!(ended(&error, Exit::Stopped, ""), Outcome::Stopped { worked: false });
+        assert_eq!(ended(WORK, Exit::Stopped, ""), Outcome::Stopped { worked: true });
+        assert_eq!(ended(&result(false, "Jan 1st"), Exit::Stopped, ""), Outcome::Reply("Jan 1st".into()));
     }
 }

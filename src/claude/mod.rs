@@ -6,5 +6,6 @@ pub mod ending;
 pub mod output;
 pub mod process;
 pub mod program;
+pub mod survivors;
 pub mod transcript;
 pub mod version;

@@ -42,6 +42,18 @@ pub struct Running {
     pid: Option<Pid>,
 }
 
+/// Ends a process group when it is dropped.
+#[derive(Debug)]
+pub struct GroupKiller(Option<Pid>);
+
+impl Drop for GroupKiller {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0 {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
 /// How long a process may take to end after a signal, before the next, harder one.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -86,6 +98,12 @@ impl Running {
         }
         let _ = self.child.wait().await;
         Exit::Stopped
+    }
+
+    /// Something that ends the whole process group when it is dropped, for processes that must not outlive their caller.
+    #[must_use]
+    pub fn kill_group_on_drop(&self) -> GroupKiller {
+        GroupKiller(self.pid)
     }
 
     fn send(&self, signal: Signal) {

@@ -57,16 +57,21 @@ pub fn delete(transcript: &Path) -> io::Result<()> {
     gone_is_fine(fs::remove_dir_all(transcript.with_extension("")))
 }
 
-/// What a transcript tells of its session.
+/// What a transcript tells of its session. Its agent may have changed its directory: where the session belongs is the one
+/// that its folder is named after, or the first one.
 ///
 /// # Errors
 ///
 /// Those of reading the file. Lines that are no JSON are passed over.
 pub fn origin(transcript: &Path) -> io::Result<Origin> {
     let mut origin = Origin::default();
+    let folder = transcript.parent().and_then(Path::file_name);
+    let belongs = |cwd: &Path| folder.is_some_and(|folder| folder == folder_name(cwd).as_str());
     for line in BufReader::new(File::open(transcript)?).split(b'\n') {
         let Ok(line) = serde_json::from_slice::<OriginLine>(&line?) else { continue };
-        origin.cwd = line.cwd.or(origin.cwd);
+        if origin.cwd.is_none() || line.cwd.as_deref().is_some_and(belongs) {
+            origin.cwd = line.cwd.or(origin.cwd);
+        }
         let model = line.message.and_then(|message| message.model).filter(|model| !model.starts_with('<'));
         origin.model = model.or(origin.model);
     }
@@ -74,7 +79,7 @@ pub fn origin(transcript: &Path) -> io::Result<Origin> {
 }
 
 const PROJECTS: &str = "projects";
-/// Longer names are cut, and made unique by a hash that differs between builds of Claude Code.
+/// Longer names are cut.
 const LONGEST_NAME: usize = 200;
 
 #[derive(Deserialize)]
@@ -92,14 +97,28 @@ fn file_name(session: SessionId) -> String {
     format!("{session}.jsonl")
 }
 
+/// Claude Code counts UTF-16 units, as JavaScript does. Names that it cuts get a hash of the whole path.
 fn folder_name(cwd: &Path) -> String {
     let cwd = cwd.to_string_lossy();
-    // Claude Code counts UTF-16 units, as JavaScript does.
-    let units = cwd.encode_utf16().map(|unit| match char::from_u32(u32::from(unit)) {
+    let plain = |unit| match char::from_u32(u32::from(unit)) {
         Some(c) if c.is_ascii_alphanumeric() => c,
         _ => '-',
-    });
-    units.take(LONGEST_NAME).collect()
+    };
+    let name: String = cwd.encode_utf16().map(plain).take(LONGEST_NAME).collect();
+    if cwd.encode_utf16().count() <= LONGEST_NAME {
+        return name;
+    }
+    let hash = cwd.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
+    format!("{name}-{}", base36(hash.unsigned_abs()))
+}
+
+fn base36(mut number: u32) -> String {
+    let mut digits = Vec::new();
+    while number > 0 || digits.is_empty() {
+        digits.extend(char::from_digit(number % 36, 36));
+        number /= 36;
+    }
+    digits.iter().rev().collect()
 }
 
 #[cfg(test)]
@@ -120,6 +139,12 @@ mod tests {
         let path = expected(Path::new("/c"), Path::new("/home/dev/my project_1.é"), session());
         let name = "/c/projects/-home-dev-my-project-1--/0193e7b0-1c2d-4abc-8def-0123456789ff.jsonl";
         assert_eq!(path, Path::new(name));
+    }
+
+    #[test]
+    fn a_long_name_is_cut_and_gets_a_hash() {
+        let name = folder_name(Path::new(&format!("/{}", "a".repeat(250))));
+        assert_eq!(name.split_at(200), (format!("-{}", "a".repeat(199)).as_str(), "-feo44x"));
     }
 
     #[test]

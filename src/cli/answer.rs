@@ -24,6 +24,7 @@ pub(super) struct Answer {
     id: String,
 
     /// The answer [default: standard input, without its last line break]
+    #[arg(allow_hyphen_values = true)]
     text: Option<String>,
 
     /// Print a JSON object: question, root, next

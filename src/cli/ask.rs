@@ -16,6 +16,7 @@ use crate::runtime::requests;
 #[derive(Debug, Args)]
 pub(super) struct Ask {
     /// The question
+    #[arg(allow_hyphen_values = true)]
     question: String,
 }
 

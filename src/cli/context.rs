@@ -9,7 +9,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::error::CliError;
-use crate::claude::command::{ATTEMPT, CONFIG_DIR, FRAME, STATE_DIR};
+use crate::claude::command::{ATTEMPT, FRAME, STATE_DIR, named_config_dir};
 use crate::core::launch::Launch;
 use crate::runtime::Settings;
 use crate::store::{Caller, StateDir, Store};
@@ -26,6 +26,8 @@ pub(super) struct Context {
 const LOG: &str = "AGENT_CLI_LOG";
 /// Names the `claude` to use.
 const CLAUDE: &str = "AGENT_CLI_CLAUDE";
+/// What agents may do where no option says it: for chains that call this program without options.
+const PERMISSION_MODE: &str = "AGENT_CLI_PERMISSION_MODE";
 
 impl Context {
     pub(super) fn from_environment(verbose: bool) -> Result<Self, CliError> {
@@ -54,8 +56,9 @@ impl Context {
     /// What of this shell a new frame records, so that it can be carried on from another one.
     pub(super) fn launch(&self) -> Launch {
         Launch {
+            permission_mode: env::var(PERMISSION_MODE).ok().filter(|mode| !mode.is_empty()),
             path: env::var("PATH").ok(),
-            config_dir: env::var_os(CONFIG_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from),
+            config_dir: named_config_dir(),
             ..Launch::default()
         }
     }
@@ -71,7 +74,10 @@ impl Context {
 }
 
 fn caller() -> Result<Option<Caller>, CliError> {
-    let (Some(frame), Some(attempt)) = (env::var_os(FRAME), env::var_os(ATTEMPT)) else { return Ok(None) };
+    let (frame, attempt) = match (env::var_os(FRAME), env::var_os(ATTEMPT)) {
+        (None, None) => return Ok(None),
+        (frame, attempt) => (frame.unwrap_or_default(), attempt.unwrap_or_default()),
+    };
     let ids = frame.to_str().and_then(|frame| frame.parse().ok()).zip(attempt.to_str().and_then(|id| id.parse().ok()));
     let (frame, attempt) = ids.ok_or_else(|| {
         CliError::usage(format!("{FRAME} and {ATTEMPT} are set, but not to ids"))

@@ -77,7 +77,12 @@ impl From<RuntimeError> for CliError {
             RuntimeError::Launch(BadLaunch::HasOption(option)) => {
                 Self::usage(message).hint(format!("agent-cli spawn {option} VALUE FILE"))
             }
-            RuntimeError::Launch(BadLaunch::Reserved(_) | BadLaunch::Widens(_)) => Self::usage(message),
+            RuntimeError::Launch(BadLaunch::Outside { .. }) => {
+                Self::usage(message).hint("start it in that directory, or in one below it")
+            }
+            RuntimeError::Launch(BadLaunch::Reserved(_) | BadLaunch::Widens(_)) => {
+                Self::usage(message).hint("leave it out")
+            }
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR names another directory"),
             RuntimeError::NoWorkingDirectory { .. } | RuntimeError::Io { .. } => Self::failed(message),
         }

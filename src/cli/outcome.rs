@@ -20,7 +20,7 @@ use crate::store::Store;
 /// How the caller wants to be told.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Telling {
-    /// Print one JSON object: id, status, reply, waiting_on, errors, usage, cost_usd
+    /// Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
     #[arg(long)]
     pub(super) json: bool,
 
@@ -36,6 +36,7 @@ struct Report<'a> {
     status: &'static str,
     reply: Option<&'a str>,
     waiting_on: &'a [Blocker],
+    busy: &'a [Busy],
     errors: Vec<String>,
     usage: Usage,
     cost_usd: f64,
@@ -95,16 +96,25 @@ pub(super) fn tell_standing(
 }
 
 fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) -> Report<'a> {
-    let mut report =
-        Report { id, status: "interrupted", reply: None, waiting_on: &[], errors: Vec::new(), usage, cost_usd };
+    let mut report = Report {
+        id,
+        status: "interrupted",
+        reply: None,
+        waiting_on: &[],
+        busy: &[],
+        errors: Vec::new(),
+        usage,
+        cost_usd,
+    };
     match standing {
         Standing::Done(reply) => {
             report.status = "done";
             report.reply = Some(reply);
         }
-        Standing::Waits { new, blockers, .. } => {
+        Standing::Waits { new, blockers, busy } => {
             report.status = if *new { "started" } else { "ongoing" };
             report.waiting_on = blockers;
+            report.busy = busy;
         }
         Standing::Failed(errors) => {
             report.status = "failed";

@@ -10,7 +10,9 @@ use super::exit::Exit;
 use super::outcome::{self, Telling};
 use super::output::print_line;
 use super::spawn::at_least_one;
+use crate::claude::program;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
+use crate::core::launch::Launch;
 use crate::core::signal;
 use crate::runtime::requests::{self, Progress};
 use crate::runtime::{adopt, standing};
@@ -64,6 +66,13 @@ impl Resume {
         }
     }
 
+    /// How an adopted session is started from now on.
+    fn launch(&self, context: &Context) -> Result<Launch, CliError> {
+        let settings = context.settings(self.claude.clone(), self.max_parallel)?;
+        let claude = program::locate(settings.claude.as_deref(), None, std::env::var_os("PATH").as_deref())?;
+        Ok(Launch { claude, ..context.launch() })
+    }
+
     /// What the id names. A session that is not known is adopted if Claude Code has it.
     fn target(&self, context: &Context, store: &Store) -> Result<Target, CliError> {
         let error = match store.lookup(&self.id.parse::<IdPrefix>()?) {
@@ -71,8 +80,9 @@ impl Resume {
             Err(error) => error,
         };
         let session = self.id.trim().parse::<SessionId>();
-        if let (StoreError::Unknown(_), Ok(session)) = (&error, session)
-            && let Some(frame) = adopt::adopt(store, session, context.launch())?
+        // A session is adopted for a person, not for an agent that tries an id.
+        if let (StoreError::Unknown(_), Ok(session), None) = (&error, session, context.caller)
+            && let Some(frame) = adopt::adopt(store, session, self.launch(context)?)?
         {
             return Ok(Target::Frame(frame));
         }
@@ -88,7 +98,7 @@ fn tell_progress(store: &Store, caller: Caller, target: Target) -> Result<Exit, 
     match progress {
         Progress::Over(text) => print_line(&text)?,
         Progress::Open => print_line(signal::ONGOING)?,
-        Progress::Failed(failure) => return Err(CliError::failed(format!("the agent failed: {}", failure.message))),
+        Progress::Failed(why) => return Err(CliError::failed(format!("the agent failed: {why}"))),
     }
     Ok(Exit::Ok)
 }

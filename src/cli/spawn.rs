@@ -40,7 +40,7 @@ pub(super) struct Spawn {
     #[arg(long)]
     model: Option<String>,
 
-    /// What the agent may do, as for `claude --permission-mode`
+    /// What the agent may do, as for `claude --permission-mode` [default: $AGENT_CLI_PERMISSION_MODE]
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
 
@@ -82,12 +82,13 @@ impl Spawn {
     fn start(self, context: &Context, task: Task, cwd: PathBuf) -> Result<Exit, CliError> {
         let settings = context.settings(self.claude, self.max_parallel)?;
         let path = std::env::var_os("PATH");
+        let of_this_shell = context.launch();
         let launch = Launch {
             claude: program::locate(settings.claude.as_deref(), None, path.as_deref())?,
             model: self.model,
-            permission_mode: self.permission_mode,
+            permission_mode: self.permission_mode.or(of_this_shell.permission_mode),
             args: self.args,
-            ..context.launch()
+            ..of_this_shell
         };
         let default = Limits::default();
         let limits = Limits {
@@ -135,6 +136,10 @@ fn instructions(file: &Path) -> Result<PathBuf, CliError> {
     })?;
     if known.is_dir() {
         let message = format!("{shown} is a directory");
+        return Err(CliError::usage(message).hint("give the path of a file with instructions"));
+    }
+    if !known.is_file() {
+        let message = format!("{shown} is not a regular file");
         return Err(CliError::usage(message).hint("give the path of a file with instructions"));
     }
     let content = fs::read(file).map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;

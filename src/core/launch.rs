@@ -44,42 +44,44 @@ pub enum BadLaunch {
     /// There is an option of `agent-cli` for it, which is recorded.
     #[error("{0} is an option of agent-cli too: give it before the --")]
     HasOption(String),
+    /// An agent may not give its child more rights than it has: Claude Code lets agents read where they work.
+    #[error("an agent that works in {} cannot start another outside of it, in {}", own.display(), child.display())]
+    Outside {
+        /// Where the agent works.
+        own: PathBuf,
+        /// Where its child would work.
+        child: PathBuf,
+    },
     /// An agent may not give its child more rights than it has.
     #[error("an agent cannot start another with wider permissions than its own ({0})")]
     Widens(String),
 }
 
 /// Arguments that decide about sessions, input and output. Two owners would contradict each other.
-const RESERVED: [&str; 13] = [
-    "-p",
+const RESERVED: [&str; 9] = [
     "--print",
-    "-c",
     "--continue",
-    "-r",
     "--resume",
     "--session-id",
     "--fork-session",
     "--no-session-persistence",
     "--output-format",
     "--input-format",
-    "-v",
     "--version",
 ];
+/// Their short forms.
+const SHORT: [char; 4] = ['p', 'c', 'r', 'v'];
 
-/// Arguments with which a child could do what its parent may not.
-const WIDENING: [&str; 12] = [
-    "--dangerously-skip-permissions",
-    "--allow-dangerously-skip-permissions",
-    "--allowedTools",
-    "--allowed-tools",
-    "--tools",
-    "--settings",
-    "--setting-sources",
-    "--permission-prompt-tool",
-    "--add-dir",
-    "--mcp-config",
-    "--plugin-dir",
-    "--agents",
+/// Arguments, each with one value, that an agent may give its children: none of them lets a child do more than its
+/// parent may. Whatever else a release of Claude Code brings has to be given to the root, by a person.
+const FOR_CHILDREN: [&str; 7] = [
+    "--append-system-prompt",
+    "--disallowed-tools",
+    "--disallowedTools",
+    "--effort",
+    "--fallback-model",
+    "--max-budget-usd",
+    "--max-turns",
 ];
 
 /// From the narrowest to the widest. `default` is what an absent mode means.
@@ -93,11 +95,9 @@ impl Launch {
     /// [`BadLaunch`] where the child would get more rights than its parent has, or arguments are not for users.
     pub fn child(&self, wanted: Overrides) -> Result<Self, BadLaunch> {
         check_args(&wanted.args)?;
-        if let Some(arg) = wanted.args.iter().find(|arg| WIDENING.contains(&name_of(arg))) {
-            return Err(BadLaunch::Widens(name_of(arg).to_owned()));
-        }
+        check_child_args(&wanted.args)?;
         if let Some(mode) = &wanted.permission_mode
-            && width(mode) > self.width()
+            && !self.covers(mode)
         {
             return Err(BadLaunch::Widens(format!("--permission-mode {mode}")));
         }
@@ -109,11 +109,19 @@ impl Launch {
         })
     }
 
-    fn width(&self) -> usize {
-        if self.args.iter().any(|arg| arg == "--dangerously-skip-permissions") {
-            return width("bypassPermissions");
-        }
-        width(self.permission_mode.as_deref().unwrap_or("default"))
+    /// Whether this frame's agent may do everything, so that nothing can be wider.
+    #[must_use]
+    pub fn is_unrestricted(&self) -> bool {
+        self.permission_mode.as_deref() == Some("bypassPermissions")
+            || self.args.iter().any(|arg| arg == "--dangerously-skip-permissions")
+    }
+
+    /// Whether a child in `mode` may do no more than this frame. Modes that are not known here may come with any release:
+    /// they cover only themselves.
+    fn covers(&self, mode: &str) -> bool {
+        let own = self.permission_mode.as_deref().unwrap_or("default");
+        let known = |mode| MODES.iter().position(|known| *known == mode);
+        self.is_unrestricted() || mode == own || known(mode).zip(known(own)).is_some_and(|(mode, own)| mode <= own)
     }
 }
 
@@ -124,7 +132,9 @@ impl Launch {
 /// [`BadLaunch`] for those that `agent-cli` decides about.
 pub fn check_args(args: &[String]) -> Result<(), BadLaunch> {
     for arg in args.iter().map(|arg| name_of(arg)) {
-        if RESERVED.contains(&arg) {
+        // Short options may be joined to each other and to their value.
+        let is_short = arg.len() > 1 && !arg.starts_with("--") && arg.starts_with(['-']) && arg[1..].starts_with(SHORT);
+        if RESERVED.contains(&arg) || is_short {
             return Err(BadLaunch::Reserved(arg.to_owned()));
         }
         if ["--model", "--permission-mode"].contains(&arg) {
@@ -138,9 +148,17 @@ fn name_of(arg: &str) -> &str {
     arg.split_once('=').map_or(arg, |(name, _)| name)
 }
 
-/// An unknown mode counts as the widest: it may come with any release.
-fn width(mode: &str) -> usize {
-    MODES.iter().position(|known| *known == mode).unwrap_or(MODES.len())
+fn check_child_args(args: &[String]) -> Result<(), BadLaunch> {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        if !FOR_CHILDREN.contains(&name_of(arg)) {
+            return Err(BadLaunch::Widens(name_of(arg).to_owned()));
+        }
+        if !arg.contains('=') {
+            args.next();
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -176,13 +194,19 @@ mod tests {
         assert!(parent.child(wanted(Some("some-mode-of-next-year"), &[])).is_err());
         assert!(parent.child(wanted(None, &["--dangerously-skip-permissions"])).is_err());
         assert!(parent.child(wanted(None, &["--allowedTools=Bash"])).is_err());
+        assert!(parent.child(wanted(None, &["Bash", "Edit"])).is_err());
+        assert!(parent.child(wanted(None, &["--max-turns", "3", "Bash"])).is_err());
+        assert!(parent.child(wanted(None, &["--max-turns=3", "--effort", "low"])).is_ok());
+        let odd = Launch { permission_mode: Some("manual".into()), ..Launch::default() };
+        assert!(odd.child(wanted(Some("bypassPermissions"), &[])).is_err());
+        assert!(odd.child(wanted(Some("manual"), &[])).is_ok());
         let free = Launch { args: vec!["--dangerously-skip-permissions".into()], ..Launch::default() };
         assert!(free.child(wanted(Some("bypassPermissions"), &[])).is_ok());
     }
 
     #[test]
     fn arguments_that_agent_cli_sets_are_refused() {
-        for arg in ["--resume", "--session-id=x", "-p", "--output-format=json"] {
+        for arg in ["--resume", "--session-id=x", "-p", "-rID", "-pc", "--output-format=json"] {
             assert!(matches!(check_args(&[arg.to_owned()]), Err(BadLaunch::Reserved(_))), "{arg}");
         }
         assert!(matches!(check_args(&["--model=opus".to_owned()]), Err(BadLaunch::HasOption(_))));

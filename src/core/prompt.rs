@@ -24,7 +24,7 @@ pub fn resume(deliveries: &[Delivery], trouble: Option<&Trouble>) -> String {
 }
 
 fn section(delivery: &Delivery) -> String {
-    let (command, id) = (delivery.wish.command(), delivery.request.short());
+    let (command, id) = (delivery.wish.command(), delivery.known_as());
     match &delivery.result {
         RequestResult::Text(text) => format!("result of `{command}` ({id}):\n{text}"),
         RequestResult::Failed(why) => format!("result of `{command}` ({id}), which failed:\n{why}"),

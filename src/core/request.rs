@@ -77,6 +77,17 @@ pub enum RequestResult {
     Failed(String),
 }
 
+impl Delivery {
+    /// The id that the agent was given for this request, shortened: a child's own, else the request's.
+    #[must_use]
+    pub fn known_as(&self) -> String {
+        match &self.wish {
+            Wish::Spawn { child, .. } => child.short(),
+            Wish::Ask { .. } | Wish::Wait(_) => self.request.short(),
+        }
+    }
+}
+
 impl Wish {
     /// The command that makes this request, shortened where it is long: how people and agents recognise it.
     #[must_use]
@@ -108,6 +119,14 @@ pub fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_child_is_known_by_its_own_id() {
+        let child: FrameId = "4f2c1a90-0000-4000-8000-000000000000".parse().unwrap();
+        let wish = Wish::Spawn { child, task: "/ins2.md".into() };
+        let delivery = Delivery { request: RequestId::random(), wish, result: RequestResult::Text(String::new()) };
+        assert_eq!(delivery.known_as(), "4f2c1a90");
+    }
 
     #[test]
     fn a_command_is_one_short_line() {

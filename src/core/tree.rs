@@ -219,7 +219,7 @@ mod tests {
 
     fn node(n: u128, parent: Option<u128>, state: FrameState, wishes: Vec<(Wish, bool)>) -> Node {
         let request = |(wish, settled)| Request {
-            id: RequestId::random(),
+            id: crate::core::id::RequestId::random(),
             frame: id(n),
             attempt: SessionId::random(),
             wish,

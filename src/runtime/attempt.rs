@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::{RuntimeError, Settings, while_trying};
 use crate::claude::command::{Invocation, config_dir};
 use crate::claude::process::Running;
-use crate::claude::transcript;
+use crate::claude::{survivors, transcript};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::prompt;
@@ -50,6 +50,10 @@ pub(super) fn start(
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
     put_checkpoint_back(store, &frame)?;
+    let survivors = survivors::end(frame.id);
+    if survivors > 0 {
+        tracing::info!(frame = %frame.id, "ended {survivors} processes that its last attempt had left behind");
+    }
 
     let deliveries = store.deliveries(frame.id)?;
     let text = match frame.checkpoint {

@@ -60,16 +60,17 @@ fn settle(
     digest: &Digest,
     outcome: Outcome,
 ) -> Result<Conclusion, RuntimeError> {
+    let died = matches!(outcome, Outcome::Died { .. }).then(|| outcome.clone());
     let outcome = outcome.given_open_requests(store.has_open_requests(attempt.session)?);
     let outcome = not_a_quoted_signal(store, frame, digest, outcome)?;
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
     let verdict = verdict(&outcome, turn);
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
-    if let (Fork::Keep, Some(transcript)) = (verdict.fork, &transcript) {
-        let kept = checkpoint::keep(store.dir(), frame.id, attempt.session, transcript);
-        kept.map_err(while_trying("keep a copy of the transcript"))?;
-    }
+    let kept = match (verdict.fork, &transcript) {
+        (Fork::Keep, Some(transcript)) => keep(store, frame, attempt, transcript)?,
+        (Fork::Keep, None) | (Fork::Discard, _) => false,
+    };
 
     let result = digest.result.as_ref();
     let total_cost_usd = result.map_or(0.0, |result| result.total_cost_usd);
@@ -84,23 +85,32 @@ fn settle(
         model: digest.model.clone().filter(|_| verdict.fork == Fork::Keep),
         version: digest.version.clone(),
         transcript: transcript.clone(),
-        trouble: trouble(frame, digest, &outcome, &verdict),
+        trouble: trouble(frame, digest, died.as_ref().unwrap_or(&outcome), &verdict),
     })?;
 
     match (verdict.fork, transcript) {
         (Fork::Discard, Some(transcript)) => {
             transcript::delete(&transcript).map_err(while_trying("delete a discarded transcript"))?;
         }
-        (Fork::Keep, Some(_)) => {
+        (Fork::Keep, _) if kept => {
             let pruned = checkpoint::prune(store.dir(), frame.id, attempt.session);
             pruned.map_err(while_trying("remove older copies of transcripts"))?;
         }
-        (Fork::Keep, None) if verdict.ended != Ended::Done => {
-            tracing::warn!("claude left no transcript of session {}: it may not be resumable", attempt.session);
+        (Fork::Keep, _) if verdict.ended != Ended::Done => {
+            tracing::warn!("claude left no usable transcript of session {}: it may not be resumable", attempt.session);
         }
-        (Fork::Keep | Fork::Discard, None) => {}
+        (Fork::Keep, _) | (Fork::Discard, None) => {}
     }
     Ok(Conclusion { verdict, outcome })
+}
+
+/// Keeps a copy of the transcript. Returns whether there was anything to keep in it.
+fn keep(store: &Store, frame: &Frame, attempt: &Attempt, transcript: &Path) -> Result<bool, RuntimeError> {
+    match checkpoint::keep(store.dir(), frame.id, attempt.session, transcript) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
+        Err(error) => Err(while_trying("keep a copy of the transcript")(error)),
+    }
 }
 
 /// An agent that passes on, word for word, what it was just given does not pause, even when that is a signal: a person

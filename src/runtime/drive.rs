@@ -1,8 +1,9 @@
 //! The loop that drives a tree: start what can run, wait for an end, decide on it, again, until nothing can run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
+use serde::Serialize;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -20,8 +21,8 @@ use crate::store::{Lease, Store};
 /// What happened while a tree was driven.
 #[derive(Debug, Default)]
 pub struct Driven {
-    /// An agent began to wait for something new.
-    pub started: bool,
+    /// Frames that began to wait for something new.
+    pub started: HashSet<FrameId>,
     /// What went wrong and nobody in the tree has been told.
     pub errors: Vec<FrameError>,
     /// Frames that another process runs.
@@ -57,7 +58,7 @@ pub enum Why {
 }
 
 /// A frame that another process runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Busy {
     /// The frame.
     pub frame: FrameId,
@@ -152,7 +153,10 @@ impl Drive<'_> {
     async fn look_outside(&mut self) -> Result<(), RuntimeError> {
         let tree = self.store.tree(self.top)?;
         if probe::without_processes(self.store, &tree, Timestamp::now())? {
-            probe::commands(self.store, &tree).await?;
+            tokio::select! {
+                looked = probe::commands(self.store, &tree) => looked?,
+                _ = self.stop.wait_for(|stop| *stop != Stop::No) => {}
+            }
         }
         Ok(())
     }
@@ -210,7 +214,10 @@ impl Drive<'_> {
     fn take_note(&mut self, id: FrameId, conclusion: &Conclusion, here: bool) {
         let verdict = &conclusion.verdict;
         tracing::info!(frame = %id, "{:?}", verdict);
-        self.driven.started |= verdict.report == Report::Started;
+        match verdict.report {
+            Report::Started => self.driven.started.insert(id),
+            Report::Reply | Report::Ongoing | Report::Error => self.driven.started.remove(&id),
+        };
         self.driven.errors.retain(|error| error.frame != id);
         if !here {
             return;

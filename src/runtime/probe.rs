@@ -5,9 +5,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::process::Command;
+use tokio::sync::watch;
 
 use super::RuntimeError;
+use crate::claude::process::{Exit, Running, Stop};
+use crate::core::id::RequestId;
 use crate::core::request::{External, Wish};
 use crate::core::tree::Tree;
 use crate::store::Store;
@@ -54,7 +56,7 @@ pub(super) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeEr
     Ok(())
 }
 
-fn pending(tree: &Tree) -> impl Iterator<Item = (crate::core::id::RequestId, &External)> {
+fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, &External)> {
     let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
     requests.filter(|request| !request.settled).filter_map(|request| match &request.wish {
         Wish::Wait(wait) => Some((request.id, wait)),
@@ -62,12 +64,14 @@ fn pending(tree: &Tree) -> impl Iterator<Item = (crate::core::id::RequestId, &Ex
     })
 }
 
+/// Runs a command in a process group of its own, which ends with this call, however that ends.
 async fn succeeds(command: &str, cwd: &Path) -> bool {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", command]).current_dir(cwd).kill_on_drop(true);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", command]).current_dir(cwd);
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    match tokio::time::timeout(LONGEST_COMMAND, shell.status()).await {
-        Ok(Ok(status)) => status.success(),
-        Ok(Err(_)) | Err(_) => false,
-    }
+    let Ok(running) = Running::start(shell) else { return false };
+    let _group = running.kill_group_on_drop();
+    let (_nobody, stop) = watch::channel(Stop::No);
+    let ended = tokio::time::timeout(LONGEST_COMMAND, running.ended(stop)).await;
+    matches!(ended, Ok(Exit::Code(0)))
 }

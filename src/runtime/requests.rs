@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use super::RuntimeError;
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, RequestId};
-use crate::core::launch::Overrides;
-use crate::core::request::{External, Wish};
-use crate::core::state::{Failure, FrameState};
+use crate::core::launch::{BadLaunch, Overrides};
+use crate::core::request::{External, RequestResult, Wish};
+use crate::core::state::FrameState;
 use crate::store::{Caller, NewFrame, Store};
 
 /// What came of a request so far, as the agent that made it may ask.
@@ -16,8 +16,8 @@ use crate::store::{Caller, NewFrame, Store};
 pub enum Progress {
     /// It is over: the reply, the answer, or a sentence that the wait is over.
     Over(String),
-    /// The child failed.
-    Failed(Failure),
+    /// The child failed, and why.
+    Failed(String),
     /// It is still open.
     Open,
 }
@@ -37,6 +37,9 @@ pub fn spawn(
 ) -> Result<FrameId, RuntimeError> {
     let parent = frame_of(store, caller)?;
     let launch = parent.launch.child(overrides)?;
+    if !launch.is_unrestricted() && !cwd.starts_with(&parent.cwd) {
+        return Err(BadLaunch::Outside { own: parent.cwd, child: cwd }.into());
+    }
     let title = match &task {
         Task::File(path) => path.display().to_string(),
         Task::Prompt(text) => text.clone(),
@@ -75,7 +78,7 @@ fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, RuntimeE
         return Ok(Progress::Over(reply));
     }
     Ok(match store.frame(frame)?.map(|frame| frame.state) {
-        Some(FrameState::Failed { failure }) => Progress::Failed(failure),
+        Some(FrameState::Failed { failure }) => Progress::Failed(failure.message),
         _ => Progress::Open,
     })
 }
@@ -94,14 +97,17 @@ pub fn progress_for(store: &Store, caller: Caller, frame: FrameId) -> Result<Pro
     Ok(progress)
 }
 
-/// What came of a question so far. Other requests than questions are open until the agent is told otherwise.
+/// What came of a request so far.
 ///
 /// # Errors
 ///
 /// Those of the state directory.
 pub fn progress_of_request(store: &Store, request: RequestId) -> Result<Progress, RuntimeError> {
-    let answer = store.question(request)?.and_then(|question| question.answer);
-    Ok(answer.map_or(Progress::Open, Progress::Over))
+    Ok(match store.result_of(request)? {
+        Some(RequestResult::Text(text)) => Progress::Over(text),
+        Some(RequestResult::Failed(message)) => Progress::Failed(message),
+        None => Progress::Open,
+    })
 }
 
 fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {

@@ -81,7 +81,8 @@ pub fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Standing, Ru
         return Ok(Standing::Failed(driven.errors));
     }
     let blockers = store.tree(top)?.blockers(Timestamp::now());
-    Ok(Standing::Waits { new: driven.started, blockers, busy: driven.busy })
+    let new = blockers.iter().any(|blocker| driven.started.contains(&blocker.frame));
+    Ok(Standing::Waits { new, blockers, busy: driven.busy })
 }
 
 impl Standing {

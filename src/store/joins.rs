@@ -56,3 +56,52 @@ impl Store {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::outcome::Outcome;
+    use crate::store::testing::{new, store};
+
+    #[test]
+    fn another_tree_is_joined_once_and_waited_for() {
+        let (_temp, store) = store();
+        let (other, _) = store.asking("When?");
+        let caller = store.start(store.root());
+        for _ in 0..2 {
+            assert!(store.join(caller, other).unwrap());
+        }
+        let child = store.frame(other).unwrap().unwrap();
+        assert_eq!((child.parent, child.root, child.depth), (Some(caller.frame), caller.frame, 2));
+        assert!(store.has_open_requests(caller.attempt).unwrap());
+        let tree = store.tree(caller.frame).unwrap();
+        assert_eq!((tree.leaves_up().len(), tree.get(caller.frame).unwrap().requests.len()), (2, 1));
+    }
+
+    #[test]
+    fn a_tree_that_was_joined_in_vain_is_joined_again() {
+        let (_temp, store) = store();
+        let (other, _) = store.asking("When?");
+        let first = store.start(store.root());
+        assert!(store.join(first, other).unwrap());
+        store.end(first, &Outcome::Refused("a bad flag".into()));
+        assert!(store.frame(other).unwrap().is_some());
+        store.try_again(first.frame).unwrap();
+        let second = store.start(first.frame);
+        assert!(!store.has_open_requests(second.attempt).unwrap());
+        assert!(store.join(second, other).unwrap());
+        assert!(store.has_open_requests(second.attempt).unwrap());
+    }
+
+    #[test]
+    fn frames_of_its_own_tree_are_left_where_they_are() {
+        let (_temp, store) = store();
+        let root = store.start(store.root());
+        let (_, child) = store.request_child(root, &new("child"), "child").unwrap();
+        store.end(root, &Outcome::Requested);
+        let caller = store.start(child);
+        for frame in [root.frame, child] {
+            assert!(!store.join(caller, frame).unwrap());
+        }
+    }
+}

@@ -96,6 +96,24 @@ impl Store {
         })
     }
 
+    /// What came of a request, whether its agent was given it or not; `None`: it is open, or was withdrawn.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn result_of(&self, request: RequestId) -> Result<Option<RequestResult>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, frame, attempt, wish, settled IS NOT NULL AS is_settled, made FROM requests
+                 WHERE id = ?1 AND withdrawn IS NULL",
+            )?;
+            match statement.query_row([Id(request)], from_row).optional()? {
+                Some(request) => result(connection, &request),
+                None => Ok(None),
+            }
+        })
+    }
+
     /// The results that a frame's agent has not been given, in the order in which it asked.
     ///
     /// # Errors

@@ -1,7 +1,8 @@
 //! A chain under test: a home with a project, a scripted model, and this program.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -81,6 +82,18 @@ impl Chain {
         let questions = self.json(&["questions", "--json"]);
         assert_eq!(questions.as_array().map(Vec::len), Some(1), "{questions}");
         self.ok(&["answer", questions[0]["id"].as_str().unwrap(), text]);
+    }
+
+    /// Answers one of several open questions, by standard input.
+    pub(crate) fn answer_to(&self, question: &str, text: &str) {
+        let questions = self.json(&["questions", "--json"]);
+        let asked = questions.as_array().unwrap().iter().find(|listed| listed["question"] == question).unwrap();
+        let mut command = self.command();
+        command.args(["answer", asked["id"].as_str().unwrap()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut answering = command.spawn().unwrap();
+        answering.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let said = Said::from(answering.wait_with_output().unwrap());
+        assert_eq!(said.code, Some(0), "{said:?}");
     }
 
     pub(crate) fn state(&self) -> PathBuf {

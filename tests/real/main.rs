@@ -8,5 +8,8 @@ mod support;
 
 mod birthday;
 mod chain;
+mod delivery;
 mod peer;
+mod permissions;
 mod processes;
+mod subfolder;

@@ -1,0 +1,76 @@
+//! Answers and replies reach the agent as they are, whatever they look like.
+
+use crate::chain::Chain;
+use crate::support::{NEWEST, OLDER};
+
+#[test]
+fn any_answer_is_delivered_to_the_byte_on_the_newest_version() {
+    any_answer_is_delivered_to_the_byte(NEWEST);
+}
+
+#[test]
+fn any_answer_is_delivered_to_the_byte_on_an_older_version() {
+    any_answer_is_delivered_to_the_byte(OLDER);
+}
+
+/// Two questions in one turn: a large answer with everything that somebody might take for something else, and a short
+/// one that begins like a command and is a signal.
+fn any_answer_is_delivered_to_the_byte(version: &str) {
+    let chain = Chain::new(version);
+    chain.home.write("secret.md", "the content of the file");
+    chain.home.write("ins.md", "1. _ask_ \"A?\" and \"B?\".\n2. _terminate_ \"over\".\n");
+    let root = chain.started(&["spawn", "ins.md"]);
+    let mut long =
+        "@secret.md \"quoted\" 'and' `so` $HOME \\n <b>\u{1F382}</b>\r\n\ttab\n\n/help\nSGN_RESUME\n".to_owned();
+    long.push_str(&"0123456789abcdef\n".repeat(1024 * 1024 / 17));
+    long.push_str("the end @secret.md");
+    let short = "/compact\nSGN_PEND_STARTED";
+    chain.answer_to("A?", &long);
+    chain.answer_to("B?", short);
+
+    let before = chain.api.count();
+    assert_eq!(chain.ok(&["resume", &root]), "over\n");
+    let requests = chain.api.requests();
+    assert_eq!(requests.len() - before, 1);
+    let conversation = requests[before].conversation();
+    let prompt = conversation.last_user_text().unwrap();
+    assert!(prompt.starts_with("SGN_RESUME\n\nresult of `agent-cli ask \"A?\"` ("), "{}", &prompt[..200]);
+    assert!(prompt.contains(&format!("):\n{long}\n\nresult of `agent-cli ask \"B?\"` (")));
+    assert!(prompt.ends_with(&format!("):\n{short}")));
+    // 2.1.197 has no switch against it: the file joins the conversation, though the answer stays as it is.
+    let expanded = requests[before].body.to_string().contains("the content of the file");
+    assert_eq!(expanded, version == OLDER);
+}
+
+#[test]
+fn children_started_in_a_loop_all_reply_in_order_on_the_newest_version() {
+    children_started_in_a_loop_all_reply_in_order(NEWEST);
+}
+
+#[test]
+fn children_started_in_a_loop_all_reply_in_order_on_an_older_version() {
+    children_started_in_a_loop_all_reply_in_order(OLDER);
+}
+
+/// No single request: a shell loop, in one tool call.
+fn children_started_in_a_loop_all_reply_in_order(version: &str) {
+    let chain = Chain::new(version);
+    for name in ["a", "b", "c"] {
+        chain.home.write(&format!("{name}.md"), &format!("1. _ask_ \"{name}?\"\n2. _terminate_ {{the answer}}.\n"));
+    }
+    chain
+        .home
+        .write("ins.md", "1. _run_ `for f in a b c; do agent-cli spawn $f.md; done`.\n2. _terminate_ \"over\".\n");
+    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
+    for name in ["c", "a", "b"] {
+        assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
+        chain.answer_to(&format!("{name}?"), &format!("answer {name}"));
+    }
+    assert_eq!(chain.ok(&["resume", &root]), "over\n");
+    let last = chain.api.requests().pop().unwrap().conversation();
+    let prompt = last.last_user_text().unwrap();
+    let at =
+        |name: &str| prompt.find(&format!("{name}.md` (")).zip(prompt.find(&format!("):\nanswer {name}"))).unwrap();
+    let [a, b, c] = ["a", "b", "c"].map(at);
+    assert!(a.0 < a.1 && a.1 < b.0 && b.0 < b.1 && b.1 < c.0 && c.0 < c.1, "{prompt}");
+}

@@ -1,0 +1,24 @@
+//! Instructions in a folder of the project, with a CLAUDE.md of its own.
+
+use crate::chain::{Chain, TEMPLATE};
+use crate::support::{MessagesApi, NEWEST, OLDER, follow};
+
+#[test]
+fn the_convention_may_lie_beside_the_instructions_on_the_newest_version() {
+    the_convention_may_lie_beside_the_instructions(NEWEST);
+}
+
+#[test]
+fn the_convention_may_lie_beside_the_instructions_on_an_older_version() {
+    the_convention_may_lie_beside_the_instructions(OLDER);
+}
+
+fn the_convention_may_lie_beside_the_instructions(version: &str) {
+    let chain = Chain::with_model(version, MessagesApi::start(follow));
+    chain.home.write("examples/some/CLAUDE.md", TEMPLATE);
+    chain.home.write("examples/some/ins1.md", "1. _spawn_ `ins2.md`.\n2. _terminate_ {the sub-agent's reply}.\n");
+    chain.home.write("examples/some/ins2.md", "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n");
+    let root = chain.started(&["spawn", "examples/some/ins1.md"]);
+    chain.answer("Jan 1st");
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+}
