@@ -78,7 +78,8 @@ fn every_command_explains_itself() {
               The model, as for `claude --model`
 
           --permission-mode <MODE>
-              What the agent may do, as for `claude --permission-mode`
+              What the agent may do, as for `claude --permission-mode` [default:
+              $AGENT_CLI_PERMISSION_MODE]
 
           --claude <PATH>
               The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
@@ -95,7 +96,7 @@ fn every_command_explains_itself() {
               [default: 4]
 
           --json
-              Print one JSON object: id, status, reply, waiting_on, errors, usage, cost_usd
+              Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
 
           --exit-code
               Exit with 75 while the tree waits
@@ -134,7 +135,7 @@ fn every_command_explains_itself() {
               [default: 4]
 
           --json
-              Print one JSON object: id, status, reply, waiting_on, errors, usage, cost_usd
+              Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
 
           --exit-code
               Exit with 75 while the tree waits

@@ -55,11 +55,13 @@ fn arguments_that_the_program_decides_about_are_refused() {
     insta::assert_snapshot!(refused("--resume"), @r"
     --- stderr
     error: agent-cli gives --resume to claude itself
+    hint: leave it out
     --- exit status: 2
     ");
     insta::assert_snapshot!(refused("--session-id=x"), @r"
     --- stderr
     error: agent-cli gives --session-id to claude itself
+    hint: leave it out
     --- exit status: 2
     ");
     insta::assert_snapshot!(refused("--model=opus"), @r"
@@ -80,6 +82,7 @@ fn an_agent_cannot_give_more_rights_than_it_has() {
     insta::assert_snapshot!(outcome, @r"
     Exit code 2
     error: an agent cannot start another with wider permissions than its own (--permission-mode bypassPermissions)
+    hint: leave it out
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 1);
