@@ -111,17 +111,27 @@ fn a_refused_resume_keeps_the_answer() {
 }
 
 #[test]
-fn a_failed_branch_does_not_hide_that_the_tree_waits() {
+fn a_failed_branch_is_tried_again_while_another_waits() {
     let world = World::new();
     world.file("root.md", "spawn asks.md &\nspawn fails.md\nreply {results}\n");
     world.file("asks.md", "ask When?\nreply {result}\n");
-    world.file("fails.md", "fail boom\n");
-    let id = world.spawn_paused("root.md");
+    world.file("fails.md", "unless fixed fail boom\nreply fine\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    outcome.exits_with(1);
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: boom ([ID1:8])
+    hint: agent-cli resume [ID2] carries on; nothing is lost
+    --- exit status: 1
+    ");
+    let id = world.log().starts[0].session().to_owned();
+    world.file("fixed", "");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     let starts = world.starts();
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
-    assert_eq!(world.starts(), starts, "asking costs nothing");
+    assert_eq!(world.starts(), starts, "what has been tried with success is not tried again");
     world.answer("now");
-    world.run(&["resume", &id]).prints("now; failed: boom");
+    world.run(&["resume", &id]).prints("now; fine");
 }
 
 #[test]
