@@ -5,7 +5,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
 use tokio::sync::watch;
 
@@ -35,7 +35,7 @@ pub enum Stop {
 }
 
 /// A started process in a process group of its own, so that a Ctrl-C at the terminal reaches it only through
-/// [`Running::ended`].
+/// [`Running::ended`]. Signals go to the whole group: the program may be a wrapper around `claude`.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -93,9 +93,7 @@ impl Running {
                 () = wanted(&mut stop, Stop::Now) => break,
             }
         }
-        if let Some(pid) = self.pid {
-            let _ = kill_process_group(pid, Signal::KILL);
-        }
+        self.send(Signal::KILL);
         let _ = self.child.wait().await;
         Exit::Stopped
     }
@@ -109,7 +107,7 @@ impl Running {
     fn send(&self, signal: Signal) {
         if let Some(pid) = self.pid {
             // It may have ended by itself meanwhile, which is just as well.
-            let _ = kill_process(pid, signal);
+            let _ = kill_process_group(pid, signal);
         }
     }
 }

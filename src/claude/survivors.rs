@@ -5,23 +5,25 @@
 //! that on purpose.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::process;
 
 use rustix::process::{Pid, Signal};
 
-use super::command::FRAME;
+use super::command::{FRAME, STATE_DIR};
 use crate::core::id::FrameId;
 
-/// Ends every process that still carries the mark of `frame`, and returns how many there were.
+/// Ends every process that still carries the marks of `frame` of this state directory, and returns how many there were.
 ///
 /// The frame must not be running. This process and those above it are spared: they may carry the mark when a person
 /// calls this program from a shell that an agent left behind.
-pub fn end(frame: FrameId) -> usize {
-    let mark = format!("{FRAME}={frame}");
+pub fn end(state_dir: &Path, frame: FrameId) -> usize {
+    // A copy of a state directory holds frames of the same ids.
+    let marks = [format!("{FRAME}={frame}"), format!("{STATE_DIR}={}", state_dir.display())];
     let spared = ancestors();
-    let marked = system::processes().into_iter().filter(|pid| system::carries(*pid, &mark));
+    let marked = system::processes().into_iter().filter(|pid| system::carries(*pid, &marks));
     let survivors: Vec<Pid> = marked.filter(|pid| !spared.contains(pid)).collect();
-    survivors.iter().for_each(|pid| system::kill(*pid, &mark));
+    survivors.iter().for_each(|pid| system::kill(*pid, &marks));
     survivors.len()
 }
 
@@ -44,9 +46,10 @@ mod system {
     }
 
     /// Other users' processes cannot be read, and are none of ours.
-    pub(super) fn carries(pid: Pid, mark: &str) -> bool {
+    pub(super) fn carries(pid: Pid, marks: &[String]) -> bool {
         let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+        let variables: Vec<_> = environment.split(|byte| *byte == 0).collect();
+        marks.iter().all(|mark| variables.contains(&mark.as_bytes()))
     }
 
     pub(super) fn parent(pid: Pid) -> Option<Pid> {
@@ -57,9 +60,9 @@ mod system {
     }
 
     /// The handle keeps the number from meaning another process between the look and the signal.
-    pub(super) fn kill(pid: Pid, mark: &str) {
+    pub(super) fn kill(pid: Pid, marks: &[String]) {
         if let Ok(handle) = pidfd_open(pid, PidfdFlags::empty())
-            && carries(pid, mark)
+            && carries(pid, marks)
         {
             let _ = pidfd_send_signal(handle, Signal::KILL);
         }
@@ -78,17 +81,18 @@ mod system {
         ask(&["-axo", "pid="]).lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?)).collect()
     }
 
-    pub(super) fn carries(pid: Pid, mark: &str) -> bool {
+    pub(super) fn carries(pid: Pid, marks: &[String]) -> bool {
         let line = ask(&["-Ewwo", "command=", "-p", &pid.as_raw_nonzero().to_string()]);
-        line.split_whitespace().any(|word| word == mark)
+        // `ps` parts variables with spaces, which a path may hold too.
+        marks.iter().all(|mark| line.contains(mark.as_str()))
     }
 
     pub(super) fn parent(pid: Pid) -> Option<Pid> {
         Pid::from_raw(ask(&["-o", "ppid=", "-p", &pid.as_raw_nonzero().to_string()]).trim().parse().ok()?)
     }
 
-    pub(super) fn kill(pid: Pid, mark: &str) {
-        if carries(pid, mark) {
+    pub(super) fn kill(pid: Pid, marks: &[String]) {
+        if carries(pid, marks) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
@@ -107,20 +111,30 @@ mod tests {
     use super::*;
 
     /// A process that runs until somebody ends it.
-    fn process(frame: FrameId) -> Child {
+    fn process(state_dir: &Path, frame: FrameId) -> Child {
         let mut command = Command::new("cat");
-        command.env(FRAME, frame.to_string()).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+        command
+            .env(FRAME, frame.to_string())
+            .env(STATE_DIR, state_dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
     }
 
     #[test]
     fn only_processes_of_the_frame_are_ended() {
         let [ours, other] = [FrameId::random(), FrameId::random()];
-        let (mut survivor, mut stranger) = (process(ours), process(other));
-        assert_eq!(end(ours), 1);
+        let [here, elsewhere] = ["/state", "/copy"].map(Path::new);
+        let mut survivor = process(here, ours);
+        let strangers = [process(here, other), process(elsewhere, ours)];
+        assert_eq!(end(here, ours), 1);
         assert_eq!(survivor.wait().unwrap().signal(), Some(9));
-        drop(stranger.stdin.take());
-        assert_eq!(stranger.wait().unwrap().code(), Some(0));
-        assert_eq!(end(ours), 0);
+        for mut stranger in strangers {
+            drop(stranger.stdin.take());
+            assert_eq!(stranger.wait().unwrap().code(), Some(0));
+        }
+        assert_eq!(end(here, ours), 0);
     }
 
     #[test]

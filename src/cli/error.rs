@@ -126,7 +126,7 @@ impl From<StoreError> for CliError {
                 Self::usage(message).hint("do the work here; --max-depth and --max-frames of the root set the limits")
             }
             StoreError::AlreadyAnswered { .. } => {
-                Self::failed(message).hint("agent-cli questions --all shows the answer")
+                Self::usage(message).hint("agent-cli questions --all shows the answer")
             }
             StoreError::NotAQuestion(_) | StoreError::NotAWait(_) => {
                 Self::new(Exit::NoSuchFrame, message).hint("agent-cli questions shows the questions")

@@ -12,7 +12,7 @@ use crate::core::id::FrameId;
 use crate::core::request::External;
 use crate::core::signal;
 use crate::core::stream::Usage;
-use crate::runtime::drive::{self, Busy, Why};
+use crate::runtime::drive::{self, Busy, FrameError, Why};
 use crate::runtime::standing::{self, Standing};
 use crate::runtime::{RuntimeError, Settings, interrupt};
 use crate::store::Store;
@@ -79,9 +79,10 @@ pub(super) fn tell_standing(
             say(reply)?;
             Ok(Exit::Ok)
         }
-        Standing::Waits { new, blockers, busy } => {
+        Standing::Waits { new, blockers, busy, errors } => {
             say(&if *new { format!("{} ({top})", signal::STARTED) } else { signal::ONGOING.to_owned() })?;
             tell_waits(top, blockers, busy);
+            errors.iter().for_each(|error| tell(&format!("error: {} ({})", error.why, error.frame.short())));
             Ok(if telling.exit_code { Exit::Waiting } else { Exit::Ok })
         }
         Standing::Failed(errors) => {
@@ -96,6 +97,7 @@ pub(super) fn tell_standing(
 }
 
 fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) -> Report<'a> {
+    let words = |errors: &[FrameError]| errors.iter().map(|error| error.why.to_string()).collect();
     let mut report = Report {
         id,
         status: "interrupted",
@@ -111,14 +113,15 @@ fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) 
             report.status = "done";
             report.reply = Some(reply);
         }
-        Standing::Waits { new, blockers, busy } => {
+        Standing::Waits { new, blockers, busy, errors } => {
+            report.errors = words(errors);
             report.status = if *new { "started" } else { "ongoing" };
             report.waiting_on = blockers;
             report.busy = busy;
         }
         Standing::Failed(errors) => {
             report.status = "failed";
-            report.errors = errors.iter().map(|error| error.why.to_string()).collect();
+            report.errors = words(errors);
         }
         Standing::Interrupted => {}
     }

@@ -50,7 +50,7 @@ pub(super) fn start(
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
     put_checkpoint_back(store, &frame)?;
-    let survivors = survivors::end(frame.id);
+    let survivors = survivors::end(store.dir().path(), frame.id);
     if survivors > 0 {
         tracing::info!(frame = %frame.id, "ended {survivors} processes that its last attempt had left behind");
     }

@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::drive::{Busy, Driven, FrameError};
+use super::drive::{Busy, Driven, FrameError, Why};
 use super::{RuntimeError, probe};
 use crate::core::blocker::Blocker;
 use crate::core::id::FrameId;
-use crate::core::state::{FailureKind, FrameState};
+use crate::core::state::FrameState;
 use crate::core::tree::Tried;
 use crate::store::{Lease, Store};
 
@@ -23,6 +23,8 @@ pub enum Standing {
         blockers: Vec<Blocker>,
         /// What other processes run in it.
         busy: Vec<Busy>,
+        /// What went wrong in it, and will be told to an agent when its other waits are over.
+        errors: Vec<FrameError>,
     },
     /// Something went wrong that nobody in the tree can handle.
     Failed(Vec<FrameError>),
@@ -62,7 +64,7 @@ pub fn poll(store: &Store, top: FrameId) -> Result<Option<Standing>, RuntimeErro
             busy.push(Busy { frame: node.id, runner });
         }
     }
-    Ok(Some(Standing::Waits { new: false, blockers: tree.blockers(now), busy }))
+    Ok(Some(Standing::Waits { new: false, blockers: tree.blockers(now), busy, errors: Vec::new() }))
 }
 
 /// How the tree stands after it was driven.
@@ -77,26 +79,22 @@ pub fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Standing, Ru
     if driven.interrupted {
         return Ok(Standing::Interrupted);
     }
-    if !driven.errors.is_empty() {
+    let tree = store.tree(top)?;
+    let blockers = tree.blockers(Timestamp::now());
+    let failed = |frame| driven.errors.iter().any(|error| error.frame == frame);
+    if !driven.errors.is_empty() && blockers.iter().all(|blocker| failed(blocker.frame)) {
         return Ok(Standing::Failed(driven.errors));
     }
-    let blockers = store.tree(top)?.blockers(Timestamp::now());
-    let new = blockers.iter().any(|blocker| driven.started.contains(&blocker.frame));
-    Ok(Standing::Waits { new, blockers, busy: driven.busy })
+    let waits = |frame| tree.get(frame).is_some_and(|node| matches!(node.state, FrameState::Waiting { .. }));
+    let new = driven.started.iter().any(|frame| waits(*frame));
+    Ok(Standing::Waits { new, blockers, busy: driven.busy, errors: driven.errors })
 }
 
 impl Standing {
     /// Whether every error is that `claude` could not be used at all.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
-        use super::drive::Why;
         let refused = |error: &FrameError| matches!(error.why, Why::Program(_) | Why::Refused(_));
         matches!(self, Self::Failed(errors) if errors.iter().all(refused))
     }
-}
-
-/// Whether a recorded failure means that `claude` could not be used at all.
-#[must_use]
-pub fn is_refused(state: &FrameState) -> bool {
-    matches!(state, FrameState::Failed { failure } if failure.kind == FailureKind::Refused)
 }
