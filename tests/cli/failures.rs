@@ -117,14 +117,17 @@ fn a_failed_branch_is_tried_again_while_another_waits() {
     world.file("asks.md", "ask When?\nreply {result}\n");
     world.file("fails.md", "unless fixed fail boom\nreply fine\n");
     let outcome = world.run(&["spawn", "root.md"]);
-    outcome.exits_with(1);
+    let id = outcome.started();
     insta::assert_snapshot!(outcome, @r"
+    SGN_PEND_STARTED ([ID1])
     --- stderr
-    error: boom ([ID1:8])
-    hint: agent-cli resume [ID2] carries on; nothing is lost
-    --- exit status: 1
+    [ID2:8] waits for an answer to [ID3:8]: When?
+    hint: agent-cli answer [ID3:8] TEXT, then agent-cli resume [ID1:8]
+    error: boom ([ID4:8])
+    --- exit status: 0
     ");
-    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.starts(), 4, "each resume tries what failed once more");
     world.file("fixed", "");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     let starts = world.starts();
