@@ -52,7 +52,7 @@ fn every_command_explains_itself() {
        75  waiting (with --exit-code)
       130  interrupted
     ");
-    insta::assert_snapshot!(help(&["spawn"]), @r"
+    insta::assert_snapshot!(help(&["spawn"]), @"
     Start an agent that follows the instructions in FILE
 
     Drives the agent, and every agent that it starts, until nothing in the tree can run. Prints the
@@ -78,7 +78,8 @@ fn every_command_explains_itself() {
               The model, as for `claude --model`
 
           --permission-mode <MODE>
-              What the agent may do, as for `claude --permission-mode`
+              What the agent may do, as for `claude --permission-mode` [default:
+              $AGENT_CLI_PERMISSION_MODE]
 
           --claude <PATH>
               The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
@@ -95,7 +96,7 @@ fn every_command_explains_itself() {
               [default: 4]
 
           --json
-              Print one JSON object: id, status, reply, waiting_on, errors, usage, cost_usd
+              Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
 
           --exit-code
               Exit with 75 while the tree waits
@@ -109,7 +110,7 @@ fn every_command_explains_itself() {
     Example:
       agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
     ");
-    insta::assert_snapshot!(help(&["resume"]), @r"
+    insta::assert_snapshot!(help(&["resume"]), @"
     Carry a chain on where it stopped, or see how it stands
 
     Prints the reply when the agent is done (again, if it was done before), `SGN_PEND_STARTED (ID)` when
@@ -134,7 +135,7 @@ fn every_command_explains_itself() {
               [default: 4]
 
           --json
-              Print one JSON object: id, status, reply, waiting_on, errors, usage, cost_usd
+              Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
 
           --exit-code
               Exit with 75 while the tree waits

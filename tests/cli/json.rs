@@ -34,6 +34,7 @@ fn spawn_and_resume_print_the_same_object() {
     spawned.succeeds();
     insta::assert_snapshot!(lines(&world, &spawned), @r#"
     {
+      "busy": [],
       "cost_usd": 0.03,
       "errors": [],
       "id": "[ID1]",
@@ -89,7 +90,7 @@ fn a_failure_in_json() {
     outcome.exits_with(1);
     assert_eq!(outcome.json()["status"], "failed");
     insta::assert_snapshot!(outcome, @r#"
-    {"id":"[ID1]","status":"failed","reply":null,"waiting_on":[],"errors":["boom"],"usage":{"input_tokens":1000,"output_tokens":20,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.01}
+    {"id":"[ID1]","status":"failed","reply":null,"waiting_on":[],"busy":[],"errors":["boom"],"usage":{"input_tokens":1000,"output_tokens":20,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.01}
     --- stderr
     error: boom ([ID1:8])
     hint: agent-cli resume [ID1] carries on; nothing is lost
