@@ -21,6 +21,22 @@ fn a_foreign_session_is_adopted_where_it_worked() {
 }
 
 #[test]
+fn a_foreign_session_waits_for_the_chain_that_it_started() {
+    let world = World::new();
+    world.file("top.md", "spawn child.md\nreply top: {result}\n");
+    world.file("child.md", "ask When?\nreply {result}\n");
+    world.foreign_session(SESSION, "top.md");
+    assert_eq!(world.starts(), 2, "the session, and in its tool call the child");
+
+    world.run(&["resume", SESSION]).succeeds();
+    let starts = world.starts();
+    world.run(&["resume", SESSION]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.starts(), starts, "what it waits for is known now, so asking costs nothing");
+    world.answer("now");
+    world.run(&["resume", SESSION]).prints("top: now");
+}
+
+#[test]
 fn a_foreign_session_that_still_waits_goes_on_waiting() {
     let world = World::new();
     world.file("root.md", "decide sign\nreply {result}\n");

@@ -111,7 +111,7 @@ fn a_question_is_answered_once() {
     world.run(&["answer", &question, "Jan 1st"]).succeeds();
     let second = world.run(&["answer", &question, "Feb 2nd"]);
     second.exits_with(2);
-    insta::assert_snapshot!(second, @"
+    insta::assert_snapshot!(second, @r"
     --- stderr
     error: question [ID3] was answered at [TIME] already
     hint: agent-cli questions --all shows the answer

@@ -111,17 +111,30 @@ fn a_refused_resume_keeps_the_answer() {
 }
 
 #[test]
-fn a_failed_branch_does_not_hide_that_the_tree_waits() {
+fn a_failed_branch_is_tried_again_while_another_waits() {
     let world = World::new();
     world.file("root.md", "spawn asks.md &\nspawn fails.md\nreply {results}\n");
     world.file("asks.md", "ask When?\nreply {result}\n");
-    world.file("fails.md", "fail boom\n");
-    let id = world.spawn_paused("root.md");
+    world.file("fails.md", "unless fixed fail boom\nreply fine\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    let id = outcome.started();
+    insta::assert_snapshot!(outcome, @r"
+    SGN_PEND_STARTED ([ID1])
+    --- stderr
+    [ID2:8] waits for an answer to [ID3:8]: When?
+    hint: agent-cli answer [ID3:8] TEXT, then agent-cli resume [ID1:8]
+    error: boom ([ID4:8])
+    --- exit status: 0
+    ");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.starts(), 4, "each resume tries what failed once more");
+    world.file("fixed", "");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     let starts = world.starts();
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
-    assert_eq!(world.starts(), starts, "asking costs nothing");
+    assert_eq!(world.starts(), starts, "what has been tried with success is not tried again");
     world.answer("now");
-    world.run(&["resume", &id]).prints("now; failed: boom");
+    world.run(&["resume", &id]).prints("now; fine");
 }
 
 #[test]

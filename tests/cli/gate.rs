@@ -38,7 +38,8 @@ impl Gate {
 
 /// Waits for an event that must come, and fails the test when it does not.
 pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    // Below the minute that the program itself gives to a command that an agent waits for.
+    let deadline = Instant::now() + Duration::from_secs(50);
     while !happened() {
         assert!(Instant::now() < deadline, "this did not happen: {what}");
         thread::sleep(Duration::from_millis(5));

@@ -44,6 +44,27 @@ fn options_hold_for_every_attempt_and_every_child() {
 }
 
 #[test]
+fn a_permission_mode_can_come_from_the_environment() {
+    let world = World::new().with("AGENT_CLI_PERMISSION_MODE", "acceptEdits");
+    world.file("root.md", "reply ok\n");
+    world.run(&["spawn", "root.md"]).prints("ok");
+    world.run(&["spawn", "root.md", "--permission-mode", "plan"]).prints("ok");
+    let log = world.log();
+    let modes: Vec<_> = log.starts.iter().map(|start| start.value_of("--permission-mode")).collect();
+    assert_eq!(modes, [Some("acceptEdits"), Some("plan")]);
+}
+
+#[test]
+fn an_agent_cannot_widen_its_childs_rights_through_the_environment() {
+    let world = World::new();
+    world.file("root.md", "run AGENT_CLI_PERMISSION_MODE=bypassPermissions agent-cli spawn child.md\nreply {result}\n");
+    world.file("child.md", "reply ok\n");
+    world.run(&["spawn", "root.md"]).succeeds();
+    let log = world.log();
+    assert!(log.starts.iter().all(|start| start.value_of("--permission-mode").is_none_or(|mode| mode == "default")));
+}
+
+#[test]
 fn arguments_that_the_program_decides_about_are_refused() {
     let world = World::new();
     world.file("root.md", "reply ok\n");
