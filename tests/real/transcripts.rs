@@ -5,6 +5,9 @@ use std::fs;
 use crate::chain::{Chain, Said};
 use crate::support::{NEWEST, OLDER};
 
+/// What is done to the transcripts, and in a word.
+type Damage = (&'static str, fn(&Chain));
+
 #[test]
 fn a_transcript_that_is_lost_or_damaged_is_put_back_on_the_newest_version() {
     a_transcript_that_is_lost_or_damaged_is_put_back(NEWEST);
@@ -17,7 +20,7 @@ fn a_transcript_that_is_lost_or_damaged_is_put_back_on_an_older_version() {
 
 fn a_transcript_that_is_lost_or_damaged_is_put_back(version: &str) {
     let chain = Chain::new(version);
-    let damages: [(&str, fn(&Chain)); 4] = [
+    let damages: [Damage; 4] = [
         ("gone", |chain| fs::remove_dir_all(chain.home.home().join(".claude/projects")).unwrap()),
         ("torn", |chain| damage(chain, |text| text.truncate(text.len() - 100))),
         ("emptied", |chain| damage(chain, Vec::clear)),
