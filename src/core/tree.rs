@@ -112,14 +112,33 @@ impl Tree {
         self.leaves_up().into_iter().filter(|node| self.can_run(node, tried, now)).map(|node| node.id).collect()
     }
 
-    /// The frames that a new `resume` tries again: those that failed or were stopped, as long as nobody has been told.
+    /// The frames that a new `resume` tries again: those that were stopped, and those that failed as long as nobody has
+    /// been told and nobody can be. A parent that still waits for others will be told when they are over; until then, a
+    /// poll must not cost an attempt.
     #[must_use]
     pub fn to_try_again(&self) -> Vec<&Node> {
         self.leaves_up()
             .into_iter()
-            .filter(|node| matches!(node.state, FrameState::Failed { .. } | FrameState::Cancelled))
             .filter(|node| self.is_awaited(node))
+            .filter(|node| match node.state {
+                FrameState::Cancelled => true,
+                FrameState::Failed { .. } => !self.parent_waits_for_others(node),
+                _ => false,
+            })
             .collect()
+    }
+
+    /// A frame is awaited when it is the top, or when its parent has ended its turn and still wants its reply.
+    #[must_use]
+    pub fn is_awaited(&self, node: &Node) -> bool {
+        if node.id == self.top {
+            return true;
+        }
+        let Some(parent) = node.parent.and_then(|parent| self.get(parent)) else {
+            return false;
+        };
+        let wanted = |request: &Request| matches!(request.wish, Wish::Spawn { child, .. } if child == node.id);
+        matches!(parent.state, FrameState::Waiting { .. } | FrameState::Ready) && parent.requests.iter().any(wanted)
     }
 
     /// Whether everything that a request asked for is there.
@@ -163,16 +182,9 @@ impl Tree {
         }
     }
 
-    /// A frame is awaited when it is the top, or when its parent has ended its turn and still wants its reply.
-    fn is_awaited(&self, node: &Node) -> bool {
-        if node.id == self.top {
-            return true;
-        }
-        let Some(parent) = node.parent.and_then(|parent| self.get(parent)) else {
-            return false;
-        };
-        let wanted = |request: &Request| matches!(request.wish, Wish::Spawn { child, .. } if child == node.id);
-        matches!(parent.state, FrameState::Waiting { .. } | FrameState::Ready) && parent.requests.iter().any(wanted)
+    fn parent_waits_for_others(&self, node: &Node) -> bool {
+        let parent = node.parent.filter(|_| node.id != self.top).and_then(|parent| self.get(parent));
+        parent.is_some_and(|parent| self.has_open_requests(parent))
     }
 }
 
@@ -310,6 +322,12 @@ mod tests {
             Tree::new(id(1), vec![node(1, None, waiting(), vec![ask(false)]), node(2, Some(1), failed(), vec![])]);
         assert_eq!(names(&told), []);
         assert_eq!(names(&Tree::new(id(1), vec![node(1, None, FrameState::Cancelled, vec![])])), [id(1)]);
+        let beside = |state| {
+            let root = node(1, None, waiting(), vec![spawn(2), spawn(3)]);
+            Tree::new(id(1), vec![root, node(2, Some(1), state, vec![]), node(3, Some(1), waiting(), vec![ask(false)])])
+        };
+        assert_eq!(names(&beside(failed())), []);
+        assert_eq!(names(&beside(FrameState::Cancelled)), [id(2)]);
     }
 
     #[test]

@@ -250,9 +250,9 @@ impl Drive<'_> {
 
 /// A failure that the parent was told of is the parent's to handle, and a frame that went on has no error any more.
 fn concerns_the_caller(tree: &Tree, error: &FrameError) -> bool {
-    match tree.get(error.frame).map(|node| &node.state) {
-        Some(FrameState::Failed { .. }) => tree.to_try_again().iter().any(|node| node.id == error.frame),
-        Some(FrameState::Done) | None => false,
-        Some(_) => true,
-    }
+    tree.get(error.frame).is_some_and(|node| match node.state {
+        FrameState::Done => false,
+        FrameState::Failed { .. } => tree.is_awaited(node),
+        _ => true,
+    })
 }

@@ -59,7 +59,6 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::core::outcome::Outcome;
     use crate::store::testing::{new, store};
 

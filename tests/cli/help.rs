@@ -52,7 +52,7 @@ fn every_command_explains_itself() {
        75  waiting (with --exit-code)
       130  interrupted
     ");
-    insta::assert_snapshot!(help(&["spawn"]), @r"
+    insta::assert_snapshot!(help(&["spawn"]), @"
     Start an agent that follows the instructions in FILE
 
     Drives the agent, and every agent that it starts, until nothing in the tree can run. Prints the
@@ -110,7 +110,7 @@ fn every_command_explains_itself() {
     Example:
       agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
     ");
-    insta::assert_snapshot!(help(&["resume"]), @r"
+    insta::assert_snapshot!(help(&["resume"]), @"
     Carry a chain on where it stopped, or see how it stands
 
     Prints the reply when the agent is done (again, if it was done before), `SGN_PEND_STARTED (ID)` when

@@ -73,13 +73,13 @@ fn arguments_that_the_program_decides_about_are_refused() {
         outcome.exits_with(2);
         outcome.to_string()
     };
-    insta::assert_snapshot!(refused("--resume"), @r"
+    insta::assert_snapshot!(refused("--resume"), @"
     --- stderr
     error: agent-cli gives --resume to claude itself
     hint: leave it out
     --- exit status: 2
     ");
-    insta::assert_snapshot!(refused("--session-id=x"), @r"
+    insta::assert_snapshot!(refused("--session-id=x"), @"
     --- stderr
     error: agent-cli gives --session-id to claude itself
     hint: leave it out
@@ -100,7 +100,7 @@ fn an_agent_cannot_give_more_rights_than_it_has() {
     world.file("root.md", "spawn child.md --permission-mode bypassPermissions\nreply {result}\n");
     world.file("child.md", "reply ok\n");
     let outcome = world.run(&["spawn", "root.md"]);
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     Exit code 2
     error: an agent cannot start another with wider permissions than its own (--permission-mode bypassPermissions)
     hint: leave it out

@@ -1,5 +1,6 @@
 //! The main job: four agents deep, one question at the leaf.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::chain::Chain;
@@ -49,11 +50,11 @@ fn pauses_is_polled_and_resumes(version: &str) {
 /// The attempts of all frames, in the order of their beginnings, do not overlap.
 fn one_process_at_a_time(chain: &Chain, root: &str) {
     let frames = chain.json(&["tree", root, "--json"]);
-    let mut spans: Vec<(String, String)> = Vec::new();
+    let mut spans: Vec<(Timestamp, Timestamp)> = Vec::new();
     for frame in frames.as_array().unwrap() {
         let shown = chain.json(&["show", frame["id"].as_str().unwrap(), "--json"]);
-        let text = |value: &Value| value.as_str().unwrap().to_owned();
-        spans.extend(shown["sessions"].as_array().unwrap().iter().map(|s| (text(&s["began"]), text(&s["ended"]))));
+        let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
+        spans.extend(shown["sessions"].as_array().unwrap().iter().map(|s| (time(&s["began"]), time(&s["ended"]))));
     }
     spans.sort();
     assert_eq!(spans.len(), 8, "{spans:?}");

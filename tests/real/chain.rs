@@ -72,9 +72,9 @@ impl Chain {
 
     /// Starts a chain that pauses, and returns the id of its root.
     pub(crate) fn started(&self, arguments: &[&str]) -> String {
-        let out = self.ok(arguments);
-        let id = out.trim().strip_prefix("SGN_PEND_STARTED (").and_then(|rest| rest.strip_suffix(')'));
-        id.unwrap_or_else(|| panic!("{out}")).to_owned()
+        let said = self.run(arguments);
+        let id = said.out.trim().strip_prefix("SGN_PEND_STARTED (").and_then(|rest| rest.strip_suffix(')'));
+        id.filter(|_| said.code == Some(0)).unwrap_or_else(|| panic!("{arguments:?}: {said:?}")).to_owned()
     }
 
     /// Answers the only open question.
@@ -89,11 +89,22 @@ impl Chain {
         let questions = self.json(&["questions", "--json"]);
         let asked = questions.as_array().unwrap().iter().find(|listed| listed["question"] == question).unwrap();
         let mut command = self.command();
-        command.args(["answer", asked["id"].as_str().unwrap()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(["answer", asked["id"].as_str().unwrap()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut answering = command.spawn().unwrap();
         answering.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         let said = Said::from(answering.wait_with_output().unwrap());
         assert_eq!(said.code, Some(0), "{said:?}");
+    }
+
+    /// The id of the only chain, whatever became of it.
+    pub(crate) fn only_root(&self) -> String {
+        let listed = self.json(&["ls", "--json"]);
+        assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+        listed[0]["id"].as_str().unwrap().to_owned()
     }
 
     pub(crate) fn state(&self) -> PathBuf {

@@ -63,7 +63,9 @@ impl Process {
     /// Whether it runs. One that has ended may be left over where nobody cares for orphans.
     pub(crate) fn lives(self) -> bool {
         let state = listed(&["-o", "stat=", "-p", &self.0.to_string()]);
-        !state.trim().is_empty() && !state.starts_with('Z')
+        // A process whose first thread is gone may still hold files open by its others (`l`).
+        let is_left_over = state.starts_with('Z') && !state.contains('l');
+        !state.trim().is_empty() && !is_left_over
     }
 
     pub(crate) fn kill(self) {

@@ -1,0 +1,24 @@
+//! Processes are killed without warning, again and again, and nothing is lost.
+//!
+//! The stand-in takes the place of `claude`, so that hundreds of runs take seconds.
+#![allow(dead_code, reason = "the tests of the command line use more of the world that they share")]
+
+#[path = "../cli/gate.rs"]
+mod gate;
+#[path = "../cli/invocation.rs"]
+mod invocation;
+#[path = "../cli/log.rs"]
+mod log;
+#[path = "../cli/names.rs"]
+mod names;
+#[path = "../cli/outcome.rs"]
+mod outcome;
+#[path = "../cli/programs.rs"]
+mod programs;
+#[path = "../cli/world.rs"]
+mod world;
+
+mod chance;
+mod history;
+mod random_kills;
+mod tree;

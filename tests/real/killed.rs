@@ -1,0 +1,159 @@
+//! This program or `claude` is killed, or told to stop, in the middle of something.
+
+use rustix::process::Signal;
+
+use crate::chain::{Chain, TEMPLATE};
+use crate::processes::{Background, Gate};
+use crate::support::{Conversation, Hold, MessagesApi, NEWEST, OLDER, follow};
+
+const BYPASS: [&str; 4] = ["spawn", "ins.md", "--permission-mode", "bypassPermissions"];
+
+/// A chain whose agents' answers are held back once they have read their instructions.
+fn held(version: &str) -> (Chain, Hold) {
+    let hold = Hold::new();
+    let held = hold.clone();
+    let api = MessagesApi::start(move |conversation: &Conversation| {
+        let turn = follow(conversation);
+        if conversation.last_result().is_some() { turn.held(&held) } else { turn }
+    });
+    let chain = Chain::with_model(version, api);
+    chain.home.write("CLAUDE.md", TEMPLATE);
+    chain.home.write("ins.md", "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n");
+    (chain, hold)
+}
+
+/// A chain whose agent waits at a gate, in a tool call.
+fn gated(version: &str) -> (Chain, Gate) {
+    let chain = Chain::new(version);
+    let gate = Gate::new(chain.home.home().join("gate"));
+    chain.home.write("ins.md", &format!("1. _run_ `{}`.\n2. _terminate_ {{the output}}.\n", gate.wait_command()));
+    (chain, gate)
+}
+
+#[test]
+fn claude_outlives_its_runner_and_its_work_is_used_on_the_newest_version() {
+    claude_outlives_its_runner_and_its_work_is_used(NEWEST);
+}
+
+#[test]
+fn claude_outlives_its_runner_and_its_work_is_used_on_an_older_version() {
+    claude_outlives_its_runner_and_its_work_is_used(OLDER);
+}
+
+fn claude_outlives_its_runner_and_its_work_is_used(version: &str) {
+    let (chain, hold) = held(version);
+    let runner = chain.start(&["spawn", "ins.md"]);
+    chain.api.wait_until(|requests| requests.len() == 2);
+    let claude = runner.claude();
+    let root = chain.only_root();
+    is_driven_elsewhere(&chain, &root);
+    runner.killed();
+    is_driven_elsewhere(&chain, &root);
+    assert!(claude.lives());
+
+    hold.release();
+    claude.has_ended();
+    assert_eq!(chain.started(&["resume", &root]), root);
+    assert_eq!(chain.api.count(), 3, "it read, asked and paused, each once");
+    chain.answer("Jan 1st");
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    assert_eq!(chain.api.count(), 4);
+}
+
+/// A second run of the program leaves the chain to the first, or to the `claude` that the first has left behind.
+fn is_driven_elsewhere(chain: &Chain, root: &str) {
+    let before = chain.api.count();
+    let said = chain.run(&["resume", root]);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "SGN_PEND_ONGOING\n"), "{said:?}");
+    assert!(said.err.contains("is driving"), "{said:?}");
+    assert_eq!(chain.api.count(), before);
+}
+
+#[test]
+fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent_on_the_newest_version() {
+    a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(NEWEST);
+}
+
+#[test]
+fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent_on_an_older_version() {
+    a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(OLDER);
+}
+
+fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(version: &str) {
+    let (chain, gate) = gated(version);
+    let runner = chain.start(&BYPASS);
+    let tool = gate.reached();
+    runner.claude().kill();
+    let said = runner.ends();
+    let root = chain.only_root();
+    assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
+    assert!(said.err.contains("error: claude was killed by signal 9"), "{said:?}");
+    assert!(said.err.contains(&format!("hint: agent-cli resume {root} carries on")), "{said:?}");
+
+    // Claude Code does not take its tools along. What is left of them ends before the agent goes on.
+    assert!(tool.lives());
+    let resumed = chain.start(&["resume", &root]);
+    tool.has_ended();
+    gate.open();
+    assert_eq!(resumed.ends().out, "go\n");
+    let requests = chain.api.requests();
+    assert_eq!(requests.len(), 4, "it read once, and called the tool twice");
+    let resumed = requests[2].conversation();
+    let prompt = resumed.last_user_text().unwrap();
+    assert!(prompt.contains("This tool call was running then and may have taken effect"), "{prompt}");
+    assert!(prompt.contains("\nBash: echo $$ > "), "{prompt}");
+}
+
+#[test]
+fn an_interrupt_stops_a_request_on_the_newest_version() {
+    an_interrupt_stops_a_request(NEWEST);
+}
+
+#[test]
+fn an_interrupt_stops_a_request_on_an_older_version() {
+    an_interrupt_stops_a_request(OLDER);
+}
+
+fn an_interrupt_stops_a_request(version: &str) {
+    let (chain, hold) = held(version);
+    let runner = chain.start(&["spawn", "ins.md"]);
+    chain.api.wait_until(|requests| requests.len() == 2);
+    let root = stopped(&chain, runner, Signal::INT);
+    hold.release();
+    assert_eq!(chain.started(&["resume", &root]), root);
+    chain.answer("Jan 1st");
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    assert_eq!(chain.api.count(), 5, "only the request that was stopped is made again");
+}
+
+#[test]
+fn a_termination_stops_a_tool_on_the_newest_version() {
+    a_termination_stops_a_tool(NEWEST);
+}
+
+#[test]
+fn a_termination_stops_a_tool_on_an_older_version() {
+    a_termination_stops_a_tool(OLDER);
+}
+
+fn a_termination_stops_a_tool(version: &str) {
+    let (chain, gate) = gated(version);
+    let runner = chain.start(&BYPASS);
+    let tool = gate.reached();
+    let root = stopped(&chain, runner, Signal::TERM);
+    tool.has_ended();
+    gate.open();
+    assert_eq!(chain.ok(&["resume", &root]), "go\n");
+}
+
+/// Stops the chain as a person does, and returns its root.
+fn stopped(chain: &Chain, runner: Background, signal: Signal) -> String {
+    let claude = runner.claude();
+    runner.signal(signal);
+    let said = runner.ends();
+    let root = chain.only_root();
+    assert_eq!((said.code, said.out.as_str()), (Some(130), ""), "{said:?}");
+    assert!(said.err.contains(&format!("hint: agent-cli resume {root} carries on")), "{said:?}");
+    assert!(!claude.lives());
+    root
+}
