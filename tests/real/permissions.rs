@@ -14,8 +14,7 @@ fn results(conversation: &Conversation) -> Vec<(String, bool)> {
     conversation.items().iter().filter_map(result).collect()
 }
 
-/// A model that makes these calls, one a turn, and replies with what the last two of them came back with: whether each
-/// was denied.
+/// A model that makes these calls, one a turn, and replies with a list: whether each came back as an error.
 fn caller(commands: &'static [&'static str]) -> MessagesApi {
     MessagesApi::start(|conversation| {
         let results = results(conversation);
