@@ -11,7 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use super::error::CliError;
 use crate::claude::command::{ATTEMPT, FRAME, STATE_DIR, named_config_dir};
 use crate::core::launch::Launch;
-use crate::runtime::Settings;
+use crate::runtime::{RuntimeError, Settings};
 use crate::store::{Caller, StateDir, Store};
 
 /// The surroundings of a command.
@@ -35,13 +35,22 @@ impl Context {
     }
 
     pub(super) fn store(&self) -> Result<Store, CliError> {
+        Ok(Store::open(&self.state_dir()?)?)
+    }
+
+    /// What `look` sees in a store at rest; `None` when the store has to be opened.
+    pub(super) fn glance<T>(&self, look: impl FnOnce(&Store) -> Result<T, RuntimeError>) -> Option<T> {
+        let dir = self.state_dir().ok()?;
+        Store::glance(&dir, |store| Ok(look(store).ok())).flatten()
+    }
+
+    fn state_dir(&self) -> Result<PathBuf, CliError> {
         let named = env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let dir = named.or_else(StateDir::default_path).ok_or_else(|| {
             CliError::failed("there is no home directory to keep the state in").hint(format!("set {STATE_DIR}"))
         })?;
-        let dir = std::path::absolute(&dir)
-            .map_err(|error| CliError::failed(format!("{} cannot be used: {error}", dir.display())))?;
-        Ok(Store::open(&dir)?)
+        std::path::absolute(&dir)
+            .map_err(|error| CliError::failed(format!("{} cannot be used: {error}", dir.display())))
     }
 
     /// Settings for a run. `claude` is what the user named on the command line.

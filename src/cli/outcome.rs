@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
-use super::output::{print_json, print_line, tell};
+use super::output::{self, print_json, print_line};
 use super::text::cut;
 use crate::core::blocker::{Blocker, Blocking};
 use crate::core::id::FrameId;
@@ -15,7 +15,7 @@ use crate::core::stream::Usage;
 use crate::runtime::drive::{self, Busy, FrameError, Why};
 use crate::runtime::standing::{self, Standing};
 use crate::runtime::{RuntimeError, Settings, interrupt};
-use crate::store::Store;
+use crate::store::{Spent, Store, StoreError};
 
 /// How the caller wants to be told.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -59,18 +59,30 @@ pub(super) fn drive(
         drive::resume(store, settings, top, listening?).await
     });
     let driven = driven.map_err(|error| CliError::from(error).hint_resume(top))?;
-    tell_standing(store, top, &standing::after(store, top, driven)?, telling)
+    let standing = standing::after(store, top, driven)?;
+    tell(&Told::new(store, top, standing, telling)?, telling)
+}
+
+/// How a tree stands, and, where the caller wants to know it, what it has cost.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) top: FrameId,
+    pub(super) standing: Standing,
+    pub(super) spent: Option<Spent>,
+}
+
+impl Told {
+    pub(super) fn new(store: &Store, top: FrameId, standing: Standing, telling: Telling) -> Result<Self, StoreError> {
+        let spent = telling.json.then(|| store.spent(top)).transpose()?;
+        Ok(Self { top, standing, spent })
+    }
 }
 
 /// Tells the caller how the tree stands.
-pub(super) fn tell_standing(
-    store: &Store,
-    top: FrameId,
-    standing: &Standing,
-    telling: Telling,
-) -> Result<Exit, CliError> {
-    if telling.json {
-        let spent = store.spent(top)?;
+pub(super) fn tell(told: &Told, telling: Telling) -> Result<Exit, CliError> {
+    let Told { top, standing, spent } = told;
+    let top = *top;
+    if let Some(spent) = spent {
         print_json(&report(top, standing, spent.usage, spent.cost_usd))?;
     }
     let say = |result: &str| if telling.json { Ok(()) } else { print_line(result) };
@@ -82,7 +94,7 @@ pub(super) fn tell_standing(
         Standing::Waits { new, blockers, busy, errors } => {
             say(&if *new { format!("{} ({top})", signal::STARTED) } else { signal::ONGOING.to_owned() })?;
             tell_waits(top, blockers, busy);
-            errors.iter().for_each(|error| tell(&format!("error: {} ({})", error.why, error.frame.short())));
+            errors.iter().for_each(|error| output::tell(&format!("error: {} ({})", error.why, error.frame.short())));
             Ok(if telling.exit_code { Exit::Waiting } else { Exit::Ok })
         }
         Standing::Failed(errors) => {
@@ -131,17 +143,17 @@ fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) 
 fn tell_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
     for busy in busy {
         let runner = busy.runner.map_or_else(String::new, |pid| format!(" (process {pid})"));
-        tell(&format!("another process{runner} is driving {}", busy.frame.short()));
+        output::tell(&format!("another process{runner} is driving {}", busy.frame.short()));
     }
     for blocker in blockers {
-        tell(&format!("{} waits for {}", blocker.frame.short(), described(&blocker.what)));
+        output::tell(&format!("{} waits for {}", blocker.frame.short(), described(&blocker.what)));
     }
     let question = blockers.iter().find_map(|blocker| match &blocker.what {
         Blocking::Question { id, .. } => Some(id.short()),
         _ => None,
     });
     if let Some(question) = question {
-        tell(&format!("hint: agent-cli answer {question} TEXT, then agent-cli resume {}", top.short()));
+        output::tell(&format!("hint: agent-cli answer {question} TEXT, then agent-cli resume {}", top.short()));
     }
 }
 

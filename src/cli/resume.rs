@@ -7,7 +7,7 @@ use clap::Args;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
-use super::outcome::{self, Telling};
+use super::outcome::{self, Telling, Told};
 use super::output::print_line;
 use super::spawn::at_least_one;
 use crate::claude::program;
@@ -15,7 +15,7 @@ use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::core::launch::Launch;
 use crate::core::signal;
 use crate::runtime::requests::{self, Progress};
-use crate::runtime::{adopt, standing};
+use crate::runtime::{RuntimeError, adopt, standing};
 use crate::store::{Caller, Store, StoreError, Target};
 
 /// Carry a chain on where it stopped, or see how it stands
@@ -44,6 +44,9 @@ pub(super) struct Resume {
 
 impl Resume {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        if let Some(told) = context.glance(|store| self.look(store)).flatten().filter(|_| context.caller.is_none()) {
+            return outcome::tell(&told, self.telling);
+        }
         let store = context.store()?;
         let target = self.target(context, &store)?;
         if let Some(caller) = context.caller {
@@ -58,12 +61,26 @@ impl Resume {
             }
         };
         match standing::poll(&store, top)? {
-            Some(standing) => outcome::tell_standing(&store, top, &standing, self.telling),
+            Some(standing) => outcome::tell(&Told::new(&store, top, standing, self.telling)?, self.telling),
             None => {
                 let settings = context.settings(self.claude, self.max_parallel)?;
                 outcome::drive(context, &store, &settings, top, self.telling)
             }
         }
+    }
+
+    /// How the tree stands, if the id names one and nothing in it can run.
+    fn look(&self, store: &Store) -> Result<Option<Told>, RuntimeError> {
+        let top = match self.id.parse::<FrameId>() {
+            // A whole id, as cron gives it, needs no search.
+            Ok(top) => top,
+            Err(_) => match self.id.parse::<IdPrefix>().map(|prefix| store.lookup(&prefix)) {
+                Ok(Ok(Target::Frame(top))) => top,
+                _ => return Ok(None),
+            },
+        };
+        let standing = standing::poll(store, top)?;
+        Ok(standing.map(|standing| Told::new(store, top, standing, self.telling)).transpose()?)
     }
 
     /// How an adopted session is started from now on.

@@ -40,10 +40,12 @@ pub enum Standing {
 ///
 /// Those of the state directory.
 pub fn poll(store: &Store, top: FrameId) -> Result<Option<Standing>, RuntimeError> {
-    if let Some(reply) = store.reply(top)? {
-        return Ok(Some(Standing::Done(reply)));
-    }
     let mut tree = store.tree(top)?;
+    match tree.get(top).map(|node| &node.state) {
+        None => return Ok(None),
+        Some(FrameState::Done) => return Ok(store.reply(top)?.map(Standing::Done)),
+        Some(_) => {}
+    }
     let now = Timestamp::now();
     if probe::without_processes(store, &tree, now)? {
         return Ok(None);

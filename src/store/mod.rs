@@ -16,6 +16,7 @@ mod error;
 mod events;
 mod files;
 mod frames;
+mod glance;
 mod joins;
 mod lease;
 mod lookup;
@@ -72,7 +73,11 @@ impl Store {
     pub fn open(dir: &Path) -> Result<Self> {
         let dir = StateDir::new(dir)?;
         let connection = open::connection(&dir)?;
-        Ok(Self { connection, dir, wrote: Cell::new(false) })
+        Ok(Self::of(connection, dir))
+    }
+
+    fn of(connection: Connection, dir: StateDir) -> Self {
+        Self { connection, dir, wrote: Cell::new(false) }
     }
 
     /// The state directory.

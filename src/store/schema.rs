@@ -1,5 +1,9 @@
 //! The tables, as numbered steps. A step that was released is never changed: the next change is another step.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::error::Fault;
@@ -39,6 +43,17 @@ pub(super) fn inspect(connection: &Connection) -> rusqlite::Result<Found> {
         (0, 0) if is_empty(connection)? => Found::Older,
         _ => Found::Foreign,
     })
+}
+
+/// Whether the header of a database file says that it can be used as it is.
+pub(super) fn is_current(path: &Path) -> bool {
+    let mut header = [0; 100];
+    let number =
+        |header: &[u8; 100], at| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    // The positions are part of SQLite's file format.
+    File::open(path).and_then(|mut file| file.read_exact(&mut header)).is_ok()
+        && number(&header, 60) == known()
+        && number(&header, 68) == APPLICATION.cast_unsigned()
 }
 
 /// Brings a database to the newest version, in one transaction.

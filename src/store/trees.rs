@@ -48,16 +48,15 @@ macro_rules! below {
     };
 }
 
-const NODES: &str = below!(
-    "SELECT f.id, f.parent, f.title, f.state, f.since, f.checkpoint IS NOT NULL AS kept
-     FROM below CROSS JOIN frames AS f ON f.id = below.id ORDER BY f.seq"
-);
+// The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
+// time to prepare than the rest takes to read.
+const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept FROM frames
+     WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
-const REQUESTS: &str = below!(
-    "SELECT r.id, r.frame, r.attempt, r.wish, r.settled IS NOT NULL AS is_settled, r.made
-     FROM below CROSS JOIN requests AS r INDEXED BY requests_by_frame ON r.frame = below.id
-     WHERE r.delivered IS NULL AND r.withdrawn IS NULL ORDER BY r.seq"
-);
+const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.wish, r.settled IS NOT NULL AS is_settled, r.made
+     FROM frames AS f CROSS JOIN requests AS r ON r.frame = f.id
+     WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.delivered IS NULL AND r.withdrawn IS NULL
+     ORDER BY r.seq";
 
 const SPENT: &str = below!(
     "SELECT count(*) AS attempts, coalesce(sum(cost_usd), 0.0) AS cost_usd,
