@@ -101,8 +101,13 @@ pub(super) fn tell(told: &Told, telling: Telling) -> Result<Exit, CliError> {
             let exit = if standing.is_refusal() { Exit::Claude } else { Exit::Failed };
             let mut lines = errors.iter().map(|error| format!("{} ({})", error.why, error.frame.short()));
             let first = CliError::new(exit, lines.next().unwrap_or_default());
-            let error = errors.iter().map(|error| help(&error.why)).fold(first, CliError::hints).hint_resume(top);
-            Err(lines.fold(error, CliError::also))
+            let error = errors.iter().map(|error| help(&error.why)).fold(first, CliError::hints);
+            let error = lines.fold(error, CliError::also);
+            Err(if errors.iter().any(|error| has_lost_its_session(&error.why)) {
+                error
+            } else {
+                error.hint_resume(top)
+            })
         }
         Standing::Interrupted => Err(CliError::new(Exit::Interrupted, "interrupted").hint_resume(top)),
     }
@@ -170,12 +175,16 @@ pub(super) fn described(what: &Blocking) -> String {
     }
 }
 
+fn has_lost_its_session(why: &Why) -> bool {
+    matches!(why, Why::Refused(said) if said.contains("No conversation found"))
+}
+
 fn help(why: &Why) -> Option<String> {
     match why {
         Why::Program(_) => Some("install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE".to_owned()),
         Why::Refused(said) if said.contains("/login") => Some("run claude and log in with /login".to_owned()),
-        Why::Refused(said) if said.contains("No conversation found") => {
-            Some("its transcript is gone, and there is no kept copy that could take its place".to_owned())
+        why if has_lost_its_session(why) => {
+            Some("its transcript is gone, and so is the kept copy: put one of them back, or start anew".to_owned())
         }
         Why::NoWorkingDirectory(cwd) => Some(format!("make {} again, or move it back", cwd.display())),
         Why::Refused(_) | Why::Ended(_) => None,

@@ -41,8 +41,8 @@ struct Shown {
     depth: u32,
     task: Task,
     cwd: std::path::PathBuf,
-    #[serde(flatten)]
-    state: FrameState,
+    status: &'static str,
+    error: Option<String>,
     since: Timestamp,
     created: Timestamp,
     waiting_on: Vec<Blocker>,
@@ -116,7 +116,11 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         depth: frame.depth,
         task: frame.task,
         cwd: frame.cwd,
-        state: frame.state,
+        status: frame.state.name(),
+        error: match frame.state {
+            FrameState::Failed { failure } => Some(failure.message),
+            _ => None,
+        },
         since: frame.since,
         created: frame.created,
         trouble: frame.trouble,
@@ -157,11 +161,9 @@ fn words(shown: &Shown, now: Timestamp) -> String {
         },
     ));
     rows.push(row("works in", shown.cwd.display().to_string()));
-    rows.push(row("state", format!("{} for {}", shown.state.name(), age(shown.since, now))));
+    rows.push(row("state", format!("{} for {}", shown.status, age(shown.since, now))));
     rows.extend(shown.waiting_on.iter().map(|blocker| row("waits for", described(&blocker.what))));
-    if let FrameState::Failed { failure } = &shown.state {
-        rows.push(row("error", one_line(&failure.message)));
-    }
+    rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));
     rows.extend(shown.trouble.iter().map(|trouble| row("trouble", one_line(&trouble.what))));
     rows.extend(shown.reply.iter().map(|reply| row("reply", one_line(reply))));
     rows.extend(shown.children.iter().map(|child| row("child", child.to_string())));

@@ -95,7 +95,9 @@ impl Launch {
     /// [`BadLaunch`] where the child would get more rights than its parent has, or arguments are not for users.
     pub fn child(&self, wanted: Overrides) -> Result<Self, BadLaunch> {
         check_args(&wanted.args)?;
-        check_child_args(&wanted.args)?;
+        if !self.is_unrestricted() {
+            check_child_args(&wanted.args)?;
+        }
         if let Some(mode) = &wanted.permission_mode
             && !self.covers(mode)
         {
@@ -201,7 +203,7 @@ mod tests {
         assert!(odd.child(wanted(Some("bypassPermissions"), &[])).is_err());
         assert!(odd.child(wanted(Some("manual"), &[])).is_ok());
         let free = Launch { args: vec!["--dangerously-skip-permissions".into()], ..Launch::default() };
-        assert!(free.child(wanted(Some("bypassPermissions"), &[])).is_ok());
+        assert!(free.child(wanted(Some("bypassPermissions"), &["--add-dir", "/"])).is_ok());
     }
 
     #[test]
