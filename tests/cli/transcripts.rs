@@ -61,11 +61,10 @@ fn without_any_copy_the_frame_says_what_is_missing() {
     let outcome = world.run(&["resume", &id]);
     assert_ne!(outcome.code(), Some(0));
     assert_eq!(outcome.stdout, "");
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     --- stderr
     error: No conversation found with session ID: [ID1] ([ID1:8])
-    hint: its transcript is gone, and there is no kept copy that could take its place
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: its transcript is gone, and so is the kept copy: put one of them back, or start anew
     --- exit status: 4
     ");
 }
