@@ -99,10 +99,10 @@ fn pause(store: &Store, frame: FrameId, child: Option<&NewFrame>) -> Option<Fram
     store.begin(frame, &attempt).expect("the frame is ready");
     let caller = Caller { frame, attempt: session };
     let child = match child {
-        Some(new) => Some(store.request_child(caller, new, "/project/ins2.md").expect("the tree has room").1),
+        Some(new) => Some(store.request_child(caller, None, new, "/project/ins2.md").expect("the tree has room").1),
         None => {
             let wish = Wish::Ask { question: "When is your birthday?".into() };
-            store.request(caller, &wish).expect("the attempt runs");
+            store.request(caller, None, &wish).expect("the attempt runs");
             None
         }
     };
@@ -118,6 +118,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<&NewFrame>) -> Option<Fram
         model: None,
         version: None,
         transcript: None,
+        suspended: None,
         trouble: None,
     };
     store.settle(&settlement).expect("the attempt runs");

@@ -71,6 +71,8 @@ pub struct Invocation<'a> {
     pub state_dir: &'a Path,
     /// The folder that holds this program. Absolute.
     pub own_folder: &'a Path,
+    /// Whether this program's hooks are given to `claude`.
+    pub hooks: bool,
 }
 
 impl Invocation<'_> {
@@ -173,6 +175,7 @@ mod tests {
             launch: &launch,
             state_dir: Path::new("/state"),
             own_folder: Path::new("/own"),
+            hooks: false,
         };
         insta::assert_snapshot!(invocation.arguments().join("\n"), @r"
         -p

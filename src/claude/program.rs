@@ -119,10 +119,11 @@ pub async fn ask_version(program: &Path) -> Result<String, ProgramError> {
 /// # Errors
 ///
 /// [`ProgramError::TooOld`].
-pub fn check(program: &Path, answer: &str) -> Result<(), ProgramError> {
+pub fn check(program: &Path, answer: &str) -> Result<Option<Version>, ProgramError> {
     match answer.parse::<Version>() {
         Ok(found) if found < Version::OLDEST => Err(ProgramError::TooOld { path: program.to_owned(), found }),
-        Ok(_) | Err(_) => Ok(()),
+        Ok(found) => Ok(Some(found)),
+        Err(_) => Ok(None),
     }
 }
 
@@ -184,8 +185,8 @@ mod tests {
     fn an_old_version_is_refused_and_an_unknown_one_is_not() {
         let path = Path::new("/bin/claude");
         assert!(matches!(check(path, "2.0.72 (Claude Code)"), Err(ProgramError::TooOld { .. })));
-        assert!(check(path, "2.0.73").is_ok());
-        assert!(check(path, "next generation").is_ok());
+        assert_eq!(check(path, "2.0.73").unwrap(), Some(Version::OLDEST));
+        assert_eq!(check(path, "next generation").unwrap(), None);
     }
 
     #[tokio::test]

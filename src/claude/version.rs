@@ -10,6 +10,8 @@ pub struct Version(pub u32, pub u32, pub u32);
 impl Version {
     /// The first version that takes `--session-id` together with `--resume --fork-session`.
     pub const OLDEST: Self = Self(2, 0, 73);
+    /// The first version whose hooks can suspend a tool call.
+    pub const SUSPENDS: Self = Self(2, 1, 89);
     /// From here on, the cost of a resumed run includes what the session cost before.
     pub const TOTAL_COST_ACCUMULATES: Self = Self(2, 1, 277);
 }

@@ -6,8 +6,10 @@ use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
 use super::output::print_line;
+use crate::core::id::RequestId;
 use crate::core::signal;
 use crate::runtime::requests;
+use crate::store::{Caller, Store};
 
 /// Ask a person, from inside an agent
 ///
@@ -26,11 +28,16 @@ impl Ask {
             CliError::usage("only an agent can ask: this shell was not started by agent-cli")
                 .hint("agent-cli questions shows what agents have asked")
         })?;
+        let id = self.record(&context.store()?, caller, None)?;
+        print_line(&format!("{} ({id})", signal::STARTED))?;
+        Ok(Exit::Ok)
+    }
+
+    /// Records the request of an agent. `call` is the tool call that is suspended until the answer is there.
+    pub(super) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<RequestId, CliError> {
         if self.question.trim().is_empty() {
             return Err(CliError::usage("the question is empty").hint("agent-cli ask \"When is your birthday?\""));
         }
-        let id = requests::ask(&context.store()?, caller, self.question)?;
-        print_line(&format!("{} ({id})", signal::STARTED))?;
-        Ok(Exit::Ok)
+        Ok(requests::ask(store, caller, call, self.question)?)
     }
 }

@@ -12,11 +12,12 @@ use super::outcome::{self, Telling};
 use super::output::{print_json, print_line};
 use crate::claude::program;
 use crate::core::frame::Task;
+use crate::core::id::FrameId;
 use crate::core::launch::{self, Launch, Overrides};
 use crate::core::limits::Limits;
 use crate::core::signal;
 use crate::runtime::{RuntimeError, requests};
-use crate::store::{Caller, NewFrame};
+use crate::store::{Caller, NewFrame, Store};
 
 /// Start an agent that follows the instructions in FILE
 ///
@@ -60,6 +61,10 @@ pub(super) struct Spawn {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least_one)]
     max_parallel: usize,
 
+    /// Let agents pause with signals, not inside a tool call
+    #[arg(long)]
+    no_hooks: bool,
+
     #[command(flatten)]
     telling: Telling,
 
@@ -70,16 +75,37 @@ pub(super) struct Spawn {
 
 impl Spawn {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let Some(caller) = context.caller else { return self.start(context) };
+        let json = self.telling.json;
+        let child = self.record(&context.store()?, caller, None)?;
+        if json {
+            print_json(&serde_json::json!({"id": child, "status": "started"}))?;
+        } else {
+            print_line(&format!("{} ({child})", signal::STARTED))?;
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// Records the request of an agent. `call` is the tool call that is suspended until the reply is there.
+    pub(super) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<FrameId, CliError> {
+        if self.max_depth.is_some() || self.max_frames.is_some() || self.claude.is_some() || self.no_hooks {
+            let message = "--max-depth, --max-frames, --no-hooks and --claude are for the root of a tree, and an agent called this";
+            return Err(CliError::usage(message).hint("leave them out"));
+        }
+        let (task, cwd) = self.checked()?;
+        let overrides = Overrides { model: self.model, permission_mode: self.permission_mode, args: self.args };
+        Ok(requests::spawn(store, caller, call, task, cwd, overrides)?)
+    }
+
+    fn checked(&self) -> Result<(Task, PathBuf), CliError> {
         let task = Task::File(instructions(&self.file)?);
         let cwd = working_directory(self.cwd.as_deref())?;
         launch::check_args(&self.args).map_err(RuntimeError::from)?;
-        match context.caller {
-            Some(caller) => self.request(context, caller, task, cwd),
-            None => self.start(context, task, cwd),
-        }
+        Ok((task, cwd))
     }
 
-    fn start(self, context: &Context, task: Task, cwd: PathBuf) -> Result<Exit, CliError> {
+    fn start(self, context: &Context) -> Result<Exit, CliError> {
+        let (task, cwd) = self.checked()?;
         let settings = context.settings(self.claude, self.max_parallel)?;
         let path = std::env::var_os("PATH");
         let of_this_shell = context.launch();
@@ -88,6 +114,7 @@ impl Spawn {
             model: self.model,
             permission_mode: self.permission_mode.or(of_this_shell.permission_mode),
             args: self.args,
+            no_hooks: self.no_hooks,
             ..of_this_shell
         };
         let default = Limits::default();
@@ -98,21 +125,6 @@ impl Spawn {
         let store = context.store()?;
         let root = store.create_root(&NewFrame { task, cwd, launch, limits })?;
         outcome::drive(context, &store, &settings, root, self.telling)
-    }
-
-    fn request(self, context: &Context, caller: Caller, task: Task, cwd: PathBuf) -> Result<Exit, CliError> {
-        if self.max_depth.is_some() || self.max_frames.is_some() || self.claude.is_some() {
-            let message = "--max-depth, --max-frames and --claude are for the root of a tree, and an agent called this";
-            return Err(CliError::usage(message).hint("leave them out"));
-        }
-        let overrides = Overrides { model: self.model, permission_mode: self.permission_mode, args: self.args };
-        let child = requests::spawn(&context.store()?, caller, task, cwd, overrides)?;
-        if self.telling.json {
-            print_json(&serde_json::json!({"id": child, "status": "started"}))?;
-        } else {
-            print_line(&format!("{} ({child})", signal::STARTED))?;
-        }
-        Ok(Exit::Ok)
     }
 }
 

@@ -9,9 +9,11 @@ use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
 use super::output::print_line;
+use crate::core::id::RequestId;
 use crate::core::request::External;
 use crate::core::signal;
 use crate::runtime::requests;
+use crate::store::{Caller, Store};
 
 /// Wait for a file, a time or a command, from inside an agent
 ///
@@ -42,10 +44,19 @@ impl Wait {
         let caller = context
             .caller
             .ok_or_else(|| CliError::usage("only an agent can wait: this shell was not started by agent-cli"))?;
-        let wait = self.external()?;
-        let id = requests::wait(&context.store()?, caller, wait)?;
+        let id = self.record(&context.store()?, caller, None)?;
         print_line(&format!("{} ({id})", signal::STARTED))?;
         Ok(Exit::Ok)
+    }
+
+    /// Records the request of an agent. `call` is the tool call that is suspended until the wait is over.
+    pub(super) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<RequestId, CliError> {
+        Ok(requests::wait(store, caller, call, self.external()?)?)
+    }
+
+    /// Whether it would run a command, which needs a permission of its own.
+    pub(super) fn runs_a_command(&self) -> bool {
+        self.command.is_some()
     }
 
     fn external(self) -> Result<External, CliError> {

@@ -92,6 +92,7 @@ mod tests {
             id: RequestId::random(),
             frame: id,
             attempt: SessionId::from(id),
+            call: None,
             wish: Wish::Ask { question: (*question).to_owned() },
             settled: *settled,
             made: NOW,

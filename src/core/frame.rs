@@ -35,6 +35,8 @@ pub struct Frame {
     pub since: Timestamp,
     /// The session it continues from.
     pub checkpoint: Option<SessionId>,
+    /// The tool call at which the checkpoint stands suspended.
+    pub suspended: Option<String>,
     /// What went wrong in its last attempt, told to the agent when it is resumed.
     pub trouble: Option<Trouble>,
     /// When it was made.

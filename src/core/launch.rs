@@ -18,6 +18,9 @@ pub struct Launch {
     pub permission_mode: Option<String>,
     /// The user's own arguments for `claude`.
     pub args: Vec<String>,
+    /// Whether the user wants no hooks: agents then pause with signals.
+    #[serde(default)]
+    pub no_hooks: bool,
     /// `PATH` of the shell that made the frame, so that its agents find the same programs under cron.
     pub path: Option<String>,
     /// `CLAUDE_CONFIG_DIR` of the shell that made the frame: Claude Code keeps sessions there.

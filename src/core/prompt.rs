@@ -1,8 +1,31 @@
 //! What an agent is told: the first prompt of a frame, and the prompt that wakes it.
 
-use super::frame::{Task, Trouble};
+use super::frame::{Frame, Task, Trouble};
 use super::request::{Delivery, RequestResult};
 use super::signal;
+
+/// How an agent is told what it was waiting for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// Its suspended tool call returns the result: there is nothing to say.
+    Call,
+    /// With this prompt.
+    Prompt(String),
+}
+
+/// How the next attempt of `frame` is told what came of its requests. `hooks`: whether a suspended call can be answered.
+///
+/// The result of a single request goes to the call that made it. Several results, or a result beside a notice, need words.
+#[must_use]
+pub fn telling(frame: &Frame, deliveries: &[Delivery], hooks: bool) -> Telling {
+    if frame.checkpoint.is_none() {
+        return Telling::Prompt(first(&frame.task));
+    }
+    match (&frame.suspended, deliveries) {
+        (Some(call), [only]) if hooks && frame.trouble.is_none() && only.call.as_ref() == Some(call) => Telling::Call,
+        _ => Telling::Prompt(resume(deliveries, frame.trouble.as_ref())),
+    }
+}
 
 /// The first prompt of a frame.
 #[must_use]
@@ -50,6 +73,7 @@ mod tests {
     fn answer(text: &str) -> Delivery {
         Delivery {
             request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
+            call: None,
             wish: Wish::Ask { question: "When is your birthday?".into() },
             result: RequestResult::Text(text.into()),
         }

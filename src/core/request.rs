@@ -16,6 +16,8 @@ pub struct Request {
     pub frame: FrameId,
     /// In which attempt.
     pub attempt: SessionId,
+    /// The tool call that it suspends, if it does.
+    pub call: Option<String>,
     /// What was asked for.
     pub wish: Wish,
     /// Whether an answer was recorded, or an external wait was seen to be over. A child's end is not recorded here: the
@@ -62,6 +64,8 @@ pub enum External {
 pub struct Delivery {
     /// Which request.
     pub request: RequestId,
+    /// The tool call that it suspends, if it does.
+    pub call: Option<String>,
     /// What was asked for.
     pub wish: Wish,
     /// What came of it, exact to the byte.
@@ -124,7 +128,8 @@ mod tests {
     fn a_child_is_known_by_its_own_id() {
         let child: FrameId = "4f2c1a90-0000-4000-8000-000000000000".parse().unwrap();
         let wish = Wish::Spawn { child, task: "/ins2.md".into() };
-        let delivery = Delivery { request: RequestId::random(), wish, result: RequestResult::Text(String::new()) };
+        let delivery =
+            Delivery { request: RequestId::random(), call: None, wish, result: RequestResult::Text(String::new()) };
         assert_eq!(delivery.known_as(), "4f2c1a90");
     }
 

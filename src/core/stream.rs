@@ -35,6 +35,7 @@ pub struct Event {
     terminal_reason: Value,
     total_cost_usd: Value,
     usage: Value,
+    deferred_tool_use: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -70,6 +71,8 @@ pub struct Digest {
     pub limit_resets_at: Option<Timestamp>,
     /// Tool calls of the agent that have no result yet, the last one last.
     pub open_calls: Vec<ToolCall>,
+    /// The last tool call that the agent made.
+    pub last_call: Option<String>,
     /// The last `result` event.
     pub result: Option<ResultEvent>,
     /// Lines that were no events at all.
@@ -94,6 +97,8 @@ pub struct ResultEvent {
     pub text: String,
     /// Whether the attempt ended because a hook suspended a tool call.
     pub deferred: bool,
+    /// Which call that was.
+    pub deferred_call: Option<String>,
     /// Tokens of this attempt.
     pub usage: Usage,
     /// US dollars, as `claude` counts them. Newer versions include what the session cost before it was resumed.
@@ -115,6 +120,14 @@ pub struct Usage {
 }
 
 impl Digest {
+    /// The tool call at which the session stands suspended, if its result can be given to it as such: the call has to be
+    /// the last of its message, or Claude Code may lose the result (seen with 2.1.197).
+    #[must_use]
+    pub fn suspended_call(&self) -> Option<&str> {
+        let call = self.result.as_ref()?.deferred_call.as_deref()?;
+        (self.last_call.as_deref() == Some(call)).then_some(call)
+    }
+
     /// Takes the next event into account.
     pub fn absorb(&mut self, event: Event) {
         self.spoke |= event.kind.is_string();
@@ -151,6 +164,7 @@ impl Digest {
         self.worked = true;
         let calls = message.content.0.into_iter().filter(|block| block.kind == "tool_use");
         self.open_calls.extend(calls.filter_map(Block::into_call));
+        self.last_call = self.open_calls.last().map(|call| call.id.clone()).or(self.last_call.take());
     }
 }
 
@@ -179,6 +193,7 @@ impl From<Event> for ResultEvent {
             is_error: event.is_error.as_bool().unwrap_or(false),
             text,
             deferred,
+            deferred_call: event.deferred_tool_use["id"].as_str().map(str::to_owned),
             usage: Usage {
                 input_tokens: tokens("input_tokens"),
                 output_tokens: tokens("output_tokens"),

@@ -234,6 +234,7 @@ mod tests {
             id: crate::core::id::RequestId::random(),
             frame: id(n),
             attempt: SessionId::random(),
+            call: None,
             wish,
             settled,
             made: NOW,

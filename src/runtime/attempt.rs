@@ -8,13 +8,14 @@ use std::process::{self, Stdio};
 
 use jiff::Timestamp;
 
+use super::programs::Program;
 use super::{RuntimeError, Settings, while_trying};
 use crate::claude::command::{Invocation, config_dir};
 use crate::claude::process::Running;
 use crate::claude::{survivors, transcript};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, SessionId};
-use crate::core::prompt;
+use crate::core::prompt::{self, Telling};
 use crate::core::tree::Tried;
 use crate::store::{Lease, NewAttempt, Store, checkpoint};
 
@@ -37,7 +38,7 @@ pub(super) fn start(
     settings: &Settings,
     frame: FrameId,
     tried: &Tried,
-    program: &Path,
+    program: &Program,
 ) -> Result<Start, RuntimeError> {
     let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Start::Busy) };
     // Only now is it certain that nobody else changes the frame.
@@ -56,9 +57,10 @@ pub(super) fn start(
     }
 
     let deliveries = store.deliveries(frame.id)?;
-    let text = match frame.checkpoint {
-        None => prompt::first(&frame.task),
-        Some(_) => prompt::resume(&deliveries, frame.trouble.as_ref()),
+    let hooks = program.suspends && !frame.launch.no_hooks;
+    let text = match prompt::telling(&frame, &deliveries, hooks) {
+        Telling::Prompt(text) => text,
+        Telling::Call => String::new(),
     };
     let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
@@ -74,7 +76,7 @@ pub(super) fn start(
     store.begin(frame.id, &attempt)?;
 
     let invocation = Invocation {
-        program,
+        program: &program.path,
         frame: frame.id,
         session,
         resume: frame.checkpoint,
@@ -83,6 +85,7 @@ pub(super) fn start(
         launch: &frame.launch,
         state_dir: store.dir().path(),
         own_folder: &settings.own_folder,
+        hooks,
     };
     let mut command = invocation.command();
     command
@@ -91,7 +94,7 @@ pub(super) fn start(
         .stderr(Stdio::from(errors));
     Ok(match Running::start(command) {
         Ok(running) => Start::Started(running, lease),
-        Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.display())),
+        Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
     })
 }
 

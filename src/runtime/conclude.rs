@@ -60,6 +60,10 @@ fn settle(
     digest: &Digest,
     outcome: Outcome,
 ) -> Result<Conclusion, RuntimeError> {
+    if digest.result.is_some() {
+        let open: Vec<&str> = digest.open_calls.iter().map(|call| call.id.as_str()).collect();
+        store.withdraw_calls(attempt.session, &open)?;
+    }
     let died = matches!(outcome, Outcome::Died { .. }).then(|| outcome.clone());
     let outcome = outcome.given_open_requests(store.has_open_requests(attempt.session)?);
     let outcome = not_a_quoted_signal(store, frame, digest, outcome)?;
@@ -85,6 +89,7 @@ fn settle(
         model: digest.model.clone().filter(|_| verdict.fork == Fork::Keep),
         version: digest.version.clone(),
         transcript: transcript.clone(),
+        suspended: digest.suspended_call().map(str::to_owned),
         trouble: trouble(frame, digest, died.as_ref().unwrap_or(&outcome), &verdict),
     })?;
 

@@ -5,11 +5,20 @@ use std::path::PathBuf;
 
 use super::{RuntimeError, Settings};
 use crate::claude::program;
+use crate::claude::version::Version;
 use crate::core::launch::Launch;
 use crate::store::Store;
 
+/// A `claude` that can be used.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    /// Whether its hooks can suspend tool calls. One that does not tell its version is not trusted to.
+    pub(super) suspends: bool,
+}
+
 /// Finds the program for a frame with these launch options, and makes sure that it is not too old.
-pub(super) async fn usable(store: &Store, settings: &Settings, launch: &Launch) -> Result<PathBuf, RuntimeError> {
+pub(super) async fn usable(store: &Store, settings: &Settings, launch: &Launch) -> Result<Program, RuntimeError> {
     let recorded = Some(launch.claude.as_path()).filter(|path| !path.as_os_str().is_empty());
     let path = program::locate(settings.claude.as_deref(), recorded, env::var_os("PATH").as_deref())?;
     let modified = program::modified(&path)?;
@@ -21,6 +30,6 @@ pub(super) async fn usable(store: &Store, settings: &Settings, launch: &Launch) 
             answer
         }
     };
-    program::check(&path, &answer)?;
-    Ok(path)
+    let version = program::check(&path, &answer)?;
+    Ok(Program { path, suspends: version.is_some_and(|version| version >= Version::SUSPENDS) })
 }

@@ -31,6 +31,7 @@ pub enum Progress {
 pub fn spawn(
     store: &Store,
     caller: Caller,
+    call: Option<&str>,
     task: Task,
     cwd: PathBuf,
     overrides: Overrides,
@@ -44,7 +45,8 @@ pub fn spawn(
         Task::File(path) => path.display().to_string(),
         Task::Prompt(text) => text.clone(),
     };
-    let (_, child) = store.request_child(caller, &NewFrame { task, cwd, launch, limits: parent.limits }, &title)?;
+    let (_, child) =
+        store.request_child(caller, call, &NewFrame { task, cwd, launch, limits: parent.limits }, &title)?;
     Ok(child)
 }
 
@@ -53,9 +55,9 @@ pub fn spawn(
 /// # Errors
 ///
 /// [`RuntimeError`] when the caller's attempt has ended.
-pub fn ask(store: &Store, caller: Caller, question: String) -> Result<RequestId, RuntimeError> {
+pub fn ask(store: &Store, caller: Caller, call: Option<&str>, question: String) -> Result<RequestId, RuntimeError> {
     frame_of(store, caller)?;
-    Ok(store.request(caller, &Wish::Ask { question })?)
+    Ok(store.request(caller, call, &Wish::Ask { question })?)
 }
 
 /// Records that the calling agent waits for something outside. Returns the request's id.
@@ -63,9 +65,9 @@ pub fn ask(store: &Store, caller: Caller, question: String) -> Result<RequestId,
 /// # Errors
 ///
 /// [`RuntimeError`] when the caller's attempt has ended.
-pub fn wait(store: &Store, caller: Caller, wait: External) -> Result<RequestId, RuntimeError> {
+pub fn wait(store: &Store, caller: Caller, call: Option<&str>, wait: External) -> Result<RequestId, RuntimeError> {
     frame_of(store, caller)?;
-    Ok(store.request(caller, &Wish::Wait(wait))?)
+    Ok(store.request(caller, call, &Wish::Wait(wait))?)
 }
 
 /// What came of a child so far.

@@ -270,7 +270,7 @@ mod tests {
     fn a_tree_costs_what_its_attempts_cost() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let (_, child) = store.request_child(caller, &crate::store::testing::new("child"), "child").unwrap();
+        let (_, child) = store.request_child(caller, None, &crate::store::testing::new("child"), "child").unwrap();
         store.end(caller, &Outcome::Requested);
         store.end(store.start(child), &reply("42"));
         store.end(store.start(store.root()), &reply("another tree"));

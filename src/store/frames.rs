@@ -178,6 +178,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
         state: from_json(row, "state")?,
         since: time(row, "since")?,
         checkpoint: maybe_id(row, "checkpoint")?,
+        suspended: row.get("suspended")?,
         trouble: maybe_json(row, "trouble")?,
         created: time(row, "created")?,
     })
@@ -199,6 +200,7 @@ mod tests {
                 model: Some("opus".into()),
                 permission_mode: Some("plan".into()),
                 args: vec!["--effort".into(), "low".into()],
+                no_hooks: false,
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
             },

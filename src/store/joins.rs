@@ -51,7 +51,13 @@ impl Store {
                     .execute((Id(child.id), Id(parent.id)))?;
                 events::append(connection, now, child.id, "joined", &json!({"parent": parent.id}))?;
             }
-            requests::insert(connection, now, caller, &Wish::Spawn { child: child.id, task: child.task.title() })?;
+            requests::insert(
+                connection,
+                now,
+                caller,
+                None,
+                &Wish::Spawn { child: child.id, task: child.task.title() },
+            )?;
             Ok(true)
         })
     }
@@ -96,7 +102,7 @@ mod tests {
     fn frames_of_its_own_tree_are_left_where_they_are() {
         let (_temp, store) = store();
         let root = store.start(store.root());
-        let (_, child) = store.request_child(root, &new("child"), "child").unwrap();
+        let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
         store.end(root, &Outcome::Requested);
         let caller = store.start(child);
         for frame in [root.frame, child] {

@@ -178,13 +178,13 @@ mod tests {
     fn only_questions_are_answered() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let (spawn, child) = store.request_child(caller, &crate::store::testing::new("child"), "child").unwrap();
+        let (spawn, child) = store.request_child(caller, None, &crate::store::testing::new("child"), "child").unwrap();
         assert!(matches!(store.answer(spawn, "x"), Err(StoreError::NotAQuestion(id)) if id == spawn));
         let unknown = RequestId::random();
         assert!(matches!(store.answer(unknown, "x"), Err(StoreError::UnknownRequest(id)) if id == unknown));
         store.end(caller, &Outcome::Requested);
         let below = store.start(child);
-        let question = store.request(below, &ask("When?")).unwrap();
+        let question = store.request(below, None, &ask("When?")).unwrap();
         store.end(below, &Outcome::Refused("no".into()));
         assert!(matches!(store.answer(question, "x"), Err(StoreError::QuestionWithdrawn(id)) if id == question));
         assert!(store.questions(false).unwrap().is_empty());
@@ -202,7 +202,7 @@ mod tests {
             crate::store::Caller { frame: other.frame, attempt: caller.attempt },
         ];
         for caller in strangers {
-            let error = store.request(caller, &ask("When?")).unwrap_err();
+            let error = store.request(caller, None, &ask("When?")).unwrap_err();
             assert!(matches!(error, StoreError::StaleCaller { .. }), "{error}");
         }
     }

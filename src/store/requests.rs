@@ -23,13 +23,20 @@ pub struct Caller {
 }
 
 impl Store {
-    /// Records that an agent asks for another agent's reply, and makes the frame for it, which is ready.
+    /// Records that an agent asks for another agent's reply, and makes the frame for it, which is ready. `call` is the tool
+    /// call that is suspended until the reply is there.
     ///
     /// # Errors
     ///
     /// [`StoreError::StaleCaller`], [`StoreError::Limit`], a path that is not valid UTF-8, or a database that cannot be
     /// written.
-    pub fn request_child(&self, caller: Caller, new: &NewFrame, title: &str) -> Result<(RequestId, FrameId)> {
+    pub fn request_child(
+        &self,
+        caller: Caller,
+        call: Option<&str>,
+        new: &NewFrame,
+        title: &str,
+    ) -> Result<(RequestId, FrameId)> {
         self.write(|connection| {
             check(connection, caller)?;
             let now = codec::now();
@@ -50,20 +57,35 @@ impl Store {
                 checkpoint: None,
             };
             frames::insert(connection, now, new, &place)?;
-            let request = insert(connection, now, caller, &Wish::Spawn { child, task: title.to_owned() })?;
+            let request = insert(connection, now, caller, call, &Wish::Spawn { child, task: title.to_owned() })?;
             Ok((request, child))
         })
     }
 
-    /// Records what an agent asks for: an answer, something outside, or the reply of a frame that exists.
+    /// Records what an agent asks for: an answer, something outside, or the reply of a frame that exists. `call` is the
+    /// tool call that is suspended until it is there.
     ///
     /// # Errors
     ///
     /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that cannot be written.
-    pub fn request(&self, caller: Caller, wish: &Wish) -> Result<RequestId> {
+    pub fn request(&self, caller: Caller, call: Option<&str>, wish: &Wish) -> Result<RequestId> {
         self.write(|connection| {
             check(connection, caller)?;
-            insert(connection, codec::now(), caller, wish)
+            insert(connection, codec::now(), caller, call, wish)
+        })
+    }
+
+    /// The request that a suspended tool call of a frame has made.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn request_of_call(&self, frame: FrameId, call: &str) -> Result<Option<RequestId>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id FROM requests WHERE frame = ?1 AND call = ?2 AND withdrawn IS NULL ORDER BY seq DESC LIMIT 1",
+            )?;
+            Ok(statement.query_row((Id(frame), call), |row| id(row, "id")).optional()?)
         })
     }
 
@@ -75,7 +97,7 @@ impl Store {
     pub fn has_open_requests(&self, attempt: SessionId) -> Result<bool> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT id, frame, attempt, wish, settled IS NOT NULL AS is_settled, made FROM requests
+                "SELECT id, frame, attempt, call, wish, settled IS NOT NULL AS is_settled, made FROM requests
                  WHERE attempt = ?1 AND delivered IS NULL AND withdrawn IS NULL ORDER BY seq",
             )?;
             let made: Vec<Request> = statement.query_map([Id(attempt)], from_row)?.collect::<rusqlite::Result<_>>()?;
@@ -104,7 +126,7 @@ impl Store {
     pub fn result_of(&self, request: RequestId) -> Result<Option<RequestResult>> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT id, frame, attempt, wish, settled IS NOT NULL AS is_settled, made FROM requests
+                "SELECT id, frame, attempt, call, wish, settled IS NOT NULL AS is_settled, made FROM requests
                  WHERE id = ?1 AND withdrawn IS NULL",
             )?;
             match statement.query_row([Id(request)], from_row).optional()? {
@@ -124,7 +146,7 @@ impl Store {
             let mut deliveries = Vec::new();
             for request in pending(connection, frame)? {
                 if let Some(result) = result(connection, &request)? {
-                    deliveries.push(Delivery { request: request.id, wish: request.wish, result });
+                    deliveries.push(Delivery { request: request.id, call: request.call, wish: request.wish, result });
                 }
             }
             Ok(deliveries)
@@ -159,7 +181,7 @@ impl Store {
 /// The requests of a frame whose results its agent has not been given.
 pub(super) fn pending(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<Request>, Fault> {
     let mut statement = connection.prepare_cached(
-        "SELECT id, frame, attempt, wish, settled IS NOT NULL AS is_settled, made FROM requests
+        "SELECT id, frame, attempt, call, wish, settled IS NOT NULL AS is_settled, made FROM requests
          WHERE frame = ?1 AND delivered IS NULL AND withdrawn IS NULL ORDER BY seq",
     )?;
     Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
@@ -190,6 +212,7 @@ pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
         id: id(row, "id")?,
         frame: id(row, "frame")?,
         attempt: id(row, "attempt")?,
+        call: row.get("call")?,
         wish: from_json(row, "wish")?,
         settled: row.get("is_settled")?,
         made: time(row, "made")?,
@@ -209,6 +232,7 @@ pub(super) fn insert(
     connection: &Connection,
     now: At,
     caller: Caller,
+    call: Option<&str>,
     wish: &Wish,
 ) -> std::result::Result<RequestId, Fault> {
     let request = RequestId::random();
@@ -223,7 +247,8 @@ pub(super) fn insert(
     };
     connection
         .prepare_cached(
-            "INSERT INTO requests (id, frame, attempt, kind, child, made, wish) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO requests (id, frame, attempt, kind, child, made, wish, call)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute((
             Id(request),
@@ -233,6 +258,7 @@ pub(super) fn insert(
             child.map(Id),
             now,
             codec::json(wish, paths)?,
+            call,
         ))?;
     let detail = json!({"request": request, "attempt": caller.attempt, "wish": wish});
     events::append(connection, now, caller.frame, "requested", &detail)?;
@@ -282,7 +308,7 @@ mod tests {
         let caller = store.start(store.create_root(&new("root")).unwrap());
         let mut wanted = new("child");
         wanted.limits = Limits { max_depth: 1, max_frames: 1 };
-        let (_, child) = store.request_child(caller, &wanted, "child").unwrap();
+        let (_, child) = store.request_child(caller, None, &wanted, "child").unwrap();
         let child = store.frame(child).unwrap().unwrap();
         assert_eq!((child.parent, child.root, child.depth), (Some(caller.frame), caller.frame, 2));
         assert_eq!((child.limits, child.state), (Limits::default(), FrameState::Ready));
@@ -298,12 +324,12 @@ mod tests {
         let mut root = new("root");
         root.limits = Limits { max_depth: 2, max_frames: 3 };
         let caller = store.start(store.create_root(&root).unwrap());
-        let (_, child) = store.request_child(caller, &new("a"), "a").unwrap();
-        store.request_child(caller, &new("b"), "b").unwrap();
-        let error = store.request_child(caller, &new("c"), "c").unwrap_err();
+        let (_, child) = store.request_child(caller, None, &new("a"), "a").unwrap();
+        store.request_child(caller, None, &new("b"), "b").unwrap();
+        let error = store.request_child(caller, None, &new("c"), "c").unwrap_err();
         assert!(matches!(error, StoreError::Limit(LimitReached::Frames(3))), "{error}");
         store.end(caller, &Outcome::Requested);
-        let error = store.request_child(store.start(child), &new("d"), "d").unwrap_err();
+        let error = store.request_child(store.start(child), None, &new("d"), "d").unwrap_err();
         assert!(matches!(error, StoreError::Limit(LimitReached::Depth(2))), "{error}");
         assert_eq!(store.tree(caller.frame).unwrap().leaves_up().len(), 3);
     }
@@ -312,16 +338,16 @@ mod tests {
     fn results_come_in_the_order_of_the_requests() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let (_, good) = store.request_child(caller, &new("good"), "good").unwrap();
-        let (_, bad) = store.request_child(caller, &new("bad"), "bad").unwrap();
+        let (_, good) = store.request_child(caller, None, &new("good"), "good").unwrap();
+        let (_, bad) = store.request_child(caller, None, &new("bad"), "bad").unwrap();
         let gone = Wish::Spawn { child: FrameId::random(), task: "gone".into() };
-        store.request(caller, &gone).unwrap();
+        store.request(caller, None, &gone).unwrap();
         let waits = [
             External::File(PathBuf::from("/work/a file")),
             External::Time(Timestamp::UNIX_EPOCH),
             External::Command("true".into()),
         ];
-        let waits = waits.map(|wait| store.request(caller, &Wish::Wait(wait)).unwrap());
+        let waits = waits.map(|wait| store.request(caller, None, &Wish::Wait(wait)).unwrap());
         assert!(store.has_open_requests(caller.attempt).unwrap());
         store.end(caller, &Outcome::Requested);
         for wait in waits {

@@ -12,7 +12,7 @@ use super::error::Fault;
 const APPLICATION: i32 = 0x6167_6e74;
 
 /// Step `n` leads from version `n` to version `n + 1`.
-const STEPS: [&str; 1] = [FIRST];
+const STEPS: [&str; 2] = [FIRST, SUSPENDED_CALLS];
 
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +179,13 @@ CREATE TABLE versions (
     modified INTEGER NOT NULL,
     version TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+";
+
+/// `call` names the tool call that a request suspends, `suspended` the one at which a frame's checkpoint stands.
+const SUSPENDED_CALLS: &str = "
+ALTER TABLE requests ADD COLUMN call TEXT;
+ALTER TABLE frames ADD COLUMN suspended TEXT;
+CREATE INDEX requests_by_call ON requests (frame, call) WHERE call IS NOT NULL;
 ";
 
 #[cfg(test)]

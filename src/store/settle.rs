@@ -39,11 +39,39 @@ pub struct Settlement<'a> {
     pub version: Option<String>,
     /// Where its transcript is.
     pub transcript: Option<PathBuf>,
+    /// The tool call at which its session stands suspended.
+    pub suspended: Option<String>,
     /// What the agent is told of it next time. `None`: nothing, not even what was to be told before.
     pub trouble: Option<Trouble>,
 }
 
 impl Store {
+    /// Withdraws the requests of an attempt whose tool calls were not suspended after all: another hook denied or changed
+    /// them. `open` are the calls that have no result.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be written.
+    pub fn withdraw_calls(&self, attempt: SessionId, open: &[&str]) -> Result<()> {
+        self.write(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, child, frame, call FROM requests
+                 WHERE attempt = ?1 AND call IS NOT NULL AND withdrawn IS NULL ORDER BY seq",
+            )?;
+            let made = statement
+                .query_map([Id(attempt)], |row| {
+                    Ok((id(row, "frame")?, row.get::<_, String>("call")?, (id(row, "id")?, maybe_id(row, "child")?)))
+                })?
+                .collect::<rusqlite::Result<Vec<(FrameId, String, Made)>>>()?;
+            for (frame, call, request) in made {
+                if !open.contains(&call.as_str()) {
+                    withdraw(connection, codec::now(), frame, &[request])?;
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Records the end of an attempt. Act on it only after this has returned.
     ///
     /// # Errors
@@ -72,7 +100,7 @@ impl Store {
             });
             events::append(connection, now, frame, "ended", &detail)?;
             match settlement.verdict.fork {
-                Fork::Keep => keep(connection, now, frame, session)?,
+                Fork::Keep => keep(connection, now, settlement)?,
                 Fork::Discard => discard(connection, now, frame, session)?,
             }
             Ok(state)
@@ -155,8 +183,13 @@ fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) 
 }
 
 /// The session becomes the checkpoint, and what it was told is told.
-fn keep(connection: &Connection, now: At, frame: FrameId, session: SessionId) -> std::result::Result<(), Fault> {
-    connection.prepare_cached("UPDATE frames SET checkpoint = ?2 WHERE id = ?1")?.execute((Id(frame), Id(session)))?;
+fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
+    let (frame, session, suspended) = (settlement.frame, settlement.session, &settlement.suspended);
+    connection.prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3 WHERE id = ?1")?.execute((
+        Id(frame),
+        Id(session),
+        suspended,
+    ))?;
     connection
         .prepare_cached("UPDATE requests SET delivered = ?2 WHERE carried_by = ?1 AND delivered IS NULL")?
         .execute((Id(session), now))?;
@@ -166,17 +199,22 @@ fn keep(connection: &Connection, now: At, frame: FrameId, session: SessionId) ->
 /// What the session was told is told again, and what it asked for, nobody asked for.
 fn discard(connection: &Connection, now: At, frame: FrameId, session: SessionId) -> std::result::Result<(), Fault> {
     connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE carried_by = ?1")?.execute([Id(session)])?;
-    let made: Vec<(RequestId, Option<FrameId>)> = connection
+    let made: Vec<Made> = connection
         .prepare_cached("SELECT id, child FROM requests WHERE attempt = ?1 AND withdrawn IS NULL ORDER BY seq")?
         .query_map([Id(session)], |row| Ok((id(row, "id")?, maybe_id(row, "child")?)))?
         .collect::<rusqlite::Result<_>>()?;
-    connection
-        .prepare_cached("UPDATE requests SET withdrawn = ?2 WHERE attempt = ?1 AND withdrawn IS NULL")?
-        .execute((Id(session), now))?;
+    withdraw(connection, now, frame, &made)
+}
+
+/// A request, and the child that was made for it.
+type Made = (RequestId, Option<FrameId>);
+
+fn withdraw(connection: &Connection, now: At, frame: FrameId, made: &[Made]) -> std::result::Result<(), Fault> {
     for (request, child) in made {
+        connection.prepare_cached("UPDATE requests SET withdrawn = ?2 WHERE id = ?1")?.execute((Id(*request), now))?;
         events::append(connection, now, frame, "withdrawn", &json!({"request": request}))?;
         if let Some(child) = child {
-            delete_unborn(connection, now, frame, child)?;
+            delete_unborn(connection, now, frame, *child)?;
         }
     }
     Ok(())
@@ -274,6 +312,7 @@ mod tests {
                 model: Some("claude-opus-4-8".into()),
                 version: Some("2.1.330".into()),
                 transcript: Some(PathBuf::from("/t.jsonl")),
+                suspended: None,
                 trouble: Some(Trouble { what: "it".into(), open_call: None }),
             })
         };
@@ -322,7 +361,7 @@ mod tests {
     fn an_answer_that_comes_while_an_attempt_runs_waits_for_the_next() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let question = store.request(caller, &ask("When?")).unwrap();
+        let question = store.request(caller, None, &ask("When?")).unwrap();
         store.answer(question, "Jan 1st").unwrap();
         assert!(!store.has_open_requests(caller.attempt).unwrap());
         store.end(caller, &Outcome::Requested);
@@ -333,8 +372,8 @@ mod tests {
     fn what_a_discarded_attempt_asked_for_is_withdrawn() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let (spawn, child) = store.request_child(caller, &new("child"), "child").unwrap();
-        let question = store.request(caller, &ask("When?")).unwrap();
+        let (spawn, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        let question = store.request(caller, None, &ask("When?")).unwrap();
         assert!(store.has_open_requests(caller.attempt).unwrap());
         let failed = store.end(caller, &Outcome::Refused("not logged in".into()));
         assert_eq!(failed.name(), "failed");
@@ -356,12 +395,12 @@ mod tests {
     fn a_child_that_ran_outlives_a_request_that_is_withdrawn() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let (_, child) = store.request_child(caller, &new("child"), "child").unwrap();
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
         store.end(caller, &Outcome::Requested);
         store.end(store.start(child), &reply("42"));
         let again = store.start(caller.frame);
         let wish = crate::core::request::Wish::Spawn { child, task: "child".into() };
-        store.request(again, &wish).unwrap();
+        store.request(again, None, &wish).unwrap();
         store.end(again, &Outcome::Unhandled);
         assert!(store.frame(child).unwrap().is_some());
         assert_eq!(texts(&store, caller.frame), [RequestResult::Text("42".into())]);
@@ -383,7 +422,7 @@ mod tests {
     fn what_failed_waits_for_what_it_asked_for() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let question = store.request(caller, &ask("When?")).unwrap();
+        let question = store.request(caller, None, &ask("When?")).unwrap();
         let failure = Failure { kind: FailureKind::Error, message: "max turns".into() };
         assert_eq!(store.end(caller, &Outcome::Error("max turns".into())), FrameState::Failed { failure });
         assert_eq!(store.try_again(caller.frame).unwrap(), FrameState::Waiting { wait: Wait::Requests });

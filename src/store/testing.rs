@@ -70,6 +70,7 @@ impl Store {
             model: None,
             version: None,
             transcript: None,
+            suspended: None,
             trouble: None,
         };
         self.settle(&settlement).unwrap()
@@ -78,7 +79,7 @@ impl Store {
     /// A root that ran and asked this.
     pub(super) fn asking(&self, question: &str) -> (FrameId, RequestId) {
         let caller = self.start(self.root());
-        let request = self.request(caller, &ask(question)).unwrap();
+        let request = self.request(caller, None, &ask(question)).unwrap();
         self.end(caller, &Outcome::Requested);
         (caller.frame, request)
     }

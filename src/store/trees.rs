@@ -53,7 +53,7 @@ macro_rules! below {
 const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
-const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.wish, r.settled IS NOT NULL AS is_settled, r.made
+const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.wish, r.settled IS NOT NULL AS is_settled, r.made
      FROM frames AS f CROSS JOIN requests AS r ON r.frame = f.id
      WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.delivered IS NULL AND r.withdrawn IS NULL
      ORDER BY r.seq";
@@ -205,8 +205,9 @@ mod tests {
     fn a_tree_is_told_of_in_the_order_in_which_it_grew() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let children: Vec<_> =
-            (0..20).map(|n| store.request_child(caller, &new(&format!("child {n}\nmore")), "c").unwrap().1).collect();
+        let children: Vec<_> = (0..20)
+            .map(|n| store.request_child(caller, None, &new(&format!("child {n}\nmore")), "c").unwrap().1)
+            .collect();
         store.end(caller, &Outcome::Requested);
         let tree = store.tree(caller.frame).unwrap();
         assert_eq!(tree.children(caller.frame), children);
@@ -227,11 +228,11 @@ mod tests {
         let (_temp, store) = store();
         let (first, _) = store.asking("When?");
         let caller = store.start(store.root());
-        let (_, child) = store.request_child(caller, &new("child"), "child").unwrap();
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
         store.end(caller, &Outcome::Requested);
         let below = store.start(child);
-        store.request(below, &ask("a?")).unwrap();
-        store.request(below, &ask("b?")).unwrap();
+        store.request(below, None, &ask("a?")).unwrap();
+        store.request(below, None, &ask("b?")).unwrap();
         let roots = store.roots().unwrap();
         let shown: Vec<_> = roots.iter().map(|root| (root.id, root.frames, root.open_questions)).collect();
         assert_eq!(shown, [(caller.frame, 2, 2), (first, 1, 1)]);
@@ -242,7 +243,7 @@ mod tests {
     fn a_damaged_tree_ends() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let (_, child) = store.request_child(caller, &new("child"), "child").unwrap();
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
         store.connection.execute("UPDATE frames SET parent = ?1 WHERE parent IS NULL", [Id(child)]).unwrap();
         assert_eq!(store.tree(caller.frame).unwrap().leaves_up().len(), 2);
         assert_eq!(store.spent(child).unwrap().attempts, 1);

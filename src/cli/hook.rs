@@ -1,0 +1,130 @@
+//! `agent-cli hook`: Claude Code asks before each tool call of an agent that looks like a request.
+//!
+//! A request is recorded, and its call suspended: `claude` saves the open call and exits. When the result is there, the
+//! resumed `claude` asks about the same call again, and gets a command that returns the result.
+//!
+//! Whatever goes wrong here, the agent's call runs as it would without a hook, and then makes the request as a program.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use clap::{Args, Parser};
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::output::print_json;
+use super::{Cli, Command};
+use crate::claude::hook::{Decision, HookInput};
+use crate::core::call::{self, Surroundings};
+use crate::core::id::RequestId;
+use crate::core::request::RequestResult;
+use crate::store::{Caller, Store};
+
+/// Answer a hook of Claude Code: for claude, not for people
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(super) struct Hook {}
+
+/// What one of Claude Code's own subagents is told: a call that it suspends would vanish.
+const NOT_IN_A_SUBAGENT: &str = "a subagent cannot wait: end your turn and return the question, or the task, to your \
+    caller, which can call agent-cli itself";
+const NOT_FOR_AGENTS: &str = "an agent cannot answer in a person's place: end your turn";
+
+impl Hook {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let Some(caller) = context.caller else { return Ok(Exit::Ok) };
+        let decision = context.store().and_then(|store| {
+            let decided = decide(&store, caller);
+            if let Err(error) = &decided {
+                note(&store, caller, error);
+            }
+            decided
+        });
+        if let Some(decision) = decision.unwrap_or(Decision::Pass).to_json() {
+            print_json(&decision)?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn decide(store: &Store, caller: Caller) -> Result<Decision, CliError> {
+    let input = io::read_to_string(io::stdin())
+        .map_err(|error| CliError::failed(format!("the hook's input cannot be read: {error}")))?;
+    let Some(input) = HookInput::parse(&input).filter(HookInput::is_before_a_bash_call) else {
+        return Ok(Decision::Pass);
+    };
+    let home = std::env::var("HOME").unwrap_or_default();
+    let surroundings = Surroundings { pwd: &input.cwd, home: &home };
+    let command = input.tool_input["command"].as_str().unwrap_or_default();
+    let Some(request) = call::recognise(command, &surroundings) else { return Ok(Decision::Pass) };
+    let words = std::iter::once("agent-cli".to_owned()).chain(request.arguments);
+    // What is wrong with a command, the command itself tells the agent.
+    let Ok(Cli { command: request, .. }) = Cli::try_parse_from(words) else { return Ok(Decision::Pass) };
+    match request {
+        Command::Answer(_) => Ok(Decision::Deny { reason: NOT_FOR_AGENTS.to_owned() }),
+        Command::Spawn(_) | Command::Ask(_) | Command::Wait(_) if input.agent_id.is_some() => {
+            Ok(Decision::Deny { reason: NOT_IN_A_SUBAGENT.to_owned() })
+        }
+        // Its command would run without the permission that the agent needs for it.
+        Command::Wait(wait) if wait.runs_a_command() => Ok(Decision::Pass),
+        Command::Spawn(_) | Command::Ask(_) | Command::Wait(_) => suspend(store, caller, &input, request),
+        _ => Ok(Decision::Pass),
+    }
+}
+
+/// Answers a call that was suspended, or records it and suspends it.
+fn suspend(store: &Store, caller: Caller, input: &HookInput, request: Command) -> Result<Decision, CliError> {
+    let call = &input.tool_use_id;
+    if let Some(known) = store.request_of_call(caller.frame, call)? {
+        return match store.result_of(known)? {
+            Some(result) => answer(store, caller, input, known, &result),
+            None => Ok(Decision::Defer),
+        };
+    }
+    // Paths in the command are meant from where the agent is.
+    std::env::set_current_dir(&input.cwd)
+        .map_err(|error| CliError::failed(format!("{} cannot be entered: {error}", input.cwd)))?;
+    match request {
+        Command::Spawn(spawn) => spawn.record(store, caller, Some(call)).map(|_| ())?,
+        Command::Ask(ask) => ask.record(store, caller, Some(call)).map(|_| ())?,
+        Command::Wait(wait) => wait.record(store, caller, Some(call)).map(|_| ())?,
+        _ => return Ok(Decision::Pass),
+    }
+    Ok(Decision::Defer)
+}
+
+/// Lets the call run as a command that returns the result, to the byte.
+fn answer(
+    store: &Store,
+    caller: Caller,
+    input: &HookInput,
+    request: RequestId,
+    result: &RequestResult,
+) -> Result<Decision, CliError> {
+    let file = store.dir().result(caller.frame, request);
+    let (text, print) = match result {
+        RequestResult::Text(text) => (text, "cat"),
+        RequestResult::Failed(why) => (why, "false || cat >&2"),
+    };
+    fs::write(&file, text).map_err(|error| CliError::failed(format!("the result cannot be written: {error}")))?;
+    let mut updated_input = input.tool_input.clone();
+    updated_input["command"] = Value::String(format!("{print} {}", quoted(&file)));
+    if let RequestResult::Failed(_) = result {
+        updated_input["command"] = json!(format!("cat {} >&2; exit 1", quoted(&file)));
+    }
+    Ok(Decision::Allow { updated_input })
+}
+
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+/// Nobody reads what a hook prints to standard error, so it goes to the frame's log.
+fn note(store: &Store, caller: Caller, error: &CliError) {
+    if let Ok(mut log) = store.dir().open_errors(caller.frame) {
+        let _ = writeln!(log, "agent-cli hook: {error}");
+    }
+}
