@@ -1,5 +1,7 @@
 //! Errors as people see them: what failed and why, hints that help, and one exit status.
 
+use std::fmt;
+
 use crate::claude::program::ProgramError;
 use crate::core::id::{BadId, FrameId};
 use crate::core::launch::BadLaunch;
@@ -59,6 +61,12 @@ impl CliError {
         self.messages.iter().for_each(|message| tell(&format!("error: {message}")));
         self.hints.iter().for_each(|hint| tell(&format!("hint: {hint}")));
         self.exit
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.messages.join("; "))
     }
 }
 

@@ -6,11 +6,10 @@
 //! Whatever goes wrong here, the agent's call runs as it would without a hook, and then makes the request as a program.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use clap::{Args, Parser};
-use serde_json::{Value, json};
 
 use super::context::Context;
 use super::error::CliError;
@@ -51,15 +50,14 @@ impl Hook {
 }
 
 fn decide(store: &Store, caller: Caller) -> Result<Decision, CliError> {
-    let input = io::read_to_string(io::stdin())
-        .map_err(|error| CliError::failed(format!("the hook's input cannot be read: {error}")))?;
-    let Some(input) = HookInput::parse(&input).filter(HookInput::is_before_a_bash_call) else {
+    let mut input = Vec::new();
+    io::stdin().read_to_end(&mut input).map_err(|error| unreadable(&error))?;
+    let input = HookInput::parse(&input).map_err(|error| unreadable(&error))?;
+    let (Some(command), Some(call), Some(pwd)) = (input.command(), &input.tool_use_id, &input.cwd) else {
         return Ok(Decision::Pass);
     };
     let home = std::env::var("HOME").unwrap_or_default();
-    let surroundings = Surroundings { pwd: &input.cwd, home: &home };
-    let command = input.tool_input["command"].as_str().unwrap_or_default();
-    let Some(request) = call::recognise(command, &surroundings) else { return Ok(Decision::Pass) };
+    let Some(request) = call::recognise(command, &Surroundings { pwd, home: &home }) else { return Ok(Decision::Pass) };
     let words = std::iter::once("agent-cli".to_owned()).chain(request.arguments);
     // What is wrong with a command, the command itself tells the agent.
     let Ok(Cli { command: request, .. }) = Cli::try_parse_from(words) else { return Ok(Decision::Pass) };
@@ -70,14 +68,24 @@ fn decide(store: &Store, caller: Caller) -> Result<Decision, CliError> {
         }
         // Its command would run without the permission that the agent needs for it.
         Command::Wait(wait) if wait.runs_a_command() => Ok(Decision::Pass),
-        Command::Spawn(_) | Command::Ask(_) | Command::Wait(_) => suspend(store, caller, &input, request),
+        Command::Spawn(_) | Command::Ask(_) | Command::Wait(_) => suspend(store, caller, &input, call, pwd, request),
         _ => Ok(Decision::Pass),
     }
 }
 
+fn unreadable(error: &dyn std::fmt::Display) -> CliError {
+    CliError::failed(format!("the hook's input cannot be read: {error}"))
+}
+
 /// Answers a call that was suspended, or records it and suspends it.
-fn suspend(store: &Store, caller: Caller, input: &HookInput, request: Command) -> Result<Decision, CliError> {
-    let call = &input.tool_use_id;
+fn suspend(
+    store: &Store,
+    caller: Caller,
+    input: &HookInput,
+    call: &str,
+    pwd: &str,
+    request: Command,
+) -> Result<Decision, CliError> {
     if let Some(known) = store.request_of_call(caller.frame, call)? {
         return match store.result_of(known)? {
             Some(result) => answer(store, caller, input, known, &result),
@@ -85,8 +93,7 @@ fn suspend(store: &Store, caller: Caller, input: &HookInput, request: Command) -
         };
     }
     // Paths in the command are meant from where the agent is.
-    std::env::set_current_dir(&input.cwd)
-        .map_err(|error| CliError::failed(format!("{} cannot be entered: {error}", input.cwd)))?;
+    std::env::set_current_dir(pwd).map_err(|error| CliError::failed(format!("{pwd} cannot be entered: {error}")))?;
     match request {
         Command::Spawn(spawn) => spawn.record(store, caller, Some(call)).map(|_| ())?,
         Command::Ask(ask) => ask.record(store, caller, Some(call)).map(|_| ())?,
@@ -105,16 +112,13 @@ fn answer(
     result: &RequestResult,
 ) -> Result<Decision, CliError> {
     let file = store.dir().result(caller.frame, request);
-    let (text, print) = match result {
-        RequestResult::Text(text) => (text, "cat"),
-        RequestResult::Failed(why) => (why, "false || cat >&2"),
+    let (text, command) = match result {
+        RequestResult::Text(text) => (text, format!("cat {}", quoted(&file))),
+        RequestResult::Failed(why) => (why, format!("cat {} >&2; exit 1", quoted(&file))),
     };
     fs::write(&file, text).map_err(|error| CliError::failed(format!("the result cannot be written: {error}")))?;
     let mut updated_input = input.tool_input.clone();
-    updated_input["command"] = Value::String(format!("{print} {}", quoted(&file)));
-    if let RequestResult::Failed(_) = result {
-        updated_input["command"] = json!(format!("cat {} >&2; exit 1", quoted(&file)));
-    }
+    updated_input["command"] = command.into();
     Ok(Decision::Allow { updated_input })
 }
 

@@ -13,6 +13,7 @@ mod text;
 mod answer;
 mod ask;
 mod completions;
+mod hook;
 mod ls;
 mod questions;
 mod resume;
@@ -56,6 +57,7 @@ enum Command {
     Tree(tree::Tree),
     Show(show::Show),
     Completions(completions::Completions),
+    Hook(hook::Hook),
 }
 
 /// Runs the program with these arguments, the program's name first.
@@ -79,6 +81,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Tree(command) => command.run(&context),
         Command::Show(command) => command.run(&context),
         Command::Completions(command) => command.run(),
+        Command::Hook(command) => command.run(&context),
     });
     match result {
         Ok(exit) => exit,

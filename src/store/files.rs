@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use super::{Result, StoreError};
-use crate::core::id::{FrameId, SessionId};
+use crate::core::id::{FrameId, RequestId, SessionId};
 
 /// The permissions of every file in the state directory.
 pub(super) const PRIVATE: u32 = 0o600;
@@ -108,6 +108,12 @@ impl StateDir {
     #[must_use]
     pub fn checkpoint(&self, frame: FrameId, session: SessionId) -> PathBuf {
         self.frame_path(frame).join(format!("{session}.jsonl"))
+    }
+
+    /// The result of a request, while the call that it suspended returns it.
+    #[must_use]
+    pub fn result(&self, frame: FrameId, request: RequestId) -> PathBuf {
+        self.frame_path(frame).join(format!("result-{request}{TEMPORARY}"))
     }
 
     /// A file without a name that holds `text`, opened for reading: `claude`'s standard input.
