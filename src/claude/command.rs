@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::settings;
 use crate::core::id::{FrameId, SessionId};
 use crate::core::launch::Launch;
 
@@ -69,10 +70,10 @@ pub struct Invocation<'a> {
     pub launch: &'a Launch,
     /// The state directory. Absolute.
     pub state_dir: &'a Path,
-    /// The folder that holds this program. Absolute.
-    pub own_folder: &'a Path,
-    /// Whether this program's hooks are given to `claude`.
-    pub hooks: bool,
+    /// This program. Absolute.
+    pub own_program: &'a Path,
+    /// The file with the user's settings and this program's hooks; `None`: no hooks.
+    pub settings: Option<&'a Path>,
 }
 
 impl Invocation<'_> {
@@ -91,7 +92,14 @@ impl Invocation<'_> {
         let instructions = self.instructions.map(|path| format!("Read(/{})", path.display()));
         let allowed = REQUESTS.into_iter().map(str::to_owned).chain(instructions);
         arguments.extend(allowed.map(|rule| format!("--allowedTools={rule}")));
-        arguments.extend(self.launch.args.iter().cloned());
+        match self.settings {
+            // Of two, Claude Code would take only the last. The user's are in the file.
+            Some(file) => {
+                arguments.push(format!("--settings={}", file.display()));
+                arguments.extend(settings::without_settings(&self.launch.args));
+            }
+            None => arguments.extend(self.launch.args.iter().cloned()),
+        }
         arguments
     }
 
@@ -108,7 +116,14 @@ impl Invocation<'_> {
             .env(ATTEMPT, self.session.to_string())
             .env(STATE_DIR, self.state_dir)
             .env(NO_FILE_MENTIONS, "1")
-            .env("PATH", search_path(self.own_folder, self.launch.path.as_deref(), env::var_os("PATH").as_deref()))
+            .env(
+                "PATH",
+                search_path(
+                    self.own_program.parent().unwrap_or(Path::new("/")),
+                    self.launch.path.as_deref(),
+                    env::var_os("PATH").as_deref(),
+                ),
+            )
             // The shells of agents take their working directory from here before they ask the system.
             .env("PWD", self.cwd);
         if let Some(config) = named_config_dir().as_ref().or(self.launch.config_dir.as_ref()) {
@@ -174,8 +189,8 @@ mod tests {
             instructions: Some(Path::new("/home/dev/ins1.md")),
             launch: &launch,
             state_dir: Path::new("/state"),
-            own_folder: Path::new("/own"),
-            hooks: false,
+            own_program: Path::new("/own/agent-cli"),
+            settings: None,
         };
         insta::assert_snapshot!(invocation.arguments().join("\n"), @r"
         -p

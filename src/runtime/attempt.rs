@@ -3,7 +3,8 @@
 //! The order keeps every crash harmless: the lease first, then the record of the attempt, then the process. Whoever
 //! finds a recorded attempt whose lease is free knows that its process has ended, or never was.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use super::programs::Program;
 use super::{RuntimeError, Settings, while_trying};
 use crate::claude::command::{Invocation, config_dir};
 use crate::claude::process::Running;
-use crate::claude::{survivors, transcript};
+use crate::claude::{settings, survivors, transcript};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::prompt::{self, Telling};
@@ -35,7 +36,7 @@ pub(super) enum Start {
 /// Starts an attempt of `frame`.
 pub(super) fn start(
     store: &Store,
-    settings: &Settings,
+    own: &Settings,
     frame: FrameId,
     tried: &Tried,
     program: &Program,
@@ -57,8 +58,8 @@ pub(super) fn start(
     }
 
     let deliveries = store.deliveries(frame.id)?;
-    let hooks = program.suspends && !frame.launch.no_hooks;
-    let text = match prompt::telling(&frame, &deliveries, hooks) {
+    let hooks = hooks(store, own, &frame, program)?;
+    let text = match prompt::telling(&frame, &deliveries, hooks.is_some()) {
         Telling::Prompt(text) => text,
         Telling::Call => String::new(),
     };
@@ -84,8 +85,8 @@ pub(super) fn start(
         instructions: instructions_of_a_person(&frame),
         launch: &frame.launch,
         state_dir: store.dir().path(),
-        own_folder: &settings.own_folder,
-        hooks,
+        own_program: &own.own_program,
+        settings: hooks.as_deref(),
     };
     let mut command = invocation.command();
     command
@@ -96,6 +97,27 @@ pub(super) fn start(
         Ok(running) => Start::Started(running, lease),
         Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
     })
+}
+
+/// The settings file with this program's hooks beside the user's own settings, where `claude` can make use of them.
+///
+/// It is a file because Claude Code leaves a copy of settings behind that it is given as a text.
+fn hooks(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Result<Option<PathBuf>, RuntimeError> {
+    if !program.suspends || frame.launch.no_hooks {
+        return Ok(None);
+    }
+    let user = match settings::user_settings(&frame.launch.args) {
+        None => None,
+        Some(given) => match settings::read(given, &frame.cwd) {
+            Some(user) => Some(user),
+            // Claude Code says what is wrong with them.
+            None => return Ok(None),
+        },
+    };
+    let text = settings::settings(&own.own_program, user.as_ref()).to_string();
+    let file = store.dir().settings(frame.id);
+    fs::write(&file, text).map_err(while_trying("write the settings"))?;
+    Ok(Some(file))
 }
 
 /// The instructions of a root were named by a person. Those of a child were named by an agent, which could otherwise read

@@ -32,8 +32,8 @@ pub struct Settings {
     pub claude: Option<PathBuf>,
     /// How many `claude` processes may live at a time.
     pub max_parallel: usize,
-    /// The folder that holds this program: the first in the `PATH` of agents.
-    pub own_folder: PathBuf,
+    /// This program. Its folder is the first in the `PATH` of agents, and it is the hook of their `claude`.
+    pub own_program: PathBuf,
 }
 
 /// Why a command cannot go on.

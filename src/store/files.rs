@@ -110,6 +110,12 @@ impl StateDir {
         self.frame_path(frame).join(format!("{session}.jsonl"))
     }
 
+    /// The settings that a frame's `claude` is given.
+    #[must_use]
+    pub fn settings(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("settings.json")
+    }
+
     /// The result of a request, while the call that it suspended returns it.
     #[must_use]
     pub fn result(&self, frame: FrameId, request: RequestId) -> PathBuf {
