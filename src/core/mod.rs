@@ -5,6 +5,7 @@
 //! line. Callers bring the facts; these modules decide.
 
 pub mod blocker;
+pub mod call;
 pub mod frame;
 pub mod id;
 pub mod launch;
@@ -12,6 +13,7 @@ pub mod limits;
 pub mod outcome;
 pub mod prompt;
 pub mod request;
+pub mod shell;
 pub mod signal;
 pub mod state;
 pub mod stream;
