@@ -3,9 +3,11 @@
 
 pub mod command;
 pub mod ending;
+pub mod hook;
 pub mod output;
 pub mod process;
 pub mod program;
+pub mod settings;
 pub mod survivors;
 pub mod transcript;
 pub mod version;
