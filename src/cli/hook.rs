@@ -56,6 +56,10 @@ fn decide(store: &Store, caller: Caller) -> Result<Decision, CliError> {
     let (Some(command), Some(call), Some(pwd)) = (input.command(), &input.tool_use_id, &input.cwd) else {
         return Ok(Decision::Pass);
     };
+    // A call in the background has returned before its result is there.
+    if input.tool_input["run_in_background"] == true {
+        return Ok(Decision::Pass);
+    }
     let home = std::env::var("HOME").unwrap_or_default();
     let Some(request) = call::recognise(command, &Surroundings { pwd, home: &home }) else { return Ok(Decision::Pass) };
     let words = std::iter::once("agent-cli".to_owned()).chain(request.arguments);

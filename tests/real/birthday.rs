@@ -53,7 +53,9 @@ fn pauses_is_polled_and_resumes(version: &str) {
 /// Whether a prompt or an answer of the model has a signal. The convention that the model has read speaks of them.
 fn speaks_of_signals(request: &RecordedRequest) -> bool {
     request.conversation().items().iter().any(|item| match item {
-        Item::User(text) | Item::Assistant(text) | Item::Result { text, .. } => text.contains("SGN_PEND") || text.contains("SGN_RESUME"),
+        Item::User(text) | Item::Assistant(text) | Item::Result { text, .. } => {
+            text.contains("SGN_PEND") || text.contains("SGN_RESUME")
+        }
         Item::Call { .. } => false,
     })
 }
