@@ -62,6 +62,8 @@ pub struct Invocation<'a> {
     pub session: SessionId,
     /// The session to fork; `None`: a fresh start.
     pub resume: Option<SessionId>,
+    /// A transcript to take for that session's.
+    pub transcript: Option<&'a Path>,
     /// Where the agent works.
     pub cwd: &'a Path,
     /// A file that the agent may read wherever it lies, because a person named it.
@@ -83,7 +85,8 @@ impl Invocation<'_> {
         let mut arguments = words(&["-p", "--output-format", "stream-json", "--verbose", "--session-id"]);
         arguments.push(self.session.to_string());
         if let Some(checkpoint) = self.resume {
-            arguments.extend(["--resume".to_owned(), checkpoint.to_string(), "--fork-session".to_owned()]);
+            let resumed = self.transcript.map_or_else(|| checkpoint.to_string(), |file| file.display().to_string());
+            arguments.extend(["--resume".to_owned(), resumed, "--fork-session".to_owned()]);
         }
         let options = [("--model", &self.launch.model), ("--permission-mode", &self.launch.permission_mode)];
         for (name, value) in options {
@@ -185,6 +188,7 @@ mod tests {
             frame: FrameId(Uuid::nil()),
             session: SessionId(Uuid::from_u128(1)),
             resume: Some(SessionId(Uuid::from_u128(2))),
+            transcript: None,
             cwd: Path::new("/"),
             instructions: Some(Path::new("/home/dev/ins1.md")),
             launch: &launch,

@@ -1,6 +1,7 @@
 //! Everything that is specific to Claude Code: finding the program, starting it, reading what it prints, deciding how
 //! an attempt ended, and its transcripts. `docs/claude-code.md` lists the facts that this relies on.
 
+pub mod answered;
 pub mod command;
 pub mod ending;
 pub mod hook;

@@ -9,21 +9,37 @@ use super::signal;
 pub enum Telling {
     /// Its suspended tool call returns the result: there is nothing to say.
     Call,
-    /// With this prompt.
-    Prompt(String),
+    /// Its suspended tool calls have their results when it is told to go on.
+    Calls,
+    /// With a prompt.
+    Prompt,
 }
 
 /// How the next attempt of `frame` is told what came of its requests. `hooks`: whether a suspended call can be answered.
-///
-/// The result of a single request goes to the call that made it. Several results, or a result beside a notice, need words.
 #[must_use]
 pub fn telling(frame: &Frame, deliveries: &[Delivery], hooks: bool) -> Telling {
-    if frame.checkpoint.is_none() {
-        return Telling::Prompt(first(&frame.task));
-    }
     match (&frame.suspended, deliveries) {
-        (Some(call), [only]) if hooks && frame.trouble.is_none() && only.call.as_ref() == Some(call) => Telling::Call,
-        _ => Telling::Prompt(resume(deliveries, frame.trouble.as_ref())),
+        (Some(call), [only]) if hooks && frame.trouble.is_none() && only.call.as_ref() == Some(call) => {
+            if is_printed_unchanged(&only.result) {
+                Telling::Call
+            } else {
+                Telling::Calls
+            }
+        }
+        (_, deliveries) if deliveries.iter().any(|delivery| delivery.call.is_some()) => Telling::Calls,
+        _ => Telling::Prompt,
+    }
+}
+
+/// Whether a command of Claude Code's Bash tool can return this result as it is. The tool takes blanks off both ends,
+/// says something of its own where nothing is left, and puts longer output into a file.
+fn is_printed_unchanged(result: &RequestResult) -> bool {
+    const MOST: usize = 30_000;
+    match result {
+        RequestResult::Text(text) => {
+            !text.is_empty() && text.trim() == text && text.len() <= MOST && !text.contains('\0')
+        }
+        RequestResult::Failed(_) => true,
     }
 }
 
@@ -43,6 +59,14 @@ pub fn first(task: &Task) -> String {
 #[must_use]
 pub fn resume(deliveries: &[Delivery], trouble: Option<&Trouble>) -> String {
     let sections = trouble.map(notice).into_iter().chain(deliveries.iter().map(section));
+    std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The prompt that makes an agent go on whose calls have got their results: the rest that it is to know.
+#[must_use]
+pub fn go_on(others: &[Delivery], trouble: Option<&Trouble>) -> String {
+    let results = "The calls that were open when you stopped have their results now: go on from there.";
+    let sections = trouble.map(notice).into_iter().chain([results.to_owned()]).chain(others.iter().map(section));
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
 

@@ -3,7 +3,8 @@
 //! The order keeps every crash harmless: the lease first, then the record of the attempt, then the process. Whoever
 //! finds a recorded attempt whose lease is free knows that its process has ended, or never was.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 
@@ -11,12 +12,14 @@ use jiff::Timestamp;
 
 use super::programs::Program;
 use super::{RuntimeError, Settings, while_trying};
+use crate::claude::answered::{self, CallResult};
 use crate::claude::command::{Invocation, config_dir};
 use crate::claude::process::Running;
 use crate::claude::{settings, survivors, transcript};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::prompt::{self, Telling};
+use crate::core::request::{Delivery, RequestResult};
 use crate::core::tree::Tried;
 use crate::store::{Lease, NewAttempt, Store, checkpoint};
 
@@ -59,10 +62,7 @@ pub(super) fn start(
 
     let deliveries = store.deliveries(frame.id)?;
     let hooks = hooks(store, own, &frame, program)?;
-    let text = match prompt::telling(&frame, &deliveries, hooks.is_some()) {
-        Telling::Prompt(text) => text,
-        Telling::Call => String::new(),
-    };
+    let Told { text, transcript } = told(store, &frame, &deliveries, hooks.is_some())?;
     let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     let session = next_session(store, &frame)?;
@@ -81,6 +81,7 @@ pub(super) fn start(
         frame: frame.id,
         session,
         resume: frame.checkpoint,
+        transcript: transcript.as_deref(),
         cwd: &frame.cwd,
         instructions: instructions_of_a_person(&frame),
         launch: &frame.launch,
@@ -97,6 +98,56 @@ pub(super) fn start(
         Ok(running) => Start::Started(running, lease),
         Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
     })
+}
+
+/// How an attempt is told what its agent is to know.
+struct Told {
+    text: String,
+    /// What it is resumed from, when that is not the checkpoint as it is.
+    transcript: Option<PathBuf>,
+}
+
+fn told(store: &Store, frame: &Frame, deliveries: &[Delivery], hooks: bool) -> Result<Told, RuntimeError> {
+    let trouble = frame.trouble.as_ref();
+    let Some(checkpoint) = frame.checkpoint else {
+        return Ok(Told { text: prompt::first(&frame.task), transcript: None });
+    };
+    match prompt::telling(frame, deliveries, hooks) {
+        Telling::Call => Ok(Told { text: String::new(), transcript: None }),
+        Telling::Prompt => Ok(Told { text: prompt::resume(deliveries, trouble), transcript: None }),
+        Telling::Calls => {
+            let left = add_results(store, frame, checkpoint, deliveries)?;
+            if left.len() == deliveries.len() {
+                return Ok(Told { text: prompt::resume(deliveries, trouble), transcript: None });
+            }
+            let text = prompt::go_on(&left, trouble);
+            Ok(Told { text, transcript: Some(store.dir().answered(frame.id)) })
+        }
+    }
+}
+
+/// Adds results to a copy of the checkpoint. Returns those that have no open call in it.
+fn add_results(
+    store: &Store,
+    frame: &Frame,
+    checkpoint: SessionId,
+    deliveries: &[Delivery],
+) -> Result<Vec<Delivery>, RuntimeError> {
+    let result = |delivery: &Delivery| match &delivery.result {
+        RequestResult::Text(text) => CallResult { text: text.clone(), is_error: false },
+        RequestResult::Failed(why) => CallResult { text: why.clone(), is_error: true },
+    };
+    let results = deliveries.iter().filter_map(|delivery| Some((delivery.call.clone()?, result(delivery)))).collect();
+    let copy = || {
+        let from = BufReader::new(File::open(store.dir().checkpoint(frame.id, checkpoint))?);
+        let mut to = Vec::new();
+        let left = answered::copy(from, results, &mut to)?;
+        fs::write(store.dir().answered(frame.id), to)?;
+        Ok(left)
+    };
+    let left = copy().map_err(while_trying("add results to the transcript"))?;
+    let given = |delivery: &&Delivery| delivery.call.as_ref().is_none_or(|call| left.contains_key(call));
+    Ok(deliveries.iter().filter(given).cloned().collect())
 }
 
 /// The settings file with this program's hooks beside the user's own settings, where `claude` can make use of them.

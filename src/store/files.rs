@@ -110,6 +110,12 @@ impl StateDir {
         self.frame_path(frame).join(format!("{session}.jsonl"))
     }
 
+    /// A copy of the checkpoint with results added to it. Claude Code takes only files that end in `.jsonl`.
+    #[must_use]
+    pub fn answered(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("answered.jsonl")
+    }
+
     /// The settings that a frame's `claude` is given.
     #[must_use]
     pub fn settings(&self, frame: FrameId) -> PathBuf {

@@ -29,6 +29,7 @@ mod settle;
 mod testing;
 mod trees;
 mod versions;
+mod withdraw;
 
 use std::cell::Cell;
 use std::path::Path;

@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use serde_json::json;
 
-use super::codec::{self, At, Id, id, maybe_id, path_text, signed, time};
+use super::codec::{self, At, Id, path_text, signed, time};
 use super::error::Fault;
 use super::requests::{self, Caller};
-use super::{Result, Store, events, frames};
+use super::{Result, Store, events, frames, withdraw};
 use crate::core::frame::{Frame, Trouble};
-use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::id::{FrameId, SessionId};
 use crate::core::outcome::{Fork, Outcome, Verdict};
 use crate::core::state::{Ended, FrameEvent, FrameState};
 use crate::core::stream::Usage;
@@ -46,32 +46,6 @@ pub struct Settlement<'a> {
 }
 
 impl Store {
-    /// Withdraws the requests of an attempt whose tool calls were not suspended after all: another hook denied or changed
-    /// them. `open` are the calls that have no result.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be written.
-    pub fn withdraw_calls(&self, attempt: SessionId, open: &[&str]) -> Result<()> {
-        self.write(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, child, frame, call FROM requests
-                 WHERE attempt = ?1 AND call IS NOT NULL AND withdrawn IS NULL ORDER BY seq",
-            )?;
-            let made = statement
-                .query_map([Id(attempt)], |row| {
-                    Ok((id(row, "frame")?, row.get::<_, String>("call")?, (id(row, "id")?, maybe_id(row, "child")?)))
-                })?
-                .collect::<rusqlite::Result<Vec<(FrameId, String, Made)>>>()?;
-            for (frame, call, request) in made {
-                if !open.contains(&call.as_str()) {
-                    withdraw(connection, codec::now(), frame, &[request])?;
-                }
-            }
-            Ok(())
-        })
-    }
-
     /// Records the end of an attempt. Act on it only after this has returned.
     ///
     /// # Errors
@@ -101,7 +75,7 @@ impl Store {
             events::append(connection, now, frame, "ended", &detail)?;
             match settlement.verdict.fork {
                 Fork::Keep => keep(connection, now, settlement)?,
-                Fork::Discard => discard(connection, now, frame, session)?,
+                Fork::Discard => withdraw::discard(connection, now, frame, session)?,
             }
             Ok(state)
         })
@@ -193,45 +167,6 @@ fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::r
     connection
         .prepare_cached("UPDATE requests SET delivered = ?2 WHERE carried_by = ?1 AND delivered IS NULL")?
         .execute((Id(session), now))?;
-    Ok(())
-}
-
-/// What the session was told is told again, and what it asked for, nobody asked for.
-fn discard(connection: &Connection, now: At, frame: FrameId, session: SessionId) -> std::result::Result<(), Fault> {
-    connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE carried_by = ?1")?.execute([Id(session)])?;
-    let made: Vec<Made> = connection
-        .prepare_cached("SELECT id, child FROM requests WHERE attempt = ?1 AND withdrawn IS NULL ORDER BY seq")?
-        .query_map([Id(session)], |row| Ok((id(row, "id")?, maybe_id(row, "child")?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    withdraw(connection, now, frame, &made)
-}
-
-/// A request, and the child that was made for it.
-type Made = (RequestId, Option<FrameId>);
-
-fn withdraw(connection: &Connection, now: At, frame: FrameId, made: &[Made]) -> std::result::Result<(), Fault> {
-    for (request, child) in made {
-        connection.prepare_cached("UPDATE requests SET withdrawn = ?2 WHERE id = ?1")?.execute((Id(*request), now))?;
-        events::append(connection, now, frame, "withdrawn", &json!({"request": request}))?;
-        if let Some(child) = child {
-            delete_unborn(connection, now, frame, *child)?;
-        }
-    }
-    Ok(())
-}
-
-/// Deletes a child that never ran and that its parent does not wait for any more.
-fn delete_unborn(connection: &Connection, now: At, parent: FrameId, child: FrameId) -> std::result::Result<(), Fault> {
-    let deleted = connection
-        .prepare_cached(
-            "DELETE FROM frames WHERE id = ?1 AND parent = ?2
-             AND NOT EXISTS (SELECT 1 FROM attempts WHERE frame = ?1)
-             AND NOT EXISTS (SELECT 1 FROM requests WHERE frame = ?2 AND child = ?1 AND withdrawn IS NULL)",
-        )?
-        .execute((Id(child), Id(parent)))?;
-    if deleted > 0 {
-        events::append(connection, now, child, "deleted", &json!({"parent": parent}))?;
-    }
     Ok(())
 }
 
