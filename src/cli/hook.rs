@@ -5,7 +5,6 @@
 //!
 //! Whatever goes wrong here, the agent's call runs as it would without a hook, and then makes the request as a program.
 
-use std::fs;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -120,7 +119,10 @@ fn answer(
         RequestResult::Text(text) => (text, format!("cat {}", quoted(&file))),
         RequestResult::Failed(why) => (why, format!("cat {} >&2; exit 1", quoted(&file))),
     };
-    fs::write(&file, text).map_err(|error| CliError::failed(format!("the result cannot be written: {error}")))?;
+    store
+        .dir()
+        .write(&file, text.as_bytes())
+        .map_err(|error| CliError::failed(format!("the result cannot be written: {error}")))?;
     let mut updated_input = input.tool_input.clone();
     updated_input["command"] = command.into();
     Ok(Decision::Allow { updated_input })

@@ -3,7 +3,7 @@
 //! The order keeps every crash harmless: the lease first, then the record of the attempt, then the process. Whoever
 //! finds a recorded attempt whose lease is free knows that its process has ended, or never was.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
@@ -142,7 +142,7 @@ fn add_results(
         let from = BufReader::new(File::open(store.dir().checkpoint(frame.id, checkpoint))?);
         let mut to = Vec::new();
         let left = answered::copy(from, results, &mut to)?;
-        fs::write(store.dir().answered(frame.id), to)?;
+        store.dir().write(&store.dir().answered(frame.id), &to)?;
         Ok(left)
     };
     let left = copy().map_err(while_trying("add results to the transcript"))?;
@@ -167,7 +167,7 @@ fn hooks(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Res
     };
     let text = settings::settings(&own.own_program, user.as_ref()).to_string();
     let file = store.dir().settings(frame.id);
-    fs::write(&file, text).map_err(while_trying("write the settings"))?;
+    store.dir().write(&file, text.as_bytes()).map_err(while_trying("write the settings"))?;
     Ok(Some(file))
 }
 

@@ -144,6 +144,17 @@ impl StateDir {
         removed.map(|()| file)
     }
 
+    /// Writes a file of a frame. Whoever opens it meets all of it, or what was there before.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let fresh = path.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
+        create_private(&fresh)?.write_all(content)?;
+        fs::rename(&fresh, path)
+    }
+
     pub(super) fn create(&self) -> Result<()> {
         let broken = |error| StoreError::io(&self.path, error);
         match fs::metadata(&self.path) {

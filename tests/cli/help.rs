@@ -95,6 +95,9 @@ fn every_command_explains_itself() {
 
               [default: 4]
 
+          --no-hooks
+              Let agents pause with signals, not inside a tool call
+
           --json
               Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
 

@@ -56,9 +56,9 @@ fn a_newer_database_is_left_alone() {
     let file = world.state().join("agent-cli.db");
     let database = rusqlite::Connection::open(&file).expect("a database");
     database.pragma_update(None, "user_version", 999).expect("writable");
-    insta::assert_snapshot!(refused(&world), @r"
+    insta::assert_snapshot!(refused(&world), @"
     --- stderr
-    error: [STATE]/agent-cli.db has version 999, and this agent-cli knows versions up to 1
+    error: [STATE]/agent-cli.db has version 999, and this agent-cli knows versions up to 2
     hint: upgrade agent-cli
     --- exit status: 1
     ");
