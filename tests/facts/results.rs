@@ -11,7 +11,8 @@ on_both_versions!(
 fn output_is_the_result_to_the_byte_but_for_blanks_around_it(version: &str) {
     let session = Session::new(version, Turn::bash(REQUEST));
     session.start();
-    let inner = "  @x \"q\" 'a' `b` $HOME \\n\r\n\ttab\u{7} \u{1b}[31m\u{1F382}\u{2028}\n\n--help\nSGN_PEND_STARTED (x)";
+    let inner =
+        "  @x \"q\" 'a' `b` $HOME \\n\r\n\ttab\u{7} \u{1b}[31m\u{1F382}\u{2028}\n\n--help\nSGN_PEND_STARTED (x)";
     let cases = [
         (inner.to_owned(), inner),
         (format!("\n \n{inner} \n\n"), inner),

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::{Conversation, Item, MessagesApi, RealHome, Turn, claude};
+use crate::support::{Conversation, Item, MessagesApi, RealHome, RecordedRequest, Turn, claude};
 
 /// Makes of each fact, a function of the version, a test for each version that is supported.
 macro_rules! on_both_versions {
@@ -162,7 +162,7 @@ impl Session {
             code: output.status.code(),
             events: events.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
             err: String::from_utf8(output.stderr).unwrap(),
-            requests: self.api.requests()[before..].iter().map(|request| request.conversation()).collect(),
+            requests: self.api.requests()[before..].iter().map(RecordedRequest::conversation).collect(),
         }
     }
 }
@@ -210,11 +210,13 @@ pub(crate) fn results(request: &Conversation) -> Vec<(String, &str, bool)> {
 
 /// The commands that the model has called, as a request shows them.
 pub(crate) fn commands(request: &Conversation) -> Vec<&str> {
-    let command = |item| match item {
-        &Item::Call { ref input, .. } => input["command"].as_str(),
-        _ => None,
-    };
-    request.items().iter().filter_map(command).collect()
+    let mut commands = Vec::new();
+    for item in request.items() {
+        if let Item::Call { input, .. } = item {
+            commands.extend(input["command"].as_str());
+        }
+    }
+    commands
 }
 
 /// What was said after the last result or call: by the user as it is, by the model after `model: `.
