@@ -1,0 +1,19 @@
+//! What suspended calls rely on in Claude Code, one fact a test, without this program in between.
+//!
+//! When a new version of Claude Code breaks something, the name of the test that fails says what changed. The facts are
+//! told in the section "Suspended calls" of `docs/claude-code.md`.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod deferral;
+mod delivery;
+mod other_hooks;
+mod permissions;
+mod questions;
+mod results;
+mod session;
+mod settings;
+mod several_calls;
+mod subagents;
+mod versions;
