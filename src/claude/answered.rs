@@ -32,7 +32,6 @@ pub fn copy(
     mut to: impl Write,
 ) -> io::Result<HashMap<String, CallResult>> {
     let mut calls: Vec<(String, Value)> = Vec::new();
-    let mut last = Value::Null;
     for line in transcript.split(b'\n') {
         let line = line?;
         let entry = serde_json::from_slice::<Value>(&line).unwrap_or_default();
@@ -48,9 +47,6 @@ pub fn copy(
                 calls.retain(|(open, _)| open != call);
             }
         }
-        if entry["uuid"].is_string() {
-            last = entry["uuid"].clone();
-        }
         if !line.is_empty() {
             to.write_all(&line)?;
             to.write_all(b"\n")?;
@@ -58,9 +54,7 @@ pub fn copy(
     }
     for (call, made) in calls {
         let Some(result) = results.remove(&call) else { continue };
-        let entry = entry(&call, &made, &last, &result);
-        last = entry["uuid"].clone();
-        writeln!(to, "{entry}")?;
+        writeln!(to, "{}", entry(&call, &made, &result))?;
     }
     Ok(results)
 }
@@ -69,15 +63,16 @@ fn is_mark(entry: &Value) -> bool {
     entry["attachment"]["type"] == "hook_deferred_tool"
 }
 
-/// A line with the result of `call`, which the line `made` has made, to stand after the line `last`.
-fn entry(call: &str, made: &Value, last: &Value, result: &CallResult) -> Value {
+/// A line with the result of `call`, which the line `made` has made. It follows on that line: 2.1.89 would not see it
+/// elsewhere.
+fn entry(call: &str, made: &Value, result: &CallResult) -> Value {
     let block = json!({
         "type": "tool_result", "tool_use_id": call, "content": result.text, "is_error": result.is_error,
     });
     let mut entry = json!({
         "type": "user",
         "uuid": Uuid::new_v4(),
-        "parentUuid": last,
+        "parentUuid": made["uuid"],
         "sourceToolAssistantUUID": made["uuid"],
         "message": {"role": "user", "content": [block]},
     });

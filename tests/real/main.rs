@@ -15,5 +15,6 @@ mod peer;
 mod permissions;
 mod processes;
 mod subfolder;
+mod suspended;
 mod transcripts;
 mod trouble;
