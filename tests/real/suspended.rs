@@ -100,5 +100,6 @@ fn the_first_version_that_can_suspend_does_and_the_one_before_pauses_with_a_sign
     let root = chain.started(&["spawn", "ins.md"]);
     assert_eq!(chain.api.count(), 2, "it reads and asks");
     chain.answer("Jan 1st");
-    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    // It appends a reminder to the result, of which the scripted model keeps a line break.
+    assert_eq!(chain.ok(&["resume", &root]).trim_end(), "Jan 1st");
 }
