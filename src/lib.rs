@@ -33,8 +33,8 @@
 //!
 //! | module | holds | has no |
 //! | --- | --- | --- |
-//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::tree`] (which frame is next), [`core::signal`], [`core::prompt`], [`core::launch`] (options, and what a child may not have), [`core::stream`] (claude's events) | I/O, clock, environment, async |
-//! | [`claude`] | all that is peculiar to Claude Code: the program and its version, command line and environment, process, output, transcripts | state of its own |
+//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::tree`] (which frame is next), [`core::signal`], [`core::prompt`], [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::stream`] (claude's events) | I/O, clock, environment, async |
+//! | [`claude`] | all that is peculiar to Claude Code: the program and its version, command line and environment, hooks and settings, process, output, transcripts | state of its own |
 //! | [`store`] | what outlives a process: the database, the state directory, the lease, the kept copies of transcripts | `claude`, SQL that leaves it |
 //! | [`runtime`] | the loop that drives a tree, attempts and their conclusion, requests, polls, adoption | terminal, arguments |
 //! | [`cli`] | one file a command, messages, exit statuses | decisions about frames |
@@ -46,13 +46,16 @@
 //! 3. `runtime::attempt` takes the frame's lease, looks again whether the frame may run, puts a missing transcript
 //!    back, records the attempt with its fresh session id, and only then starts `claude`. Its standard output is the
 //!    leased file, its standard input an unnamed file with the prompt.
-//! 4. The agent calls `agent-cli spawn` or `ask` in a tool call. That process finds frame and attempt in its
-//!    environment, records the request, prints the signal and is gone. The agent ends its turn.
+//! 4. The agent calls `agent-cli spawn` or `ask` in a tool call. `claude` asks `agent-cli hook` (`cli::hook`) first, which
+//!    recognises the request ([`core::call`]), records it, and has the call suspended: `claude` ends with the call open. A
+//!    request that is not suspended runs as a program: it finds frame and attempt in its environment, records the request,
+//!    prints the signal and is gone, and the agent ends its turn.
 //! 5. `runtime::conclude` reads what the attempt printed, reduces it to an [`core::outcome::Outcome`], and
 //!    [`core::outcome::verdict`] says what becomes of the session and the frame. The transcript is copied, the verdict
 //!    recorded in one transaction, and after that a discarded transcript is deleted.
 //! 6. Back to 2. The new child can run now that its parent has ended its turn. When a child is done, its parent can
-//!    run, and the child's reply is in its prompt. The deepest frames go first.
+//!    run, and its call returns the child's reply, or its prompt brings it ([`core::prompt::telling`]). The deepest go
+//!    first.
 //! 7. When nothing can run, [`runtime::standing`] says how the tree stands, and `cli::outcome` prints it.
 //!
 //! # The life of a poll

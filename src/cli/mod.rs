@@ -1,6 +1,6 @@
 //! The command line: one file a command, its arguments beside its function.
 //!
-//! Raw arguments become a resolved [`context::Context`]; commands read through the store and change state through the
+//! Raw arguments become a resolved `context::Context`; commands read through the store and change state through the
 //! runtime. Results go to standard output, everything else to standard error.
 
 mod context;

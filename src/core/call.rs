@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     fn call(command: &str) -> Option<Call> {
-        recognise(command, &Surroundings { pwd: "/work/project", home: "/home/dev" })
+        recognise(command, &Surroundings { pwd: "/srv/project", home: "/home/dev" })
     }
 
     #[test]
@@ -81,9 +81,9 @@ mod tests {
             ("./agent-cli ask x", "./agent-cli"),
             ("bin/agent-cli ask x", "bin/agent-cli"),
             ("/opt/bin/agent-cli ask x", "/opt/bin/agent-cli"),
-            ("$PWD/agent-cli ask x", "/work/project/agent-cli"),
-            ("\"$PWD\"/agent-cli ask x", "/work/project/agent-cli"),
-            ("\"${PWD}/agent-cli\" ask x", "/work/project/agent-cli"),
+            ("$PWD/agent-cli ask x", "/srv/project/agent-cli"),
+            ("\"$PWD\"/agent-cli ask x", "/srv/project/agent-cli"),
+            ("\"${PWD}/agent-cli\" ask x", "/srv/project/agent-cli"),
             ("~/bin/agent-cli ask x", "/home/dev/bin/agent-cli"),
             ("'agent-cli' ask x", "agent-cli"),
             ("\n agent-cli \\\n  ask x\n", "agent-cli"),

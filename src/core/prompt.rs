@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn the_first_prompt_names_the_file() {
-        let task = Task::File(PathBuf::from("/work dir/ins1.md"));
-        assert_eq!(first(&task), "Read /work dir/ins1.md and follow its instructions.");
+        let task = Task::File(PathBuf::from("/my dir/ins1.md"));
+        assert_eq!(first(&task), "Read /my dir/ins1.md and follow its instructions.");
     }
 
     #[test]

@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    const HERE: Surroundings<'_> = Surroundings { pwd: "/work/my project", home: "/home/dev" };
+    const HERE: Surroundings<'_> = Surroundings { pwd: "/srv/my project", home: "/home/dev" };
 
     fn words(command: &str) -> Option<Vec<String>> {
         split(command, &HERE)
@@ -206,7 +206,7 @@ mod tests {
             ("a b\\\nc \\\n d \"e\\\nf\" 'g\\\nh'", &["a", "bc", "d", "ef", "g\\\nh"]),
             (
                 "a \"$PWD/x\" \"${HOME}/y\" $HOME/z ${HOME}",
-                &["a", "/work/my project/x", "/home/dev/y", "/home/dev/z", "/home/dev"],
+                &["a", "/srv/my project/x", "/home/dev/y", "/home/dev/z", "/home/dev"],
             ),
             ("~/a ~ ~/'b c'", &["/home/dev/a", "/home/dev", "/home/dev/b c"]),
             ("a '~' \"~/b\" \\~", &["a", "~", "~/b", "~"]),

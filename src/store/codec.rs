@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_path_that_is_no_text_is_refused() {
         let (_temp, store) = store();
-        let bad = PathBuf::from(OsStr::from_bytes(b"/work/\xff"));
+        let bad = PathBuf::from(OsStr::from_bytes(b"/srv/\xff"));
         let mut frames = [new("a"), new("b"), new("c")];
         frames[0].cwd.clone_from(&bad);
         frames[1].task = Task::File(bad.clone());

@@ -193,8 +193,8 @@ mod tests {
     fn a_frame_is_read_back_as_it_was_made() {
         let (_temp, store) = store();
         let wanted = NewFrame {
-            task: Task::File(PathBuf::from("/work/ins 1.md")),
-            cwd: PathBuf::from("/work/ü"),
+            task: Task::File(PathBuf::from("/srv/ins 1.md")),
+            cwd: PathBuf::from("/srv/ü"),
             launch: Launch {
                 claude: PathBuf::from("/bin/claude"),
                 model: Some("opus".into()),

@@ -120,7 +120,7 @@ impl Store {
 
 impl Drop for Store {
     /// The last connection to close copies the log into the database and deletes it, with two syncs. A poll leaves that
-    /// to those who write ([`open::connection`] says so): it would cost a poll more than all its reading. But a log that
+    /// to those who write (`open::connection` says so): it would cost a poll more than all its reading. But a log that
     /// a killed writer left behind has to be read by every poll, so a long one is worth the price.
     fn drop(&mut self) {
         let long = || std::fs::metadata(self.dir.database_log()).is_ok_and(|log| log.len() > Self::LOG_LIMIT);

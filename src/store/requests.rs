@@ -343,7 +343,7 @@ mod tests {
         let gone = Wish::Spawn { child: FrameId::random(), task: "gone".into() };
         store.request(caller, None, &gone).unwrap();
         let waits = [
-            External::File(PathBuf::from("/work/a file")),
+            External::File(PathBuf::from("/srv/a file")),
             External::Time(Timestamp::UNIX_EPOCH),
             External::Command("true".into()),
         ];
@@ -363,7 +363,7 @@ mod tests {
             text("42\n"),
             failed("max turns"),
             failed("its frame is gone"),
-            text("it exists: /work/a file"),
+            text("it exists: /srv/a file"),
             text("the time has come"),
             text("the command succeeded"),
         ];

@@ -197,6 +197,20 @@ mod tests {
     }
 
     #[test]
+    fn a_database_of_every_older_version_is_brought_to_the_newest() {
+        for version in 1..known() {
+            let connection = memory();
+            STEPS[..version as usize].iter().for_each(|step| connection.execute_batch(step).unwrap());
+            connection.pragma_update(None, "application_id", APPLICATION).unwrap();
+            connection.pragma_update(None, "user_version", version).unwrap();
+            assert_eq!(inspect(&connection).unwrap(), Found::Older);
+            migrate(&connection).unwrap();
+            assert_eq!(inspect(&connection).unwrap(), Found::Current);
+            connection.execute("UPDATE requests SET call = NULL", []).unwrap();
+        }
+    }
+
+    #[test]
     fn an_empty_database_is_brought_to_the_newest_version_once() {
         let connection = memory();
         assert_eq!(inspect(&connection).unwrap(), Found::Older);

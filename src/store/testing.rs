@@ -24,7 +24,7 @@ pub(super) fn store() -> (TempDir, Store) {
 pub(super) fn new(task: &str) -> NewFrame {
     NewFrame {
         task: Task::Prompt(task.to_owned()),
-        cwd: PathBuf::from("/work"),
+        cwd: PathBuf::from("/srv"),
         launch: Launch::default(),
         limits: Limits::default(),
     }
