@@ -7,12 +7,8 @@ use serde_json::{Map, Value, json};
 
 /// The event before a tool call.
 pub const PRE_TOOL_USE: &str = "PreToolUse";
-/// The event when a session starts or is resumed. What a hook prints then becomes a part of the conversation.
-pub const SESSION_START: &str = "SessionStart";
 /// The tool that runs commands.
 pub const BASH: &str = "Bash";
-/// The tool that asks the user.
-pub const ASK_USER_QUESTION: &str = "AskUserQuestion";
 
 /// What Claude Code tells a hook on its standard input.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -159,7 +155,7 @@ mod tests {
             "options": [{"label": "Jan", "description": "January"}]}]);
         let input = parse(&json!({"hook_event_name": "PreToolUse", "tool_name": "AskUserQuestion",
             "tool_input": {"questions": questions}, "tool_use_id": "toolu_9440525900"}));
-        assert_eq!(input.tool_name.as_deref(), Some(ASK_USER_QUESTION));
+        assert_eq!(input.tool_name.as_deref(), Some("AskUserQuestion"));
         assert_eq!(input.tool_input["questions"], questions);
         assert_eq!(input.command(), None);
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::hook::{ASK_USER_QUESTION, BASH, PRE_TOOL_USE, SESSION_START};
+use super::hook::{BASH, PRE_TOOL_USE};
 use crate::core::shell::quoted;
 
 /// The settings of `user` with the hooks of this program, whose file is `own`, an absolute path.
@@ -56,19 +56,13 @@ const OPTION: &str = "--settings";
 /// most, no process is started.
 const OWN_COMMANDS: &str = "Bash(*agent-cli*)";
 
+/// Longer than the store waits for another process.
+const SECONDS: u32 = 30;
+
 fn add_hooks(hooks: &mut Map<String, Value>, command: &str) {
-    let ours = [
-        (
-            PRE_TOOL_USE,
-            json!({"matcher": BASH, "hooks": [{"type": "command", "command": command, "if": OWN_COMMANDS}]}),
-        ),
-        (PRE_TOOL_USE, json!({"matcher": ASK_USER_QUESTION, "hooks": [{"type": "command", "command": command}]})),
-        (SESSION_START, json!({"hooks": [{"type": "command", "command": command}]})),
-    ];
-    for (event, hook) in ours {
-        if let Some(list) = hooks.entry(event).or_insert_with(|| json!([])).as_array_mut() {
-            list.push(hook);
-        }
+    let hook = json!({"type": "command", "command": command, "if": OWN_COMMANDS, "timeout": SECONDS});
+    if let Some(list) = hooks.entry(PRE_TOOL_USE).or_insert_with(|| json!([])).as_array_mut() {
+        list.push(json!({"matcher": BASH, "hooks": [hook]}));
     }
 }
 
@@ -122,13 +116,8 @@ mod tests {
     #[test]
     fn our_hooks_are_these() {
         let ours = "'/opt/bin/agent-cli' hook";
-        let expected = json!({"hooks": {
-            "PreToolUse": [
-                {"matcher": "Bash", "hooks": [{"type": "command", "command": ours, "if": "Bash(*agent-cli*)"}]},
-                {"matcher": "AskUserQuestion", "hooks": [{"type": "command", "command": ours}]},
-            ],
-            "SessionStart": [{"hooks": [{"type": "command", "command": ours}]}],
-        }});
+        let hook = json!({"type": "command", "command": ours, "if": "Bash(*agent-cli*)", "timeout": 30});
+        let expected = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}});
         assert_eq!(settings(Path::new("/opt/bin/agent-cli"), None), expected);
     }
 
@@ -147,14 +136,13 @@ mod tests {
         assert_eq!(merged["permissions"], user["permissions"]);
         assert_eq!(merged["hooks"]["Stop"], user["hooks"]["Stop"]);
         assert_eq!(merged["hooks"]["PreToolUse"][0], user["hooks"]["PreToolUse"][0]);
-        assert_eq!(merged["hooks"]["PreToolUse"].as_array().map(Vec::len), Some(3));
-        assert_eq!(merged["hooks"]["SessionStart"].as_array().map(Vec::len), Some(1));
+        assert_eq!(merged["hooks"]["PreToolUse"].as_array().map(Vec::len), Some(2));
     }
 
     #[test]
     fn the_path_is_one_word_for_the_shell() {
         let merged = settings(Path::new("/home/o'neil/my programs/$x/agent-cli"), None);
-        let command = &merged["hooks"]["SessionStart"][0]["hooks"][0]["command"];
+        let command = &merged["hooks"]["PreToolUse"][0]["hooks"][0]["command"];
         assert_eq!(command, r"'/home/o'\''neil/my programs/$x/agent-cli' hook");
     }
 
@@ -165,7 +153,6 @@ mod tests {
         }
         let merged = settings(Path::new("/agent-cli"), Some(&json!({"hooks": {"PreToolUse": 7}})));
         assert_eq!(merged["hooks"]["PreToolUse"], 7);
-        assert!(merged["hooks"]["SessionStart"].is_array());
     }
 
     #[test]
