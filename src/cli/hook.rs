@@ -34,21 +34,19 @@ const NOT_FOR_AGENTS: &str = "an agent cannot answer in a person's place: end yo
 impl Hook {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
         let Some(caller) = context.caller else { return Ok(Exit::Ok) };
-        let decision = context.store().and_then(|store| {
-            let decided = decide(&store, caller);
-            if let Err(error) = &decided {
-                note(&store, caller, error);
-            }
-            decided
+        let decision = decide(context, caller).unwrap_or_else(|error| {
+            note(context, caller, &error);
+            Decision::Pass
         });
-        if let Some(decision) = decision.unwrap_or(Decision::Pass).to_json() {
+        if let Some(decision) = decision.to_json() {
             print_json(&decision)?;
         }
         Ok(Exit::Ok)
     }
 }
 
-fn decide(store: &Store, caller: Caller) -> Result<Decision, CliError> {
+/// The store is opened for a request only: most of what looks like one is none.
+fn decide(context: &Context, caller: Caller) -> Result<Decision, CliError> {
     let mut input = Vec::new();
     io::stdin().read_to_end(&mut input).map_err(|error| unreadable(&error))?;
     let input = HookInput::parse(&input).map_err(|error| unreadable(&error))?;
@@ -71,7 +69,9 @@ fn decide(store: &Store, caller: Caller) -> Result<Decision, CliError> {
         }
         // Its command would run without the permission that the agent needs for it.
         Command::Wait(wait) if wait.runs_a_command() => Ok(Decision::Pass),
-        Command::Spawn(_) | Command::Ask(_) | Command::Wait(_) => suspend(store, caller, &input, call, pwd, request),
+        Command::Spawn(_) | Command::Ask(_) | Command::Wait(_) => {
+            suspend(&context.store()?, caller, &input, call, pwd, request)
+        }
         _ => Ok(Decision::Pass),
     }
 }
@@ -133,8 +133,9 @@ fn quoted(path: &Path) -> String {
 }
 
 /// Nobody reads what a hook prints to standard error, so it goes to the frame's log.
-fn note(store: &Store, caller: Caller, error: &CliError) {
-    if let Ok(mut log) = store.dir().open_errors(caller.frame) {
+fn note(context: &Context, caller: Caller, error: &CliError) {
+    let log = context.store().ok().and_then(|store| store.dir().open_errors(caller.frame).ok());
+    if let Some(mut log) = log {
         let _ = writeln!(log, "agent-cli hook: {error}");
     }
 }

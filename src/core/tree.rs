@@ -198,12 +198,6 @@ impl Tried {
     pub fn bench(&mut self, frame: FrameId) {
         self.benched.insert(frame);
     }
-
-    /// Whether this frame was benched.
-    #[must_use]
-    pub fn is_benched(&self, frame: FrameId) -> bool {
-        self.benched.contains(&frame)
-    }
 }
 
 #[cfg(test)]
