@@ -95,7 +95,15 @@ fn fill(state: &Path) -> FrameId {
 /// An attempt in which the frame's agent spawns a child, or asks.
 fn pause(store: &Store, frame: FrameId, child: Option<&NewFrame>) -> Option<FrameId> {
     let session = SessionId::from(frame);
-    let attempt = NewAttempt { session, resumed: None, output_from: 0, errors_from: 0, runner: 1, carried: Vec::new() };
+    let attempt = NewAttempt {
+        session,
+        resumed: None,
+        output_from: 0,
+        errors_from: 0,
+        runner: 1,
+        carried: Vec::new(),
+        to_return: None,
+    };
     store.begin(frame, &attempt).expect("the frame is ready");
     let caller = Caller { frame, attempt: session };
     let child = match child {
@@ -119,6 +127,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<&NewFrame>) -> Option<Fram
         version: None,
         transcript: None,
         suspended: None,
+        lost: None,
         trouble: None,
     };
     store.settle(&settlement).expect("the attempt runs");

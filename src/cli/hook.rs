@@ -100,7 +100,7 @@ fn suspend(
     match request {
         Command::Spawn(spawn) => spawn.record(store, caller, Some(call)).map(|_| ())?,
         Command::Ask(ask) => ask.record(store, caller, Some(call)).map(|_| ())?,
-        Command::Wait(wait) => wait.record(store, caller, Some(call)).map(|_| ())?,
+        Command::Wait(wait) => wait.record(store, caller, call).map(|_| ())?,
         _ => return Ok(Decision::Pass),
     }
     Ok(Decision::Defer)
@@ -119,6 +119,7 @@ fn answer(
         RequestResult::Text(text) => (text, format!("cat {}", quoted(&file))),
         RequestResult::Failed(why) => (why, format!("cat {} >&2; exit 1", quoted(&file))),
     };
+    store.returned(caller)?;
     store
         .dir()
         .write(&file, text.as_bytes())

@@ -112,6 +112,11 @@ fn tell_progress(store: &Store, caller: Caller, target: Target) -> Result<Exit, 
         Target::Frame(frame) => requests::progress_for(store, caller, frame)?,
         Target::Request(request) => requests::progress_of_request(store, request)?,
     };
+    tell(progress)
+}
+
+/// Tells an agent what came of its request.
+pub(super) fn tell(progress: Progress) -> Result<Exit, CliError> {
     match progress {
         Progress::Over(text) => print_line(&text)?,
         Progress::Open => print_line(signal::ONGOING)?,

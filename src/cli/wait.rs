@@ -9,8 +9,9 @@ use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
 use super::output::print_line;
+use super::resume;
 use crate::core::id::RequestId;
-use crate::core::request::External;
+use crate::core::request::{External, Wish};
 use crate::core::signal;
 use crate::runtime::requests;
 use crate::store::{Caller, Store};
@@ -44,14 +45,24 @@ impl Wait {
         let caller = context
             .caller
             .ok_or_else(|| CliError::usage("only an agent can wait: this shell was not started by agent-cli"))?;
-        let id = self.record(&context.store()?, caller, None)?;
+        let (store, wait) = (context.store()?, self.external()?);
+        // A time that was given as a duration is another one each time.
+        let is_this = |wish: &Wish| match (wish, &wait) {
+            (Wish::Wait(External::Time(_)), External::Time(_)) => true,
+            (Wish::Wait(before), now) => before == now,
+            _ => false,
+        };
+        if let Some(progress) = requests::made_before(&store, caller, is_this)? {
+            return resume::tell(progress);
+        }
+        let id = requests::wait(&store, caller, None, wait)?;
         print_line(&format!("{} ({id})", signal::STARTED))?;
         Ok(Exit::Ok)
     }
 
     /// Records the request of an agent. `call` is the tool call that is suspended until the wait is over.
-    pub(super) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<RequestId, CliError> {
-        Ok(requests::wait(store, caller, call, self.external()?)?)
+    pub(super) fn record(self, store: &Store, caller: Caller, call: &str) -> Result<RequestId, CliError> {
+        Ok(requests::wait(store, caller, Some(call), self.external()?)?)
     }
 
     /// Whether it would run a command, which needs a permission of its own.

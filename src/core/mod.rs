@@ -10,6 +10,7 @@ pub mod frame;
 pub mod id;
 pub mod launch;
 pub mod limits;
+mod loose;
 pub mod outcome;
 pub mod prompt;
 pub mod request;

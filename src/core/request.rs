@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::id::{FrameId, RequestId, SessionId};
+use super::stream::Returned;
 
 /// A request that an agent made and whose result it has not been given yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +93,17 @@ impl Delivery {
     }
 }
 
+impl RequestResult {
+    /// Whether the agent saw it when its call returned this. A denial, or the output of another command, is not it.
+    #[must_use]
+    pub fn is_in(&self, returned: &Returned) -> bool {
+        match self {
+            Self::Text(text) => !returned.is_error && returned.text.contains(text),
+            Self::Failed(why) => returned.is_error && returned.text.contains(why.trim()),
+        }
+    }
+}
+
 impl Wish {
     /// The command that makes this request, shortened where it is long: how people and agents recognise it.
     #[must_use]
@@ -131,6 +143,20 @@ mod tests {
         let delivery =
             Delivery { request: RequestId::random(), call: None, wish, result: RequestResult::Text(String::new()) };
         assert_eq!(delivery.known_as(), "4f2c1a90");
+    }
+
+    #[test]
+    fn a_result_is_seen_in_what_the_call_returned_and_nowhere_else() {
+        let returned = |text: &str, is_error| Returned { call: "t1".into(), text: text.into(), is_error };
+        let text = RequestResult::Text("Jan 1st".into());
+        assert!(text.is_in(&returned("Jan 1st", false)));
+        assert!(text.is_in(&returned("their hook says hello\nJan 1st", false)));
+        assert!(!text.is_in(&returned("denied: Jan 1st is no answer", true)));
+        assert!(!text.is_in(&returned("theirs", false)));
+        let failed = RequestResult::Failed("the disk is full\n".into());
+        assert!(failed.is_in(&returned("Exit code 1\nthe disk is full", true)));
+        assert!(!failed.is_in(&returned("not today", true)));
+        assert!(!failed.is_in(&returned("the disk is full", false)));
     }
 
     #[test]

@@ -4,15 +4,11 @@
 //! Keys come in any order, new events and new shapes come with any release. So every field is read loosely: what has
 //! another shape than expected is passed over, never an error.
 
-use std::fmt;
-use std::marker::PhantomData;
-
 use jiff::Timestamp;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::loose::{Loose, LooseList};
 use super::request::shortened;
 
 /// One line of the stream. Fields that matter nowhere are not held in memory.
@@ -42,7 +38,7 @@ pub struct Event {
 #[serde(default)]
 struct Message {
     model: Value,
-    content: Blocks,
+    content: LooseList<Block>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -54,6 +50,8 @@ struct Block {
     name: Value,
     input: Value,
     tool_use_id: Value,
+    content: Value,
+    is_error: Value,
 }
 
 /// What an attempt printed, in short.
@@ -69,6 +67,8 @@ pub struct Digest {
     pub worked: bool,
     /// When the usage limit that stopped it is lifted.
     pub limit_resets_at: Option<Timestamp>,
+    /// What the call that was open when the run began has returned: it comes before the model says anything.
+    pub returned: Option<Returned>,
     /// Tool calls of the agent that have no result yet, the last one last.
     pub open_calls: Vec<ToolCall>,
     /// The last tool call that the agent made.
@@ -86,6 +86,17 @@ pub struct ToolCall {
     pub id: String,
     /// The tool and its input, on one short line.
     pub summary: String,
+}
+
+/// What a tool call has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// Claude's id of the call.
+    pub call: String,
+    /// What the agent sees of it.
+    pub text: String,
+    /// Whether it is an error.
+    pub is_error: bool,
 }
 
 /// The event that ends an attempt.
@@ -135,7 +146,10 @@ impl Digest {
             Some("system") => self.absorb_system(&event),
             Some("assistant") if event.parent_tool_use_id.is_null() => self.absorb_assistant(event.message.0),
             Some("user") if event.parent_tool_use_id.is_null() => {
-                let Blocks(results) = event.message.0.content;
+                let LooseList(results) = event.message.0.content;
+                if !self.worked && self.returned.is_none() {
+                    self.returned = results.iter().find_map(Block::as_result);
+                }
                 let closed = |call: &ToolCall| results.iter().any(|block| block.tool_use_id == *call.id);
                 self.open_calls.retain(|call| !closed(call));
             }
@@ -205,6 +219,14 @@ impl From<Event> for ResultEvent {
     }
 }
 
+/// The text of a tool result: a text, or blocks of it.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        blocks => blocks.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect(),
+    }
+}
+
 /// Errors that stop an agent come as a list, without a `result`.
 fn said_otherwise(errors: &Value, subtype: &Value) -> String {
     let errors: Vec<_> = errors.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -217,87 +239,10 @@ impl Block {
         let input = self.input["command"].as_str().map_or_else(|| self.input.to_string(), str::to_owned);
         Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")) })
     }
-}
 
-/// A `T` where an object stands, and the default of `T` where anything else does.
-#[derive(Debug, Default)]
-struct Loose<T>(T);
-
-/// The blocks of a message, where they are blocks.
-#[derive(Debug, Default)]
-struct Blocks(Vec<Block>);
-
-impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Loose<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LooseVisitor(PhantomData)).map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Blocks {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(BlocksVisitor).map(Self)
-    }
-}
-
-struct LooseVisitor<T>(PhantomData<T>);
-struct BlocksVisitor;
-
-/// Everything that is no object and no array becomes the default.
-macro_rules! scalars_are_passed_over {
-    () => {
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("any value")
-        }
-        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-    };
-}
-
-impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for LooseVisitor<T> {
-    type Value = T;
-    scalars_are_passed_over!();
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(T::default())
-    }
-}
-
-impl<'de> Visitor<'de> for BlocksVisitor {
-    type Value = Vec<Block>;
-    scalars_are_passed_over!();
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Vec::new())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut blocks = Vec::new();
-        while let Some(Loose(block)) = seq.next_element::<Loose<Block>>()? {
-            blocks.push(block);
-        }
-        Ok(blocks)
+    fn as_result(&self) -> Option<Returned> {
+        let is_error = self.is_error.as_bool().unwrap_or(false);
+        Some(Returned { call: self.tool_use_id.as_str()?.to_owned(), text: text_of(&self.content), is_error })
     }
 }
 
@@ -348,6 +293,21 @@ mod tests {
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
         assert_eq!(digest(&[call]).open_calls[0].summary, "Bash: git push");
         assert!(digest(&[call, result]).open_calls.is_empty());
+    }
+
+    #[test]
+    fn what_the_resumed_call_returns_is_known_and_other_results_are_not() {
+        let result = |content: &str| {
+            format!(
+                r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t1","content":{content}}}]}}}}"#
+            )
+        };
+        let returned = |text: &str| Some(Returned { call: "t1".into(), text: text.into(), is_error: false });
+        assert_eq!(digest(&[&result("\"Jan 1st\"")]).returned, returned("Jan 1st"));
+        assert_eq!(digest(&[&result("[{\"text\":\"a\"},{\"text\":\"b\"}]")]).returned, returned("ab"));
+        assert_eq!(digest(&[&result("\"a\""), &result("\"b\"")]).returned, returned("a"));
+        let made_here = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash"}]}}"#;
+        assert_eq!(digest(&[made_here, &result("\"a\"")]).returned, None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::claude::command::{Invocation, config_dir};
 use crate::claude::process::Running;
 use crate::claude::{settings, survivors, transcript};
 use crate::core::frame::{Frame, Task};
-use crate::core::id::{FrameId, SessionId};
+use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::prompt::{self, Telling};
 use crate::core::request::{Delivery, RequestResult};
 use crate::core::tree::Tried;
@@ -62,7 +62,7 @@ pub(super) fn start(
 
     let deliveries = store.deliveries(frame.id)?;
     let hooks = hooks(store, own, &frame, program)?;
-    let Told { text, transcript } = told(store, &frame, &deliveries, hooks.is_some())?;
+    let Told { text, transcript, to_return } = told(store, &frame, &deliveries, hooks.is_some())?;
     let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     let session = next_session(store, &frame)?;
@@ -73,6 +73,7 @@ pub(super) fn start(
         errors_from: errors.metadata().map_err(while_trying("read the error log"))?.len(),
         runner: process::id(),
         carried: deliveries.iter().map(|delivery| delivery.request).collect(),
+        to_return,
     };
     store.begin(frame.id, &attempt)?;
 
@@ -105,23 +106,27 @@ struct Told {
     text: String,
     /// What it is resumed from, when that is not the checkpoint as it is.
     transcript: Option<PathBuf>,
+    /// The request whose suspended call is resumed to return its result.
+    to_return: Option<RequestId>,
 }
 
 fn told(store: &Store, frame: &Frame, deliveries: &[Delivery], hooks: bool) -> Result<Told, RuntimeError> {
     let trouble = frame.trouble.as_ref();
-    let Some(checkpoint) = frame.checkpoint else {
-        return Ok(Told { text: prompt::first(&frame.task), transcript: None });
-    };
+    let by_prompt = |text| Told { text, transcript: None, to_return: None };
+    let Some(checkpoint) = frame.checkpoint else { return Ok(by_prompt(prompt::first(&frame.task))) };
     match prompt::telling(frame, deliveries, hooks) {
-        Telling::Call => Ok(Told { text: String::new(), transcript: None }),
-        Telling::Prompt => Ok(Told { text: prompt::resume(deliveries, trouble), transcript: None }),
+        Telling::Call => {
+            let to_return = deliveries.first().map(|delivery| delivery.request);
+            Ok(Told { to_return, ..by_prompt(String::new()) })
+        }
+        Telling::Prompt => Ok(by_prompt(prompt::resume(deliveries, trouble))),
         Telling::Calls => {
             let left = add_results(store, frame, checkpoint, deliveries)?;
             if left.len() == deliveries.len() {
-                return Ok(Told { text: prompt::resume(deliveries, trouble), transcript: None });
+                return Ok(by_prompt(prompt::resume(deliveries, trouble)));
             }
-            let text = prompt::go_on(&left, trouble);
-            Ok(Told { text, transcript: Some(store.dir().answered(frame.id)) })
+            let transcript = Some(store.dir().answered(frame.id));
+            Ok(Told { transcript, ..by_prompt(prompt::go_on(&left, trouble)) })
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::claude::process::Exit;
 use crate::claude::transcript;
 use crate::claude::version::Version;
 use crate::core::frame::{Frame, Trouble};
+use crate::core::id::RequestId;
 use crate::core::outcome::{Fork, Outcome, Report, Turn, Verdict, verdict};
 use crate::core::state::{Ended, Failure};
 use crate::core::stream::Digest;
@@ -65,7 +66,8 @@ fn settle(
         store.withdraw_calls(attempt.session, &open)?;
     }
     let died = matches!(outcome, Outcome::Died { .. }).then(|| outcome.clone());
-    let outcome = outcome.given_open_requests(store.has_open_requests(attempt.session)?);
+    let lost = lost(store, attempt, digest)?;
+    let outcome = outcome.given_open_requests(lost.is_some() || store.has_open_requests(attempt.session)?);
     let outcome = not_a_quoted_signal(store, frame, digest, outcome)?;
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
     let verdict = verdict(&outcome, turn);
@@ -90,6 +92,7 @@ fn settle(
         version: digest.version.clone(),
         transcript: transcript.clone(),
         suspended: digest.suspended_call().map(str::to_owned),
+        lost,
         trouble: trouble(frame, digest, died.as_ref().unwrap_or(&outcome), &verdict),
     })?;
 
@@ -107,6 +110,17 @@ fn settle(
         (Fork::Keep, _) | (Fork::Discard, None) => {}
     }
     Ok(Conclusion { verdict, outcome })
+}
+
+/// The request whose result the agent did not see, though its call was resumed to return it: a user's hook that denies or
+/// rewrites the call has the last word, and so has a rule against the command that returns it.
+fn lost(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<Option<RequestId>, RuntimeError> {
+    let Some(returned) = &digest.returned else { return Ok(None) };
+    let given = store
+        .deliveries(attempt.frame)?
+        .into_iter()
+        .find(|delivery| attempt.carried.contains(&delivery.request) && delivery.call.as_ref() == Some(&returned.call));
+    Ok(given.filter(|delivery| !delivery.result.is_in(returned)).map(|delivery| delivery.request))
 }
 
 /// Keeps a copy of the transcript. Returns whether there was anything to keep in it.

@@ -41,13 +41,19 @@ pub fn spawn(
     if !launch.is_unrestricted() && !cwd.starts_with(&parent.cwd) {
         return Err(BadLaunch::Outside { own: parent.cwd, child: cwd }.into());
     }
-    let title = match &task {
-        Task::File(path) => path.display().to_string(),
-        Task::Prompt(text) => text.clone(),
-    };
+    let title = title(&task);
     let (_, child) =
         store.request_child(caller, call, &NewFrame { task, cwd, launch, limits: parent.limits }, &title)?;
     Ok(child)
+}
+
+/// What a request for another agent's reply names it by.
+#[must_use]
+pub fn title(task: &Task) -> String {
+    match task {
+        Task::File(path) => path.display().to_string(),
+        Task::Prompt(text) => text.clone(),
+    }
 }
 
 /// Records a question of the calling agent. Returns its id.
@@ -110,6 +116,22 @@ pub fn progress_of_request(store: &Store, request: RequestId) -> Result<Progress
         Some(RequestResult::Failed(message)) => Progress::Failed(message),
         None => Progress::Open,
     })
+}
+
+/// What came of the request that the resumed call of the calling agent's attempt has made, if that call is the one that
+/// now runs as a program: `is_it` compares it with what the program is asked for. Then it must not be made again.
+///
+/// # Errors
+///
+/// Those of the state directory.
+pub fn made_before(
+    store: &Store,
+    caller: Caller,
+    is_it: impl Fn(&Wish) -> bool,
+) -> Result<Option<Progress>, RuntimeError> {
+    let Some((request, _)) = store.to_return(caller)?.filter(|(_, wish)| is_it(wish)) else { return Ok(None) };
+    store.returned(caller)?;
+    progress_of_request(store, request).map(Some)
 }
 
 fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {

@@ -28,6 +28,8 @@ pub struct NewAttempt {
     pub runner: u32,
     /// The requests whose results it is given.
     pub carried: Vec<RequestId>,
+    /// The one of them whose suspended call the attempt resumes, to return its result.
+    pub to_return: Option<RequestId>,
 }
 
 /// One `claude` process on behalf of a frame.
@@ -101,7 +103,7 @@ impl Store {
             connection
                 .prepare_cached(
                     "INSERT INTO attempts (session, frame, resumed, waited, waited_since, output_from, errors_from,
-                     runner, began) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                     runner, began, to_return) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
                 )?
                 .execute((
                     Id(attempt.session),
@@ -113,6 +115,7 @@ impl Store {
                     signed(attempt.errors_from),
                     attempt.runner,
                     now,
+                    attempt.to_return.map(Id),
                 ))?;
             carry(connection, frame, attempt)?;
             let detail = json!({

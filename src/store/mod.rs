@@ -23,6 +23,7 @@ mod lookup;
 mod open;
 mod questions;
 mod requests;
+mod returns;
 mod schema;
 mod settle;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::error::Fault;
 const APPLICATION: i32 = 0x6167_6e74;
 
 /// Step `n` leads from version `n` to version `n + 1`.
-const STEPS: [&str; 2] = [FIRST, SUSPENDED_CALLS];
+const STEPS: [&str; 3] = [FIRST, SUSPENDED_CALLS, RESUMED_CALLS];
 
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +186,11 @@ const SUSPENDED_CALLS: &str = "
 ALTER TABLE requests ADD COLUMN call TEXT;
 ALTER TABLE frames ADD COLUMN suspended TEXT;
 CREATE INDEX requests_by_call ON requests (frame, call) WHERE call IS NOT NULL;
+";
+
+/// `to_return` names the request whose result the resumed call of an attempt has still to return.
+const RESUMED_CALLS: &str = "
+ALTER TABLE attempts ADD COLUMN to_return TEXT;
 ";
 
 #[cfg(test)]

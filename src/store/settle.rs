@@ -11,7 +11,7 @@ use super::error::Fault;
 use super::requests::{self, Caller};
 use super::{Result, Store, events, frames, withdraw};
 use crate::core::frame::{Frame, Trouble};
-use crate::core::id::{FrameId, SessionId};
+use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::outcome::{Fork, Outcome, Verdict};
 use crate::core::state::{Ended, FrameEvent, FrameState};
 use crate::core::stream::Usage;
@@ -41,6 +41,9 @@ pub struct Settlement<'a> {
     pub transcript: Option<PathBuf>,
     /// The tool call at which its session stands suspended.
     pub suspended: Option<String>,
+    /// A request whose result it was given and has not seen, because somebody's hook or rule has put something in its
+    /// place. It is given again.
+    pub lost: Option<RequestId>,
     /// What the agent is told of it next time. `None`: nothing, not even what was to be told before.
     pub trouble: Option<Trouble>,
 }
@@ -164,6 +167,9 @@ fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::r
         Id(session),
         suspended,
     ))?;
+    if let Some(lost) = settlement.lost {
+        connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE id = ?1")?.execute([Id(lost)])?;
+    }
     connection
         .prepare_cached("UPDATE requests SET delivered = ?2 WHERE carried_by = ?1 AND delivered IS NULL")?
         .execute((Id(session), now))?;
@@ -248,6 +254,7 @@ mod tests {
                 version: Some("2.1.330".into()),
                 transcript: Some(PathBuf::from("/t.jsonl")),
                 suspended: None,
+                lost: None,
                 trouble: Some(Trouble { what: "it".into(), open_call: None }),
             })
         };

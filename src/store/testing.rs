@@ -31,7 +31,15 @@ pub(super) fn new(task: &str) -> NewFrame {
 }
 
 pub(super) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
-    NewAttempt { session: SessionId::random(), resumed: None, output_from: 7, errors_from: 3, runner: 42, carried }
+    NewAttempt {
+        session: SessionId::random(),
+        resumed: None,
+        output_from: 7,
+        errors_from: 3,
+        runner: 42,
+        carried,
+        to_return: None,
+    }
 }
 
 pub(super) fn ask(question: &str) -> Wish {
@@ -71,6 +79,7 @@ impl Store {
             version: None,
             transcript: None,
             suspended: None,
+            lost: None,
             trouble: None,
         };
         self.settle(&settlement).unwrap()

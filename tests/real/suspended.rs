@@ -1,7 +1,7 @@
 //! Requests whose tool call is suspended, and those that are not, beside what users do with hooks.
 
 use crate::chain::Chain;
-use crate::support::Item;
+use crate::support::{Conversation, Item, MessagesApi, Turn};
 
 const ASK: &str = "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n";
 
@@ -19,6 +19,11 @@ on_both_versions!(
     a_request_in_a_pipe_pauses_with_a_signal,
     a_wrong_request_is_told_what_is_wrong_and_does_not_pause,
     a_child_that_fails_fails_the_call,
+    a_call_that_is_resumed_without_hooks_does_not_ask_again,
+    a_child_is_started_once_though_hooks_were_switched_off_meanwhile,
+    a_result_that_a_users_hook_denies_comes_by_prompt,
+    a_result_that_a_users_hook_replaces_comes_by_prompt,
+    a_result_that_a_rule_forbids_comes_by_prompt,
 );
 
 /// The settings of the user, not of the project.
@@ -90,6 +95,79 @@ fn a_child_that_fails_fails_the_call(version: &str) {
     assert_eq!(chain.ok(&["spawn", "ins.md"]), "over\n");
     let (text, is_error) = results(&chain).pop().unwrap();
     assert!(is_error && text.contains("SGN_UNHANDLED"), "{text}");
+}
+
+fn a_call_that_is_resumed_without_hooks_does_not_ask_again(version: &str) {
+    let chain = Chain::new(version);
+    chain.home.write("ins.md", "1. _ask_ \"When?\"\n2. _ask_ \"When?\"\n3. _terminate_ {the answer}.\n");
+    let root = chain.started(&["spawn", "ins.md"]);
+    user_settings(&chain, &serde_json::json!({"disableAllHooks": true}));
+    chain.answer("Jan 1st");
+    // The second question is a new one, though it reads the same.
+    assert_eq!(chain.ok(&["resume", &root]), format!("SGN_PEND_STARTED ({root})\n"));
+    assert_eq!(results(&chain).into_iter().filter(|result| *result == ("Jan 1st".to_owned(), false)).count(), 1);
+    chain.answer("Jan 2nd");
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 2nd\n");
+}
+
+fn a_child_is_started_once_though_hooks_were_switched_off_meanwhile(version: &str) {
+    let chain = Chain::new(version);
+    chain.home.write("ins.md", "1. _spawn_ `child.md`.\n2. _terminate_ {the reply}.\n");
+    chain.home.write("child.md", ASK);
+    let root = chain.started(&["spawn", "ins.md"]);
+    user_settings(&chain, &serde_json::json!({"disableAllHooks": true}));
+    chain.answer("Jan 1st");
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    assert_eq!(chain.ok(&["tree", &root]).lines().filter(|line| line.contains("child.md")).count(), 1);
+}
+
+/// A model that asks once, takes what the call returns for the answer, and says what a prompt brings it later.
+fn asker(conversation: &Conversation) -> Turn {
+    let later = conversation.last_user_text().filter(|text| text.starts_with("SGN_RESUME"));
+    let returned = conversation.items().iter().find_map(|item| match item {
+        Item::Result { text, .. } => Some(text),
+        _ => None,
+    });
+    match (later, returned) {
+        (Some(text), _) => Turn::text(text.lines().last().unwrap_or_default()),
+        (None, Some(text)) => Turn::text(format!("returned: {text}")),
+        (None, None) => Turn::bash("agent-cli ask When?"),
+    }
+}
+
+/// Whatever `settings` do to the resumed call, the answer comes, and once.
+fn comes_by_prompt(version: &str, settings: &serde_json::Value) {
+    let chain = Chain::with_model(version, MessagesApi::start(asker));
+    chain.home.write("ins.md", "Ask when.");
+    let root = chain.started(&["spawn", "ins.md"]);
+    user_settings(&chain, settings);
+    chain.answer("Jan 1st");
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    assert_eq!(chain.api.count(), 3, "it asks, is kept from the answer, and is given it");
+    assert_eq!(chain.ok(&["questions", "--json"]), "[]\n");
+}
+
+fn of_a_users_hook(decision: &str, more: &serde_json::Value) -> serde_json::Value {
+    let mut output = serde_json::json!({"hookEventName": "PreToolUse", "permissionDecision": decision});
+    output.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let said = serde_json::json!({"hookSpecificOutput": output});
+    // It answers after ours.
+    let hook = serde_json::json!({"type": "command", "command": format!("sleep 0.5; echo '{said}'")});
+    serde_json::json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})
+}
+
+fn a_result_that_a_users_hook_denies_comes_by_prompt(version: &str) {
+    let more = serde_json::json!({"permissionDecisionReason": "not today"});
+    comes_by_prompt(version, &of_a_users_hook("deny", &more));
+}
+
+fn a_result_that_a_users_hook_replaces_comes_by_prompt(version: &str) {
+    let more = serde_json::json!({"updatedInput": {"command": "echo theirs"}});
+    comes_by_prompt(version, &of_a_users_hook("allow", &more));
+}
+
+fn a_result_that_a_rule_forbids_comes_by_prompt(version: &str) {
+    comes_by_prompt(version, &serde_json::json!({"permissions": {"deny": ["Bash(cat:*)"]}}));
 }
 
 #[test]
