@@ -33,7 +33,7 @@
 //!
 //! | module | holds | has no |
 //! | --- | --- | --- |
-//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::tree`] (which frame is next), [`core::signal`], [`core::prompt`], [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::stream`] (claude's events) | I/O, clock, environment, async |
+//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::tree`] (which frame is next), [`core::signal`], [`core::prompt`], [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::changes`] (what an agent is told of its files), [`core::stream`] (claude's events) | I/O, clock, environment, async |
 //! | [`claude`] | all that is peculiar to Claude Code: the program and its version, command line and environment, hooks and settings, process, output, transcripts | state of its own |
 //! | [`store`] | what outlives a process: the database, the state directory, the lease, the kept copies of transcripts | `claude`, SQL that leaves it |
 //! | [`runtime`] | the loop that drives a tree, attempts and their conclusion, requests, polls, adoption | terminal, arguments |

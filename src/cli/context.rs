@@ -58,7 +58,7 @@ impl Context {
         let own_program = env::current_exe()
             .map_err(|error| CliError::failed(format!("failed to find this program's own path: {error}")))?;
         let claude = claude.or_else(|| env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from));
-        Ok(Settings { claude, max_parallel, own_program })
+        Ok(Settings { claude, max_parallel, own_program, stale_check: true })
     }
 
     /// What of this shell a new frame records, so that it can be carried on from another one.

@@ -38,6 +38,10 @@ pub(super) struct Resume {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least_one)]
     max_parallel: usize,
 
+    /// Do not tell agents which files changed while they waited
+    #[arg(long)]
+    no_stale_check: bool,
+
     #[command(flatten)]
     telling: Telling,
 }
@@ -63,7 +67,8 @@ impl Resume {
         match standing::poll(&store, top)? {
             Some(standing) => outcome::tell(&Told::new(&store, top, standing, self.telling)?, self.telling),
             None => {
-                let settings = context.settings(self.claude, self.max_parallel)?;
+                let mut settings = context.settings(self.claude, self.max_parallel)?;
+                settings.stale_check = !self.no_stale_check;
                 outcome::drive(context, &store, &settings, top, self.telling)
             }
         }

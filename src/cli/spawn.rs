@@ -67,6 +67,10 @@ pub(super) struct Spawn {
     #[arg(long)]
     no_hooks: bool,
 
+    /// Do not tell agents which files changed while they waited
+    #[arg(long)]
+    no_stale_check: bool,
+
     #[command(flatten)]
     telling: Telling,
 
@@ -96,8 +100,9 @@ impl Spawn {
 
     /// Records the request of an agent. `call` is the tool call that is suspended until the reply is there.
     pub(super) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<FrameId, CliError> {
-        if self.max_depth.is_some() || self.max_frames.is_some() || self.claude.is_some() || self.no_hooks {
-            let message = "--max-depth, --max-frames, --no-hooks and --claude are for the root of a tree, and an agent called this";
+        let of_the_tree = self.max_depth.is_some() || self.max_frames.is_some();
+        if of_the_tree || self.claude.is_some() || self.no_hooks || self.no_stale_check {
+            let message = "--max-depth, --max-frames, --no-hooks, --no-stale-check and --claude are for the root of a tree, and an agent called this";
             return Err(CliError::usage(message).hint("leave them out"));
         }
         let (task, cwd) = self.checked()?;
@@ -123,6 +128,7 @@ impl Spawn {
             permission_mode: self.permission_mode.or(of_this_shell.permission_mode),
             args: self.args,
             no_hooks: self.no_hooks,
+            no_stale_check: self.no_stale_check,
             ..of_this_shell
         };
         let default = Limits::default();

@@ -6,6 +6,7 @@
 
 pub mod blocker;
 pub mod call;
+pub mod changes;
 pub mod frame;
 pub mod id;
 pub mod launch;

@@ -4,6 +4,9 @@
 //! Keys come in any order, new events and new shapes come with any release. So every field is read loosely: what has
 //! another shape than expected is passed over, never an error.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -71,6 +74,8 @@ pub struct Digest {
     pub returned: Option<Returned>,
     /// Tool calls of the agent that have no result yet, the last one last.
     pub open_calls: Vec<ToolCall>,
+    /// The files that its tools were given by name, to read or to write, as it named them.
+    pub files: BTreeSet<PathBuf>,
     /// The last tool call that the agent made.
     pub last_call: Option<String>,
     /// The last `result` event.
@@ -177,7 +182,10 @@ impl Digest {
         }
         self.worked = true;
         let calls = message.content.0.into_iter().filter(|block| block.kind == "tool_use");
-        self.open_calls.extend(calls.filter_map(Block::into_call));
+        for call in calls {
+            self.files.extend(call.file());
+            self.open_calls.extend(call.into_call());
+        }
         self.last_call = self.open_calls.last().map(|call| call.id.clone()).or(self.last_call.take());
     }
 }
@@ -234,6 +242,12 @@ fn said_otherwise(errors: &Value, subtype: &Value) -> String {
 }
 
 impl Block {
+    /// The file that a tool of Claude Code is given: Read, Write, Edit, NotebookEdit and those that came before them.
+    fn file(&self) -> Option<PathBuf> {
+        let path = ["file_path", "notebook_path"].iter().find_map(|name| self.input[name].as_str())?;
+        (!path.is_empty()).then(|| path.into())
+    }
+
     fn into_call(self) -> Option<ToolCall> {
         let name = self.name.as_str()?;
         let input = self.input["command"].as_str().map_or_else(|| self.input.to_string(), str::to_owned);
@@ -293,6 +307,26 @@ mod tests {
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
         assert_eq!(digest(&[call]).open_calls[0].summary, "Bash: git push");
         assert!(digest(&[call, result]).open_calls.is_empty());
+    }
+
+    #[test]
+    fn files_that_tools_are_given_are_known() {
+        let call = |tool: &str, input: &str| {
+            format!(
+                r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"t1","name":"{tool}","input":{input}}}]}}}}"#
+            )
+        };
+        let files = digest(&[
+            &call("Read", r#"{"file_path":"/p/a"}"#),
+            &call("Edit", r#"{"file_path":"/p/b","old_string":"x"}"#),
+            &call("NotebookEdit", r#"{"notebook_path":"/p/c"}"#),
+            &call("Bash", r#"{"command":"cat /p/d"}"#),
+            &call("Read", r#"{"file_path":7}"#),
+            &call("Read", r#"{"file_path":""}"#),
+            &call("Read", r#"[]"#),
+        ])
+        .files;
+        assert_eq!(files, ["/p/a", "/p/b", "/p/c"].map(PathBuf::from).into());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::process::{self, Stdio};
 use jiff::Timestamp;
 
 use super::programs::Program;
-use super::{RuntimeError, Settings, while_trying};
+use super::{RuntimeError, Settings, surroundings, while_trying};
 use crate::claude::answered::{self, CallResult};
 use crate::claude::command::{Invocation, config_dir};
 use crate::claude::process::Running;
@@ -62,7 +62,7 @@ pub(super) fn start(
 
     let deliveries = store.deliveries(frame.id)?;
     let hooks = hooks(store, own, &frame, program)?;
-    let Told { text, transcript, to_return } = told(store, &frame, &deliveries, hooks.is_some())?;
+    let Told { text, transcript, to_return } = told(store, own, &frame, &deliveries, hooks.is_some())?;
     let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     let session = next_session(store, &frame)?;
@@ -110,25 +110,38 @@ struct Told {
     to_return: Option<RequestId>,
 }
 
-fn told(store: &Store, frame: &Frame, deliveries: &[Delivery], hooks: bool) -> Result<Told, RuntimeError> {
-    let trouble = frame.trouble.as_ref();
+fn told(
+    store: &Store,
+    own: &Settings,
+    frame: &Frame,
+    deliveries: &[Delivery],
+    hooks: bool,
+) -> Result<Told, RuntimeError> {
     let by_prompt = |text| Told { text, transcript: None, to_return: None };
     let Some(checkpoint) = frame.checkpoint else { return Ok(by_prompt(prompt::first(&frame.task))) };
-    match prompt::telling(frame, deliveries, hooks) {
+    let notices = notices(store, own, frame);
+    match prompt::telling(frame, deliveries, &notices, hooks) {
         Telling::Call => {
             let to_return = deliveries.first().map(|delivery| delivery.request);
             Ok(Told { to_return, ..by_prompt(String::new()) })
         }
-        Telling::Prompt => Ok(by_prompt(prompt::resume(deliveries, trouble))),
+        Telling::Prompt => Ok(by_prompt(prompt::resume(deliveries, &notices))),
         Telling::Calls => {
             let left = add_results(store, frame, checkpoint, deliveries)?;
             if left.len() == deliveries.len() {
-                return Ok(by_prompt(prompt::resume(deliveries, trouble)));
+                return Ok(by_prompt(prompt::resume(deliveries, &notices)));
             }
             let transcript = Some(store.dir().answered(frame.id));
-            Ok(Told { transcript, ..by_prompt(prompt::go_on(&left, trouble)) })
+            Ok(Told { transcript, ..by_prompt(prompt::go_on(&left, &notices)) })
         }
     }
+}
+
+/// What the agent has to know besides what came of its requests.
+fn notices(store: &Store, own: &Settings, frame: &Frame) -> Vec<String> {
+    let wanted = own.stale_check && !frame.launch.no_stale_check;
+    let changes = wanted.then(|| surroundings::notice(store, frame)).flatten();
+    frame.trouble.as_ref().map(prompt::of_trouble).into_iter().chain(changes).collect()
 }
 
 /// Adds results to a copy of the checkpoint. Returns those that have no open call in it.

@@ -11,6 +11,7 @@ mod attempt;
 mod conclude;
 mod probe;
 mod programs;
+mod surroundings;
 
 pub mod adopt;
 pub mod drive;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub max_parallel: usize,
     /// This program. Its folder is the first in the `PATH` of agents, and it is the hook of their `claude`.
     pub own_program: PathBuf,
+    /// Whether agents are told what changed while they waited.
+    pub stale_check: bool,
 }
 
 /// Why a command cannot go on.

@@ -98,6 +98,9 @@ fn every_command_explains_itself() {
           --no-hooks
               Let agents pause with signals, not inside a tool call
 
+          --no-stale-check
+              Do not tell agents which files changed while they waited
+
           --json
               Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
 
@@ -136,6 +139,9 @@ fn every_command_explains_itself() {
               Agents that run at the same time
 
               [default: 4]
+
+          --no-stale-check
+              Do not tell agents which files changed while they waited
 
           --json
               Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd

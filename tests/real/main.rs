@@ -11,6 +11,7 @@ mod chain;
 mod delivery;
 mod interactive;
 mod killed;
+mod meanwhile;
 mod peer;
 mod permissions;
 mod processes;
