@@ -13,6 +13,7 @@ mod probe;
 mod programs;
 
 pub mod adopt;
+pub mod doctor;
 pub mod drive;
 pub mod interrupt;
 pub mod requests;
