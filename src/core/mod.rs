@@ -7,6 +7,7 @@
 pub mod blocker;
 pub mod call;
 pub mod changes;
+pub mod finding;
 pub mod frame;
 pub mod id;
 pub mod launch;

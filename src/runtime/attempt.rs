@@ -11,7 +11,7 @@ use std::process::{self, Stdio};
 use jiff::Timestamp;
 
 use super::programs::Program;
-use super::{RuntimeError, Settings, surroundings, while_trying};
+use super::{RuntimeError, Settings, meanwhile, while_trying};
 use crate::claude::answered::{self, CallResult};
 use crate::claude::command::{Invocation, config_dir};
 use crate::claude::process::Running;
@@ -140,7 +140,7 @@ fn told(
 /// What the agent has to know besides what came of its requests.
 fn notices(store: &Store, own: &Settings, frame: &Frame) -> Vec<String> {
     let wanted = own.stale_check && !frame.launch.no_stale_check;
-    let changes = wanted.then(|| surroundings::notice(store, frame)).flatten();
+    let changes = wanted.then(|| meanwhile::notice(store, frame)).flatten();
     frame.trouble.as_ref().map(prompt::of_trouble).into_iter().chain(changes).collect()
 }
 

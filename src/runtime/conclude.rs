@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::{RuntimeError, surroundings, while_trying};
+use super::{RuntimeError, meanwhile, while_trying};
 use crate::claude::command::config_dir;
 use crate::claude::ending;
 use crate::claude::output;
@@ -74,7 +74,7 @@ fn settle(
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
     if verdict.fork == Fork::Keep && verdict.ended != Ended::Done && !frame.launch.no_stale_check {
-        surroundings::record(store, frame, attempt.session, &digest.files)?;
+        meanwhile::record(store, frame, attempt.session, &digest.files)?;
     }
     let kept = match (verdict.fork, &transcript) {
         (Fork::Keep, Some(transcript)) => keep(store, frame, attempt, transcript)?,

@@ -9,11 +9,12 @@
 
 mod attempt;
 mod conclude;
+mod meanwhile;
 mod probe;
 mod programs;
-mod surroundings;
 
 pub mod adopt;
+pub mod doctor;
 pub mod drive;
 pub mod interrupt;
 pub mod requests;

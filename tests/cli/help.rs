@@ -10,7 +10,7 @@ fn every_command_explains_itself() {
         // Where a default stands on a line of its own, clap indents the empty line above it.
         outcome.succeeds().stdout.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(help(&[]), @r"
+    insta::assert_snapshot!(help(&[]), @"
     Run chains of headless Claude Code agents that can pause for minutes or weeks
 
     An agent may spawn agents, to any depth, and any of them may stop to wait for a person, a file, a
@@ -30,6 +30,7 @@ fn every_command_explains_itself() {
       tree         Show a chain as a tree: every agent, its state, what it waits for and how long
       show         Show everything that is known of a frame: its sessions, transcripts, costs and
                    history
+      doctor       Check claude, login, settings, PATH and the state directory, and say what to do
       completions  Print completions for a shell
       help         Print this message or the help of the given subcommand(s)
 
@@ -279,6 +280,31 @@ fn every_command_explains_itself() {
           --json     Print a JSON object
       -v, --verbose  Say on standard error what happens
       -h, --help     Print help
+    ");
+    insta::assert_snapshot!(help(&["doctor"]), @"
+    Check claude, login, settings, PATH and the state directory, and say what to do
+
+    Makes no request and starts no agent. A warning tells what could be better, a problem what keeps
+    chains from running. Exits with 0 when there is no problem, with 4 when claude is missing or
+    unusable, and with 1 otherwise.
+
+    Usage: agent-cli doctor [OPTIONS]
+
+    Options:
+          --cwd <DIR>
+              Where agents would work [default: the current directory]
+
+          --claude <PATH>
+              The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
+
+          --json
+              Print a JSON object: claude, checks
+
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["completions"]), @r"
     Print completions for a shell

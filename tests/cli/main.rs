@@ -15,6 +15,7 @@ mod chain;
 mod claude_output;
 mod claude_program;
 mod crash;
+mod doctor;
 mod failures;
 mod folders;
 mod help;

@@ -16,4 +16,5 @@ mod session;
 mod settings;
 mod several_calls;
 mod subagents;
+mod surroundings;
 mod versions;
