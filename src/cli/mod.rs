@@ -14,6 +14,7 @@ mod answer;
 mod ask;
 mod completions;
 mod hook;
+mod limits;
 mod ls;
 mod questions;
 mod resume;

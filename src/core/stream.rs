@@ -4,15 +4,11 @@
 //! Keys come in any order, new events and new shapes come with any release. So every field is read loosely: what has
 //! another shape than expected is passed over, never an error.
 
-use std::fmt;
-use std::marker::PhantomData;
-
 use jiff::Timestamp;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::loose::{Loose, LooseList};
 use super::request::shortened;
 
 /// One line of the stream. Fields that matter nowhere are not held in memory.
@@ -26,9 +22,11 @@ pub struct Event {
     claude_code_version: Value,
     parent_tool_use_id: Value,
     message: Loose<Message>,
+    error: Value,
     rate_limit_info: Value,
     subtype: Value,
     is_error: Value,
+    api_error_status: Value,
     result: Value,
     errors: Value,
     stop_reason: Value,
@@ -42,7 +40,7 @@ pub struct Event {
 #[serde(default)]
 struct Message {
     model: Value,
-    content: Blocks,
+    content: LooseList<Block>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -67,6 +65,8 @@ pub struct Digest {
     pub spoke: bool,
     /// Whether the agent did anything: its model answered at least once.
     pub worked: bool,
+    /// What kind of error its last message words, if it words one: `rate_limit`, `server_error` and so on.
+    pub api_error: Option<String>,
     /// When the usage limit that stopped it is lifted.
     pub limit_resets_at: Option<Timestamp>,
     /// Tool calls of the agent that have no result yet, the last one last.
@@ -95,6 +95,8 @@ pub struct ResultEvent {
     pub is_error: bool,
     /// The reply, or the error.
     pub text: String,
+    /// The HTTP status of the error, where it has one.
+    pub api_error_status: Option<u64>,
     /// Whether the attempt ended because a hook suspended a tool call.
     pub deferred: bool,
     /// Which call that was.
@@ -133,9 +135,9 @@ impl Digest {
         self.spoke |= event.kind.is_string();
         match event.kind.as_str() {
             Some("system") => self.absorb_system(&event),
-            Some("assistant") if event.parent_tool_use_id.is_null() => self.absorb_assistant(event.message.0),
+            Some("assistant") if event.parent_tool_use_id.is_null() => self.absorb_assistant(event),
             Some("user") if event.parent_tool_use_id.is_null() => {
-                let Blocks(results) = event.message.0.content;
+                let LooseList(results) = event.message.0.content;
                 let closed = |call: &ToolCall| results.iter().any(|block| block.tool_use_id == *call.id);
                 self.open_calls.retain(|call| !closed(call));
             }
@@ -156,7 +158,9 @@ impl Digest {
         }
     }
 
-    fn absorb_assistant(&mut self, message: Message) {
+    fn absorb_assistant(&mut self, event: Event) {
+        let message = event.message.0;
+        self.api_error = event.error.as_str().map(str::to_owned);
         // Claude Code words its own error messages as a model of this name.
         if message.model == "<synthetic>" {
             return;
@@ -192,6 +196,7 @@ impl From<Event> for ResultEvent {
         Self {
             is_error: event.is_error.as_bool().unwrap_or(false),
             text,
+            api_error_status: event.api_error_status.as_u64(),
             deferred,
             deferred_call: event.deferred_tool_use["id"].as_str().map(str::to_owned),
             usage: Usage {
@@ -216,88 +221,6 @@ impl Block {
         let name = self.name.as_str()?;
         let input = self.input["command"].as_str().map_or_else(|| self.input.to_string(), str::to_owned);
         Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")) })
-    }
-}
-
-/// A `T` where an object stands, and the default of `T` where anything else does.
-#[derive(Debug, Default)]
-struct Loose<T>(T);
-
-/// The blocks of a message, where they are blocks.
-#[derive(Debug, Default)]
-struct Blocks(Vec<Block>);
-
-impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Loose<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LooseVisitor(PhantomData)).map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Blocks {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(BlocksVisitor).map(Self)
-    }
-}
-
-struct LooseVisitor<T>(PhantomData<T>);
-struct BlocksVisitor;
-
-/// Everything that is no object and no array becomes the default.
-macro_rules! scalars_are_passed_over {
-    () => {
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("any value")
-        }
-        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(Self::Value::default())
-        }
-    };
-}
-
-impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for LooseVisitor<T> {
-    type Value = T;
-    scalars_are_passed_over!();
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::deserialize(MapAccessDeserializer::new(map))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(T::default())
-    }
-}
-
-impl<'de> Visitor<'de> for BlocksVisitor {
-    type Value = Vec<Block>;
-    scalars_are_passed_over!();
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Vec::new())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut blocks = Vec::new();
-        while let Some(Loose(block)) = seq.next_element::<Loose<Block>>()? {
-            blocks.push(block);
-        }
-        Ok(blocks)
     }
 }
 
@@ -340,6 +263,17 @@ mod tests {
         assert!(!digest(&[synthetic]).worked);
         let real = r#"{"type":"assistant","message":{"model":"claude-opus-4-8","content":[]}}"#;
         assert!(digest(&[real]).worked);
+    }
+
+    #[test]
+    fn the_kind_of_an_error_is_that_of_the_last_message() {
+        let error = r#"{"type":"assistant","message":{"model":"<synthetic>"},"error":"server_error"}"#;
+        let result = r#"{"type":"result","is_error":true,"api_error_status":529}"#;
+        let failed = digest(&[error, result]);
+        assert_eq!(failed.api_error.as_deref(), Some("server_error"));
+        assert_eq!(failed.result.unwrap().api_error_status, Some(529));
+        let went_on = r#"{"type":"assistant","message":{"model":"claude-opus-4-8"}}"#;
+        assert_eq!(digest(&[error, went_on]).api_error, None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod frames;
 mod glance;
 mod joins;
 mod lease;
+mod limits;
 mod lookup;
 mod open;
 mod questions;

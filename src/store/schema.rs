@@ -12,7 +12,7 @@ use super::error::Fault;
 const APPLICATION: i32 = 0x6167_6e74;
 
 /// Step `n` leads from version `n` to version `n + 1`.
-const STEPS: [&str; 2] = [FIRST, SUSPENDED_CALLS];
+const STEPS: [&str; 3] = [FIRST, SUSPENDED_CALLS, LIMITS_OF_TREES];
 
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +186,12 @@ const SUSPENDED_CALLS: &str = "
 ALTER TABLE requests ADD COLUMN call TEXT;
 ALTER TABLE frames ADD COLUMN suspended TEXT;
 CREATE INDEX requests_by_call ON requests (frame, call) WHERE call IS NOT NULL;
+";
+
+/// The frames that the limits of a tree are about, few in a tree of any size.
+const LIMITS_OF_TREES: &str = "
+CREATE INDEX running_frames ON frames (root) WHERE status = 'running';
+CREATE INDEX usage_limits ON frames (root) WHERE json_extract(state, '$.wait.for') = 'usage_limit';
 ";
 
 #[cfg(test)]

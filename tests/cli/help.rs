@@ -84,17 +84,6 @@ fn every_command_explains_itself() {
           --claude <PATH>
               The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
 
-          --max-depth <N>
-              Agents from the root down to the deepest [default: 64]
-
-          --max-frames <N>
-              Agents in the tree [default: 256]
-
-          --max-parallel <N>
-              Agents that run at the same time
-
-              [default: 4]
-
           --no-hooks
               Let agents pause with signals, not inside a tool call
 
@@ -109,6 +98,19 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Limits of the whole tree, until `resume` changes them:
+          --max-depth <N>
+              Agents from the root down to the deepest [at first: 64]
+
+          --max-frames <N>
+              Agents in the tree [at first: 256]
+
+          --max-parallel <N>
+              Agents that run at the same time, whichever commands run them [at first: 4]
+
+          --max-budget-usd <USD>
+              Start no agent once so much was spent, in US dollars [at first: any amount]
 
     Example:
       agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
@@ -132,10 +134,8 @@ fn every_command_explains_itself() {
           --claude <PATH>
               The claude program [default: $AGENT_CLI_CLAUDE, or the one that the chain began with]
 
-          --max-parallel <N>
-              Agents that run at the same time
-
-              [default: 4]
+          --now
+              Try again at once what waits for a usage limit, or for its next try
 
           --json
               Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
@@ -148,6 +148,19 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Limits of the whole tree, until `resume` changes them:
+          --max-depth <N>
+              Agents from the root down to the deepest [at first: 64]
+
+          --max-frames <N>
+              Agents in the tree [at first: 256]
+
+          --max-parallel <N>
+              Agents that run at the same time, whichever commands run them [at first: 4]
+
+          --max-budget-usd <USD>
+              Start no agent once so much was spent, in US dollars [at first: any amount]
 
     Example, every minute by cron:
       * * * * * agent-cli resume 4f2c1a90 >> chain.log

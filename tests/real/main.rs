@@ -18,3 +18,4 @@ mod subfolder;
 mod suspended;
 mod transcripts;
 mod trouble;
+mod unavailable;
