@@ -53,11 +53,11 @@ impl Context {
     }
 
     /// Settings for a run. `claude` is what the user named on the command line.
-    pub(super) fn settings(&self, claude: Option<PathBuf>, max_parallel: usize) -> Result<Settings, CliError> {
+    pub(super) fn settings(&self, claude: Option<PathBuf>) -> Result<Settings, CliError> {
         let own_program = env::current_exe()
             .map_err(|error| CliError::failed(format!("failed to find this program's own path: {error}")))?;
         let claude = claude.or_else(named_claude);
-        Ok(Settings { claude, max_parallel, own_program, stale_check: true })
+        Ok(Settings { claude, own_program, stale_check: true })
     }
 
     /// What of this shell a new frame records, so that it can be carried on from another one.

@@ -51,7 +51,7 @@ impl Doctor {
             state_dir: &state_dir,
             state_dir_is_named: named_state_dir().is_some(),
             permission_mode: mode.as_deref(),
-            own_program: &context.settings(None, 1)?.own_program,
+            own_program: &context.settings(None)?.own_program,
             caller: context.caller,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

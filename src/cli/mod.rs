@@ -15,6 +15,7 @@ mod ask;
 mod completions;
 mod doctor;
 mod hook;
+mod limits;
 mod ls;
 mod questions;
 mod resume;

@@ -21,7 +21,7 @@ use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::prompt::{self, Telling};
 use crate::core::request::{Delivery, RequestResult};
 use crate::core::tree::Tried;
-use crate::store::{Lease, NewAttempt, Store, checkpoint};
+use crate::store::{Lease, NewAttempt, Store, StoreError, checkpoint};
 
 /// What came of the wish to run a frame.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub(super) enum Start {
     Busy,
     /// Meanwhile another process has changed it, so that it cannot run now.
     Changed,
+    /// Meanwhile another process has started others, or met a limit, so that it may not run now.
+    Held,
 }
 
 /// Starts an attempt of `frame`.
@@ -46,10 +48,13 @@ pub(super) fn start(
 ) -> Result<Start, RuntimeError> {
     let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Start::Busy) };
     // Only now is it certain that nobody else changes the frame.
-    let alone = store.tree(frame)?;
-    let Some(frame) = store.frame(frame)? else { return Ok(Start::Changed) };
-    if !alone.runnable(tried, Timestamp::now()).contains(&frame.id) {
+    let (alone, now) = (store.tree(frame)?, Timestamp::now());
+    let (Some(frame), Some(node)) = (store.frame(frame)?, alone.get(frame)) else { return Ok(Start::Changed) };
+    if !alone.can_run(node, tried, now) {
         return Ok(Start::Changed);
+    }
+    if alone.holds(now).on(node).is_some() {
+        return Ok(Start::Held);
     }
     if !frame.cwd.is_dir() {
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
@@ -75,7 +80,10 @@ pub(super) fn start(
         carried: deliveries.iter().map(|delivery| delivery.request).collect(),
         to_return,
     };
-    store.begin(frame.id, &attempt)?;
+    match store.begin(frame.id, &attempt) {
+        Err(StoreError::Held(_)) => return Ok(Start::Held),
+        begun => begun?,
+    }
 
     let invocation = Invocation {
         program: &program.path,

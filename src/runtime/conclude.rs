@@ -165,6 +165,7 @@ fn trouble(frame: &Frame, digest: &Digest, outcome: &Outcome, verdict: &Verdict)
         (Ended::Fail(Failure { message, .. }), _) => message.clone(),
         (Ended::Cancel, _) => "a person stopped it".to_owned(),
         (_, Outcome::UsageLimit { .. }) => "the usage limit was reached".to_owned(),
+        (_, Outcome::Unavailable { why, .. }) => why.clone(),
         (_, Outcome::Died { how, .. }) => how.clone(),
         _ => return None,
     };
@@ -220,7 +221,8 @@ impl Conclusion {
             | Outcome::Requested
             | Outcome::Started
             | Outcome::Ongoing
-            | Outcome::UsageLimit { .. } => return None,
+            | Outcome::UsageLimit { .. }
+            | Outcome::Unavailable { .. } => return None,
         })
     }
 }

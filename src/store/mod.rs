@@ -20,6 +20,7 @@ mod glance;
 pub mod health;
 mod joins;
 mod lease;
+mod limits;
 mod lookup;
 mod observed;
 mod open;

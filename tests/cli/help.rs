@@ -85,17 +85,6 @@ fn every_command_explains_itself() {
           --claude <PATH>
               The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
 
-          --max-depth <N>
-              Agents from the root down to the deepest [default: 64]
-
-          --max-frames <N>
-              Agents in the tree [default: 256]
-
-          --max-parallel <N>
-              Agents that run at the same time
-
-              [default: 4]
-
           --no-hooks
               Let agents pause with signals, not inside a tool call
 
@@ -113,6 +102,19 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Limits of the whole tree, until `resume` changes them:
+          --max-depth <N>
+              Agents from the root down to the deepest [at first: 64]
+
+          --max-frames <N>
+              Agents in the tree [at first: 256]
+
+          --max-parallel <N>
+              Agents that run at the same time, whichever commands run them [at first: 4]
+
+          --max-budget-usd <USD>
+              Start no agent once so much was spent, in US dollars [at first: any amount]
 
     Example:
       agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
@@ -136,10 +138,8 @@ fn every_command_explains_itself() {
           --claude <PATH>
               The claude program [default: $AGENT_CLI_CLAUDE, or the one that the chain began with]
 
-          --max-parallel <N>
-              Agents that run at the same time
-
-              [default: 4]
+          --now
+              Try again at once what waits for a usage limit, or for its next try
 
           --no-stale-check
               Do not tell agents which files changed while they waited
@@ -155,6 +155,19 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Limits of the whole tree, until `resume` changes them:
+          --max-depth <N>
+              Agents from the root down to the deepest [at first: 64]
+
+          --max-frames <N>
+              Agents in the tree [at first: 256]
+
+          --max-parallel <N>
+              Agents that run at the same time, whichever commands run them [at first: 4]
+
+          --max-budget-usd <USD>
+              Start no agent once so much was spent, in US dollars [at first: any amount]
 
     Example, every minute by cron:
       * * * * * agent-cli resume 4f2c1a90 >> chain.log

@@ -19,3 +19,4 @@ mod subfolder;
 mod suspended;
 mod transcripts;
 mod trouble;
+mod unavailable;
