@@ -18,21 +18,21 @@ pub enum LimitReached {
     #[error("the chain is {0} agents deep already, which is its limit")]
     Depth(u32),
     /// One more frame would be too many.
-    #[error("the tree has {0} agents already, which is its limit")]
+    #[error("the tree would have more than {0} agents, which is its limit")]
     Frames(u32),
 }
 
 impl Limits {
-    /// Whether a frame of a tree of `frames` frames may have a child at `depth`.
+    /// Whether a tree of `frames` frames may have `more` of them at `depth`. Groups are not counted.
     ///
     /// # Errors
     ///
     /// The limit that forbids it.
-    pub fn admit(self, depth: u32, frames: u32) -> Result<(), LimitReached> {
+    pub fn admit(self, depth: u32, frames: u32, more: u32) -> Result<(), LimitReached> {
         if depth > self.max_depth {
             return Err(LimitReached::Depth(self.max_depth));
         }
-        if frames >= self.max_frames {
+        if frames.saturating_add(more) > self.max_frames {
             return Err(LimitReached::Frames(self.max_frames));
         }
         Ok(())
@@ -52,8 +52,9 @@ mod tests {
     #[test]
     fn a_tree_grows_up_to_its_limits() {
         let limits = Limits { max_depth: 3, max_frames: 5 };
-        assert_eq!(limits.admit(3, 4), Ok(()));
-        assert_eq!(limits.admit(4, 4), Err(LimitReached::Depth(3)));
-        assert_eq!(limits.admit(3, 5), Err(LimitReached::Frames(5)));
+        assert_eq!(limits.admit(3, 4, 1), Ok(()));
+        assert_eq!(limits.admit(4, 4, 1), Err(LimitReached::Depth(3)));
+        assert_eq!(limits.admit(3, 5, 1), Err(LimitReached::Frames(5)));
+        assert_eq!(limits.admit(3, 2, 4), Err(LimitReached::Frames(5)));
     }
 }

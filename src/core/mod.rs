@@ -7,6 +7,7 @@
 pub mod blocker;
 pub mod call;
 pub mod frame;
+pub mod group;
 pub mod id;
 pub mod launch;
 pub mod limits;

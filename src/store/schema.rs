@@ -12,7 +12,7 @@ use super::error::Fault;
 const APPLICATION: i32 = 0x6167_6e74;
 
 /// Step `n` leads from version `n` to version `n + 1`.
-const STEPS: [&str; 2] = [FIRST, SUSPENDED_CALLS];
+const STEPS: [&str; 3] = [FIRST, SUSPENDED_CALLS, GROUPS_AND_BASELINES];
 
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +186,12 @@ const SUSPENDED_CALLS: &str = "
 ALTER TABLE requests ADD COLUMN call TEXT;
 ALTER TABLE frames ADD COLUMN suspended TEXT;
 CREATE INDEX requests_by_call ON requests (frame, call) WHERE call IS NOT NULL;
+";
+
+/// A group has no agent. `baseline` is what a frame's first session is a fork of.
+const GROUPS_AND_BASELINES: &str = "
+ALTER TABLE frames ADD COLUMN is_group INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE frames ADD COLUMN baseline TEXT;
 ";
 
 #[cfg(test)]
