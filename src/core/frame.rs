@@ -59,12 +59,14 @@ pub enum Task {
 }
 
 /// A session that a frame's first session is a fork of. It is left as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The session.
     pub session: SessionId,
     /// The frame that it was the checkpoint of; `None`: it is not a session of this program.
     pub frame: Option<FrameId>,
+    /// What it had cost, in US dollars. Newer versions of Claude Code count it for each fork again.
+    pub cost_usd: f64,
 }
 
 /// How the attempt before the next one ended badly, though its session was kept.

@@ -13,7 +13,7 @@ use crate::core::state::FrameState;
 use crate::store::{Store, StoreError, Target};
 
 /// A conversation, and what its forks have in common with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     /// The session.
     pub baseline: Baseline,
@@ -57,7 +57,7 @@ pub enum BadSource {
 pub fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Source, RuntimeError> {
     match store.lookup(id) {
         Ok(Target::Frame(frame)) => {
-            Ok(of_frame(store.frame(frame)?.ok_or_else(|| StoreError::Unknown(id.as_str().to_owned()))?)?)
+            of_frame(store, store.frame(frame)?.ok_or_else(|| StoreError::Unknown(id.as_str().to_owned()))?)
         }
         Ok(Target::Request(_)) => Err(StoreError::Unknown(id.as_str().to_owned()).into()),
         Err(StoreError::Unknown(unknown)) => match of_session(id, launch)? {
@@ -68,15 +68,22 @@ pub fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Source, R
     }
 }
 
-fn of_frame(frame: Frame) -> Result<Source, BadSource> {
+fn of_frame(store: &Store, frame: Frame) -> Result<Source, RuntimeError> {
     if matches!(frame.state, FrameState::Running { .. }) {
-        return Err(BadSource::Running(frame.id));
+        return Err(BadSource::Running(frame.id).into());
     }
     if frame.task.is_group() {
-        return Err(BadSource::Group(frame.id));
+        return Err(BadSource::Group(frame.id).into());
     }
     let session = frame.checkpoint.ok_or(BadSource::Empty(frame.id))?;
-    let baseline = Baseline { session, frame: Some(frame.id) };
+    let attempts = store.attempts(frame.id)?;
+    let own = attempts.iter().find(|attempt| attempt.session == session).map(|attempt| attempt.total_cost_usd);
+    let before_adoption = || {
+        let found = transcript::find(&config_dir(&frame.launch)?, &frame.cwd, session)?;
+        Some(transcript::origin(&found).ok()?.cost_usd)
+    };
+    let cost_usd = own.or_else(before_adoption).unwrap_or(0.0);
+    let baseline = Baseline { session, frame: Some(frame.id), cost_usd };
     Ok(Source { baseline, root: Some(frame.root), cwd: frame.cwd, model: frame.launch.model })
 }
 
@@ -85,5 +92,6 @@ fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<Source>, RuntimeE
     let Some(found) = transcript::find_anywhere(&config, session) else { return Ok(None) };
     let origin = transcript::origin(&found).map_err(while_trying("read the transcript"))?;
     let cwd = origin.cwd.ok_or(BadSource::NoWorkingDirectory(session))?;
-    Ok(Some(Source { baseline: Baseline { session, frame: None }, root: None, cwd, model: origin.model }))
+    let baseline = Baseline { session, frame: None, cost_usd: origin.cost_usd };
+    Ok(Some(Source { baseline, root: None, cwd, model: origin.model }))
 }

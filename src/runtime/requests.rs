@@ -23,7 +23,7 @@ pub struct Named {
 }
 
 /// Agents that are wanted: one, or several at the same time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     /// Their tasks, at least one.
     pub tasks: Vec<Named>,

@@ -212,7 +212,7 @@ mod tests {
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
             },
             limits: Limits { max_depth: 3, max_frames: 4 },
-            baseline: Some(Baseline { session: SessionId::random(), frame: Some(FrameId::random()) }),
+            baseline: Some(Baseline { session: SessionId::random(), frame: Some(FrameId::random()), cost_usd: 0.25 }),
         };
         let id = store.create_root(&wanted).unwrap();
         let frame = store.frame(id).unwrap().unwrap();
