@@ -23,6 +23,7 @@ on_both_versions!(
     a_fork_of_a_suspended_conversation_leaves_its_call_to_it,
     a_foreign_session_is_forked,
     a_prompt_is_text,
+    an_agent_tells_its_child_in_words_and_cannot_fork_itself,
 );
 
 /// The results of tool calls in the last request.
@@ -88,6 +89,20 @@ fn twenty_siblings_share_three_processes() {
     assert_eq!((said.code, said.out.matches(": done\nok").count()), (Some(0), 20), "{said:?}");
     let group = chain.only_root();
     assert_eq!(most_at_a_time(&chain, &group), 3);
+}
+
+fn an_agent_tells_its_child_in_words_and_cannot_fork_itself(version: &str) {
+    let chain = Chain::new(version);
+    let steps = "1. _run_ `agent-cli spawn --prompt \"Say 'hi', please\"`.\n\
+        2. _run_ `agent-cli spawn a.md --fork-from $AGENT_CLI_FRAME`.\n\
+        3. _terminate_ {the reply}.\n";
+    chain.home.write("ins.md", steps);
+    chain.home.write("a.md", "1. _terminate_ \"A\".\n");
+    let said = chain.ok(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
+    let replies = results(&chain);
+    assert_eq!(replies[1], ("I have no instructions.".to_owned(), false), "the scripted child's reply");
+    // Its own conversation is not whole.
+    assert!(said.contains("is running: its conversation can be forked when its turn has ended"), "{said}");
 }
 
 /// The most attempts that ran at the same time. An attempt is recorded before its process starts, and its end after.
