@@ -22,6 +22,15 @@ pub struct Named {
     pub name: String,
 }
 
+impl Named {
+    fn in_full(&self) -> String {
+        match &self.task {
+            Task::Prompt(text) => format!("--prompt \"{text}\""),
+            Task::File(_) | Task::Group(_) => self.name.clone(),
+        }
+    }
+}
+
 /// Agents that are wanted: one, or several at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
@@ -85,17 +94,26 @@ pub fn spawn(
         return Err(BadLaunch::Outside { own: parent.cwd, child: wanted.cwd }.into());
     }
     let frames = wanted.frames(&launch, parent.limits);
-    let (_, child) = match (frames.as_slice(), wanted.tasks.as_slice()) {
-        ([frame], [Named { task: Task::File(path), .. }]) => {
-            store.request_child(caller, call, frame, &path.display().to_string())?
+    let (_, child) = match frames.as_slice() {
+        [only] => store.request_child(caller, call, only, &wanted.title())?,
+        _ => {
+            let group = NewGroup { members: frames, tasks: wanted.names() };
+            store.request_group(caller, call, &group, &wanted.title())?
         }
-        ([frame], [Named { name, .. }]) => store.request_child(caller, call, frame, name)?,
-        _ => store.request_group(caller, call, &NewGroup { members: frames, tasks: wanted.names() })?,
     };
     Ok(child)
 }
 
 impl Wanted {
+    /// What a request for these agents names them by, in full.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self.tasks.as_slice() {
+            [Named { task: Task::File(path), .. }] => path.display().to_string(),
+            tasks => tasks.iter().map(Named::in_full).collect::<Vec<_>>().join(" "),
+        }
+    }
+
     fn frames(&self, launch: &Launch, limits: Limits) -> Vec<NewFrame> {
         let frame = |named: &Named| NewFrame {
             task: named.task.clone(),

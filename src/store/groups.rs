@@ -38,19 +38,25 @@ impl Store {
     }
 
     /// Records that an agent asks for the replies of several others, and makes their frames, which are ready. `call` is
-    /// the tool call that is suspended until all of them are over.
+    /// the tool call that is suspended until all of them are over, `title` what the request names them by.
     ///
     /// # Errors
     ///
     /// As for [`request_child`](Self::request_child).
-    pub fn request_group(&self, caller: Caller, call: Option<&str>, new: &NewGroup) -> Result<(RequestId, FrameId)> {
+    pub fn request_group(
+        &self,
+        caller: Caller,
+        call: Option<&str>,
+        new: &NewGroup,
+        title: &str,
+    ) -> Result<(RequestId, FrameId)> {
         self.write(|connection| {
             requests::check(connection, caller)?;
             let now = codec::now();
             let parent = frames::existing(connection, caller.frame)?;
             requests::admit(connection, &parent, count(&new.members))?;
             let child = insert(connection, now, new, Some(&parent))?;
-            let task = Task::Group(new.tasks.clone()).title();
+            let task = title.to_owned();
             Ok((requests::insert(connection, now, caller, call, &Wish::Spawn { child, task })?, child))
         })
     }
@@ -173,9 +179,9 @@ mod tests {
         let mut root = new("root");
         root.limits = Limits { max_depth: 2, max_frames: 4 };
         let caller = store.start(store.create_root(&root).unwrap());
-        let too_many = store.request_group(caller, None, &group(&["a", "b", "c", "d"])).unwrap_err();
+        let too_many = store.request_group(caller, None, &group(&["a", "b", "c", "d"]), "several").unwrap_err();
         assert!(matches!(too_many, StoreError::Limit(LimitReached::Frames(4))), "{too_many}");
-        let (_, three) = store.request_group(caller, None, &group(&["a", "b", "c"])).unwrap();
+        let (_, three) = store.request_group(caller, None, &group(&["a", "b", "c"]), "several").unwrap();
         let depths: Vec<_> = ids(&store, three).iter().map(|id| store.frame(*id).unwrap().unwrap().depth).collect();
         assert_eq!(depths, [2, 2, 2]);
         store.end(caller, &Outcome::Requested);
@@ -203,7 +209,7 @@ mod tests {
     fn a_group_ends_with_its_last_member_and_once() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let (request, id) = store.request_group(caller, Some("toolu_1"), &group(&["a", "b"])).unwrap();
+        let (request, id) = store.request_group(caller, Some("toolu_1"), &group(&["a", "b"]), "several").unwrap();
         store.end(caller, &Outcome::Requested);
         let members = ids(&store, id);
         store.end(store.start(members[0]), &reply("A\n"));
@@ -241,7 +247,7 @@ mod tests {
     fn a_group_that_is_withdrawn_takes_its_members_along() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let (_, id) = store.request_group(caller, None, &group(&["a", "b"])).unwrap();
+        let (_, id) = store.request_group(caller, None, &group(&["a", "b"]), "several").unwrap();
         store.end(caller, &Outcome::Refused("not logged in".into()));
         assert!(store.frame(id).unwrap().is_none());
         assert_eq!(store.tree(caller.frame).unwrap().leaves_up().len(), 1);
