@@ -78,6 +78,7 @@ fn fill(state: &Path) -> FrameId {
         cwd: "/project".into(),
         launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
         limits: Limits::default(),
+        baseline: None,
     };
     let mut last = None;
     for _ in 0..FRAMES / DEPTH {

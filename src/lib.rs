@@ -9,10 +9,12 @@
 //!
 //! | word | meaning |
 //! | --- | --- |
+//! | group | a frame without an agent: it waits for its members, which one command asked for, and joins their replies |
 //! | frame | one agent: its task, working directory, launch options and state. Its id never changes |
 //! | root, tree | a frame without a parent; the root and all frames below it |
 //! | session, transcript | a conversation of Claude Code, and the file that it keeps it in |
 //! | checkpoint | the session that the next attempt of a frame continues from |
+//! | baseline | a session that a frame's first one is a fork of |
 //! | fork | a new session that begins with all of the checkpoint. The checkpoint itself is never written to |
 //! | attempt | one `claude` process for a frame. Its session is kept as the next checkpoint, or discarded |
 //! | request | a command of this program that an agent calls: `spawn`, `ask`, `wait`, `resume` |
@@ -33,7 +35,7 @@
 //!
 //! | module | holds | has no |
 //! | --- | --- | --- |
-//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::tree`] (which frame is next), [`core::hold`] (what keeps it from starting), [`core::pause`] (waits that only time ends), [`core::signal`], [`core::prompt`], [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::changes`] (what an agent is told of its files), [`core::stream`] (claude's events) | I/O, clock, environment, async |
+//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::tree`] (which frame is next), [`core::group`] (several agents of one command), [`core::hold`] (what keeps it from starting), [`core::pause`] (waits that only time ends), [`core::signal`], [`core::prompt`], [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::changes`] (what an agent is told of its files), [`core::stream`] (claude's events) | I/O, clock, environment, async |
 //! | [`claude`] | all that is peculiar to Claude Code: the program and its version, command line and environment, hooks and settings, process, output, transcripts | state of its own |
 //! | [`store`] | what outlives a process: the database, the state directory, the lease, the kept copies of transcripts | `claude`, SQL that leaves it |
 //! | [`runtime`] | the loop that drives a tree, attempts and their conclusion, requests, polls, adoption | terminal, arguments |

@@ -59,6 +59,31 @@ pub fn copy(
     Ok(results)
 }
 
+/// The calls of a transcript that have no result, if one of them is marked as suspended. Otherwise none: of calls that
+/// were cut short Claude Code tells the agent itself.
+///
+/// # Errors
+///
+/// Those of reading.
+pub fn suspended_calls(transcript: impl BufRead) -> io::Result<Vec<String>> {
+    let (mut open, mut marked) = (Vec::new(), Vec::new());
+    for line in transcript.split(b'\n') {
+        let entry = serde_json::from_slice::<Value>(&line?).unwrap_or_default();
+        if is_mark(&entry) {
+            marked.extend(entry["attachment"]["toolUseID"].as_str().map(str::to_owned));
+        }
+        for block in entry["message"]["content"].as_array().into_iter().flatten() {
+            if block["type"] == "tool_use" {
+                open.extend(block["id"].as_str().map(str::to_owned));
+            }
+            if let Some(call) = block["tool_use_id"].as_str() {
+                open.retain(|open| open != call);
+            }
+        }
+    }
+    Ok(if open.iter().any(|call| marked.contains(call)) { open } else { Vec::new() })
+}
+
 fn is_mark(entry: &Value) -> bool {
     entry["attachment"]["type"] == "hook_deferred_tool"
 }

@@ -39,6 +39,8 @@ pub const FOREIGN_SESSION: [&str; 15] = [
 ];
 /// An answer or a reply may hold `@name`. It is text, not a file to be read into the conversation.
 const NO_FILE_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
+/// What older versions have instead. It also stops what they say of CLAUDE.md files in folders below.
+const NO_ATTACHMENTS: &str = "CLAUDE_CODE_DISABLE_ATTACHMENTS";
 
 /// The commands of this program that agents may always call. Nothing else is allowed on the user's behalf.
 /// A wait for a command is not among them: it would run whatever an agent likes.
@@ -74,6 +76,8 @@ pub struct Invocation<'a> {
     pub state_dir: &'a Path,
     /// This program. Absolute.
     pub own_program: &'a Path,
+    /// Whether the prompt may get nothing attached: it mentions a file, and the program has no other way to leave that be.
+    pub no_attachments: bool,
     /// The file with the user's settings and this program's hooks; `None`: no hooks.
     pub settings: Option<&'a Path>,
 }
@@ -129,6 +133,9 @@ impl Invocation<'_> {
             )
             // The shells of agents take their working directory from here before they ask the system.
             .env("PWD", self.cwd);
+        if self.no_attachments {
+            command.env(NO_ATTACHMENTS, "1");
+        }
         if let Some(config) = named_config_dir().as_ref().or(self.launch.config_dir.as_ref()) {
             command.env(CONFIG_DIR, config);
         }
@@ -194,6 +201,7 @@ mod tests {
             launch: &launch,
             state_dir: Path::new("/state"),
             own_program: Path::new("/own/agent-cli"),
+            no_attachments: false,
             settings: None,
         };
         insta::assert_snapshot!(invocation.arguments().join("\n"), @r"

@@ -9,12 +9,14 @@ use serde::Deserialize;
 use crate::core::id::SessionId;
 
 /// What is known of a session that this program did not start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origin {
     /// Where it worked.
     pub cwd: Option<PathBuf>,
     /// The model that answered last.
     pub model: Option<String>,
+    /// What it had cost, in US dollars; 0 where its version does not say so.
+    pub cost_usd: f64,
 }
 
 /// The transcript of a session, if there is one.
@@ -72,6 +74,7 @@ pub fn origin(transcript: &Path) -> io::Result<Origin> {
         if origin.cwd.is_none() || line.cwd.as_deref().is_some_and(belongs) {
             origin.cwd = line.cwd.or(origin.cwd);
         }
+        origin.cost_usd = line.cost_usd.unwrap_or(origin.cost_usd);
         let model = line.message.and_then(|message| message.model).filter(|model| !model.starts_with('<'));
         origin.model = model.or(origin.model);
     }
@@ -86,6 +89,8 @@ const LONGEST_NAME: usize = 200;
 struct OriginLine {
     cwd: Option<PathBuf>,
     message: Option<OriginMessage>,
+    #[serde(rename = "totalCostUSD")]
+    cost_usd: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -179,9 +184,10 @@ mod tests {
         write(
             &transcript,
             "{\"type\":\"summary\"}\ngarbage\n{\"cwd\":\"/a\",\"message\":{\"model\":\"claude-opus-4-8\"}}\n\
-             {\"cwd\":\"/a\",\"message\":{\"model\":\"<synthetic>\"}}\n{\"torn",
+             {\"cwd\":\"/a\",\"message\":{\"model\":\"<synthetic>\"}}\n\
+             {\"type\":\"cost-state\",\"totalCostUSD\":0.25}\n{\"torn",
         );
-        let expected = Origin { cwd: Some("/a".into()), model: Some("claude-opus-4-8".into()) };
+        let expected = Origin { cwd: Some("/a".into()), model: Some("claude-opus-4-8".into()), cost_usd: 0.25 };
         assert_eq!(origin(&transcript).unwrap(), expected);
     }
 }

@@ -12,6 +12,8 @@ impl Version {
     pub const OLDEST: Self = Self(2, 0, 73);
     /// The first version whose hooks can suspend a tool call.
     pub const SUSPENDS: Self = Self(2, 1, 89);
+    /// The first version that was seen to leave mentions of files alone where it is told to.
+    pub const LEAVES_MENTIONS: Self = Self(2, 1, 330);
     /// From here on, the cost of a resumed run includes what the session cost before.
     pub const TOTAL_COST_ACCUMULATES: Self = Self(2, 1, 277);
     /// From here on, a session is found from any directory, not from its own only.

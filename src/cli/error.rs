@@ -6,6 +6,7 @@ use crate::claude::program::ProgramError;
 use crate::core::id::{BadId, FrameId};
 use crate::core::launch::BadLaunch;
 use crate::runtime::RuntimeError;
+use crate::runtime::fork::BadSource;
 use crate::store::StoreError;
 
 use super::exit::Exit;
@@ -91,6 +92,13 @@ impl From<RuntimeError> for CliError {
             RuntimeError::Launch(BadLaunch::Reserved(_) | BadLaunch::Widens(_)) => {
                 Self::usage(message).hint("leave it out")
             }
+            RuntimeError::Fork(error) => Self::usage(message).hint(match error {
+                BadSource::Running(id) => format!("agent-cli resume {} tells how it stands", id.short()),
+                BadSource::Empty(id) => format!("agent-cli show {} tells how it stands", id.short()),
+                BadSource::Group(id) => format!("agent-cli tree {} shows them", id.short()),
+                BadSource::NoWorkingDirectory(_) | BadSource::Foreign => "leave --fork-from out".to_owned(),
+                BadSource::Elsewhere(_) => "leave --cwd out".to_owned(),
+            }),
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR names another directory"),
             RuntimeError::NoWorkingDirectory { .. } | RuntimeError::Io { .. } => Self::failed(message),
         }

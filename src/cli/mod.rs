@@ -8,6 +8,7 @@ mod error;
 mod exit;
 mod outcome;
 mod output;
+mod tasks;
 mod text;
 
 mod answer;

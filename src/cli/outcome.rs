@@ -8,6 +8,7 @@ use super::exit::Exit;
 use super::output::{self, print_json, print_line};
 use super::text::cut;
 use crate::core::blocker::{Blocker, Blocking};
+use crate::core::group::Member;
 use crate::core::id::FrameId;
 use crate::core::request::External;
 use crate::core::signal;
@@ -20,7 +21,7 @@ use crate::store::{Spent, Store, StoreError};
 /// How the caller wants to be told.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Telling {
-    /// Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
+    /// Print one JSON object: id, status, reply, members, waiting_on, busy, errors, usage, cost_usd
     #[arg(long)]
     pub(super) json: bool,
 
@@ -35,11 +36,24 @@ struct Report<'a> {
     id: FrameId,
     status: &'static str,
     reply: Option<&'a str>,
+    /// Of a group only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    members: Option<Vec<Listed<'a>>>,
     waiting_on: &'a [Blocker],
     busy: &'a [Busy],
     errors: Vec<String>,
     usage: Usage,
     cost_usd: f64,
+}
+
+/// An agent of a group.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    id: FrameId,
+    task: &'a str,
+    status: &'static str,
+    reply: Option<&'a str>,
+    error: Option<&'a str>,
 }
 
 /// Drives the tree below `top` and tells the caller how it stands then.
@@ -69,21 +83,25 @@ pub(super) struct Told {
     pub(super) top: FrameId,
     pub(super) standing: Standing,
     pub(super) spent: Option<Spent>,
+    /// The agents of a group, where the caller wants to know of them.
+    pub(super) members: Vec<Member>,
 }
 
 impl Told {
     pub(super) fn new(store: &Store, top: FrameId, standing: Standing, telling: Telling) -> Result<Self, StoreError> {
         let spent = telling.json.then(|| store.spent(top)).transpose()?;
-        Ok(Self { top, standing, spent })
+        let members = if telling.json { store.members(top)? } else { Vec::new() };
+        Ok(Self { top, standing, spent, members })
     }
 }
 
 /// Tells the caller how the tree stands.
 pub(super) fn tell(told: &Told, telling: Telling) -> Result<Exit, CliError> {
-    let Told { top, standing, spent } = told;
+    let Told { top, standing, spent, members } = told;
     let top = *top;
     if let Some(spent) = spent {
-        print_json(&report(top, standing, spent.usage, spent.cost_usd))?;
+        let members = (!members.is_empty()).then(|| members.iter().map(listed).collect());
+        print_json(&Report { members, ..report(top, standing, spent.usage, spent.cost_usd) })?;
     }
     let say = |result: &str| if telling.json { Ok(()) } else { print_line(result) };
     match standing {
@@ -97,7 +115,10 @@ pub(super) fn tell(told: &Told, telling: Telling) -> Result<Exit, CliError> {
             errors.iter().for_each(|error| output::tell(&format!("error: {} ({})", error.why, error.frame.short())));
             Ok(if telling.exit_code { Exit::Waiting } else { Exit::Ok })
         }
-        Standing::Failed(errors) => {
+        Standing::PartlyFailed { errors, .. } | Standing::Failed(errors) => {
+            if let Standing::PartlyFailed { replies, .. } = standing {
+                say(replies)?;
+            }
             let exit = if standing.is_refusal() { Exit::Claude } else { Exit::Failed };
             let mut lines = errors.iter().map(|error| format!("{} ({})", error.why, error.frame.short()));
             let first = CliError::new(exit, lines.next().unwrap_or_default());
@@ -113,12 +134,19 @@ pub(super) fn tell(told: &Told, telling: Telling) -> Result<Exit, CliError> {
     }
 }
 
+fn listed(member: &Member) -> Listed<'_> {
+    let Member { id, task, state, reply } = member;
+    let error = member.failure().map(|failure| failure.message.as_str());
+    Listed { id: *id, task, status: state.name(), reply: reply.as_deref(), error }
+}
+
 fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) -> Report<'a> {
     let words = |errors: &[FrameError]| errors.iter().map(|error| error.why.to_string()).collect();
     let mut report = Report {
         id,
         status: "interrupted",
         reply: None,
+        members: None,
         waiting_on: &[],
         busy: &[],
         errors: Vec::new(),
@@ -135,6 +163,11 @@ fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) 
             report.status = if *new { "started" } else { "ongoing" };
             report.waiting_on = blockers;
             report.busy = busy;
+        }
+        Standing::PartlyFailed { replies, errors } => {
+            report.status = "failed";
+            report.reply = Some(replies);
+            report.errors = words(errors);
         }
         Standing::Failed(errors) => {
             report.status = "failed";

@@ -145,6 +145,10 @@ fn tell_progress(store: &Store, caller: Caller, target: Target) -> Result<Exit, 
 pub(super) fn tell(progress: Progress) -> Result<Exit, CliError> {
     match progress {
         Progress::Over(text) => print_line(&text)?,
+        Progress::PartlyFailed(replies) => {
+            print_line(&replies)?;
+            return Ok(Exit::Failed);
+        }
         Progress::Open => print_line(signal::ONGOING)?,
         Progress::Failed(why) => return Err(CliError::failed(format!("the agent failed: {why}"))),
     }

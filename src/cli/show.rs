@@ -14,7 +14,7 @@ use super::text::{age, one_line, table};
 use crate::claude::command::config_dir;
 use crate::claude::transcript;
 use crate::core::blocker::Blocker;
-use crate::core::frame::{Frame, Task, Trouble};
+use crate::core::frame::{Baseline, Frame, Task, Trouble};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::launch::Launch;
 use crate::core::limits::Limits;
@@ -52,6 +52,7 @@ struct Shown {
     launch: Launch,
     limits: Limits,
     checkpoint: Option<SessionId>,
+    baseline: Option<Baseline>,
     sessions: Vec<Session>,
     output: std::path::PathBuf,
     usage: Usage,
@@ -103,10 +104,10 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
     let events = store.events(frame.id)?.into_iter();
     Ok(Shown {
         waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
-        reply: store.reply(frame.id)?,
+        reply: store.reply(frame.id)?.filter(|_| frame.state.is_over()),
         children: tree.children(frame.id).to_vec(),
         output: store.dir().output(frame.id),
-        cost_usd: attempts.iter().map(|attempt| attempt.cost_usd).sum(),
+        cost_usd: attempts.iter().fold(0.0, |sum, attempt| sum + attempt.cost_usd),
         usage,
         sessions: attempts.into_iter().map(|attempt| session(store, &frame, attempt)).collect(),
         events: events.map(|event| Event { at: event.at, kind: event.kind, detail: event.detail }).collect(),
@@ -127,6 +128,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         launch: frame.launch,
         limits: frame.limits,
         checkpoint: frame.checkpoint,
+        baseline: frame.baseline,
     })
 }
 
@@ -158,8 +160,10 @@ fn words(shown: &Shown, now: Timestamp) -> String {
         match &shown.task {
             Task::File(path) => path.display().to_string(),
             Task::Prompt(text) => one_line(text),
+            Task::Group(tasks) => format!("{} agents: {}", tasks.len(), tasks.join(" ")),
         },
     ));
+    rows.extend(shown.baseline.map(|baseline| row("fork of", baseline.session.to_string())));
     rows.push(row("works in", shown.cwd.display().to_string()));
     rows.push(row("state", format!("{} for {}", shown.status, age(shown.since, now))));
     rows.extend(shown.waiting_on.iter().map(|blocker| row("waits for", described(&blocker.what))));

@@ -12,35 +12,47 @@ use super::limits::LimitOptions;
 use super::outcome::{self, Telling};
 use super::output::{print_json, print_line};
 use super::resume;
+use super::tasks::Tasks;
 use crate::claude::program;
-use crate::core::frame::Task;
-use crate::core::id::FrameId;
+use crate::core::id::{FrameId, IdPrefix};
 use crate::core::launch::{self, Launch, Overrides};
 use crate::core::limits::Limits;
 use crate::core::request::Wish;
 use crate::core::signal;
-use crate::runtime::{RuntimeError, requests};
-use crate::store::{Caller, NewFrame, Store};
+use crate::runtime::RuntimeError;
+use crate::runtime::fork::{self, BadSource, Source};
+use crate::runtime::requests::{self, Wanted};
+use crate::store::{Caller, Store};
 
-/// Start an agent that follows the instructions in FILE
+/// Start agents, each of which follows the instructions in a FILE
 ///
 /// Drives the agent, and every agent that it starts, until nothing in the tree can run. Prints the reply when the agent
 /// is done, or `SGN_PEND_STARTED (ID)` when the tree waits for something.
 ///
+/// Several files start as many agents, side by side. Their replies are printed together, each under a heading, when all
+/// are over; ID is that of the whole group. One that fails does not stop the others: the exit status is 1 then, and
+/// `resume ID` tries those that failed again.
+///
 /// Called by an agent, it only records the request and prints `SGN_PEND_STARTED (ID)` at once: the child runs when the
 /// agent has ended its turn.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50")]
+#[command(after_help = "Examples:
+  agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
+  agent-cli spawn review1.md review2.md --fork-from 4f2c1a90
+  agent-cli spawn --prompt 'Which licence is this under?'")]
 pub(super) struct Spawn {
-    /// The file with the agent's instructions
-    file: PathBuf,
+    #[command(flatten)]
+    tasks: Tasks,
 
-    /// Where the agent works [default: the current directory]
+    /// Where the agents work, with the settings of that project [default: the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// The model, as for `claude --model`
+    /// Begin with the conversation of another agent, or of any Claude session, which is left as it is
+    #[arg(long, value_name = "ID")]
+    fork_from: Option<String>,
+
+    /// The model, as for `claude --model` [default with --fork-from: that of the conversation]
     #[arg(long)]
     model: Option<String>,
 
@@ -77,7 +89,7 @@ impl Spawn {
         let Some(caller) = context.caller else { return self.start(context) };
         let json = self.telling.json;
         let store = context.store()?;
-        let title = requests::title(&self.checked()?.0);
+        let title = self.wanted(|id| Ok(fork::source(&store, id, &Launch::default())?))?.title();
         let is_this = |wish: &Wish| matches!(wish, Wish::Spawn { task, .. } if *task == title);
         if let Some(progress) = requests::made_before(&store, caller, is_this)? {
             return resume::tell(progress);
@@ -99,26 +111,37 @@ impl Spawn {
                 "--no-hooks, --no-stale-check and --claude are for the root of a tree, and an agent called this";
             return Err(CliError::usage(message).hint("leave them out"));
         }
-        let (task, cwd) = self.checked()?;
+        let wanted = self.wanted(|id| Ok(fork::source(store, id, &Launch::default())?))?;
         let overrides = Overrides { model: self.model, permission_mode: self.permission_mode, args: self.args };
-        Ok(requests::spawn(store, caller, call, task, cwd, overrides)?)
+        Ok(requests::spawn(store, caller, call, wanted, overrides)?)
     }
 
-    fn checked(&self) -> Result<(Task, PathBuf), CliError> {
-        let task = Task::File(instructions(&self.file)?);
-        let cwd = working_directory(self.cwd.as_deref())?;
+    /// What is wanted, checked. `source` finds the conversation to begin with.
+    fn wanted(&self, source: impl FnOnce(&IdPrefix) -> Result<Source, CliError>) -> Result<Wanted, CliError> {
+        let tasks = self.tasks.checked()?;
+        let named = self.cwd.as_deref().map(working_directory).transpose()?;
         launch::check_args(&self.args).map_err(RuntimeError::from)?;
-        Ok((task, cwd))
+        let source = self.fork_from.as_ref().map(|id| source(&id.parse()?)).transpose()?;
+        let cwd = match (&source, named) {
+            (Some(source), Some(named)) if named != source.cwd => {
+                return Err(RuntimeError::from(BadSource::Elsewhere(source.cwd.clone())).into());
+            }
+            (Some(source), _) => source.cwd.clone(),
+            (None, Some(named)) => named,
+            (None, None) => working_directory(Path::new("."))?,
+        };
+        Ok(Wanted { tasks, cwd, source })
     }
 
     fn start(self, context: &Context) -> Result<Exit, CliError> {
-        let (task, cwd) = self.checked()?;
+        let of_this_shell = context.launch();
+        let wanted = self.wanted(|id| Ok(fork::source(&context.store()?, id, &of_this_shell)?))?;
         let settings = context.settings(self.claude)?;
         let path = std::env::var_os("PATH");
-        let of_this_shell = context.launch();
+        let model = self.model.or_else(|| wanted.source.as_ref().and_then(|source| source.model.clone()));
         let launch = Launch {
             claude: program::locate(settings.claude.as_deref(), None, path.as_deref())?,
-            model: self.model,
+            model,
             permission_mode: self.permission_mode.or(of_this_shell.permission_mode),
             args: self.args,
             no_hooks: self.no_hooks,
@@ -127,43 +150,12 @@ impl Spawn {
         };
         let limits = Limits::default().changed(self.limits.given());
         let store = context.store()?;
-        let root = store.create_root(&NewFrame { task, cwd, launch, limits })?;
-        outcome::drive(context, &store, &settings, root, self.telling)
+        let top = requests::start(&store, &wanted, &launch, limits)?;
+        outcome::drive(context, &store, &settings, top, self.telling)
     }
 }
 
-/// The absolute path of a file with instructions.
-fn instructions(file: &Path) -> Result<PathBuf, CliError> {
-    let shown = file.display();
-    let text = file.to_str().ok_or_else(|| {
-        CliError::usage(format!("the path {shown} is not UTF-8, and an agent can only be told text"))
-            .hint("rename the file")
-    })?;
-    if text.chars().any(char::is_control) {
-        let message = format!("the path {text:?} holds a line break or another control character");
-        return Err(CliError::usage(message).hint("rename the file: an agent reads its path in one line"));
-    }
-    let known = fs::metadata(file).map_err(|error| {
-        CliError::usage(format!("cannot read {shown}: {error}")).hint("give the path of a file with instructions")
-    })?;
-    if known.is_dir() {
-        let message = format!("{shown} is a directory");
-        return Err(CliError::usage(message).hint("give the path of a file with instructions"));
-    }
-    if !known.is_file() {
-        let message = format!("{shown} is not a regular file");
-        return Err(CliError::usage(message).hint("give the path of a file with instructions"));
-    }
-    let content = fs::read(file).map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
-    if content.iter().all(u8::is_ascii_whitespace) {
-        let message = format!("{shown} is empty");
-        return Err(CliError::usage(message).hint("write in it what the agent shall do"));
-    }
-    std::path::absolute(file).map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))
-}
-
-fn working_directory(named: Option<&Path>) -> Result<PathBuf, CliError> {
-    let named = named.unwrap_or(Path::new("."));
+fn working_directory(named: &Path) -> Result<PathBuf, CliError> {
     let cannot = |why: &str| CliError::usage(format!("cannot work in {}: {why}", named.display()));
     let cwd = fs::canonicalize(named).map_err(|error| cannot(&error.to_string()))?;
     if !cwd.is_dir() {

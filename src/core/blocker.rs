@@ -139,7 +139,19 @@ mod tests {
         };
         let requests = asked.iter().map(request).collect();
         let state = FrameState::Waiting { wait };
-        Tree::new(id, vec![Node { id, parent: None, title: String::new(), state, since: NOW, kept: true, requests }])
+        Tree::new(
+            id,
+            vec![Node {
+                id,
+                parent: None,
+                title: String::new(),
+                state,
+                since: NOW,
+                kept: true,
+                is_group: false,
+                requests,
+            }],
+        )
     }
 
     #[test]

@@ -97,6 +97,7 @@ mod tests {
     fn the_requests_are_known() {
         for (command, verb) in [
             ("agent-cli spawn a.md b.md", Verb::Spawn),
+            ("agent-cli spawn --prompt \"Say: 'hi'\" --fork-from 4f2c1a90", Verb::Spawn),
             ("agent-cli -v ask 'Who?'", Verb::Ask),
             ("agent-cli --verbose wait --for 3d", Verb::Wait),
             ("agent-cli resume 4f2c1a90", Verb::Resume),

@@ -35,6 +35,8 @@ pub struct Frame {
     pub since: Timestamp,
     /// The session it continues from.
     pub checkpoint: Option<SessionId>,
+    /// The conversation that its first session begins with.
+    pub baseline: Option<Baseline>,
     /// The tool call at which the checkpoint stands suspended.
     pub suspended: Option<String>,
     /// What went wrong in its last attempt, told to the agent when it is resumed.
@@ -51,6 +53,20 @@ pub enum Task {
     File(PathBuf),
     /// This text.
     Prompt(String),
+    /// Nothing: the frame is a group without an agent. It waits for its members, the frames below it, and is over when they
+    /// are. Their tasks, as the command named them.
+    Group(Vec<String>),
+}
+
+/// A session that a frame's first session is a fork of. It is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The session.
+    pub session: SessionId,
+    /// The frame that it was the checkpoint of; `None`: it is not a session of this program.
+    pub frame: Option<FrameId>,
+    /// What it had cost, in US dollars. Newer versions of Claude Code count it for each fork again.
+    pub cost_usd: f64,
 }
 
 /// How the attempt before the next one ended badly, though its session was kept.
@@ -62,6 +78,16 @@ pub struct Trouble {
     pub open_call: Option<String>,
 }
 
+impl Frame {
+    /// The session that its next attempt is a fork of, and the frame that knows of it; `None`: the attempt starts a
+    /// conversation.
+    #[must_use]
+    pub fn forked(&self) -> Option<(FrameId, SessionId)> {
+        let of_source = || self.baseline.map(|source| (source.frame.unwrap_or(self.id), source.session));
+        self.checkpoint.map(|own| (self.id, own)).or_else(of_source)
+    }
+}
+
 impl Task {
     /// The task in a few words, for lists.
     #[must_use]
@@ -69,6 +95,13 @@ impl Task {
         match self {
             Self::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
             Self::Prompt(text) => text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_owned(),
+            Self::Group(tasks) => tasks.join(" "),
         }
+    }
+
+    /// Whether it is that of a group, which has no agent.
+    #[must_use]
+    pub fn is_group(&self) -> bool {
+        matches!(self, Self::Group(_))
     }
 }

@@ -151,6 +151,7 @@ mod tests {
             state,
             since: at(0),
             kept: true,
+            is_group: false,
             requests,
         };
         let numbers = (1..).zip(states);

@@ -41,21 +41,12 @@ pub enum LimitReached {
 }
 
 impl Limits {
-    /// Whether a frame of a tree of `frames` frames may have a child at `depth`.
+    /// Whether a tree of `frames` frames may have `more` of them at `depth`. Groups are not counted.
     ///
     /// # Errors
     ///
     /// The limit that forbids it.
-    pub fn admit(self, depth: u32, frames: u32) -> Result<(), LimitReached> {
-        self.admit_all(depth, frames, 1)
-    }
-
-    /// Whether a tree of `frames` frames may have `more`, the deepest of them at `depth`.
-    ///
-    /// # Errors
-    ///
-    /// The limit that forbids it.
-    pub fn admit_all(self, depth: u32, frames: u32, more: u32) -> Result<(), LimitReached> {
+    pub fn admit(self, depth: u32, frames: u32, more: u32) -> Result<(), LimitReached> {
         if depth > self.max_depth {
             return Err(LimitReached::Depth(self.max_depth));
         }
@@ -98,11 +89,11 @@ mod tests {
     #[test]
     fn a_tree_grows_up_to_its_limits() {
         let limits = Limits { max_depth: 3, max_frames: 5, ..Limits::default() };
-        assert_eq!(limits.admit(3, 4), Ok(()));
-        assert_eq!(limits.admit(4, 4), Err(LimitReached::Depth(3)));
-        assert_eq!(limits.admit(3, 5), Err(LimitReached::Frames(5)));
-        assert_eq!(limits.admit_all(3, 2, 3), Ok(()));
-        assert_eq!(limits.admit_all(3, 3, 3), Err(LimitReached::Frames(5)));
+        assert_eq!(limits.admit(3, 4, 1), Ok(()));
+        assert_eq!(limits.admit(4, 4, 1), Err(LimitReached::Depth(3)));
+        assert_eq!(limits.admit(3, 5, 1), Err(LimitReached::Frames(5)));
+        assert_eq!(limits.admit(3, 2, 3), Ok(()));
+        assert_eq!(limits.admit(3, 3, 3), Err(LimitReached::Frames(5)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod changes;
 pub mod event;
 pub mod finding;
 pub mod frame;
+pub mod group;
 pub mod hold;
 pub mod id;
 pub mod launch;

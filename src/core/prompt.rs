@@ -35,12 +35,8 @@ pub fn telling(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks
 /// says something of its own where nothing is left, and puts longer output into a file.
 fn is_printed_unchanged(result: &RequestResult) -> bool {
     const MOST: usize = 30_000;
-    match result {
-        RequestResult::Text(text) => {
-            !text.is_empty() && text.trim() == text && text.len() <= MOST && !text.contains('\0')
-        }
-        RequestResult::Failed(_) => true,
-    }
+    let (RequestResult::Text(text) | RequestResult::Failed(text)) = result;
+    !text.is_empty() && text.trim() == text && text.len() <= MOST && !text.contains('\0')
 }
 
 /// The first prompt of a frame.
@@ -48,7 +44,11 @@ fn is_printed_unchanged(result: &RequestResult) -> bool {
 pub fn first(task: &Task) -> String {
     match task {
         Task::File(path) => format!("Read {} and follow its instructions.", path.display()),
+        // Claude Code takes a prompt that begins like this for a command, but not after a line break.
+        Task::Prompt(text) if text.starts_with('/') => format!("\n{text}"),
         Task::Prompt(text) => text.clone(),
+        // Nobody is there to be told.
+        Task::Group(_) => String::new(),
     }
 }
 
@@ -80,6 +80,13 @@ pub fn of_trouble(trouble: &Trouble) -> String {
     format!("Your last turn was cut short: {what}. Carry on where you stopped.{call}")
 }
 
+/// Whether Claude Code could take a word of a prompt for the name of a file to be read into the conversation.
+#[must_use]
+pub fn has_mention(text: &str) -> bool {
+    let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
+    text.match_indices('@').any(|(at, _)| text[..at].chars().next_back().is_none_or(is_blank))
+}
+
 fn section(delivery: &Delivery) -> String {
     let (command, id) = (delivery.wish.command(), delivery.known_as());
     match &delivery.result {
@@ -109,6 +116,22 @@ mod tests {
     fn the_first_prompt_names_the_file() {
         let task = Task::File(PathBuf::from("/my dir/ins1.md"));
         assert_eq!(first(&task), "Read /my dir/ins1.md and follow its instructions.");
+    }
+
+    #[test]
+    fn a_first_prompt_is_no_command() {
+        assert_eq!(first(&Task::Prompt("/compact is a word".into())), "\n/compact is a word");
+        assert_eq!(first(&Task::Prompt(" say /help\n".into())), " say /help\n");
+    }
+
+    #[test]
+    fn a_mention_begins_a_word() {
+        for text in ["@a", "read @a", "read\n@a", "read\u{a0}@a"] {
+            assert!(has_mention(text), "{text}");
+        }
+        for text in ["", "me@home", "(@a)", "`@a`"] {
+            assert!(!has_mention(text), "{text}");
+        }
     }
 
     #[test]

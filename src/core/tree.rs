@@ -33,6 +33,8 @@ pub struct Node {
     pub since: Timestamp,
     /// Whether it has a checkpoint.
     pub kept: bool,
+    /// Whether it is a group, which has no agent and waits for its children.
+    pub is_group: bool,
     /// The requests whose results it has not been given.
     pub requests: Vec<Request>,
 }
@@ -126,7 +128,7 @@ impl Tree {
         order
     }
 
-    /// The frames that can run now, the deepest first, as many as may run beside those that do.
+    /// The frames whose agents can run now, the deepest first, as many as may run beside those that do.
     #[must_use]
     pub fn runnable(&self, tried: &Tried, now: Timestamp) -> Vec<FrameId> {
         let holds = self.holds(now);
@@ -150,17 +152,15 @@ impl Tree {
             .collect()
     }
 
-    /// A frame is awaited when it is the top, or when its parent has ended its turn and still wants its reply.
+    /// A frame is awaited when it is the top, or when its parent has ended its turn and still wants its reply. A group wants
+    /// its members as soon as it is awaited itself.
     #[must_use]
     pub fn is_awaited(&self, node: &Node) -> bool {
         if node.id == self.top {
             return true;
         }
-        let Some(parent) = node.parent.and_then(|parent| self.get(parent)) else {
-            return false;
-        };
-        let wanted = |request: &Request| matches!(request.wish, Wish::Spawn { child, .. } if child == node.id);
-        matches!(parent.state, FrameState::Waiting { .. } | FrameState::Ready) && parent.requests.iter().any(wanted)
+        let Some(parent) = self.parent_that_waits(node) else { return false };
+        if parent.is_group { parent.id == self.top || self.is_requested(parent) } else { self.is_requested(node) }
     }
 
     /// Whether everything that a request asked for is there.
@@ -173,10 +173,10 @@ impl Tree {
         }
     }
 
-    /// Whether a request of this frame is still without a result.
+    /// Whether a request of this frame is still without a result, or a member of this group.
     #[must_use]
     pub fn has_open_requests(&self, node: &Node) -> bool {
-        node.requests.iter().any(|request| !self.is_over(request))
+        node.requests.iter().any(|request| !self.is_over(request)) || self.open_members(node) > 0
     }
 
     /// How many children a waiting frame still waits for.
@@ -184,15 +184,26 @@ impl Tree {
     pub fn children_awaited_by(&self, node: &Node) -> usize {
         let open = |request: &&Request| matches!(request.wish, Wish::Spawn { .. }) && !self.is_over(request);
         match node.state {
-            FrameState::Waiting { .. } => node.requests.iter().filter(open).count(),
+            FrameState::Waiting { .. } => node.requests.iter().filter(open).count() + self.open_members(node),
             _ => 0,
         }
+    }
+
+    fn parent_that_waits(&self, node: &Node) -> Option<&Node> {
+        let parent = node.parent.and_then(|parent| self.get(parent));
+        parent.filter(|parent| matches!(parent.state, FrameState::Waiting { .. } | FrameState::Ready))
+    }
+
+    /// Whether the agent of its parent waits for this frame.
+    fn is_requested(&self, node: &Node) -> bool {
+        let wanted = |request: &Request| matches!(request.wish, Wish::Spawn { child, .. } if child == node.id);
+        self.parent_that_waits(node).is_some_and(|parent| parent.requests.iter().any(wanted))
     }
 
     /// Whether nothing is missing for another attempt of a frame, which may still be [held](super::hold).
     #[must_use]
     pub fn can_run(&self, node: &Node, tried: &Tried, now: Timestamp) -> bool {
-        if tried.benched.contains(&node.id) || !self.is_awaited(node) {
+        if node.is_group || tried.benched.contains(&node.id) || !self.is_awaited(node) {
             return false;
         }
         match &node.state {
@@ -259,7 +270,8 @@ mod tests {
             made: NOW,
         };
         let requests = wishes.into_iter().map(request).collect();
-        Node { id: id(n), parent: parent.map(id), title: String::new(), state, since: NOW, kept: true, requests }
+        let title = String::new();
+        Node { id: id(n), parent: parent.map(id), title, state, since: NOW, kept: true, is_group: false, requests }
     }
 
     fn spawn(child: u128) -> (Wish, bool) {

@@ -16,7 +16,7 @@ use crate::claude::answered::{self, CallResult};
 use crate::claude::command::{Invocation, config_dir};
 use crate::claude::process::Running;
 use crate::claude::{settings, survivors, transcript};
-use crate::core::frame::{Frame, Task};
+use crate::core::frame::{Baseline, Frame, Task};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::prompt::{self, Telling};
 use crate::core::request::{Delivery, RequestResult};
@@ -71,9 +71,10 @@ pub(super) fn start(
     let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     let session = next_session(store, &frame)?;
+    let forked = frame.forked().map(|(_, session)| session);
     let attempt = NewAttempt {
         session,
-        resumed: frame.checkpoint,
+        resumed: forked,
         output_from: lease.seal().map_err(while_trying("read the output file"))?,
         errors_from: errors.metadata().map_err(while_trying("read the error log"))?.len(),
         runner: process::id(),
@@ -89,13 +90,14 @@ pub(super) fn start(
         program: &program.path,
         frame: frame.id,
         session,
-        resume: frame.checkpoint,
+        resume: forked,
         transcript: transcript.as_deref(),
         cwd: &frame.cwd,
         instructions: instructions_of_a_person(&frame),
         launch: &frame.launch,
         state_dir: store.dir().path(),
         own_program: &own.own_program,
+        no_attachments: !program.leaves_mentions && prompt::has_mention(&text),
         settings: hooks.as_deref(),
     };
     let mut command = invocation.command();
@@ -126,7 +128,9 @@ fn told(
     hooks: bool,
 ) -> Result<Told, RuntimeError> {
     let by_prompt = |text| Told { text, transcript: None, to_return: None };
-    let Some(checkpoint) = frame.checkpoint else { return Ok(by_prompt(prompt::first(&frame.task))) };
+    let Some(checkpoint) = frame.checkpoint else {
+        return Ok(Told { transcript: close_baseline(store, frame)?, ..by_prompt(prompt::first(&frame.task)) });
+    };
     let notices = notices(store, own, frame);
     match prompt::telling(frame, deliveries, &notices, hooks) {
         Telling::Call => {
@@ -176,6 +180,30 @@ fn add_results(
     Ok(deliveries.iter().filter(given).cloned().collect())
 }
 
+/// A copy of the conversation that a frame begins with, if calls stand suspended in it. Their results go to the agent
+/// that made them; Claude Code would have the calls made anew in the fork.
+fn close_baseline(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
+    const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
+    let (Some(Baseline { session, .. }), Some(config)) = (frame.baseline, config_dir(&frame.launch)) else {
+        return Ok(None);
+    };
+    let Some(found) = transcript::find(&config, &frame.cwd, session) else { return Ok(None) };
+    let close = || {
+        let open = answered::suspended_calls(BufReader::new(File::open(&found)?))?;
+        if open.is_empty() {
+            return Ok(None);
+        }
+        let result = CallResult { text: ELSEWHERE.to_owned(), is_error: false };
+        let results = open.into_iter().map(|call| (call, result.clone())).collect();
+        let mut to = Vec::new();
+        answered::copy(BufReader::new(File::open(&found)?), results, &mut to)?;
+        let file = store.dir().answered(frame.id);
+        store.dir().write(&file, &to)?;
+        Ok(Some(file))
+    };
+    close().map_err(while_trying("copy the conversation to begin with"))
+}
+
 /// The settings file with this program's hooks beside the user's own settings, where `claude` can make use of them.
 ///
 /// It is a file because Claude Code leaves a copy of settings behind that it is given as a text.
@@ -197,21 +225,21 @@ fn hooks(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Res
     Ok(Some(file))
 }
 
-/// The instructions of a root were named by a person. Those of a child were named by an agent, which could otherwise read
+/// The instructions of an agent at the top were named by a person. Those of a child were named by an agent, which could otherwise read
 /// any file through its children.
 fn instructions_of_a_person(frame: &Frame) -> Option<&Path> {
     match &frame.task {
-        Task::File(path) if frame.parent.is_none() => Some(path),
-        Task::File(_) | Task::Prompt(_) => None,
+        Task::File(path) if frame.depth == 1 => Some(path),
+        Task::File(_) | Task::Prompt(_) | Task::Group(_) => None,
     }
 }
 
 /// Claude Code deletes old transcripts. The kept copy takes their place, so that the session can be forked.
 fn put_checkpoint_back(store: &Store, frame: &Frame) -> Result<(), RuntimeError> {
-    let (Some(session), Some(config)) = (frame.checkpoint, config_dir(&frame.launch)) else { return Ok(()) };
+    let (Some((owner, session)), Some(config)) = (frame.forked(), config_dir(&frame.launch)) else { return Ok(()) };
     let place = transcript::find(&config, &frame.cwd, session)
         .unwrap_or_else(|| transcript::expected(&config, &frame.cwd, session));
-    let restored = checkpoint::restore(store.dir(), frame.id, session, &place);
+    let restored = checkpoint::restore(store.dir(), owner, session, &place);
     if restored.map_err(while_trying("put the transcript back"))? {
         tracing::info!(session = %session, "put the transcript back at {}", place.display());
     }

@@ -176,9 +176,14 @@ fn trouble(frame: &Frame, digest: &Digest, outcome: &Outcome, verdict: &Verdict)
 fn own_cost(store: &Store, frame: &Frame, digest: &Digest, total: f64) -> Result<f64, RuntimeError> {
     let version = digest.version.as_deref().and_then(|version| version.parse::<Version>().ok());
     let accumulates = version.is_some_and(|version| version >= Version::TOTAL_COST_ACCUMULATES);
-    let (true, Some(checkpoint)) = (accumulates, frame.checkpoint) else { return Ok(total) };
-    let attempts = store.attempts(frame.id)?;
-    let before = attempts.iter().find(|attempt| attempt.session == checkpoint).map_or(0.0, |a| a.total_cost_usd);
+    let before = match (frame.checkpoint, frame.baseline) {
+        (Some(checkpoint), _) if accumulates => {
+            let attempts = store.attempts(frame.id)?;
+            attempts.iter().find(|attempt| attempt.session == checkpoint).map_or(0.0, |a| a.total_cost_usd)
+        }
+        (None, Some(baseline)) if accumulates => baseline.cost_usd,
+        _ => return Ok(total),
+    };
     Ok(if total >= before { total - before } else { total })
 }
 

@@ -139,6 +139,7 @@ impl Drive<'_> {
         loop {
             self.harvest()?;
             self.look_outside().await?;
+            self.end_groups()?;
             let held = self.start_what_can_run().await?;
             match self.exits.join_next().await {
                 Some(ended) => {
@@ -192,6 +193,16 @@ impl Drive<'_> {
             tokio::select! {
                 looked = probe::commands(self.store, &tree) => looked?,
                 _ = self.stop.wait_for(|stop| *stop != Stop::No) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends groups whose members are all over. That takes no process, so no limit of processes counts.
+    fn end_groups(&mut self) -> Result<(), RuntimeError> {
+        for group in self.store.tree(self.top)?.groups_to_end() {
+            if self.store.end_group(group)? {
+                tracing::info!(frame = %group, "all agents of the group are over");
             }
         }
         Ok(())

@@ -16,6 +16,7 @@ mod programs;
 pub mod adopt;
 pub mod doctor;
 pub mod drive;
+pub mod fork;
 pub mod interrupt;
 pub mod requests;
 pub mod standing;
@@ -50,6 +51,9 @@ pub enum RuntimeError {
     /// Launch options that cannot be.
     #[error(transparent)]
     Launch(#[from] BadLaunch),
+    /// There is nothing to fork.
+    #[error(transparent)]
+    Fork(#[from] fork::BadSource),
     /// The frame's working directory is not there.
     #[error("the working directory of {} is gone: {}", frame.short(), cwd.display())]
     NoWorkingDirectory {

@@ -15,6 +15,8 @@ pub(super) struct Program {
     pub(super) path: PathBuf,
     /// Whether its hooks can suspend tool calls. One that does not tell its version is not trusted to.
     pub(super) suspends: bool,
+    /// Whether it can be told to leave mentions of files in a prompt alone, and nothing else.
+    pub(super) leaves_mentions: bool,
 }
 
 /// Finds the program for a frame with these launch options, and makes sure that it is not too old.
@@ -31,5 +33,6 @@ pub(super) async fn usable(store: &Store, settings: &Settings, launch: &Launch) 
         }
     };
     let version = program::check(&path, &answer)?;
-    Ok(Program { path, suspends: version.is_some_and(|version| version >= Version::SUSPENDS) })
+    let since = |first| version.is_some_and(|version| version >= first);
+    Ok(Program { path, suspends: since(Version::SUSPENDS), leaves_mentions: since(Version::LEAVES_MENTIONS) })
 }

@@ -4,12 +4,43 @@
 use std::path::PathBuf;
 
 use super::RuntimeError;
+use super::fork::{BadSource, Source};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, RequestId};
-use crate::core::launch::{BadLaunch, Overrides};
+use crate::core::launch::{BadLaunch, Launch, Overrides};
+use crate::core::limits::Limits;
 use crate::core::request::{External, RequestResult, Wish};
 use crate::core::state::FrameState;
-use crate::store::{Caller, NewFrame, Store};
+use crate::store::{Caller, NewFrame, NewGroup, Store};
+
+/// A task, and how the command that asks for it names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The task.
+    pub task: Task,
+    /// Its name, on one line.
+    pub name: String,
+}
+
+impl Named {
+    fn in_full(&self) -> String {
+        match &self.task {
+            Task::Prompt(text) => format!("--prompt \"{text}\""),
+            Task::File(_) | Task::Group(_) => self.name.clone(),
+        }
+    }
+}
+
+/// Agents that are wanted: one, or several at the same time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// Their tasks, at least one.
+    pub tasks: Vec<Named>,
+    /// Where they work.
+    pub cwd: PathBuf,
+    /// The conversation that all of them begin with.
+    pub source: Option<Source>,
+}
 
 /// What came of a request so far, as the agent that made it may ask.
 #[derive(Debug)]
@@ -18,11 +49,26 @@ pub enum Progress {
     Over(String),
     /// The child failed, and why.
     Failed(String),
+    /// Some agents of a group failed: what all of them said.
+    PartlyFailed(String),
     /// It is still open.
     Open,
 }
 
-/// Records that the calling agent wants another agent's reply. Returns the id of the child.
+/// Makes a tree of its own: a root, or a group of agents without a parent. Returns the id of its top.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the tree would be beyond its limit, or the state directory cannot be written.
+pub fn start(store: &Store, wanted: &Wanted, launch: &Launch, limits: Limits) -> Result<FrameId, RuntimeError> {
+    Ok(match wanted.frames(launch, limits).as_slice() {
+        [only] => store.create_root(only)?,
+        several => store.create_group(&NewGroup { members: several.to_vec(), tasks: wanted.names() })?,
+    })
+}
+
+/// Records that the calling agent wants the reply of another agent, or of several. Returns the id of the child, or of
+/// their group.
 ///
 /// # Errors
 ///
@@ -32,27 +78,55 @@ pub fn spawn(
     store: &Store,
     caller: Caller,
     call: Option<&str>,
-    task: Task,
-    cwd: PathBuf,
-    overrides: Overrides,
+    wanted: Wanted,
+    mut overrides: Overrides,
 ) -> Result<FrameId, RuntimeError> {
     let parent = frame_of(store, caller)?;
-    let launch = parent.launch.child(overrides)?;
-    if !launch.is_unrestricted() && !cwd.starts_with(&parent.cwd) {
-        return Err(BadLaunch::Outside { own: parent.cwd, child: cwd }.into());
+    if let Some(source) = &wanted.source {
+        // A conversation may hold what the agent may not read.
+        if source.root != Some(parent.root) {
+            return Err(BadSource::Foreign.into());
+        }
+        overrides.model = overrides.model.or_else(|| source.model.clone());
     }
-    let title = title(&task);
-    let (_, child) =
-        store.request_child(caller, call, &NewFrame { task, cwd, launch, limits: parent.limits }, &title)?;
+    let launch = parent.launch.child(overrides)?;
+    if !launch.is_unrestricted() && !wanted.cwd.starts_with(&parent.cwd) {
+        return Err(BadLaunch::Outside { own: parent.cwd, child: wanted.cwd }.into());
+    }
+    let frames = wanted.frames(&launch, parent.limits);
+    let (_, child) = match frames.as_slice() {
+        [only] => store.request_child(caller, call, only, &wanted.title())?,
+        _ => {
+            let group = NewGroup { members: frames, tasks: wanted.names() };
+            store.request_group(caller, call, &group, &wanted.title())?
+        }
+    };
     Ok(child)
 }
 
-/// What a request for another agent's reply names it by.
-#[must_use]
-pub fn title(task: &Task) -> String {
-    match task {
-        Task::File(path) => path.display().to_string(),
-        Task::Prompt(text) => text.clone(),
+impl Wanted {
+    /// What a request for these agents names them by, in full.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self.tasks.as_slice() {
+            [Named { task: Task::File(path), .. }] => path.display().to_string(),
+            tasks => tasks.iter().map(Named::in_full).collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    fn frames(&self, launch: &Launch, limits: Limits) -> Vec<NewFrame> {
+        let frame = |named: &Named| NewFrame {
+            task: named.task.clone(),
+            cwd: self.cwd.clone(),
+            launch: launch.clone(),
+            limits,
+            baseline: self.source.as_ref().map(|source| source.baseline),
+        };
+        self.tasks.iter().map(frame).collect()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.tasks.iter().map(|named| named.name.clone()).collect()
     }
 }
 
@@ -82,11 +156,10 @@ pub fn wait(store: &Store, caller: Caller, call: Option<&str>, wait: External) -
 ///
 /// Those of the state directory.
 fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, RuntimeError> {
-    if let Some(reply) = store.reply(frame)? {
-        return Ok(Progress::Over(reply));
-    }
-    Ok(match store.frame(frame)?.map(|frame| frame.state) {
-        Some(FrameState::Failed { failure }) => Progress::Failed(failure.message),
+    Ok(match (store.frame(frame)?.map(|frame| frame.state), store.reply(frame)?) {
+        (Some(FrameState::Done), Some(reply)) => Progress::Over(reply),
+        (Some(FrameState::Failed { .. }), Some(replies)) => Progress::PartlyFailed(replies),
+        (Some(FrameState::Failed { failure }), None) => Progress::Failed(failure.message),
         _ => Progress::Open,
     })
 }

@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use super::drive::{Busy, Driven, FrameError, Why};
 use super::{RuntimeError, probe};
 use crate::core::blocker::{Blocker, Blocking};
+use crate::core::group::Member;
 use crate::core::id::FrameId;
-use crate::core::state::FrameState;
+use crate::core::state::{Failure, FailureKind, FrameState};
 use crate::core::tree::{Node, Tried};
 use crate::store::{Lease, Store};
 
@@ -24,6 +25,13 @@ pub enum Standing {
         /// What other processes run in it.
         busy: Vec<Busy>,
         /// What went wrong in it, and will be told to an agent when its other waits are over.
+        errors: Vec<FrameError>,
+    },
+    /// Its top is a group, whose agents are all over, and some of which failed.
+    PartlyFailed {
+        /// What all of them said.
+        replies: String,
+        /// Why some failed.
         errors: Vec<FrameError>,
     },
     /// Something went wrong that nobody in the tree can handle.
@@ -53,7 +61,10 @@ pub fn poll(store: &Store, top: FrameId) -> Result<Option<Standing>, RuntimeErro
     if probe::has_outside_waits(&tree) {
         tree = store.tree(top)?;
     }
-    if !tree.to_try_again().is_empty() || !tree.runnable(&Tried::default(), now).is_empty() {
+    if !tree.to_try_again().is_empty()
+        || !tree.runnable(&Tried::default(), now).is_empty()
+        || !tree.groups_to_end().is_empty()
+    {
         return Ok(None);
     }
     let runs = |node: &&Node| matches!(node.state, FrameState::Running { .. });
@@ -83,13 +94,18 @@ pub fn poll(store: &Store, top: FrameId) -> Result<Option<Standing>, RuntimeErro
 ///
 /// Those of the state directory.
 pub fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Standing, RuntimeError> {
-    if let Some(reply) = store.reply(top)? {
-        return Ok(Standing::Done(reply));
+    let tree = store.tree(top)?;
+    match (tree.get(top).map(|node| &node.state), store.reply(top)?) {
+        (Some(FrameState::Done), Some(reply)) => return Ok(Standing::Done(reply)),
+        (Some(FrameState::Failed { .. }), Some(replies)) => {
+            let errors = store.members(top)?.iter().filter_map(error).collect();
+            return Ok(Standing::PartlyFailed { replies, errors });
+        }
+        _ => {}
     }
     if driven.interrupted {
         return Ok(Standing::Interrupted);
     }
-    let tree = store.tree(top)?;
     let blockers = tree.blockers(Timestamp::now());
     let failed = |frame| driven.errors.iter().any(|error| error.frame == frame);
     if !driven.errors.is_empty() && blockers.iter().all(|blocker| failed(blocker.frame)) {
@@ -102,11 +118,21 @@ pub fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Standing, Ru
     Ok(Standing::Waits { new, blockers, busy: driven.busy, errors: driven.errors })
 }
 
+/// Why a member of a group failed, if it did.
+fn error(member: &Member) -> Option<FrameError> {
+    let Failure { kind, message } = member.failure()?.clone();
+    let why = if kind == FailureKind::Refused { Why::Refused(message) } else { Why::Ended(message) };
+    Some(FrameError { frame: member.id, why })
+}
+
 impl Standing {
     /// Whether every error is that `claude` could not be used at all.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         let refused = |error: &FrameError| matches!(error.why, Why::Program(_) | Why::Refused(_));
-        matches!(self, Self::Failed(errors) if errors.iter().all(refused))
+        match self {
+            Self::Failed(errors) => errors.iter().all(refused),
+            _ => false,
+        }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
 use super::error::Fault;
 use super::{Result, Store, StoreError, events};
-use crate::core::frame::{Frame, Task};
+use crate::core::frame::{Baseline, Frame, Task};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::launch::Launch;
 use crate::core::limits::Limits;
@@ -27,9 +27,12 @@ pub struct NewFrame {
     pub launch: Launch,
     /// The limits of the tree, when the frame is its root. A child has those of its tree.
     pub limits: Limits,
+    /// The conversation that its agent's begins with.
+    pub baseline: Option<Baseline>,
 }
 
 /// Where a new frame stands, and how it begins.
+#[derive(Clone)]
 pub(super) struct Place {
     pub(super) id: FrameId,
     pub(super) parent: Option<FrameId>,
@@ -95,13 +98,14 @@ pub(super) fn insert(
 ) -> std::result::Result<(), Fault> {
     let task_paths: &[&Path] = match &new.task {
         Task::File(path) => &[path],
-        Task::Prompt(_) => &[],
+        Task::Prompt(_) | Task::Group(_) => &[],
     };
     let title = shortened(&new.task.title());
     connection
         .prepare_cached(
             "INSERT INTO frames (id, parent, root, depth, status, state, since, created, checkpoint, title, cwd, limits,
-             launch, task) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+             launch, task, is_group, baseline)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .execute((
             Id(place.id),
@@ -117,6 +121,8 @@ pub(super) fn insert(
             codec::json(&place.limits, &[])?,
             launch_text(&new.launch)?,
             codec::json(&new.task, task_paths)?,
+            new.task.is_group(),
+            new.baseline.map(|baseline| codec::json(&baseline, &[])).transpose()?,
         ))?;
     let detail = json!({"parent": place.parent, "title": title, "to": place.state, "checkpoint": place.checkpoint});
     events::append(connection, now, place.id, "created", &detail)
@@ -179,6 +185,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
         since: time(row, "since")?,
         checkpoint: maybe_id(row, "checkpoint")?,
         suspended: row.get("suspended")?,
+        baseline: maybe_json(row, "baseline")?,
         trouble: maybe_json(row, "trouble")?,
         created: time(row, "created")?,
     })
@@ -206,10 +213,12 @@ mod tests {
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
             },
             limits: Limits { max_depth: 3, max_frames: 4, max_parallel: 2, max_budget_usd: Some(1.5) },
+            baseline: Some(Baseline { session: SessionId::random(), frame: Some(FrameId::random()), cost_usd: 0.25 }),
         };
         let id = store.create_root(&wanted).unwrap();
         let frame = store.frame(id).unwrap().unwrap();
-        let read = NewFrame { task: frame.task, cwd: frame.cwd, launch: frame.launch, limits: frame.limits };
+        let (task, baseline) = (frame.task, frame.baseline);
+        let read = NewFrame { task, cwd: frame.cwd, launch: frame.launch, limits: frame.limits, baseline };
         assert_eq!(read, wanted);
         assert_eq!((frame.id, frame.parent, frame.root, frame.depth), (id, None, id, 1));
         assert_eq!((frame.state, frame.checkpoint, frame.trouble), (FrameState::Ready, None, None));

@@ -46,7 +46,7 @@ impl Store {
             if is_other_root {
                 let (below, more) = size(connection, child.id)?;
                 let (_, frames) = size(connection, parent.root)?;
-                parent.limits.admit_all(parent.depth + below, frames, more)?;
+                parent.limits.admit(parent.depth + below, frames, more)?;
                 connection
                     .prepare_cached("UPDATE frames SET root = ?2, depth = depth + ?3 WHERE root = ?1")?
                     .execute((Id(child.id), Id(parent.root), parent.depth))?;
@@ -68,9 +68,9 @@ impl Store {
     }
 }
 
-/// How many levels and how many frames a tree has.
+/// How many levels and how many agents a tree has.
 fn size(connection: &Connection, root: FrameId) -> std::result::Result<(u32, u32), Fault> {
-    let mut statement = connection.prepare_cached("SELECT max(depth), count(*) FROM frames WHERE root = ?1")?;
+    let mut statement = connection.prepare_cached("SELECT max(depth), sum(NOT is_group) FROM frames WHERE root = ?1")?;
     Ok(statement.query_row([Id(root)], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 

@@ -9,6 +9,7 @@ use super::codec::{self, At, Id, from_json, id, time};
 use super::error::Fault;
 use super::frames::{self, NewFrame, Place};
 use super::{Result, Store, StoreError, events};
+use crate::core::frame::Frame;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::request::{Delivery, External, Request, RequestResult, Wish};
 use crate::core::state::FrameState;
@@ -41,17 +42,13 @@ impl Store {
             check(connection, caller)?;
             let now = codec::now();
             let parent = frames::existing(connection, caller.frame)?;
-            let frames: u32 = connection
-                .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1")?
-                .query_row([Id(parent.root)], |row| row.get(0))?;
-            let depth = parent.depth + 1;
-            parent.limits.admit(depth, frames)?;
+            admit(connection, &parent, 1)?;
             let child = FrameId::random();
             let place = Place {
                 id: child,
                 parent: Some(parent.id),
                 root: parent.root,
-                depth,
+                depth: parent.depth + 1,
                 limits: parent.limits,
                 state: FrameState::Ready,
                 checkpoint: None,
@@ -228,6 +225,14 @@ pub(super) fn check(connection: &Connection, caller: Caller) -> std::result::Res
     if running { Ok(()) } else { Err(stale().into()) }
 }
 
+/// Whether `parent` may have so many more children.
+pub(super) fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::result::Result<(), Fault> {
+    let frames: u32 = connection
+        .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group")?
+        .query_row([Id(parent.root)], |row| row.get(0))?;
+    Ok(parent.limits.admit(parent.depth + 1, frames, more)?)
+}
+
 pub(super) fn insert(
     connection: &Connection,
     now: At,
@@ -270,7 +275,10 @@ fn result(connection: &Connection, request: &Request) -> std::result::Result<Opt
     match &request.wish {
         Wish::Spawn { child, .. } => match state_of(connection, *child)? {
             None => Ok(Some(RequestResult::Failed("its frame is gone".to_owned()))),
-            Some(FrameState::Failed { failure }) => Ok(Some(RequestResult::Failed(failure.message))),
+            // Only a group that failed has replies to tell.
+            Some(FrameState::Failed { failure }) => {
+                Ok(Some(RequestResult::Failed(frames::reply(connection, *child)?.unwrap_or(failure.message))))
+            }
             Some(state) if !state.is_over() => Ok(None),
             Some(_) => Ok(Some(RequestResult::Text(frames::reply(connection, *child)?.unwrap_or_default()))),
         },

@@ -12,7 +12,7 @@ use super::error::Fault;
 const APPLICATION: i32 = 0x6167_6e74;
 
 /// Step `n` leads from version `n` to version `n + 1`.
-const STEPS: [&str; 4] = [FIRST, SUSPENDED_CALLS, RESUMED_CALLS, LIMITS_OF_TREES];
+const STEPS: [&str; 5] = [FIRST, SUSPENDED_CALLS, RESUMED_CALLS, LIMITS_OF_TREES, GROUPS_AND_BASELINES];
 
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +197,12 @@ ALTER TABLE attempts ADD COLUMN to_return TEXT;
 const LIMITS_OF_TREES: &str = "
 CREATE INDEX running_frames ON frames (root) WHERE status = 'running';
 CREATE INDEX usage_limits ON frames (root) WHERE json_extract(state, '$.wait.for') = 'usage_limit';
+";
+
+/// A group has no agent. `baseline` is what a frame's first session is a fork of.
+const GROUPS_AND_BASELINES: &str = "
+ALTER TABLE frames ADD COLUMN is_group INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE frames ADD COLUMN baseline TEXT;
 ";
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::codec::{self, At, Id, path_text, signed, time};
 use super::error::Fault;
 use super::requests::{self, Caller};
-use super::{Result, Store, events, frames, withdraw};
+use super::{Result, Store, events, frames, groups, withdraw};
 use crate::core::frame::{Frame, Trouble};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::outcome::{Fork, Outcome, Verdict};
@@ -84,23 +84,29 @@ impl Store {
         })
     }
 
-    /// Lets a failed, cancelled or pausing frame be tried again: once what it asked for is there.
+    /// Lets a failed, cancelled or pausing frame be tried again: once what it asked for is there. A group is tried again with
+    /// those of its members that failed.
     ///
     /// # Errors
     ///
     /// [`StoreError::Illegal`](super::StoreError::Illegal) when it neither failed nor was stopped nor pauses, or a database that
     /// cannot be written.
     pub fn try_again(&self, frame: FrameId) -> Result<FrameState> {
-        self.write(|connection| {
-            let now = codec::now();
-            let before = frames::existing(connection, frame)?;
-            let open_requests = requests::any_open(connection, &requests::pending(connection, frame)?)?;
-            let state = frames::advance(connection, &before, FrameEvent::TryAgain { open_requests }, now.0)?;
-            let detail = json!({"from": before.state, "to": state});
-            events::append(connection, now, frame, "tried_again", &detail)?;
-            Ok(state)
-        })
+        self.write(|connection| try_again(connection, codec::now(), frame))
     }
+}
+
+fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::Result<FrameState, Fault> {
+    let before = frames::existing(connection, frame)?;
+    let members = groups::members(connection, &before)?;
+    for member in members.iter().filter(|member| member.failure().is_some()) {
+        try_again(connection, now, member.id)?;
+    }
+    let open_members = members.iter().any(|member| member.state != FrameState::Done);
+    let open_requests = open_members || requests::any_open(connection, &requests::pending(connection, frame)?)?;
+    let state = frames::advance(connection, &before, FrameEvent::TryAgain { open_requests }, now.0)?;
+    events::append(connection, now, frame, "tried_again", &json!({"from": before.state, "to": state}))?;
+    Ok(state)
 }
 
 /// Since when the frame is in its next state. One that goes back has been there since before the attempt.

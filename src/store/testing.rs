@@ -27,6 +27,7 @@ pub(super) fn new(task: &str) -> NewFrame {
         cwd: PathBuf::from("/srv"),
         launch: Launch::default(),
         limits: Limits::default(),
+        baseline: None,
     }
 }
 

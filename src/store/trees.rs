@@ -33,7 +33,7 @@ pub struct Summary {
     pub since: Timestamp,
     /// When it was made.
     pub created: Timestamp,
-    /// The frames of its tree, itself included.
+    /// The frames of its tree, itself included, and groups left out.
     pub frames: u64,
     /// The questions of its tree that have no answer.
     pub open_questions: u64,
@@ -54,7 +54,7 @@ macro_rules! below {
 
 // The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
 // time to prepare than the rest takes to read.
-const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept FROM frames
+const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
 const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.wish, r.settled IS NOT NULL AS is_settled, r.made
@@ -89,6 +89,7 @@ impl Store {
                     state: from_json(row, "state")?,
                     since: time(row, "since")?,
                     kept: row.get("kept")?,
+                    is_group: row.get("is_group")?,
                     requests: requests.remove(&id).unwrap_or_default(),
                 })
             })?;
@@ -107,7 +108,7 @@ impl Store {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, f.limits, coalesce(q.questions, 0) AS questions,
-                   (SELECT count(*) FROM frames AS member WHERE member.root = f.id) AS frames
+                   (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
                  FROM frames AS f LEFT JOIN
                    (SELECT asker.root, count(*) AS questions
                     FROM requests AS r CROSS JOIN frames AS asker ON asker.id = r.frame

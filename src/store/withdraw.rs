@@ -65,12 +65,23 @@ fn withdraw(connection: &Connection, now: At, frame: FrameId, made: &[Made]) -> 
     Ok(())
 }
 
-/// Deletes a child that never ran and that its parent does not wait for any more.
+/// Deletes a child that never ran and that its parent does not wait for any more. A group goes with its members.
 fn delete_unborn(connection: &Connection, now: At, parent: FrameId, child: FrameId) -> std::result::Result<(), Fault> {
+    let members: Vec<FrameId> = connection
+        .prepare_cached(
+            "SELECT member.id FROM frames AS member JOIN frames AS child ON child.id = member.parent
+             WHERE child.id = ?1 AND child.is_group AND child.parent = ?2",
+        )?
+        .query_map((Id(child), Id(parent)), |row| id(row, "id"))?
+        .collect::<rusqlite::Result<_>>()?;
+    for member in members {
+        delete_unborn(connection, now, child, member)?;
+    }
     let deleted = connection
         .prepare_cached(
             "DELETE FROM frames WHERE id = ?1 AND parent = ?2
              AND NOT EXISTS (SELECT 1 FROM attempts WHERE frame = ?1)
+             AND NOT EXISTS (SELECT 1 FROM frames WHERE parent = ?1)
              AND NOT EXISTS (SELECT 1 FROM requests WHERE frame = ?2 AND child = ?1 AND withdrawn IS NULL)",
         )?
         .execute((Id(child), Id(parent)))?;

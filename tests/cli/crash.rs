@@ -152,3 +152,19 @@ fn an_agent_that_was_answered_is_given_the_answer_again() {
     gate.open_for_one();
     world.run(&["resume", &id]).prints("Jan 1st");
 }
+
+#[test]
+fn a_group_without_a_runner_gets_the_replies_of_all() {
+    let (world, gate) = world_with_gate();
+    let spawn = world.command(["spawn", "root.md", "root.md", "root.md", "--max-parallel", "2"]).start();
+    gate.reached_by(2);
+    kill_runner(spawn);
+    let group = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let starts = world.log().starts;
+    (0..3).for_each(|_| gate.open_for_one());
+    wait_until("the agents end their turns", || starts.iter().all(|start| !start.is_alive()));
+    let outcome = world.run(&["resume", &group]);
+    outcome.succeeds();
+    assert_eq!(outcome.stdout.matches(": done\ndone").count(), 3, "{outcome}");
+    assert_eq!((world.starts(), marks(&world).lines().count()), (3, 3), "nothing is repeated");
+}

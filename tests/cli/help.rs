@@ -20,7 +20,7 @@ fn every_command_explains_itself() {
     Usage: agent-cli [OPTIONS] <COMMAND>
 
     Commands:
-      spawn        Start an agent that follows the instructions in FILE
+      spawn        Start agents, each of which follows the instructions in a FILE
       resume       Carry a chain on where it stopped, or see how it stands
       ask          Ask a person, from inside an agent
       wait         Wait for a file, a time or a command, from inside an agent
@@ -54,29 +54,42 @@ fn every_command_explains_itself() {
       130  interrupted
     ");
     insta::assert_snapshot!(help(&["spawn"]), @"
-    Start an agent that follows the instructions in FILE
+    Start agents, each of which follows the instructions in a FILE
 
     Drives the agent, and every agent that it starts, until nothing in the tree can run. Prints the
     reply when the agent is done, or `SGN_PEND_STARTED (ID)` when the tree waits for something.
 
+    Several files start as many agents, side by side. Their replies are printed together, each under a
+    heading, when all are over; ID is that of the whole group. One that fails does not stop the others:
+    the exit status is 1 then, and `resume ID` tries those that failed again.
+
     Called by an agent, it only records the request and prints `SGN_PEND_STARTED (ID)` at once: the
     child runs when the agent has ended its turn.
 
-    Usage: agent-cli spawn [OPTIONS] <FILE> [-- <CLAUDE ARGS>...]
+    Usage: agent-cli spawn [OPTIONS] [FILE]... [-- <CLAUDE ARGS>...]
 
     Arguments:
-      <FILE>
-              The file with the agent's instructions
+      [FILE]...
+              A file with the instructions of an agent. Several files are for as many agents, which run
+              at the same time
 
       [CLAUDE ARGS]...
               More arguments for every claude of this agent and its children
 
     Options:
+          --prompt <TEXT>
+              Tell an agent TEXT, instead of a file that it is to follow. May be given several times,
+              also beside files
+
           --cwd <DIR>
-              Where the agent works [default: the current directory]
+              Where the agents work, with the settings of that project [default: the current directory]
+
+          --fork-from <ID>
+              Begin with the conversation of another agent, or of any Claude session, which is left as
+              it is
 
           --model <MODEL>
-              The model, as for `claude --model`
+              The model, as for `claude --model` [default with --fork-from: that of the conversation]
 
           --permission-mode <MODE>
               What the agent may do, as for `claude --permission-mode` [default:
@@ -92,7 +105,8 @@ fn every_command_explains_itself() {
               Do not tell agents which files changed while they waited
 
           --json
-              Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
+              Print one JSON object: id, status, reply, members, waiting_on, busy, errors, usage,
+              cost_usd
 
           --exit-code
               Exit with 75 while the tree waits
@@ -116,8 +130,10 @@ fn every_command_explains_itself() {
           --max-budget-usd <USD>
               Start no agent once so much was spent, in US dollars [at first: any amount]
 
-    Example:
+    Examples:
       agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
+      agent-cli spawn review1.md review2.md --fork-from 4f2c1a90
+      agent-cli spawn --prompt 'Which licence is this under?'
     ");
     insta::assert_snapshot!(help(&["resume"]), @"
     Carry a chain on where it stopped, or see how it stands
@@ -145,7 +161,8 @@ fn every_command_explains_itself() {
               Do not tell agents which files changed while they waited
 
           --json
-              Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
+              Print one JSON object: id, status, reply, members, waiting_on, busy, errors, usage,
+              cost_usd
 
           --exit-code
               Exit with 75 while the tree waits

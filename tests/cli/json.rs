@@ -191,7 +191,7 @@ fn a_frame_in_json() {
     world.answer("now");
     world.run(&["resume", &id]).prints("now");
     let frame = world.run(&["show", &id, "--json"]).succeeds().json();
-    insta::assert_snapshot!(keys(&frame), @"checkpoint children cost_usd created cwd depth error events id launch limits output parent reply root sessions since status task trouble usage waiting_on");
+    insta::assert_snapshot!(keys(&frame), @"baseline checkpoint children cost_usd created cwd depth error events id launch limits output parent reply root sessions since status task trouble usage waiting_on");
     assert_eq!(frame["reply"], "now");
     assert_eq!(frame["launch"]["model"], "claude-opus-4-8");
     assert_eq!(frame["children"].as_array().map(Vec::len), Some(1));

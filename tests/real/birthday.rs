@@ -82,7 +82,7 @@ fn is_continued_by(before: &RecordedRequest, after: &RecordedRequest) -> bool {
 }
 
 /// Everything that the last request before a pause sent comes first in the first request after it.
-fn shares_its_prefix(before: &RecordedRequest, after: &RecordedRequest) {
+pub(crate) fn shares_its_prefix(before: &RecordedRequest, after: &RecordedRequest) {
     assert_eq!(before.model(), after.model());
     assert_eq!(before.tools(), after.tools());
     assert_eq!(before.system(), after.system());

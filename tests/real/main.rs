@@ -9,6 +9,7 @@ mod support;
 mod birthday;
 mod chain;
 mod delivery;
+mod fan_out;
 mod interactive;
 mod killed;
 mod meanwhile;

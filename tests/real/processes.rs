@@ -40,6 +40,13 @@ impl Background {
         assert_eq!(self.ends().code, None);
     }
 
+    /// How many processes it has started that still live.
+    pub(crate) fn children(&self) -> usize {
+        let parent = Pid::from_child(&self.0).as_raw_nonzero().to_string();
+        let listed = listed(&["-A", "-o", "ppid="]);
+        listed.lines().filter(|line| line.trim() == parent).count()
+    }
+
     /// The `claude` that it runs.
     pub(crate) fn claude(&self) -> Process {
         let parent = Pid::from_child(&self.0).as_raw_nonzero().to_string();

@@ -54,8 +54,9 @@ impl Memory {
 
     fn hear(&mut self, prompt: &str) {
         let file = prompt.strip_prefix("Read ").and_then(|rest| rest.strip_suffix(" and follow its instructions."));
+        // What a conversation held before it was forked for another task is over.
         if let Some(file) = file {
-            self.task = Some(file.to_owned());
+            *self = Self { task: Some(file.to_owned()), ..Self::default() };
         }
         let instructions = self.instructions.as_deref().unwrap_or_default();
         for section in sections::read(prompt, &self.pending, instructions, self.over) {

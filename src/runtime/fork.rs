@@ -1,0 +1,97 @@
+//! Conversations that new agents begin with: the checkpoint of a frame, or a Claude session that this program did not
+//! start. Every agent gets a fork; the conversation itself is left as it is.
+
+use std::path::PathBuf;
+
+use super::{RuntimeError, while_trying};
+use crate::claude::command::config_dir;
+use crate::claude::transcript;
+use crate::core::frame::{Baseline, Frame};
+use crate::core::id::{FrameId, IdPrefix, SessionId};
+use crate::core::launch::Launch;
+use crate::core::state::FrameState;
+use crate::store::{Store, StoreError, Target};
+
+/// A conversation, and what its forks have in common with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// The session.
+    pub baseline: Baseline,
+    /// The tree that it belongs to; `None`: it is not a session of this program.
+    pub root: Option<FrameId>,
+    /// Where it worked. Claude Code looks for it there, and it speaks of the files there.
+    pub cwd: PathBuf,
+    /// The model that it was held with: the prompt cache knows it for that model only.
+    pub model: Option<String>,
+}
+
+/// Why there is nothing to fork.
+#[derive(Debug, thiserror::Error)]
+pub enum BadSource {
+    /// Its conversation has an end that is still being written.
+    #[error("{} is running: its conversation can be forked when its turn has ended", .0.short())]
+    Running(FrameId),
+    /// It has not worked yet.
+    #[error("{} has no conversation yet", .0.short())]
+    Empty(FrameId),
+    /// A group has no agent.
+    #[error("{} is a group of agents, which has no conversation: name one of them", .0.short())]
+    Group(FrameId),
+    /// A transcript of Claude Code that does not say where its session worked.
+    #[error("the transcript of {0} does not say where it worked")]
+    NoWorkingDirectory(SessionId),
+    /// A fork works where its source did.
+    #[error("a fork of that conversation works where it was held, in {}", .0.display())]
+    Elsewhere(PathBuf),
+    /// A conversation may hold what the agent may not read.
+    #[error("an agent can fork only conversations of its own chain")]
+    Foreign,
+}
+
+/// The conversation that `id` names: a frame, any session that it had, or another Claude session by its full id. A frame
+/// stands for its checkpoint, by whichever of its ids it is named.
+///
+/// # Errors
+///
+/// [`BadSource`], there is no such thing, or the state directory cannot be read.
+pub fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Source, RuntimeError> {
+    match store.lookup(id) {
+        Ok(Target::Frame(frame)) => {
+            of_frame(store, store.frame(frame)?.ok_or_else(|| StoreError::Unknown(id.as_str().to_owned()))?)
+        }
+        Ok(Target::Request(_)) => Err(StoreError::Unknown(id.as_str().to_owned()).into()),
+        Err(StoreError::Unknown(unknown)) => match of_session(id, launch)? {
+            Some(source) => Ok(source),
+            None => Err(StoreError::Unknown(unknown).into()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn of_frame(store: &Store, frame: Frame) -> Result<Source, RuntimeError> {
+    if matches!(frame.state, FrameState::Running { .. }) {
+        return Err(BadSource::Running(frame.id).into());
+    }
+    if frame.task.is_group() {
+        return Err(BadSource::Group(frame.id).into());
+    }
+    let session = frame.checkpoint.ok_or(BadSource::Empty(frame.id))?;
+    let attempts = store.attempts(frame.id)?;
+    let own = attempts.iter().find(|attempt| attempt.session == session).map(|attempt| attempt.total_cost_usd);
+    let before_adoption = || {
+        let found = transcript::find(&config_dir(&frame.launch)?, &frame.cwd, session)?;
+        Some(transcript::origin(&found).ok()?.cost_usd)
+    };
+    let cost_usd = own.or_else(before_adoption).unwrap_or(0.0);
+    let baseline = Baseline { session, frame: Some(frame.id), cost_usd };
+    Ok(Source { baseline, root: Some(frame.root), cwd: frame.cwd, model: frame.launch.model })
+}
+
+fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<Source>, RuntimeError> {
+    let (Ok(session), Some(config)) = (id.as_str().parse::<SessionId>(), config_dir(launch)) else { return Ok(None) };
+    let Some(found) = transcript::find_anywhere(&config, session) else { return Ok(None) };
+    let origin = transcript::origin(&found).map_err(while_trying("read the transcript"))?;
+    let cwd = origin.cwd.ok_or(BadSource::NoWorkingDirectory(session))?;
+    let baseline = Baseline { session, frame: None, cost_usd: origin.cost_usd };
+    Ok(Some(Source { baseline, root: None, cwd, model: origin.model }))
+}

@@ -1,0 +1,152 @@
+//! `--fork-from`: agents that begin with a conversation that was held before.
+
+use std::fs;
+
+use crate::world::World;
+
+const SESSION: &str = "0193e7b0-1c2d-4abc-8def-0123456789ff";
+
+/// A world with a chain that is done, and its id.
+fn done() -> (World, String) {
+    let world = World::new();
+    world.file("base.md", "reply base");
+    world.file("a.md", "reply A");
+    world.file("b.md", "ask B?\nreply {result}");
+    let outcome = world.run(&["spawn", "base.md", "--model", "claude-haiku-4-5", "--json"]);
+    let id = outcome.json()["id"].as_str().expect("an id").to_owned();
+    (world, id)
+}
+
+#[test]
+fn each_agent_forks_the_same_conversation_and_then_its_own() {
+    let (world, base) = done();
+    let transcript = world.transcripts().remove(0);
+    let before = fs::read(&transcript).expect("it is there");
+    let id = world.run(&["spawn", "a.md", "b.md", "--fork-from", &base[..8]]).started();
+    world.answer("be");
+    world.run(&["resume", &id]).succeeds();
+    assert_eq!(fs::read(&transcript).expect("it is there"), before, "the source is left as it is");
+    let log = world.log();
+    let [a, b, b_again] = &log.starts[1..] else { panic!("three starts, and not {}", log.starts.len() - 1) };
+    for start in [a, b] {
+        assert_eq!(start.value_of("--resume"), Some(base.as_str()));
+        assert!(start.argv.contains(&"--fork-session".to_owned()));
+        assert_eq!(start.value_of("--model"), Some("claude-haiku-4-5"), "the prompt cache is the model's");
+        assert!(start.prompt.starts_with("Read "), "{}", start.prompt);
+    }
+    assert_eq!(b_again.value_of("--resume"), Some(b.session()));
+    world.run(&["resume", &base]).prints("base");
+}
+
+#[test]
+fn the_model_and_nothing_else_is_that_of_the_conversation() {
+    let (world, base) = done();
+    world.run(&["spawn", "a.md", "--fork-from", &base, "--model", "opus", "--permission-mode", "plan"]).prints("A");
+    let log = world.log();
+    assert_eq!(log.starts[1].value_of("--model"), Some("opus"));
+    assert_eq!(log.starts[1].value_of("--permission-mode"), Some("plan"));
+    let id = log.starts[1].session();
+    let shown = world.run(&["show", id]);
+    assert!(world.named(&shown.stdout).contains("fork of"), "{shown}");
+    assert_eq!(world.run(&["show", id, "--json"]).json()["baseline"]["session"], base.as_str());
+}
+
+#[test]
+fn a_transcript_that_is_gone_is_put_back() {
+    let (world, base) = done();
+    fs::remove_dir_all(world.home().join(".claude")).expect("own folder");
+    world.run(&["spawn", "a.md", "--fork-from", &base]).prints("A");
+    assert_eq!(world.transcripts().len(), 2);
+}
+
+#[test]
+fn any_claude_session_can_be_forked_where_it_worked() {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    world.file("a.md", "run pwd\nreply {result}");
+    world.foreign_session(SESSION, "root.md");
+    let before = fs::read(&world.transcripts()[0]).expect("it is there");
+    let file = world.project().join("a.md").display().to_string();
+    let outcome = world.command(["spawn", &file, "--fork-from", SESSION]).within(&world.home()).run();
+    outcome.prints(&world.project().display().to_string());
+    assert_eq!(world.log().starts[1].value_of("--resume"), Some(SESSION));
+    assert!(world.transcripts().iter().any(|path| fs::read(path).expect("it is there") == before));
+    assert_eq!(world.run(&["ls", "--json"]).json().as_array().map(Vec::len), Some(1), "it is not adopted");
+}
+
+#[test]
+fn what_cannot_be_forked_is_refused() {
+    let (world, base) = done();
+    fs::create_dir(world.project().join("sub")).expect("writable");
+    let group = world.run(&["spawn", "a.md", "a.md", "--json"]).json()["id"].as_str().expect("an id").to_owned();
+    let starts = world.starts();
+    let refused = |args: &[&str]| world.run(&[&["spawn", "a.md", "--fork-from"], args].concat()).to_string();
+    insta::assert_snapshot!(refused(&[&base, "--cwd", "sub"]), @"
+    --- stderr
+    error: a fork of that conversation works where it was held, in [PROJECT]
+    hint: leave --cwd out
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused(&[&group]), @"
+    --- stderr
+    error: [ID2:8] is a group of agents, which has no conversation: name one of them
+    hint: agent-cli tree [ID2:8] shows them
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused(&[SESSION]), @"
+    --- stderr
+    error: nothing has an id that begins with [ID5]
+    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    --- exit status: 3
+    ");
+    insta::assert_snapshot!(refused(&["no"]), @r#"
+    --- stderr
+    error: "no" is not an id: an id holds hexadecimal digits and hyphens
+    hint: agent-cli ls shows the ids
+    --- exit status: 3
+    "#);
+    world.run(&["spawn", "a.md", "--fork-from", &base, "--cwd", "."]).prints("A");
+    assert_eq!(world.starts(), starts + 1);
+}
+
+#[test]
+fn a_frame_without_a_conversation_is_refused() {
+    let (world, _) = done();
+    let refusing = world.with("STAND_IN_REFUSES", "Not logged in");
+    let id = refusing.run(&["spawn", "a.md", "--json"]).json()["id"].as_str().expect("an id").to_owned();
+    insta::assert_snapshot!(refusing.run(&["spawn", "a.md", "--fork-from", &id]), @"
+    --- stderr
+    error: [ID2:8] has no conversation yet
+    hint: agent-cli show [ID2:8] tells how it stands
+    --- exit status: 2
+    ");
+}
+
+#[test]
+fn an_agent_forks_conversations_of_its_own_chain_and_not_its_own() {
+    let (world, base) = done();
+    world.file("asks.md", "spawn a.md\nspawn b.md a.md --fork-from {id}\nreply {result}\n");
+    let id = world.spawn_paused("asks.md");
+    world.answer("be");
+    world.run(&["resume", &id]).succeeds();
+    let log = world.log();
+    let child =
+        log.starts.iter().find(|start| start.prompt.ends_with("a.md and follow its instructions.")).expect("a child");
+    let forks = log.starts.iter().filter(|start| start.value_of("--resume") == Some(child.session())).count();
+    assert_eq!(forks, 2);
+
+    for (from, why) in [(base.as_str(), "of its own chain"), ("$AGENT_CLI_FRAME", "is running")] {
+        world.file("asks.md", format!("run agent-cli spawn a.md --fork-from {from} 2>&1\nreply {{result}}\n"));
+        let outcome = world.run(&["spawn", "asks.md"]);
+        assert!(outcome.stdout.contains(why), "{outcome}");
+    }
+}
+
+#[test]
+fn a_conversation_can_be_forked_while_it_waits() {
+    let (world, _) = done();
+    let id = world.spawn_paused("b.md");
+    world.run(&["spawn", "a.md", "--fork-from", &id]).prints("A");
+    world.answer("be");
+    world.run(&["resume", &id]).prints("be");
+}

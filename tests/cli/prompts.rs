@@ -1,0 +1,87 @@
+//! `--prompt`: agents that are told what to do in so many words.
+
+use crate::world::World;
+
+/// A prompt that the stand-in understands.
+fn follow(world: &World, file: &str, text: &str) -> String {
+    format!("Read {} and follow its instructions.", world.file(file, text).display())
+}
+
+#[test]
+fn an_agent_is_told_the_text_as_it_is() {
+    let world = World::new();
+    let prompt = follow(&world, "a.md", "reply A");
+    world.run(&["spawn", "--prompt", &prompt]).prints("A");
+    assert_eq!(world.log().starts[0].prompt, prompt);
+    assert!(!world.log().starts[0].argv.iter().any(|arg| arg.starts_with("--allowedTools=Read")));
+}
+
+#[test]
+fn prompts_and_files_keep_their_order() {
+    let world = World::new();
+    let (a, c) = (follow(&world, "a.md", "reply A"), follow(&world, "c.md", "reply C"));
+    world.file("b.md", "reply B");
+    let outcome = world.run(&["spawn", "--prompt", &a, "b.md", "--max-parallel", "1", "--prompt", &c]);
+    outcome.succeeds();
+    insta::assert_snapshot!(outcome, @r#"
+    3 agents: all done. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.
+
+    ## 1 of 3: --prompt "Read [PROJECT]/a.md and follow its instructions." ([ID1:8]): done
+    A
+
+    ## 2 of 3: b.md ([ID2:8]): done
+    B
+
+    ## 3 of 3: --prompt "Read [PROJECT]/c.md and follow its instructions." ([ID3:8]): done
+    C
+    --- exit status: 0
+    "#);
+    assert_eq!(world.log().order(), ["a.md", "b.md", "c.md"]);
+}
+
+#[test]
+fn an_empty_prompt_is_refused() {
+    let world = World::new();
+    world.file("a.md", "reply A");
+    insta::assert_snapshot!(world.run(&["spawn", "a.md", "--prompt", " \n"]), @"
+    --- stderr
+    error: the prompt is empty
+    hint: say what the agent shall do
+    --- exit status: 2
+    ");
+    world.run(&["spawn", "--prompt", ""]).exits_with(2);
+    assert_eq!(world.starts(), 0);
+}
+
+#[test]
+fn a_prompt_may_look_like_an_option_and_is_no_command() {
+    let world = World::new().with("STAND_IN_REFUSES", "too dull");
+    for (text, told) in [("- one\n- two", "- one\n- two"), ("/compact", "\n/compact")] {
+        world.run(&["spawn", "--prompt", text]).exits_with(4);
+        assert_eq!(world.log().starts.pop().expect("it was started").prompt, told);
+    }
+}
+
+#[test]
+fn lists_show_the_first_line() {
+    let world = World::new();
+    let prompt = format!("{}\n{}", "long ".repeat(100), "second line");
+    let world = world.with("STAND_IN_REFUSES", "too dull");
+    world.run(&["spawn", "--prompt", &prompt]).exits_with(4);
+    let title = world.run(&["ls", "--json"]).json()[0]["task"].as_str().expect("a text").to_owned();
+    assert!(title.starts_with("long long") && title.ends_with('…') && title.chars().count() == 120, "{title}");
+}
+
+#[test]
+fn an_agent_may_tell_its_child_in_words() {
+    let world = World::new();
+    let prompt = follow(&world, "child.md", "reply C");
+    world.file("parent.md", format!("spawn --prompt \"{prompt}\"\nreply {{result}}\n"));
+    world.run(&["spawn", "parent.md"]).prints("C");
+    insta::assert_snapshot!(world.named(&world.log().starts[2].prompt), @r#"
+    SGN_RESUME
+
+    result of `agent-cli spawn --prompt "Read [PROJECT]/child.md and follow its instructions."` ([ID1:8]):
+    C
+    "#);
+}
