@@ -15,6 +15,7 @@ mod ask;
 mod completions;
 mod hook;
 mod ls;
+mod permission;
 mod questions;
 mod resume;
 mod show;
@@ -58,6 +59,8 @@ enum Command {
     Show(show::Show),
     Completions(completions::Completions),
     Hook(hook::Hook),
+    #[command(name = "permission")]
+    PermissionTool(permission::PermissionTool),
 }
 
 /// Runs the program with these arguments, the program's name first.
@@ -82,6 +85,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Show(command) => command.run(&context),
         Command::Completions(command) => command.run(),
         Command::Hook(command) => command.run(&context),
+        Command::PermissionTool(command) => command.run(),
     });
     match result {
         Ok(exit) => exit,

@@ -166,7 +166,7 @@ fn tell_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
 pub(super) fn described(what: &Blocking) -> String {
     const LONG: usize = 200;
     match what {
-        Blocking::Question { id, question } => format!("an answer to {}: {}", id.short(), cut(question, LONG)),
+        Blocking::Question { id, question, .. } => format!("an answer to {}: {}", id.short(), cut(question, LONG)),
         Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
         Blocking::External { wait: External::Time(time) } => format!("the time {time:.0}"),
         Blocking::External { wait: External::Command(command) } => format!("success of: {}", cut(command, LONG)),

@@ -116,7 +116,8 @@ impl Spawn {
             args: self.args,
             no_hooks: self.no_hooks,
             ..of_this_shell
-        };
+        }
+        .with_native_questions();
         let default = Limits::default();
         let limits = Limits {
             max_depth: self.max_depth.unwrap_or(default.max_depth),

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::id::{FrameId, RequestId};
+use super::question::Choices;
 use super::request::{External, Wish};
 use super::state::{FrameState, Wait};
 use super::tree::{Node, Tree};
@@ -30,6 +31,9 @@ pub enum Blocking {
         id: RequestId,
         /// The question.
         question: String,
+        /// What it offers.
+        #[serde(flatten)]
+        choices: Option<Choices>,
     },
     /// Something outside.
     External {
@@ -62,8 +66,9 @@ impl Tree {
         let mut found: Vec<(Timestamp, Blocking)> = open
             .filter_map(|request| match &request.wish {
                 Wish::Spawn { .. } => None,
-                Wish::Ask { question } => {
-                    Some((request.made, Blocking::Question { id: request.id, question: question.clone() }))
+                Wish::Ask { question, choices } => {
+                    let (question, choices) = (question.clone(), choices.clone());
+                    Some((request.made, Blocking::Question { id: request.id, question, choices }))
                 }
                 Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
             })
@@ -93,7 +98,7 @@ mod tests {
             frame: id,
             attempt: SessionId::from(id),
             call: None,
-            wish: Wish::Ask { question: (*question).to_owned() },
+            wish: Wish::Ask { question: (*question).to_owned(), choices: None },
             settled: *settled,
             made: NOW,
         };

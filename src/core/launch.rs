@@ -21,6 +21,10 @@ pub struct Launch {
     /// Whether the user wants no hooks: agents then pause with signals.
     #[serde(default)]
     pub no_hooks: bool,
+    /// Whether agents have Claude Code's own tool for questions. It changes the list of tools, and with it the beginning of
+    /// every request, so a frame keeps what it began with.
+    #[serde(default)]
+    pub native_questions: bool,
     /// `PATH` of the shell that made the frame, so that its agents find the same programs under cron.
     pub path: Option<String>,
     /// `CLAUDE_CONFIG_DIR` of the shell that made the frame: Claude Code keeps sessions there.
@@ -90,7 +94,17 @@ const FOR_CHILDREN: [&str; 7] = [
 /// From the narrowest to the widest. `default` is what an absent mode means.
 const MODES: [&str; 6] = ["plan", "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"];
 
+/// The option with which a user lets a tool of their own decide on approvals. Questions would go there too.
+const PROMPT_TOOL: &str = "--permission-prompt-tool";
+
 impl Launch {
+    /// The same options for a frame that has not begun, with Claude Code's own tool for questions where it can serve.
+    #[must_use]
+    pub fn with_native_questions(self) -> Self {
+        let native_questions = !self.no_hooks && !self.args.iter().any(|arg| name_of(arg) == PROMPT_TOOL);
+        Self { native_questions, ..self }
+    }
+
     /// The launch options of a child that this frame's agent asks for.
     ///
     /// # Errors
@@ -106,12 +120,13 @@ impl Launch {
         {
             return Err(BadLaunch::Widens(format!("--permission-mode {mode}")));
         }
-        Ok(Self {
+        let launch = Self {
             model: wanted.model.or_else(|| self.model.clone()),
             permission_mode: wanted.permission_mode.or_else(|| self.permission_mode.clone()),
             args: self.args.iter().cloned().chain(wanted.args).collect(),
             ..self.clone()
-        })
+        };
+        Ok(if self.native_questions { launch.with_native_questions() } else { launch })
     }
 
     /// Whether this frame's agent may do everything, so that nothing can be wider.
@@ -207,6 +222,25 @@ mod tests {
         assert!(odd.child(wanted(Some("manual"), &[])).is_ok());
         let free = Launch { args: vec!["--dangerously-skip-permissions".into()], ..Launch::default() };
         assert!(free.child(wanted(Some("bypassPermissions"), &["--add-dir", "/"])).is_ok());
+    }
+
+    #[test]
+    fn a_frame_has_native_questions_unless_somebody_else_would_get_them() {
+        let launch = |no_hooks, args: &[&str]| {
+            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+            Launch { no_hooks, args, ..Launch::default() }.with_native_questions().native_questions
+        };
+        assert!(launch(false, &["--effort", "low"]));
+        assert!(!launch(true, &[]));
+        assert!(!launch(false, &["--permission-prompt-tool", "mcp__me__decide"]));
+        assert!(!launch(false, &["--permission-prompt-tool=mcp__me__decide"]));
+
+        let older = Launch::default();
+        assert!(!older.child(Overrides::default()).unwrap().native_questions);
+        let free = Launch { args: vec!["--dangerously-skip-permissions".into()], ..Launch::default() };
+        let free = free.with_native_questions();
+        assert!(free.child(Overrides::default()).unwrap().native_questions);
+        assert!(!free.child(wanted(None, &["--permission-prompt-tool=x"])).unwrap().native_questions);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod launch;
 pub mod limits;
 pub mod outcome;
 pub mod prompt;
+pub mod question;
 pub mod request;
 pub mod shell;
 pub mod signal;

@@ -18,29 +18,31 @@ pub enum Telling {
 /// How the next attempt of `frame` is told what came of its requests. `hooks`: whether a suspended call can be answered.
 #[must_use]
 pub fn telling(frame: &Frame, deliveries: &[Delivery], hooks: bool) -> Telling {
-    match (&frame.suspended, deliveries) {
-        (Some(call), [only]) if hooks && frame.trouble.is_none() && only.call.as_ref() == Some(call) => {
-            if is_printed_unchanged(&only.result) {
-                Telling::Call
-            } else {
-                Telling::Calls
-            }
-        }
-        (_, deliveries) if deliveries.iter().any(|delivery| delivery.call.is_some()) => Telling::Calls,
-        _ => Telling::Prompt,
+    let of_suspended = |delivery: &Delivery| delivery.call.is_some() && delivery.call == frame.suspended;
+    if deliveries.iter().all(|delivery| delivery.call.is_none()) {
+        Telling::Prompt
+    } else if hooks && frame.trouble.is_none() && deliveries.iter().all(of_suspended) && is_returned(deliveries) {
+        Telling::Call
+    } else {
+        Telling::Calls
     }
 }
 
-/// Whether a command of Claude Code's Bash tool can return this result as it is. The tool takes blanks off both ends,
-/// says something of its own where nothing is left, and puts longer output into a file.
-fn is_printed_unchanged(result: &RequestResult) -> bool {
+/// Whether the call that made these requests can return what came of them as it is.
+///
+/// The Bash tool takes blanks off both ends of what a command prints, and says something of its own where nothing is left.
+/// Of both tools, longer results are put into a file.
+fn is_returned(deliveries: &[Delivery]) -> bool {
     const MOST: usize = 30_000;
-    match result {
+    let printed_unchanged = |text: &str| !text.is_empty() && text.trim() == text && !text.contains('\0');
+    let mut length = 0;
+    deliveries.iter().all(|delivery| match &delivery.result {
         RequestResult::Text(text) => {
-            !text.is_empty() && text.trim() == text && text.len() <= MOST && !text.contains('\0')
+            length += text.len();
+            length <= MOST && (delivery.wish.native_question().is_some() || printed_unchanged(text))
         }
         RequestResult::Failed(_) => true,
-    }
+    })
 }
 
 /// The first prompt of a frame.
@@ -98,7 +100,7 @@ mod tests {
         Delivery {
             request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
             call: None,
-            wish: Wish::Ask { question: "When is your birthday?".into() },
+            wish: Wish::Ask { question: "When is your birthday?".into(), choices: None },
             result: RequestResult::Text(text.into()),
         }
     }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::id::{FrameId, RequestId, SessionId};
+use super::question::Choices;
 
 /// A request that an agent made and whose result it has not been given yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,9 @@ pub enum Wish {
     Ask {
         /// The question.
         question: String,
+        /// What it offers, if it was asked with Claude Code's own tool.
+        #[serde(default)]
+        choices: Option<Choices>,
     },
     /// Something outside.
     Wait(External),
@@ -93,12 +97,22 @@ impl Delivery {
 }
 
 impl Wish {
+    /// The question, if it was asked with Claude Code's own tool.
+    #[must_use]
+    pub fn native_question(&self) -> Option<&str> {
+        match self {
+            Self::Ask { question, choices: Some(_) } => Some(question),
+            _ => None,
+        }
+    }
+
     /// The command that makes this request, shortened where it is long: how people and agents recognise it.
     #[must_use]
     pub fn command(&self) -> String {
         match self {
             Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
-            Self::Ask { question } => format!("agent-cli ask \"{}\"", shortened(question)),
+            Self::Ask { question, choices: None } => format!("agent-cli ask \"{}\"", shortened(question)),
+            Self::Ask { question, choices: Some(_) } => format!("AskUserQuestion \"{}\"", shortened(question)),
             Self::Wait(External::File(path)) => format!("agent-cli wait --file {}", path.display()),
             Self::Wait(External::Time(time)) => format!("agent-cli wait --until {time}"),
             Self::Wait(External::Command(command)) => {
@@ -135,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_command_is_one_short_line() {
-        let wish = Wish::Ask { question: format!("a\n{}", "b".repeat(1_000_000)) };
+        let wish = Wish::Ask { question: format!("a\n{}", "b".repeat(1_000_000)), choices: None };
         let command = wish.command();
         assert!(command.starts_with("agent-cli ask \"a bbb"), "{command}");
         assert!(command.ends_with("b…\""), "{command}");

@@ -242,7 +242,7 @@ mod tests {
     }
 
     fn ask(answered: bool) -> (Wish, bool) {
-        (Wish::Ask { question: "When?".into() }, answered)
+        (Wish::Ask { question: "When?".into(), choices: None }, answered)
     }
 
     fn chain(leaf: FrameState, wishes: Vec<(Wish, bool)>) -> Tree {

@@ -3,6 +3,7 @@
 //! The order keeps every crash harmless: the lease first, then the record of the attempt, then the process. Whoever
 //! finds a recorded attempt whose lease is free knows that its process has ended, or never was.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,9 @@ use jiff::Timestamp;
 use super::programs::Program;
 use super::{RuntimeError, Settings, while_trying};
 use crate::claude::answered::{self, CallResult};
-use crate::claude::command::{Invocation, config_dir};
+use crate::claude::command::{ATTEMPT, FRAME, Invocation, STATE_DIR, config_dir};
 use crate::claude::process::Running;
-use crate::claude::{settings, survivors, transcript};
+use crate::claude::{permission_tool, question, settings, survivors, transcript};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::prompt::{self, Telling};
@@ -75,6 +76,10 @@ pub(super) fn start(
         carried: deliveries.iter().map(|delivery| delivery.request).collect(),
     };
     store.begin(frame.id, &attempt)?;
+    let permission_tool = match &hooks {
+        Some(_) if frame.launch.native_questions => permission_tool(store, own, frame.id, session)?,
+        _ => None,
+    };
 
     let invocation = Invocation {
         program: &program.path,
@@ -88,6 +93,7 @@ pub(super) fn start(
         state_dir: store.dir().path(),
         own_program: &own.own_program,
         settings: hooks.as_deref(),
+        permission_tool: permission_tool.as_deref(),
     };
     let mut command = invocation.command();
     command
@@ -133,11 +139,7 @@ fn add_results(
     checkpoint: SessionId,
     deliveries: &[Delivery],
 ) -> Result<Vec<Delivery>, RuntimeError> {
-    let result = |delivery: &Delivery| match &delivery.result {
-        RequestResult::Text(text) => CallResult { text: text.clone(), is_error: false },
-        RequestResult::Failed(why) => CallResult { text: why.clone(), is_error: true },
-    };
-    let results = deliveries.iter().filter_map(|delivery| Some((delivery.call.clone()?, result(delivery)))).collect();
+    let results = results_of_calls(deliveries);
     let copy = || {
         let from = BufReader::new(File::open(store.dir().checkpoint(frame.id, checkpoint))?);
         let mut to = Vec::new();
@@ -148,6 +150,27 @@ fn add_results(
     let left = copy().map_err(while_trying("add results to the transcript"))?;
     let given = |delivery: &&Delivery| delivery.call.as_ref().is_none_or(|call| left.contains_key(call));
     Ok(deliveries.iter().filter(given).cloned().collect())
+}
+
+/// The result of each call. Several questions of one call have their answers in one result.
+fn results_of_calls(deliveries: &[Delivery]) -> HashMap<String, CallResult> {
+    let mut results = HashMap::new();
+    let mut answers: HashMap<&String, Vec<(&str, &str)>> = HashMap::new();
+    for delivery in deliveries {
+        let Some(call) = &delivery.call else { continue };
+        match (delivery.wish.native_question(), &delivery.result) {
+            (Some(question), RequestResult::Text(answer)) => answers.entry(call).or_default().push((question, answer)),
+            (_, RequestResult::Text(text)) => {
+                results.insert(call.clone(), CallResult { text: text.clone(), is_error: false });
+            }
+            (_, RequestResult::Failed(why)) => {
+                results.insert(call.clone(), CallResult { text: why.clone(), is_error: true });
+            }
+        }
+    }
+    let answered = |answers: Vec<_>| CallResult { text: question::result(&answers), is_error: false };
+    results.extend(answers.into_iter().map(|(call, answers)| (call.clone(), answered(answers))));
+    results
 }
 
 /// The settings file with this program's hooks beside the user's own settings, where `claude` can make use of them.
@@ -165,9 +188,25 @@ fn hooks(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Res
             None => return Ok(None),
         },
     };
-    let text = settings::settings(&own.own_program, user.as_ref()).to_string();
+    let text = settings::settings(&own.own_program, user.as_ref(), frame.launch.native_questions).to_string();
     let file = store.dir().settings(frame.id);
     store.dir().write(&file, text.as_bytes()).map_err(while_trying("write the settings"))?;
+    Ok(Some(file))
+}
+
+/// The file that leads `claude` to this program's tool for approvals. Claude Code passes not all of its environment on.
+fn permission_tool(
+    store: &Store,
+    own: &Settings,
+    frame: FrameId,
+    session: SessionId,
+) -> Result<Option<PathBuf>, RuntimeError> {
+    let state_dir = store.dir().path().display().to_string();
+    let environment = [(FRAME, frame.to_string()), (ATTEMPT, session.to_string()), (STATE_DIR, state_dir)];
+    let Some(config) = permission_tool::config(&own.own_program, &environment) else { return Ok(None) };
+    let file = store.dir().permission_tool(frame);
+    let written = store.dir().write(&file, config.to_string().as_bytes());
+    written.map_err(while_trying("write the file that leads to the permission tool"))?;
     Ok(Some(file))
 }
 

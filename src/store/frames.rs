@@ -201,6 +201,7 @@ mod tests {
                 permission_mode: Some("plan".into()),
                 args: vec!["--effort".into(), "low".into()],
                 no_hooks: false,
+                native_questions: true,
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
             },

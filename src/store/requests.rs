@@ -75,20 +75,6 @@ impl Store {
         })
     }
 
-    /// The request that a suspended tool call of a frame has made.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
-    pub fn request_of_call(&self, frame: FrameId, call: &str) -> Result<Option<RequestId>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id FROM requests WHERE frame = ?1 AND call = ?2 AND withdrawn IS NULL ORDER BY seq DESC LIMIT 1",
-            )?;
-            Ok(statement.query_row((Id(frame), call), |row| id(row, "id")).optional()?)
-        })
-    }
-
     /// Whether an attempt made requests that are still without a result.
     ///
     /// # Errors

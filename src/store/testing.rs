@@ -35,7 +35,7 @@ pub(super) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
 }
 
 pub(super) fn ask(question: &str) -> Wish {
-    Wish::Ask { question: question.to_owned() }
+    Wish::Ask { question: question.to_owned(), choices: None }
 }
 
 pub(super) fn reply(text: &str) -> Outcome {
