@@ -14,6 +14,7 @@ mod killed;
 mod peer;
 mod permissions;
 mod processes;
+mod questions;
 mod subfolder;
 mod suspended;
 mod transcripts;
