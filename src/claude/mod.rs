@@ -10,6 +10,7 @@ pub mod permission_tool;
 pub mod process;
 pub mod program;
 pub mod question;
+pub mod reopened;
 pub mod settings;
 pub mod survivors;
 pub mod transcript;

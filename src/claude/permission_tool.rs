@@ -24,11 +24,18 @@ pub struct Call {
 /// What comes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permission {
+    /// It runs, as it is.
+    Allow {
+        /// Its input.
+        input: Value,
+    },
     /// It does not run.
     Deny {
         /// What the agent is told.
         message: String,
     },
+    /// It does not run, and the agent is stopped at it.
+    Stop,
 }
 
 /// The file with which Claude Code starts the server: `own` is this program, an absolute path, and `environment` what it
@@ -86,6 +93,8 @@ impl Call {
 impl Permission {
     fn to_json(&self) -> Value {
         match self {
+            Self::Allow { input } => json!({"behavior": "allow", "updatedInput": input}),
+            Self::Stop => json!({"behavior": "deny", "message": "a person is asked", "interrupt": true}),
             Self::Deny { message } => json!({"behavior": "deny", "message": message}),
         }
     }

@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::output::{print_json, print_line, tell};
 use crate::core::id::IdPrefix;
 use crate::core::question;
+use crate::core::request::Wish;
 use crate::store::Target;
 
 /// Answer a question
@@ -18,11 +19,13 @@ use crate::store::Target;
 /// question can be answered once.
 ///
 /// Where a question offers choices, the answer may be the number or the label of one, of several with commas between them
-/// where several may be chosen, or any other text.
+/// where several may be chosen, or any other text. Where it is a permission for a call that is asked for, the answer is
+/// `allow`, or `deny`, perhaps with a reason for the agent after it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli answer 4f2c1a90 \"Jan 1st\"
   agent-cli answer 4f2c1a90 1,3
+  agent-cli answer 4f2c1a90 \"deny use the test server\"
   agent-cli answer 4f2c1a90 < plan.md")]
 pub(super) struct Answer {
     /// The question's id, as `agent-cli questions` shows it
@@ -57,11 +60,10 @@ impl Answer {
         };
         // A request that is no question is for the store to refuse.
         let text = match store.question(id)? {
-            Some(question) if question.answered.is_none() => {
-                question::answer(&question.wish, &text).map_err(|error| {
-                    CliError::usage(error.to_string()).hint(format!("agent-cli answer {} TEXT", id.short()))
-                })?
-            }
+            Some(asked) if asked.answered.is_none() => question::answer(&asked.wish, &text).map_err(|error| {
+                let example = if matches!(asked.wish, Wish::Permission { .. }) { "allow" } else { "TEXT" };
+                CliError::usage(error.to_string()).hint(format!("agent-cli answer {} {example}", id.short()))
+            })?,
             _ => text,
         };
         let question = store.answer(id, &text)?;

@@ -36,7 +36,7 @@ impl Hook {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
         let Some(caller) = context.caller else { return Ok(Exit::Ok) };
         let decision = decide(context, caller).unwrap_or_else(|error| {
-            note(context, caller, &error);
+            note(context, caller, "hook", &error);
             Decision::Pass
         });
         if let Some(decision) = decision.to_json() {
@@ -165,10 +165,10 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
-/// Nobody reads what a hook prints to standard error, so it goes to the frame's log.
-fn note(context: &Context, caller: Caller, error: &CliError) {
+/// Nobody reads what a command for `claude` prints to standard error, so it goes to the frame's log.
+pub(super) fn note(context: &Context, caller: Caller, command: &str, error: &CliError) {
     let log = context.store().ok().and_then(|store| store.dir().open_errors(caller.frame).ok());
     if let Some(mut log) = log {
-        let _ = writeln!(log, "agent-cli hook: {error}");
+        let _ = writeln!(log, "agent-cli {command}: {error}");
     }
 }

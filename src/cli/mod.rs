@@ -85,7 +85,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Show(command) => command.run(&context),
         Command::Completions(command) => command.run(),
         Command::Hook(command) => command.run(&context),
-        Command::PermissionTool(command) => command.run(),
+        Command::PermissionTool(command) => command.run(&context),
     });
     match result {
         Ok(exit) => exit,

@@ -29,14 +29,24 @@ pub(super) struct Questions {
 struct Listed {
     id: RequestId,
     question: String,
+    kind: &'static str,
     #[serde(flatten)]
     choices: Option<Choices>,
+    #[serde(flatten)]
+    permission: Option<Permission>,
     frame: FrameId,
     root: FrameId,
     task: String,
     asked: Timestamp,
     answered: Option<Timestamp>,
     answer: Option<String>,
+}
+
+/// What a permission is asked for.
+#[derive(Debug, Serialize)]
+struct Permission {
+    tool: String,
+    input: serde_json::Value,
 }
 
 impl Questions {
@@ -47,6 +57,14 @@ impl Questions {
             .map(|question| Listed {
                 id: question.id,
                 question: question.question,
+                kind: match question.wish {
+                    Wish::Permission { .. } => "permission",
+                    _ => "question",
+                },
+                permission: match &question.wish {
+                    Wish::Permission { tool, input } => Some(Permission { tool: tool.clone(), input: input.clone() }),
+                    _ => None,
+                },
                 choices: match question.wish {
                     Wish::Ask { choices, .. } => choices,
                     _ => None,
@@ -72,6 +90,7 @@ impl Questions {
         let row = |listed: &Listed| {
             let text = match &listed.answer {
                 Some(answer) => format!("{} -> {}", one_line(&listed.question), one_line(answer)),
+                None if listed.permission.is_some() => format!("allow {}?", one_line(&listed.question)),
                 None => one_line(&listed.question),
             };
             vec![listed.id.short(), age(listed.asked, now), one_line(&listed.task), listed.root.short(), text]

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::context::Context;
 use super::error::CliError;
@@ -13,7 +14,7 @@ use super::output::{print_json, print_line};
 use crate::claude::program;
 use crate::core::frame::Task;
 use crate::core::id::FrameId;
-use crate::core::launch::{self, Launch, Overrides};
+use crate::core::launch::{self, Launch, OnPermission, Overrides};
 use crate::core::limits::Limits;
 use crate::core::signal;
 use crate::runtime::{RuntimeError, requests};
@@ -44,6 +45,10 @@ pub(super) struct Spawn {
     /// What the agent may do, as for `claude --permission-mode` [default: $AGENT_CLI_PERMISSION_MODE]
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
+
+    /// What becomes of a call that needs an approval: deny it, or ask a person and pause [default: deny, or as the caller]
+    #[arg(long, value_name = "WHAT", value_parser = on_permission())]
+    on_permission: Option<OnPermission>,
 
     /// The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
     #[arg(long, value_name = "PATH")]
@@ -93,7 +98,12 @@ impl Spawn {
             return Err(CliError::usage(message).hint("leave them out"));
         }
         let (task, cwd) = self.checked()?;
-        let overrides = Overrides { model: self.model, permission_mode: self.permission_mode, args: self.args };
+        let overrides = Overrides {
+            model: self.model,
+            permission_mode: self.permission_mode,
+            on_permission: self.on_permission,
+            args: self.args,
+        };
         Ok(requests::spawn(store, caller, call, task, cwd, overrides)?)
     }
 
@@ -115,9 +125,14 @@ impl Spawn {
             permission_mode: self.permission_mode.or(of_this_shell.permission_mode),
             args: self.args,
             no_hooks: self.no_hooks,
+            on_permission: self.on_permission.unwrap_or_default(),
             ..of_this_shell
         }
         .with_native_questions();
+        if launch.on_permission == OnPermission::Ask && !launch.native_questions {
+            let message = "--on-permission ask cannot work with --no-hooks or --permission-prompt-tool";
+            return Err(CliError::usage(message).hint("leave one of them out"));
+        }
         let default = Limits::default();
         let limits = Limits {
             max_depth: self.max_depth.unwrap_or(default.max_depth),
@@ -127,6 +142,11 @@ impl Spawn {
         let root = store.create_root(&NewFrame { task, cwd, launch, limits })?;
         outcome::drive(context, &store, &settings, root, self.telling)
     }
+}
+
+fn on_permission() -> impl TypedValueParser<Value = OnPermission> {
+    let named = |name: String| if name == "ask" { OnPermission::Ask } else { OnPermission::Deny };
+    PossibleValuesParser::new(["deny", "ask"]).map(named)
 }
 
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::id::{FrameId, RequestId};
 use super::question::Choices;
@@ -34,6 +35,15 @@ pub enum Blocking {
         /// What it offers.
         #[serde(flatten)]
         choices: Option<Choices>,
+    },
+    /// A person's permission for a call.
+    Permission {
+        /// The id to answer with.
+        id: RequestId,
+        /// The tool that is called.
+        tool: String,
+        /// Its input.
+        input: Value,
     },
     /// Something outside.
     External {
@@ -69,6 +79,10 @@ impl Tree {
                 Wish::Ask { question, choices } => {
                     let (question, choices) = (question.clone(), choices.clone());
                     Some((request.made, Blocking::Question { id: request.id, question, choices }))
+                }
+                Wish::Permission { tool, input } => {
+                    let (tool, input) = (tool.clone(), input.clone());
+                    Some((request.made, Blocking::Permission { id: request.id, tool, input }))
                 }
                 Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
             })

@@ -25,10 +25,24 @@ pub struct Launch {
     /// every request, so a frame keeps what it began with.
     #[serde(default)]
     pub native_questions: bool,
+    /// What becomes of calls that need an approval.
+    #[serde(default)]
+    pub on_permission: OnPermission,
     /// `PATH` of the shell that made the frame, so that its agents find the same programs under cron.
     pub path: Option<String>,
     /// `CLAUDE_CONFIG_DIR` of the shell that made the frame: Claude Code keeps sessions there.
     pub config_dir: Option<PathBuf>,
+}
+
+/// What becomes of a call that needs an approval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnPermission {
+    /// It is denied, as by plain `claude -p`.
+    #[default]
+    Deny,
+    /// A person is asked, and the agent pauses until there is an answer.
+    Ask,
 }
 
 /// What a child may ask to have otherwise than its parent.
@@ -38,6 +52,8 @@ pub struct Overrides {
     pub model: Option<String>,
     /// Another permission mode.
     pub permission_mode: Option<String>,
+    /// Another way with calls that need an approval.
+    pub on_permission: Option<OnPermission>,
     /// More arguments for `claude`.
     pub args: Vec<String>,
 }
@@ -120,9 +136,13 @@ impl Launch {
         {
             return Err(BadLaunch::Widens(format!("--permission-mode {mode}")));
         }
+        if wanted.on_permission == Some(OnPermission::Ask) && self.on_permission == OnPermission::Deny {
+            return Err(BadLaunch::Widens("--on-permission ask".to_owned()));
+        }
         let launch = Self {
             model: wanted.model.or_else(|| self.model.clone()),
             permission_mode: wanted.permission_mode.or_else(|| self.permission_mode.clone()),
+            on_permission: wanted.on_permission.unwrap_or(self.on_permission),
             args: self.args.iter().cloned().chain(wanted.args).collect(),
             ..self.clone()
         };
@@ -222,6 +242,17 @@ mod tests {
         assert!(odd.child(wanted(Some("manual"), &[])).is_ok());
         let free = Launch { args: vec!["--dangerously-skip-permissions".into()], ..Launch::default() };
         assert!(free.child(wanted(Some("bypassPermissions"), &["--add-dir", "/"])).is_ok());
+    }
+
+    #[test]
+    fn a_child_asks_for_permissions_only_where_its_parent_does() {
+        let wanted = |on_permission| Overrides { on_permission, ..Overrides::default() };
+        let asking = Launch { on_permission: OnPermission::Ask, ..Launch::default() };
+        let of = |parent: &Launch, on| parent.child(wanted(on)).map(|child| child.on_permission);
+        assert_eq!(of(&asking, None), Ok(OnPermission::Ask));
+        assert_eq!(of(&asking, Some(OnPermission::Deny)), Ok(OnPermission::Deny));
+        assert_eq!(of(&Launch::default(), None), Ok(OnPermission::Deny));
+        assert!(of(&Launch::default(), Some(OnPermission::Ask)).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What an agent is told: the first prompt of a frame, and the prompt that wakes it.
 
 use super::frame::{Frame, Task, Trouble};
-use super::request::{Delivery, RequestResult};
+use super::request::{Delivery, RequestResult, Wish};
 use super::signal;
 
 /// How an agent is told what it was waiting for.
@@ -11,6 +11,11 @@ pub enum Telling {
     Call,
     /// Its suspended tool calls have their results when it is told to go on.
     Calls,
+    /// The call that it was stopped at is open again, and decided on when it is come to once more.
+    Permission {
+        /// The call.
+        call: String,
+    },
     /// With a prompt.
     Prompt,
 }
@@ -18,6 +23,10 @@ pub enum Telling {
 /// How the next attempt of `frame` is told what came of its requests. `hooks`: whether a suspended call can be answered.
 #[must_use]
 pub fn telling(frame: &Frame, deliveries: &[Delivery], hooks: bool) -> Telling {
+    let permission = deliveries.iter().find(|delivery| matches!(delivery.wish, Wish::Permission { .. }));
+    if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
+        return Telling::Permission { call };
+    }
     let of_suspended = |delivery: &Delivery| delivery.call.is_some() && delivery.call == frame.suspended;
     if deliveries.iter().all(|delivery| delivery.call.is_none()) {
         Telling::Prompt
@@ -94,7 +103,6 @@ mod tests {
 
     use super::*;
     use crate::core::id::RequestId;
-    use crate::core::request::Wish;
 
     fn answer(text: &str) -> Delivery {
         Delivery {

@@ -30,6 +30,33 @@ pub enum NoAnswer {
     /// Nothing was said.
     #[error("the answer is empty")]
     Empty,
+    /// A permission is given or not.
+    #[error("a permission is answered with \"allow\", or with \"deny\" and perhaps a reason")]
+    NeitherAllowNorDeny,
+}
+
+/// What a person decides about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// It may run, once.
+    Allow,
+    /// It may not.
+    Deny {
+        /// Why, in the person's words. May be empty.
+        reason: String,
+    },
+}
+
+/// The decision in an answer. `None`: it is neither.
+#[must_use]
+pub fn permit(text: &str) -> Option<Permit> {
+    let text = text.trim();
+    let (word, reason) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    match word.trim_end_matches([':', ',']) {
+        "allow" if reason.is_empty() => Some(Permit::Allow),
+        "deny" => Some(Permit::Deny { reason: reason.trim().to_owned() }),
+        _ => None,
+    }
 }
 
 /// The answer that a person gives to `wish` with `text`.
@@ -46,6 +73,7 @@ pub fn answer(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
     }
     Ok(match wish {
         Wish::Ask { choices: Some(choices), .. } => choices.chosen(text).unwrap_or_else(|| text.to_owned()),
+        Wish::Permission { .. } if permit(text).is_none() => return Err(NoAnswer::NeitherAllowNorDeny),
         _ => text.to_owned(),
     })
 }
@@ -115,6 +143,26 @@ mod tests {
     fn a_number_that_is_a_label_is_that_label() {
         assert_eq!(answer(&asked(&["2", "1"], false), "1").as_deref(), Ok("1"));
         assert_eq!(answer(&asked(&["10", "20"], false), "2").as_deref(), Ok("20"));
+    }
+
+    #[test]
+    fn a_permission_is_given_or_not() {
+        let deny = |reason: &str| Some(Permit::Deny { reason: reason.to_owned() });
+        for (text, expected) in [
+            ("allow", Some(Permit::Allow)),
+            (" allow\n", Some(Permit::Allow)),
+            ("deny", deny("")),
+            ("deny: not today", deny("not today")),
+            ("deny\nnot today\n", deny("not today")),
+            ("allow it", None),
+            ("yes", None),
+            ("Allow", None),
+            ("denying", None),
+        ] {
+            assert_eq!(permit(text), expected, "{text:?}");
+            let wish = Wish::Permission { tool: "Bash".into(), input: serde_json::Value::Null };
+            assert_eq!(answer(&wish, text).is_ok(), expected.is_some(), "{text:?}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::id::{FrameId, RequestId, SessionId};
 use super::question::Choices;
@@ -46,6 +47,13 @@ pub enum Wish {
         /// What it offers, if it was asked with Claude Code's own tool.
         #[serde(default)]
         choices: Option<Choices>,
+    },
+    /// A person's permission for a call.
+    Permission {
+        /// The tool that is called.
+        tool: String,
+        /// Its input.
+        input: Value,
     },
     /// Something outside.
     Wait(External),
@@ -91,7 +99,7 @@ impl Delivery {
     pub fn known_as(&self) -> String {
         match &self.wish {
             Wish::Spawn { child, .. } => child.short(),
-            Wish::Ask { .. } | Wish::Wait(_) => self.request.short(),
+            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Wait(_) => self.request.short(),
         }
     }
 }
@@ -113,6 +121,10 @@ impl Wish {
             Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
             Self::Ask { question, choices: None } => format!("agent-cli ask \"{}\"", shortened(question)),
             Self::Ask { question, choices: Some(_) } => format!("AskUserQuestion \"{}\"", shortened(question)),
+            Self::Permission { tool, input } => {
+                let input = input["command"].as_str().map_or_else(|| input.to_string(), str::to_owned);
+                shortened(&format!("{tool}: {input}"))
+            }
             Self::Wait(External::File(path)) => format!("agent-cli wait --file {}", path.display()),
             Self::Wait(External::Time(time)) => format!("agent-cli wait --until {time}"),
             Self::Wait(External::Command(command)) => {

@@ -16,7 +16,7 @@ use super::{RuntimeError, Settings, while_trying};
 use crate::claude::answered::{self, CallResult};
 use crate::claude::command::{ATTEMPT, FRAME, Invocation, STATE_DIR, config_dir};
 use crate::claude::process::Running;
-use crate::claude::{permission_tool, question, settings, survivors, transcript};
+use crate::claude::{permission_tool, question, reopened, settings, survivors, transcript};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::prompt::{self, Telling};
@@ -122,26 +122,50 @@ fn told(store: &Store, frame: &Frame, deliveries: &[Delivery], hooks: bool) -> R
         Telling::Call => Ok(Told { text: String::new(), transcript: None }),
         Telling::Prompt => Ok(Told { text: prompt::resume(deliveries, trouble), transcript: None }),
         Telling::Calls => {
-            let left = add_results(store, frame, checkpoint, deliveries)?;
+            let left = add_results(store, frame, &store.dir().checkpoint(frame.id, checkpoint), deliveries)?;
             if left.len() == deliveries.len() {
                 return Ok(Told { text: prompt::resume(deliveries, trouble), transcript: None });
             }
             let text = prompt::go_on(&left, trouble);
             Ok(Told { text, transcript: Some(store.dir().answered(frame.id)) })
         }
+        Telling::Permission { call } => {
+            let others: Vec<_> =
+                deliveries.iter().filter(|delivery| delivery.call.as_ref() != Some(&call)).cloned().collect();
+            if !reopen(store, frame, checkpoint, &call)? {
+                return Ok(Told { text: prompt::resume(deliveries, trouble), transcript: None });
+            }
+            let left = add_results(store, frame, &store.dir().answered(frame.id), &others)?;
+            // What a prompt tells, the agent hears after the call's result.
+            let more = !left.is_empty() || trouble.is_some();
+            let text = if more { prompt::resume(&left, trouble) } else { String::new() };
+            Ok(Told { text, transcript: Some(store.dir().answered(frame.id)) })
+        }
     }
 }
 
-/// Adds results to a copy of the checkpoint. Returns those that have no open call in it.
+/// Opens a call again in a copy of the checkpoint. Returns whether that could be done.
+fn reopen(store: &Store, frame: &Frame, checkpoint: SessionId, call: &str) -> Result<bool, RuntimeError> {
+    let copy = || {
+        let from = BufReader::new(File::open(store.dir().checkpoint(frame.id, checkpoint))?);
+        let mut to = Vec::new();
+        let reopened = reopened::copy(from, call, &mut to)?;
+        store.dir().write(&store.dir().answered(frame.id), &to)?;
+        Ok(reopened)
+    };
+    copy().map_err(while_trying("open a call of the transcript again"))
+}
+
+/// Adds results to a copy of a transcript. Returns those that have no open call in it.
 fn add_results(
     store: &Store,
     frame: &Frame,
-    checkpoint: SessionId,
+    transcript: &Path,
     deliveries: &[Delivery],
 ) -> Result<Vec<Delivery>, RuntimeError> {
     let results = results_of_calls(deliveries);
     let copy = || {
-        let from = BufReader::new(File::open(store.dir().checkpoint(frame.id, checkpoint))?);
+        let from = BufReader::new(File::open(transcript)?);
         let mut to = Vec::new();
         let left = answered::copy(from, results, &mut to)?;
         store.dir().write(&store.dir().answered(frame.id), &to)?;

@@ -65,7 +65,11 @@ fn settle(
         store.withdraw_calls(attempt.session, &open)?;
     }
     let died = matches!(outcome, Outcome::Died { .. }).then(|| outcome.clone());
-    let outcome = outcome.given_open_requests(store.has_open_requests(attempt.session)?);
+    let outcome = match outcome {
+        // Claude Code calls it an error that the agent was stopped at a call.
+        Outcome::Error(_) if store.awaits_permission(attempt.session)? => Outcome::Requested,
+        other => other.given_open_requests(store.has_open_requests(attempt.session)?),
+    };
     let outcome = not_a_quoted_signal(store, frame, digest, outcome)?;
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
     let verdict = verdict(&outcome, turn);

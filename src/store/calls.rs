@@ -1,9 +1,11 @@
 //! Requests that suspend a tool call. One call may make several: each question in it is one.
 
-use super::codec::{self, Id};
+use serde_json::json;
+
+use super::codec::{self, Id, from_json};
 use super::requests::{self, Caller};
-use super::{Result, Store};
-use crate::core::id::FrameId;
+use super::{Result, Store, events};
+use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::request::{Request, Wish};
 
 impl Store {
@@ -21,6 +23,48 @@ impl Store {
                 requests::insert(connection, now, caller, Some(call), wish)?;
             }
             Ok(())
+        })
+    }
+
+    /// Whether an attempt waits for a permission.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn awaits_permission(&self, attempt: SessionId) -> Result<bool> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT wish FROM requests WHERE attempt = ?1 AND call IS NOT NULL AND settled IS NULL
+                 AND withdrawn IS NULL",
+            )?;
+            let wishes = statement.query_map([Id(attempt)], |row| from_json::<Wish>(row, "wish"))?;
+            let wishes = wishes.collect::<rusqlite::Result<Vec<_>>>()?;
+            Ok(wishes.iter().any(|wish| matches!(wish, Wish::Permission { .. })))
+        })
+    }
+
+    /// Records that a permission is used: the call runs in this attempt. Returns whether it may: another attempt in which it
+    /// ran, or may have run, has used it up.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`](super::StoreError::StaleCaller), or a database that cannot be written.
+    pub fn use_permission(&self, caller: Caller, request: RequestId) -> Result<bool> {
+        self.write(|connection| {
+            requests::check(connection, caller)?;
+            let used = connection
+                .prepare_cached("UPDATE requests SET used_by = ?2 WHERE id = ?1 AND coalesce(used_by, ?2) = ?2")?
+                .execute((Id(request), Id(caller.attempt)))?;
+            if used > 0 {
+                events::append(
+                    connection,
+                    codec::now(),
+                    caller.frame,
+                    "permission_used",
+                    &json!({"request": request, "attempt": caller.attempt}),
+                )?;
+            }
+            Ok(used > 0)
         })
     }
 
@@ -43,6 +87,9 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::Wish;
     use crate::core::outcome::Outcome;
     use crate::store::StoreError;
     use crate::store::testing::{ask, reply, store};
@@ -63,6 +110,35 @@ mod tests {
         assert_eq!(store.questions(true).unwrap().len(), 2);
         store.withdraw_calls(caller.attempt, &["toolu_2"]).unwrap();
         assert_eq!(store.requests_of_call(caller.frame, "toolu_1").unwrap(), []);
+    }
+
+    #[test]
+    fn a_permission_is_waited_for_though_its_call_has_a_result() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        assert!(!store.awaits_permission(caller.attempt).unwrap());
+        let wish = Wish::Permission { tool: "Bash".into(), input: json!({"command": "touch made"}) };
+        store.request_all(caller, "toolu_1", &[wish]).unwrap();
+        store.withdraw_calls(caller.attempt, &[]).unwrap();
+        assert!(store.awaits_permission(caller.attempt).unwrap());
+        let question = store.questions(true).unwrap().remove(0);
+        assert_eq!(question.question, "Bash: touch made");
+        store.answer(question.id, "allow").unwrap();
+        assert!(!store.awaits_permission(caller.attempt).unwrap());
+    }
+
+    #[test]
+    fn a_permission_is_used_in_one_attempt() {
+        let (_temp, store) = store();
+        let (frame, question) = store.asking("When?");
+        store.answer(question, "allow").unwrap();
+        let first = store.start(frame);
+        assert!(store.use_permission(first, question).unwrap());
+        assert!(store.use_permission(first, question).unwrap());
+        store.end(first, &Outcome::Died { worked: false, how: "killed".into() });
+        let second = store.start(frame);
+        assert!(!store.use_permission(second, question).unwrap());
+        assert!(matches!(store.use_permission(first, question), Err(StoreError::StaleCaller { .. })));
     }
 
     #[test]

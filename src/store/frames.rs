@@ -187,6 +187,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::launch::OnPermission;
     use crate::store::testing::{new, store};
 
     #[test]
@@ -202,6 +203,7 @@ mod tests {
                 args: vec!["--effort".into(), "low".into()],
                 no_hooks: false,
                 native_questions: true,
+                on_permission: OnPermission::Ask,
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
             },

@@ -178,7 +178,7 @@ pub(super) fn any_open(connection: &Connection, requests: &[Request]) -> std::re
     for request in requests {
         let over = match &request.wish {
             Wish::Spawn { child, .. } => state_of(connection, *child)?.is_none_or(|state| state.is_over()),
-            Wish::Ask { .. } | Wish::Wait(_) => request.settled,
+            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Wait(_) => request.settled,
         };
         if !over {
             return Ok(true);
@@ -228,7 +228,7 @@ pub(super) fn insert(
     };
     let (kind, child) = match wish {
         Wish::Spawn { child, .. } => ("spawn", Some(*child)),
-        Wish::Ask { .. } => ("ask", None),
+        Wish::Ask { .. } | Wish::Permission { .. } => ("ask", None),
         Wish::Wait(_) => ("wait", None),
     };
     connection
@@ -260,7 +260,7 @@ fn result(connection: &Connection, request: &Request) -> std::result::Result<Opt
             Some(state) if !state.is_over() => Ok(None),
             Some(_) => Ok(Some(RequestResult::Text(frames::reply(connection, *child)?.unwrap_or_default()))),
         },
-        Wish::Ask { .. } => {
+        Wish::Ask { .. } | Wish::Permission { .. } => {
             let mut statement = connection.prepare_cached("SELECT answer FROM answers WHERE question = ?1")?;
             let answer = statement.query_row([Id(request.id)], |row| row.get(0)).optional()?;
             Ok(answer.map(RequestResult::Text))

@@ -12,7 +12,7 @@ use super::error::Fault;
 const APPLICATION: i32 = 0x6167_6e74;
 
 /// Step `n` leads from version `n` to version `n + 1`.
-const STEPS: [&str; 2] = [FIRST, SUSPENDED_CALLS];
+const STEPS: [&str; 3] = [FIRST, SUSPENDED_CALLS, PERMISSIONS];
 
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,6 +188,11 @@ ALTER TABLE frames ADD COLUMN suspended TEXT;
 CREATE INDEX requests_by_call ON requests (frame, call) WHERE call IS NOT NULL;
 ";
 
+/// `used_by` is the attempt in which a call ran that a person had allowed once.
+const PERMISSIONS: &str = "
+ALTER TABLE requests ADD COLUMN used_by TEXT REFERENCES attempts (session);
+";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,7 +211,7 @@ mod tests {
             assert_eq!(inspect(&connection).unwrap(), Found::Older);
             migrate(&connection).unwrap();
             assert_eq!(inspect(&connection).unwrap(), Found::Current);
-            connection.execute("UPDATE requests SET call = NULL", []).unwrap();
+            connection.execute("UPDATE requests SET call = NULL, used_by = NULL", []).unwrap();
         }
     }
 

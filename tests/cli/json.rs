@@ -154,6 +154,7 @@ fn lists_in_json() {
         "asked": "[TIME]",
         "frame": "[ID2]",
         "id": "[ID3]",
+        "kind": "question",
         "question": "When?",
         "root": "[ID1]",
         "task": "child.md"
@@ -176,6 +177,7 @@ fn lists_in_json() {
         "asked": "[TIME]",
         "frame": "[ID2]",
         "id": "[ID3]",
+        "kind": "question",
         "question": "When?",
         "root": "[ID1]",
         "task": "child.md"

@@ -58,7 +58,7 @@ fn a_newer_database_is_left_alone() {
     database.pragma_update(None, "user_version", 999).expect("writable");
     insta::assert_snapshot!(refused(&world), @"
     --- stderr
-    error: [STATE]/agent-cli.db has version 999, and this agent-cli knows versions up to 2
+    error: [STATE]/agent-cli.db has version 999, and this agent-cli knows versions up to 3
     hint: upgrade agent-cli
     --- exit status: 1
     ");

@@ -9,6 +9,7 @@ mod support;
 mod deferral;
 mod delivery;
 mod other_hooks;
+mod permission_tool;
 mod permissions;
 mod questions;
 mod results;
