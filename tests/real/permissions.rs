@@ -125,8 +125,8 @@ const ASKING: [&str; 4] = ["spawn", "ins.md", "--on-permission", "ask"];
 fn denials(chain: &Chain, root: &str) -> Vec<String> {
     let output = chain.json(&["show", root, "--json"])["output"].as_str().unwrap().to_owned();
     let text = std::fs::read_to_string(output).unwrap();
-    let events = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let last = events.filter(|event| event["type"] == "result").last().unwrap();
+    let mut events = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let last = events.rfind(|event| event["type"] == "result").unwrap();
     let denied = last["permission_denials"].as_array().unwrap().iter();
     denied.map(|denial| denial["tool_input"]["command"].as_str().unwrap_or_default().to_owned()).collect()
 }
@@ -196,7 +196,7 @@ fn a_call_beside_others_is_asked_about_alone(version: &str) {
     assert!(!reply.iter().any(|(text, _)| text.contains("doesn't want to proceed")), "{reply:?}");
 }
 
-/// The runner and the agent die while the allowed call runs.
+/// The agent dies while the allowed call runs.
 fn an_allowed_call_that_was_cut_short_does_not_run_again(version: &str) {
     // It kills the agent that runs it, once.
     let call = "echo x >> made; test -e killed || { touch killed; kill -9 $(cat ../claude); }";
