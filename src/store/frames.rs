@@ -194,6 +194,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::launch::OnPermission;
     use crate::store::testing::{new, store};
 
     #[test]
@@ -209,6 +210,8 @@ mod tests {
                 args: vec!["--effort".into(), "low".into()],
                 no_hooks: false,
                 no_stale_check: false,
+                native_questions: true,
+                on_permission: OnPermission::Ask,
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
             },
