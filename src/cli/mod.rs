@@ -13,6 +13,7 @@ mod text;
 mod answer;
 mod ask;
 mod completions;
+mod gc;
 mod hook;
 mod ls;
 mod questions;
@@ -56,6 +57,7 @@ enum Command {
     Ls(ls::Ls),
     Tree(tree::Tree),
     Show(show::Show),
+    Gc(gc::Gc),
     Completions(completions::Completions),
     Hook(hook::Hook),
 }
@@ -80,6 +82,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Ls(command) => command.run(&context),
         Command::Tree(command) => command.run(&context),
         Command::Show(command) => command.run(&context),
+        Command::Gc(command) => command.run(&context),
         Command::Completions(command) => command.run(),
         Command::Hook(command) => command.run(&context),
     });

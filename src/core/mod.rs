@@ -14,6 +14,7 @@ mod loose;
 pub mod outcome;
 pub mod prompt;
 pub mod request;
+pub mod retention;
 pub mod shell;
 pub mod signal;
 pub mod state;

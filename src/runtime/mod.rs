@@ -14,6 +14,7 @@ mod programs;
 
 pub mod adopt;
 pub mod drive;
+pub mod gc;
 pub mod interrupt;
 pub mod requests;
 pub mod standing;

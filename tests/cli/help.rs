@@ -10,7 +10,7 @@ fn every_command_explains_itself() {
         // Where a default stands on a line of its own, clap indents the empty line above it.
         outcome.succeeds().stdout.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(help(&[]), @r"
+    insta::assert_snapshot!(help(&[]), @"
     Run chains of headless Claude Code agents that can pause for minutes or weeks
 
     An agent may spawn agents, to any depth, and any of them may stop to wait for a person, a file, a
@@ -30,6 +30,7 @@ fn every_command_explains_itself() {
       tree         Show a chain as a tree: every agent, its state, what it waits for and how long
       show         Show everything that is known of a frame: its sessions, transcripts, costs and
                    history
+      gc           Remove the chains that were finished long ago, and files that nothing uses any more
       completions  Print completions for a shell
       help         Print this message or the help of the given subcommand(s)
 
