@@ -13,6 +13,7 @@ mod text;
 mod answer;
 mod ask;
 mod completions;
+mod fsck;
 mod gc;
 mod hook;
 mod ls;
@@ -58,6 +59,7 @@ enum Command {
     Tree(tree::Tree),
     Show(show::Show),
     Gc(gc::Gc),
+    Fsck(fsck::Fsck),
     Completions(completions::Completions),
     Hook(hook::Hook),
 }
@@ -83,6 +85,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Tree(command) => command.run(&context),
         Command::Show(command) => command.run(&context),
         Command::Gc(command) => command.run(&context),
+        Command::Fsck(command) => command.run(&context),
         Command::Completions(command) => command.run(),
         Command::Hook(command) => command.run(&context),
     });

@@ -6,6 +6,8 @@
 
 pub mod blocker;
 pub mod call;
+pub mod check;
+pub mod finding;
 pub mod frame;
 pub mod id;
 pub mod launch;

@@ -13,6 +13,7 @@ mod probe;
 mod programs;
 
 pub mod adopt;
+pub mod check;
 pub mod drive;
 pub mod gc;
 pub mod interrupt;

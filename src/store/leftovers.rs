@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
+#[cfg(test)]
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -25,6 +26,8 @@ pub struct Leftover {
     pub bytes: u64,
 }
 
+/// What every attempt writes anew, and leaves behind.
+const ROUTINE: [&str; 2] = ["answered.jsonl", "settings.json"];
 /// How directories are named that are about to be deleted.
 const TRASH: &str = "trash-";
 /// How directories are named that are about to be a frame's.
@@ -32,9 +35,17 @@ const STAGE: &str = "stage-";
 /// A stage that is this old has been left behind: filling one takes seconds.
 const STAGE_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
 
+impl Leftover {
+    /// Whether every attempt leaves it behind: it is no sign of an accident.
+    #[must_use]
+    pub fn is_routine(&self) -> bool {
+        self.path.file_name().and_then(|name| name.to_str()).is_some_and(|name| ROUTINE.contains(&name))
+    }
+}
+
 impl StateDir {
-    #[cfg(test)]
     /// A new directory, private and empty, whose content will become that of frames.
+    #[cfg(test)]
     pub(super) fn stage(&self) -> io::Result<PathBuf> {
         let path = self.frames().join(format!("{STAGE}{}{TEMPORARY}", Uuid::new_v4()));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
@@ -155,7 +166,7 @@ fn of_frame(folder: &Path, frame: FrameId, checkpoint: Option<SessionId>) -> io:
     let is_left = |name: &str| {
         let session = name.strip_suffix(".jsonl").and_then(|name| name.parse::<SessionId>().ok());
         name.ends_with(TEMPORARY)
-            || ["answered.jsonl", "settings.json"].contains(&name)
+            || ROUTINE.contains(&name)
             || session.is_some_and(|session| Some(session) != checkpoint)
     };
     let files = entries(folder)?.into_iter().filter(|entry| entry.file_name().to_str().is_some_and(is_left));

@@ -10,6 +10,7 @@
 //! * Nothing waits for a process inside a transaction, and nothing waits for a lease at all.
 
 mod attempts;
+mod check;
 pub mod checkpoint;
 mod codec;
 mod error;
@@ -42,6 +43,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub use attempts::{Attempt, NewAttempt, Spent};
+pub use check::Facts;
 use error::Fault;
 pub use error::StoreError;
 pub use events::EventRecord;

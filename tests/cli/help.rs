@@ -31,6 +31,7 @@ fn every_command_explains_itself() {
       show         Show everything that is known of a frame: its sessions, transcripts, costs and
                    history
       gc           Remove the chains that were finished long ago, and files that nothing uses any more
+      fsck         Check the database, the files, the transcripts and the leases against each other
       completions  Print completions for a shell
       help         Print this message or the help of the given subcommand(s)
 

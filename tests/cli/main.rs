@@ -17,6 +17,7 @@ mod claude_program;
 mod crash;
 mod failures;
 mod folders;
+mod fsck;
 mod gc;
 mod help;
 mod ids;
