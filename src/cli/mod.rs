@@ -13,9 +13,11 @@ mod text;
 mod answer;
 mod ask;
 mod completions;
+mod export;
 mod fsck;
 mod gc;
 mod hook;
+mod import;
 mod ls;
 mod questions;
 mod resume;
@@ -58,6 +60,8 @@ enum Command {
     Ls(ls::Ls),
     Tree(tree::Tree),
     Show(show::Show),
+    Export(export::Export),
+    Import(import::Import),
     Gc(gc::Gc),
     Fsck(fsck::Fsck),
     Completions(completions::Completions),
@@ -84,6 +88,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Ls(command) => command.run(&context),
         Command::Tree(command) => command.run(&context),
         Command::Show(command) => command.run(&context),
+        Command::Export(command) => command.run(&context),
+        Command::Import(command) => command.run(&context),
         Command::Gc(command) => command.run(&context),
         Command::Fsck(command) => command.run(&context),
         Command::Completions(command) => command.run(),

@@ -4,6 +4,7 @@
 //! Nothing here reads a file, a clock or the environment, and nothing here knows the database or `claude`'s command
 //! line. Callers bring the facts; these modules decide.
 
+pub mod archive;
 pub mod blocker;
 pub mod call;
 pub mod check;
@@ -13,6 +14,7 @@ pub mod id;
 pub mod launch;
 pub mod limits;
 mod loose;
+pub mod moves;
 pub mod outcome;
 pub mod prompt;
 pub mod request;

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Row};
 
-use super::codec::{count, from_json, id, maybe_id};
+use super::codec::{count, from_json, id, maybe_id, maybe_time};
 use super::error::Fault;
 use super::files::{PRIVATE, PRIVATE_DIR, StateDir};
 use super::leftovers::entries;
+use super::members::TABLES;
 use super::{Lease, Result, Store, StoreError, checkpoint, frames};
 use crate::core::check::{Files, FrameFacts, RequestFacts};
 use crate::core::finding::{Finding, What};
@@ -39,8 +40,7 @@ impl Store {
     pub fn facts(&self) -> Result<Facts> {
         let mut facts = self.read(|connection| {
             let mut facts = Facts { findings: damage(connection)?, ..Facts::default() };
-            frame_facts(connection, &mut facts)?;
-            request_facts(connection, &mut facts)?;
+            gather(connection, |_| String::new(), &mut facts)?;
             Ok(facts)
         })?;
         for frame in &mut facts.frames {
@@ -95,24 +95,42 @@ fn damage(connection: &Connection) -> std::result::Result<Vec<Finding>, Fault> {
     Ok(found.into_iter().map(|what| Finding { frame: None, what }).collect())
 }
 
-fn frame_facts(connection: &Connection, facts: &mut Facts) -> std::result::Result<(), Fault> {
+/// What the database says of the frames in `members`, without their files.
+pub(super) fn members(connection: &Connection) -> std::result::Result<Facts, Fault> {
+    let condition = |table: &str| {
+        let of = TABLES.iter().find(|of| of.name == table).map_or("false", |of| of.of_members);
+        format!("WHERE {of}")
+    };
+    let mut facts = Facts::default();
+    gather(connection, condition, &mut facts)?;
+    facts.frames.iter_mut().for_each(|facts| facts.files.held = true);
+    Ok(facts)
+}
+
+/// `condition` says which rows of a table are looked at.
+fn gather(
+    connection: &Connection,
+    condition: impl Fn(&str) -> String,
+    facts: &mut Facts,
+) -> std::result::Result<(), Fault> {
     let mut running: HashMap<FrameId, Vec<(SessionId, u64)>> = HashMap::new();
-    let attempt = |row: &Row<'_>| Ok((id(row, "frame")?, (id(row, "session")?, count(row, "output_from")?)));
-    for (frame, attempt) in read(connection, "attempts", "session", "WHERE ended IS NULL", facts, attempt)? {
-        running.entry(frame).or_default().push(attempt);
+    let attempt = |row: &Row<'_>| {
+        let attempt = (id(row, "session")?, count(row, "output_from")?);
+        Ok((id(row, "frame")?, attempt, maybe_time(row, "ended")?.is_some()))
+    };
+    for (frame, attempt, ended) in read(connection, "attempts", "session", &condition, facts, attempt)? {
+        if !ended {
+            running.entry(frame).or_default().push(attempt);
+        }
     }
-    let replies = read(connection, "replies", "frame", "", facts, |row| id(row, "frame"))?;
+    let replies = read(connection, "replies", "frame", &condition, facts, |row| id(row, "frame"))?;
     let replied: HashSet<FrameId> = replies.into_iter().collect();
     let frame = |row: &Row<'_>| Ok((frames::from_row(row)?, row.get::<_, String>("status")?));
-    for (frame, status) in read(connection, "frames", "id", "", facts, frame)? {
+    for (frame, status) in read(connection, "frames", "id", &condition, facts, frame)? {
         let (replied, running) = (replied.contains(&frame.id), running.remove(&frame.id).unwrap_or_default());
         facts.frames.push(FrameFacts { frame, status, replied, running, files: Files::default() });
     }
-    Ok(())
-}
-
-fn request_facts(connection: &Connection, facts: &mut Facts) -> std::result::Result<(), Fault> {
-    let answers = read(connection, "answers", "question", "", facts, |row| id(row, "question"))?;
+    let answers = read(connection, "answers", "question", &condition, facts, |row| id(row, "question"))?;
     let answered: HashSet<RequestId> = answers.into_iter().collect();
     let is = |row: &Row<'_>, column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.is_some());
     let request = |row: &Row<'_>| {
@@ -128,7 +146,7 @@ fn request_facts(connection: &Connection, facts: &mut Facts) -> std::result::Res
             answered: answered.contains(&id(row, "id")?),
         })
     };
-    let requests = read(connection, "requests", "id", "", facts, request)?;
+    let requests = read(connection, "requests", "id", &condition, facts, request)?;
     facts.requests.extend(requests);
     Ok(())
 }
@@ -138,11 +156,11 @@ fn read<T>(
     connection: &Connection,
     table: &'static str,
     key: &str,
-    condition: &str,
+    condition: impl Fn(&str) -> String,
     facts: &mut Facts,
     of: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
 ) -> std::result::Result<Vec<T>, Fault> {
-    let mut statement = connection.prepare(&format!("SELECT * FROM {table} {condition}"))?;
+    let mut statement = connection.prepare(&format!("SELECT * FROM {table} {}", condition(table)))?;
     let mut rows = statement.query([])?;
     let mut readable = Vec::new();
     while let Some(row) = rows.next()? {

@@ -97,7 +97,7 @@ pub fn lines(path: &Path) -> io::Result<Lines> {
 }
 
 /// Writes the first `length` bytes of `source` to `to`, which never holds less than all of them.
-fn replace(source: &mut File, length: u64, to: &Path) -> io::Result<()> {
+pub(super) fn replace(source: &mut File, length: u64, to: &Path) -> io::Result<()> {
     let name = to.file_name().unwrap_or_default().to_string_lossy();
     let fresh = to.with_file_name(format!(".{name}-{}{TEMPORARY}", Uuid::new_v4()));
     let mut write = || {

@@ -183,7 +183,7 @@ pub(super) fn create_private(path: &Path) -> io::Result<File> {
 }
 
 /// Creates a directory with the right permissions, and those above it. One that exists stays as it is.
-fn make_private(path: &Path) -> io::Result<()> {
+pub(super) fn make_private(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
-#[cfg(test)]
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -45,7 +44,6 @@ impl Leftover {
 
 impl StateDir {
     /// A new directory, private and empty, whose content will become that of frames.
-    #[cfg(test)]
     pub(super) fn stage(&self) -> io::Result<PathBuf> {
         let path = self.frames().join(format!("{STAGE}{}{TEMPORARY}", Uuid::new_v4()));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;

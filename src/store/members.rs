@@ -39,6 +39,12 @@ pub(super) fn collect(connection: &Connection, root: FrameId) -> std::result::Re
     Ok(())
 }
 
+/// The frames in `members`, parents first.
+pub(super) fn frames(connection: &Connection) -> std::result::Result<Vec<FrameId>, Fault> {
+    let mut statement = connection.prepare("SELECT id FROM frames WHERE id IN members ORDER BY depth, seq")?;
+    Ok(statement.query_map([], |row| super::codec::id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
+}
+
 impl Store {
     /// The root of the tree that a frame is in.
     ///
@@ -66,7 +72,7 @@ mod tests {
             .connection
             .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
             .unwrap();
-        let names: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        let names: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(|name| name.unwrap()).collect();
         for name in names {
             assert!(name == "versions" || TABLES.iter().any(|table| table.name == name), "{name} is in no tree");
         }

@@ -9,15 +9,18 @@
 //!   transaction appends the change to the event log.
 //! * Nothing waits for a process inside a transaction, and nothing waits for a lease at all.
 
+mod archive;
 mod attempts;
 mod check;
 pub mod checkpoint;
 mod codec;
 mod error;
 mod events;
+mod export;
 mod files;
 mod frames;
 mod glance;
+mod import;
 mod joins;
 mod lease;
 mod leftovers;
@@ -27,6 +30,7 @@ mod open;
 mod questions;
 mod removal;
 mod requests;
+pub mod results;
 mod returns;
 mod schema;
 mod settle;
@@ -42,6 +46,7 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub use archive::ArchiveError;
 pub use attempts::{Attempt, NewAttempt, Spent};
 pub use check::Facts;
 use error::Fault;

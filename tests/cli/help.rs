@@ -30,6 +30,9 @@ fn every_command_explains_itself() {
       tree         Show a chain as a tree: every agent, its state, what it waits for and how long
       show         Show everything that is known of a frame: its sessions, transcripts, costs and
                    history
+      export       Write a chain, with its transcripts, as one file that can be resumed on another
+                   machine
+      import       Take up a chain that `agent-cli export` wrote
       gc           Remove the chains that were finished long ago, and files that nothing uses any more
       fsck         Check the database, the files, the transcripts and the leases against each other
       completions  Print completions for a shell

@@ -11,6 +11,7 @@ mod world;
 mod adoption;
 mod agent_decides;
 mod answers;
+mod archive;
 mod chain;
 mod claude_output;
 mod claude_program;
