@@ -11,6 +11,7 @@ mod attempt;
 mod conclude;
 mod probe;
 mod programs;
+mod put_back;
 
 pub mod adopt;
 pub mod check;

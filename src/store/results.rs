@@ -23,16 +23,13 @@ pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Pat
     copy(&transcript.with_extension("").join(FOLDER), &kept(dir, frame, session))
 }
 
-/// Puts copies back to where they are missing. `place` says where the directory of a session is now.
+/// Puts copies back beside a transcript, where they are missing.
 ///
 /// # Errors
 ///
 /// A copy cannot be read, or its place cannot be written.
-pub fn restore(dir: &StateDir, frame: FrameId, place: impl Fn(SessionId) -> PathBuf) -> io::Result<()> {
-    for session in sessions(dir, frame)? {
-        copy(&kept(dir, frame, session), &place(session).join(FOLDER))?;
-    }
-    Ok(())
+pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
+    copy(&kept(dir, frame, session), &transcript.with_extension("").join(FOLDER))
 }
 
 /// The sessions of a frame whose tools had large results.
@@ -84,4 +81,43 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         replace(&mut File::open(&source)?, length, &target)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::store;
+
+    #[test]
+    fn results_are_kept_and_put_back_where_they_are_missing() {
+        let (temp, store) = store();
+        let (frame, session) = (FrameId::random(), SessionId::random());
+        let transcript = temp.path().join(format!("projects/x/{session}.jsonl"));
+        let result = transcript.with_extension("").join(FOLDER).join("b1.txt");
+        keep(store.dir(), frame, session, &transcript).unwrap();
+        assert_eq!(sessions(store.dir(), frame).unwrap(), []);
+        fs::create_dir_all(result.parent().unwrap()).unwrap();
+        fs::write(&result, "a long text").unwrap();
+        keep(store.dir(), frame, session, &transcript).unwrap();
+        assert_eq!(sessions(store.dir(), frame).unwrap(), [session]);
+        fs::remove_dir_all(temp.path().join("projects")).unwrap();
+        restore(store.dir(), frame, session, &transcript).unwrap();
+        assert_eq!(fs::read_to_string(&result).unwrap(), "a long text");
+        fs::write(&result, "a lon").unwrap();
+        restore(store.dir(), frame, session, &transcript).unwrap();
+        assert_eq!(fs::read_to_string(&result).unwrap(), "a long text");
+    }
+
+    #[test]
+    fn a_conversation_is_told_where_results_are_now() {
+        let (_temp, store) = store();
+        let (frame, session) = (FrameId::random(), SessionId::random());
+        store.dir().frame_dir(frame).unwrap();
+        let copy = store.dir().checkpoint(frame, session);
+        fs::write(&copy, "{\"a\":\"to: /old \\\"x\\\"/s/tool-results/b1.txt\\n\"}\n").unwrap();
+        let (old, new) = (Path::new("/old \"x\"/s"), Path::new("/new/s"));
+        assert!(tell(store.dir(), frame, session, old, new).unwrap());
+        assert_eq!(fs::read_to_string(&copy).unwrap(), "{\"a\":\"to: /new/s/tool-results/b1.txt\\n\"}\n");
+        assert!(!tell(store.dir(), frame, session, old, new).unwrap());
+    }
 }

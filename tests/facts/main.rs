@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod cleanup;
 mod deferral;
 mod delivery;
 mod other_hooks;

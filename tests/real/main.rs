@@ -10,6 +10,7 @@ mod birthday;
 mod chain;
 mod delivery;
 mod interactive;
+mod kept;
 mod killed;
 mod peer;
 mod permissions;
