@@ -41,6 +41,7 @@ impl Gc {
             return Err(CliError::usage("an agent does not remove chains").hint("this is for the person"));
         }
         let now = Timestamp::now();
+        context.start_log();
         let retention = Retention { before: before(self.older_than, now)?, failed: self.failed };
         let collected = gc::collect(&context.store()?, retention, self.dry_run)?;
         if self.json {

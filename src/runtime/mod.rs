@@ -5,6 +5,8 @@
 //!    └──── a frame whose runner died ─────────────────────────────────────────────^
 //! ```
 //!
+//! Beside it stand what concerns whole trees: `gc` removes them, and `check` looks whether what was kept fits together.
+//!
 //! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead.
 
 mod attempt;

@@ -94,7 +94,7 @@ fn rows(connection: &Connection, table: &Table, writer: &mut Writer<'_>) -> std:
     let has_seq = connection.column_exists(None, *name, "seq")?;
     let order = if has_seq { "ORDER BY seq" } else { "" };
     let mut statement = connection.prepare(&format!("SELECT * FROM {name} WHERE {of_members} {order}"))?;
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let mut values = Map::new();

@@ -138,7 +138,8 @@ fn close(open: Option<(File, PathBuf)>, moves: &Moves) -> Result<()> {
             _ => file.sync_all(),
         }
     };
-    finish().map_err(|error| StoreError::io(&path, error))
+    let folder = path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all());
+    finish().and(folder).map_err(|error| StoreError::io(&path, error))
 }
 
 fn insert(connection: &Connection, row: &Row, moves: &Moves) -> std::result::Result<(), Fault> {

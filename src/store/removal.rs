@@ -113,3 +113,81 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Removable> {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::core::outcome::Outcome;
+    use crate::store::Caller;
+    use crate::store::testing::{ask, new, reply, store};
+
+    fn everything() -> Retention {
+        Retention { before: Timestamp::MAX, failed: true }
+    }
+
+    /// A tree that is done, with a child that was withdrawn before it ran, a question and its answer.
+    fn done(store: &Store) -> Caller {
+        let first = store.start(store.root());
+        store.request_child(first, None, &new("never"), "never").unwrap();
+        store.end(first, &Outcome::Unhandled);
+        store.try_again(first.frame).unwrap();
+        let second = store.start(first.frame);
+        let (_, child) = store.request_child(second, None, &new("child"), "child").unwrap();
+        let question = store.request(second, None, &ask("When?")).unwrap();
+        store.end(second, &Outcome::Requested);
+        store.answer(question, "now").unwrap();
+        store.end(store.start(child), &reply("42"));
+        let last = store.start(first.frame);
+        store.end(last, &reply("done"));
+        last
+    }
+
+    fn rows(store: &Store) -> u32 {
+        let count = |table: &Table| -> u32 {
+            let sql = format!("SELECT count(*) FROM {}", table.name);
+            store.connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        TABLES.iter().map(count).sum()
+    }
+
+    #[test]
+    fn of_a_tree_that_is_removed_nothing_is_left() {
+        let (_temp, store) = store();
+        let root = done(&store).frame;
+        let removable = store.removable(everything()).unwrap();
+        assert_eq!(removable.iter().map(|tree| (tree.root, tree.frames)).collect::<Vec<_>>(), [(root, 2)]);
+        assert!(rows(&store) > 10);
+        assert!(store.remove_tree(root, everything()).unwrap());
+        assert_eq!(rows(&store), 0);
+        assert!(!store.remove_tree(root, everything()).unwrap(), "it is gone");
+        store.shrink().unwrap();
+    }
+
+    #[test]
+    fn other_trees_are_left_as_they_are() {
+        let (_temp, store) = store();
+        let (waiting, question) = store.asking("When?");
+        let before = rows(&store);
+        let root = done(&store).frame;
+        assert!(!store.remove_tree(waiting, everything()).unwrap());
+        assert!(store.remove_tree(root, everything()).unwrap());
+        assert_eq!(rows(&store), before);
+        store.answer(question, "now").unwrap();
+    }
+
+    #[test]
+    fn a_tree_that_another_one_needs_stays() {
+        let (_temp, store) = store();
+        let last = done(&store);
+        let other = store.start(store.root());
+        assert_eq!(store.removable(everything()).unwrap().len(), 1);
+        store
+            .connection
+            .execute("UPDATE attempts SET resumed = ?1 WHERE session = ?2", (Id(last.attempt), Id(other.attempt)))
+            .unwrap();
+        assert_eq!(store.removable(everything()).unwrap(), []);
+        assert!(!store.remove_tree(last.frame, everything()).unwrap());
+    }
+}

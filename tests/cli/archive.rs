@@ -1,11 +1,16 @@
 //! `export` and `import`: a chain goes to another machine.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::gate::wait_until;
 use crate::outcome::Outcome;
 use crate::world::{World, files_below};
 
@@ -60,8 +65,7 @@ fn forged_row(archive: &str, table: &str, column: &str, value: &Value) -> String
 /// Nothing of a refused archive is there.
 fn nothing_is_there(here: &World) {
     assert_eq!(here.run(&["ls", "--json"]).stdout, "[]\n");
-    let left = files_below(&here.state().join("frames"));
-    assert_eq!(left, [PathBuf::new(); 0]);
+    assert!(files_below(&here.state().join("frames")).is_empty());
     here.run(&["fsck"]).succeeds();
 }
 
@@ -245,4 +249,41 @@ fn a_hostile_archive_is_refused() {
     }
     nothing_is_there(&here);
     import(&here, &forged(&archive, |_| ()), &[]).succeeds();
+}
+
+#[test]
+fn an_import_that_is_killed_leaves_nothing_that_stays() {
+    let (there, id, archive) = exported();
+    let fifo = there.project().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo is a program").success());
+    let mut pipe = fs::File::options().read(true).write(true).open(&fifo).expect("a fifo");
+    let here = World::new();
+    let import = here.command(["import", fifo.to_str().expect("UTF-8")]).start();
+    // All but the end.
+    let cut = archive.trim_end().rfind('\n').expect("many lines");
+    let writer = thread::spawn({
+        let beginning = archive[..=cut].to_owned();
+        move || {
+            pipe.write_all(beginning.as_bytes()).expect("somebody reads");
+            pipe
+        }
+    });
+    let frames = here.state().join("frames");
+    wait_until("the files are there", || files_below(&frames).len() == 2);
+    import.signal(Signal::KILL);
+    assert_eq!(import.ends().code(), None);
+    drop(writer);
+    assert_eq!(here.run(&["ls", "--json"]).stdout, "[]\n");
+    here.run(&["import", there.file("chain", &archive).to_str().expect("UTF-8")]).succeeds();
+    let mut entries = fs::read_dir(&frames).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let stage = entries.find(|path| path.extension().is_some()).expect("what was left behind");
+    here.run(&["gc"]).succeeds();
+    assert!(stage.exists(), "another import may be filling it");
+    let old = SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60);
+    fs::File::open(&stage).expect("a folder").set_modified(old).expect("own folder");
+    here.run(&["fsck"]).exits_with(1);
+    here.run(&["gc"]).succeeds();
+    assert!(!stage.exists());
+    here.run(&["fsck"]).succeeds();
+    here.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
 }

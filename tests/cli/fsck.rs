@@ -81,7 +81,7 @@ fn what_a_runner_left_is_no_error() {
     hint: agent-cli resume [ID1:8]
     --- exit status: 0
     ");
-    world.run(&["resume", &world.log().starts[0].session().to_owned()]).prints("done");
+    world.run(&["resume", world.log().starts[0].session()]).prints("done");
     clean(&world);
 }
 

@@ -47,7 +47,7 @@ fn a_chain_that_is_done_goes_with_all_its_files() {
     let gone = gc(&world, &["--older-than", "0s"]);
     assert_eq!((&gone["trees"][0]["id"], &gone["trees"][0]["agents"]), (&id.clone().into(), &2.into()));
     assert!(gone["bytes"].as_u64() > Some(1000) && gone["dry_run"] == false, "{gone}");
-    assert_eq!(world.transcripts(), files_below(&world.home().join("nothing")));
+    assert!(world.transcripts().is_empty());
     assert!(files_below(&world.state().join("frames")).is_empty());
     world.run(&["show", &id]).exits_with(3);
     assert_eq!(world.run(&["ls", "--json"]).stdout, "[]\n");
