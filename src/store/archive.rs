@@ -12,10 +12,10 @@ use crate::core::id::FrameId;
 #[non_exhaustive]
 pub enum ArchiveError {
     /// The archive cannot be written.
-    #[error("the archive cannot be written: {0}")]
+    #[error("the archive cannot be written")]
     Write(#[source] io::Error),
     /// The archive cannot be read.
-    #[error("the archive cannot be read: {0}")]
+    #[error("the archive cannot be read")]
     Read(#[source] io::Error),
     /// An agent of the tree runs, or has run and nobody has taken up what it left.
     #[error("the agent {} is running", .0.short())]
@@ -24,7 +24,7 @@ pub enum ArchiveError {
     #[error("no copy of the session of {} was kept", .0.short())]
     NoCopy(FrameId),
     /// The archive is not what was written.
-    #[error("the archive cannot be imported: {0}")]
+    #[error("the archive cannot be imported")]
     Bad(#[from] BadArchive),
     /// The rows of the archive contradict each other.
     #[error("the archive cannot be imported: {0}")]
