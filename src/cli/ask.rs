@@ -6,7 +6,9 @@ use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
 use super::output::print_line;
+use super::resume::tell_progress;
 use crate::core::id::RequestId;
+use crate::core::request::Wish;
 use crate::core::signal;
 use crate::runtime::requests;
 use crate::store::{Caller, Store};
@@ -28,7 +30,12 @@ impl Ask {
             CliError::usage("only an agent can ask: this shell was not started by agent-cli")
                 .hint("agent-cli questions shows what agents have asked")
         })?;
-        let id = self.record(&context.store()?, caller, None)?;
+        let store = context.store()?;
+        let is_meant = |wish: &Wish| matches!(wish, Wish::Ask { question } if *question == self.question);
+        if let Some(progress) = requests::progress_of_resumed_call(&store, caller, is_meant)? {
+            return tell_progress(progress);
+        }
+        let id = self.record(&store, caller, None)?;
         print_line(&format!("{} ({id})", signal::STARTED))?;
         Ok(Exit::Ok)
     }

@@ -16,7 +16,7 @@ use crate::core::launch::Launch;
 use crate::core::signal;
 use crate::runtime::requests::{self, Progress};
 use crate::runtime::{RuntimeError, adopt, standing};
-use crate::store::{Caller, Store, StoreError, Target};
+use crate::store::{Store, StoreError, Target};
 
 /// Carry a chain on where it stopped, or see how it stands
 ///
@@ -50,7 +50,10 @@ impl Resume {
         let store = context.store()?;
         let target = self.target(context, &store)?;
         if let Some(caller) = context.caller {
-            return tell_progress(&store, caller, target);
+            return tell_progress(match target {
+                Target::Frame(frame) => requests::progress_for(&store, caller, frame)?,
+                Target::Request(request) => requests::progress_of_request(&store, request)?,
+            });
         }
         let top = match target {
             Target::Frame(frame) => frame,
@@ -107,11 +110,8 @@ impl Resume {
     }
 }
 
-fn tell_progress(store: &Store, caller: Caller, target: Target) -> Result<Exit, CliError> {
-    let progress = match target {
-        Target::Frame(frame) => requests::progress_for(store, caller, frame)?,
-        Target::Request(request) => requests::progress_of_request(store, request)?,
-    };
+/// Tells an agent what came of a request.
+pub(super) fn tell_progress(progress: Progress) -> Result<Exit, CliError> {
     match progress {
         Progress::Over(text) => print_line(&text)?,
         Progress::Open => print_line(signal::ONGOING)?,

@@ -10,11 +10,13 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::outcome::{self, Telling};
 use super::output::{print_json, print_line};
+use super::resume::tell_progress;
 use crate::claude::program;
 use crate::core::frame::Task;
 use crate::core::id::FrameId;
 use crate::core::launch::{self, Launch, Overrides};
 use crate::core::limits::Limits;
+use crate::core::request::Wish;
 use crate::core::signal;
 use crate::runtime::{RuntimeError, requests};
 use crate::store::{Caller, NewFrame, Store};
@@ -77,7 +79,13 @@ impl Spawn {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
         let Some(caller) = context.caller else { return self.start(context) };
         let json = self.telling.json;
-        let child = self.record(&context.store()?, caller, None)?;
+        let store = context.store()?;
+        let file = std::path::absolute(&self.file).unwrap_or_default().display().to_string();
+        let is_meant = |wish: &Wish| matches!(wish, Wish::Spawn { task, .. } if *task == file);
+        if let Some(progress) = requests::progress_of_resumed_call(&store, caller, is_meant)? {
+            return tell_progress(progress);
+        }
+        let child = self.record(&store, caller, None)?;
         if json {
             print_json(&serde_json::json!({"id": child, "status": "started"}))?;
         } else {

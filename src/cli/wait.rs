@@ -9,8 +9,9 @@ use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
 use super::output::print_line;
+use super::resume::tell_progress;
 use crate::core::id::RequestId;
-use crate::core::request::External;
+use crate::core::request::{External, Wish};
 use crate::core::signal;
 use crate::runtime::requests;
 use crate::store::{Caller, Store};
@@ -44,7 +45,13 @@ impl Wait {
         let caller = context
             .caller
             .ok_or_else(|| CliError::usage("only an agent can wait: this shell was not started by agent-cli"))?;
-        let id = self.record(&context.store()?, caller, None)?;
+        let store = context.store()?;
+        // For how long, was said before: only one wait can have been suspended.
+        let is_meant = |wish: &Wish| matches!(wish, Wish::Wait(_));
+        if let Some(progress) = requests::progress_of_resumed_call(&store, caller, is_meant)? {
+            return tell_progress(progress);
+        }
+        let id = self.record(&store, caller, None)?;
         print_line(&format!("{} ({id})", signal::STARTED))?;
         Ok(Exit::Ok)
     }

@@ -3,10 +3,11 @@
 
 use std::path::PathBuf;
 
-use super::RuntimeError;
+use super::{RuntimeError, while_trying};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::launch::{BadLaunch, Overrides};
+use crate::core::prompt::{self, Telling};
 use crate::core::request::{External, RequestResult, Wish};
 use crate::core::state::FrameState;
 use crate::store::{Caller, NewFrame, Store};
@@ -99,17 +100,56 @@ pub fn progress_for(store: &Store, caller: Caller, frame: FrameId) -> Result<Pro
     Ok(progress)
 }
 
+/// What came of the suspended call as which this program is run, if it is run as one. `is_meant` tells whether the caller
+/// asks for that.
+///
+/// Where hooks have been switched off since a call was suspended, `claude` does not ask about it when it is resumed, but
+/// runs it. It would make its request a second time.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the state directory cannot be used, or does not know the caller.
+pub fn progress_of_resumed_call(
+    store: &Store,
+    caller: Caller,
+    is_meant: impl Fn(&Wish) -> bool,
+) -> Result<Option<Progress>, RuntimeError> {
+    let frame = frame_of(store, caller)?;
+    let Some(attempt) = store.running_attempt(frame.id)?.filter(|attempt| attempt.session == caller.attempt) else {
+        return Ok(None);
+    };
+    let mut carried = store.deliveries(frame.id)?;
+    carried.retain(|delivery| attempt.carried.contains(&delivery.request));
+    if prompt::telling(&frame, &carried, true) != Telling::Call {
+        return Ok(None);
+    }
+    let Some(delivery) = carried.pop().filter(|delivery| is_meant(&delivery.wish)) else { return Ok(None) };
+    // Whoever gives the result to the call leaves this file, the hook too. The next call that looks like it is another.
+    let file = store.dir().result(frame.id, delivery.request);
+    if file.exists() {
+        return Ok(None);
+    }
+    let (RequestResult::Text(text) | RequestResult::Failed(text)) = &delivery.result;
+    store.dir().write(&file, text.as_bytes()).map_err(while_trying("write the result"))?;
+    Ok(Some(Progress::from(delivery.result)))
+}
+
 /// What came of a request so far.
 ///
 /// # Errors
 ///
 /// Those of the state directory.
 pub fn progress_of_request(store: &Store, request: RequestId) -> Result<Progress, RuntimeError> {
-    Ok(match store.result_of(request)? {
-        Some(RequestResult::Text(text)) => Progress::Over(text),
-        Some(RequestResult::Failed(message)) => Progress::Failed(message),
-        None => Progress::Open,
-    })
+    Ok(store.result_of(request)?.map_or(Progress::Open, Progress::from))
+}
+
+impl From<RequestResult> for Progress {
+    fn from(result: RequestResult) -> Self {
+        match result {
+            RequestResult::Text(text) => Self::Over(text),
+            RequestResult::Failed(message) => Self::Failed(message),
+        }
+    }
 }
 
 fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {
