@@ -46,7 +46,7 @@ pub(super) fn start(
 ) -> Result<Start, RuntimeError> {
     let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Start::Busy) };
     // Only now is it certain that nobody else changes the frame.
-    let alone = store.tree(frame)?;
+    let alone = store.family(frame)?;
     let Some(frame) = store.frame(frame)? else { return Ok(Start::Changed) };
     if !alone.runnable(tried, Timestamp::now()).contains(&frame.id) {
         return Ok(Start::Changed);

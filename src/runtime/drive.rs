@@ -117,9 +117,8 @@ struct Drive<'a> {
 impl Drive<'_> {
     async fn run(mut self) -> Result<Driven, RuntimeError> {
         loop {
-            self.harvest()?;
-            self.look_outside().await?;
-            self.start_what_can_run().await?;
+            let tree = self.tree_as_it_is().await?;
+            self.start_what_can_run(&tree).await?;
             let Some(ended) = self.exits.join_next().await else { break };
             let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
             self.conclude(frame, exit)?;
@@ -130,9 +129,25 @@ impl Drive<'_> {
         Ok(self.driven)
     }
 
-    /// Concludes attempts whose runner died. What another process still runs is left alone.
-    fn harvest(&mut self) -> Result<(), RuntimeError> {
-        for node in self.store.tree(self.top)?.leaves_up() {
+    /// The tree when what has happened to it without this program is recorded. Reading it costs more than all else where
+    /// it is large, so it is read again only when something may have changed.
+    async fn tree_as_it_is(&mut self) -> Result<Tree, RuntimeError> {
+        let mut tree = self.store.tree(self.top)?;
+        if self.harvest(&tree)? {
+            tree = self.store.tree(self.top)?;
+        }
+        if probe::has_outside_waits(&tree) {
+            self.look_outside(&tree).await?;
+            tree = self.store.tree(self.top)?;
+        }
+        Ok(tree)
+    }
+
+    /// Concludes attempts whose runner died. What another process still runs is left alone. Returns whether there were
+    /// any.
+    fn harvest(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
+        let mut any = false;
+        for node in tree.leaves_up() {
             if !matches!(node.state, FrameState::Running { .. }) || self.live.contains_key(&node.id) {
                 continue;
             }
@@ -145,24 +160,23 @@ impl Drive<'_> {
                 tracing::info!(frame = %node.id, "concluded an attempt whose runner had died");
                 let died = matches!(conclusion.outcome, Outcome::Died { .. });
                 self.take_note(node.id, &conclusion, !died);
+                any = true;
             }
         }
-        Ok(())
+        Ok(any)
     }
 
-    async fn look_outside(&mut self) -> Result<(), RuntimeError> {
-        let tree = self.store.tree(self.top)?;
-        if probe::without_processes(self.store, &tree, Timestamp::now())? {
+    async fn look_outside(&mut self, tree: &Tree) -> Result<(), RuntimeError> {
+        if probe::without_processes(self.store, tree, Timestamp::now())? {
             tokio::select! {
-                looked = probe::commands(self.store, &tree) => looked?,
+                looked = probe::commands(self.store, tree) => looked?,
                 _ = self.stop.wait_for(|stop| *stop != Stop::No) => {}
             }
         }
         Ok(())
     }
 
-    async fn start_what_can_run(&mut self) -> Result<(), RuntimeError> {
-        let tree = self.store.tree(self.top)?;
+    async fn start_what_can_run(&mut self, tree: &Tree) -> Result<(), RuntimeError> {
         for frame in tree.runnable(&self.tried, Timestamp::now()) {
             if *self.stop.borrow() != Stop::No || self.live.len() >= self.settings.max_parallel {
                 return Ok(());
