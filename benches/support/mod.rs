@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Prints the medians of `runs` pairs: a command, made anew for each run, and the empty program.
-pub fn compare(name: &str, empty: &Path, runs: usize, mut command: impl FnMut(usize) -> Command) {
+pub(crate) fn compare(name: &str, empty: &Path, runs: usize, mut command: impl FnMut(usize) -> Command) {
     // One after the other, so that a change of the machine's speed meets both.
     let pairs: Vec<_> = (0..runs).map(|run| (time(&mut command(run)), time(&mut Command::new(empty)))).collect();
     let median = |of: &dyn Fn(&(Duration, Duration)) -> f64| {
@@ -25,7 +25,7 @@ pub fn compare(name: &str, empty: &Path, runs: usize, mut command: impl FnMut(us
 }
 
 /// `fn main() {}`, compiled as this program is.
-pub fn empty_program(folder: &Path) -> PathBuf {
+pub(crate) fn empty_program(folder: &Path) -> PathBuf {
     let (source, program) = (folder.join("empty.rs"), folder.join("empty"));
     fs::write(&source, "fn main() {}\n").expect("the folder can be written to");
     let mut rustc = Command::new("rustc");
