@@ -19,6 +19,7 @@ use crate::claude::hook::{Decision, HookInput};
 use crate::core::call::{self, Surroundings};
 use crate::core::id::RequestId;
 use crate::core::request::RequestResult;
+use crate::crash::Step;
 use crate::store::{Caller, Store};
 
 /// Answer a hook of Claude Code: for claude, not for people
@@ -122,7 +123,7 @@ fn answer(
     store.returned(caller)?;
     store
         .dir()
-        .write(&file, text.as_bytes())
+        .write(Step::Result, &file, text.as_bytes())
         .map_err(|error| CliError::failed(format!("the result cannot be written: {error}")))?;
     let mut updated_input = input.tool_input.clone();
     updated_input["command"] = command.into();

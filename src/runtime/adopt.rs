@@ -22,7 +22,8 @@ pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option
     let Some(cwd) = origin.cwd else { return Ok(None) };
     let launch = Launch { model: origin.model, ..launch };
     let task = Task::Prompt(format!("(Claude session {session})"));
-    let frame = store.adopt(&NewFrame { task, cwd, launch, limits: Limits::default() }, session)?;
-    checkpoint::keep(store.dir(), frame, session, &found).map_err(while_trying("keep a copy of the transcript"))?;
-    Ok(Some(frame))
+    // The copy first: a frame that is recorded has one.
+    let kept = checkpoint::keep(store.dir(), FrameId(session.0), session, &found);
+    kept.map_err(while_trying("keep a copy of the transcript"))?;
+    Ok(Some(store.adopt(&NewFrame { task, cwd, launch, limits: Limits::default() }, session)?))
 }

@@ -21,6 +21,7 @@ use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::prompt::{self, Telling};
 use crate::core::request::{Delivery, RequestResult};
 use crate::core::tree::Tried;
+use crate::crash::{self, Step};
 use crate::store::{Lease, NewAttempt, Store, checkpoint};
 
 /// What came of the wish to run a frame.
@@ -55,7 +56,7 @@ pub(super) fn start(
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
     put_checkpoint_back(store, &frame)?;
-    let survivors = survivors::end(store.dir().path(), frame.id);
+    let survivors = crash::around(Step::Sweep, || survivors::end(store.dir().path(), frame.id));
     if survivors > 0 {
         tracing::info!(frame = %frame.id, "ended {survivors} processes that its last attempt had left behind");
     }
@@ -95,7 +96,7 @@ pub(super) fn start(
         .stdin(Stdio::from(prompt))
         .stdout(Stdio::from(lease.output().map_err(while_trying("share the output file"))?))
         .stderr(Stdio::from(errors));
-    Ok(match Running::start(command) {
+    Ok(match crash::around(Step::Start, || Running::start(command)) {
         Ok(running) => Start::Started(running, lease),
         Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
     })
@@ -147,7 +148,7 @@ fn add_results(
         let from = BufReader::new(File::open(store.dir().checkpoint(frame.id, checkpoint))?);
         let mut to = Vec::new();
         let left = answered::copy(from, results, &mut to)?;
-        store.dir().write(&store.dir().answered(frame.id), &to)?;
+        store.dir().write(Step::Answered, &store.dir().answered(frame.id), &to)?;
         Ok(left)
     };
     let left = copy().map_err(while_trying("add results to the transcript"))?;
@@ -172,7 +173,8 @@ fn hooks(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Res
     };
     let text = settings::settings(&own.own_program, user.as_ref()).to_string();
     let file = store.dir().settings(frame.id);
-    store.dir().write(&file, text.as_bytes()).map_err(while_trying("write the settings"))?;
+    let written = store.dir().write(Step::Settings, &file, text.as_bytes());
+    written.map_err(while_trying("write the settings"))?;
     Ok(Some(file))
 }
 

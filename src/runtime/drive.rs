@@ -16,6 +16,7 @@ use crate::core::id::FrameId;
 use crate::core::outcome::{Fork, Outcome, Report};
 use crate::core::state::{Ended, FrameState};
 use crate::core::tree::{Tree, Tried};
+use crate::crash::{self, Step};
 use crate::store::{Lease, Store};
 
 /// What happened while a tree was driven.
@@ -141,7 +142,8 @@ impl Drive<'_> {
                 continue;
             };
             let Some(frame) = self.store.frame(node.id)? else { continue };
-            if let Some(conclusion) = conclude::conclude(self.store, &frame, Exit::Unknown, &lease)? {
+            let harvested = || conclude::conclude(self.store, &frame, Exit::Unknown, &lease);
+            if let Some(conclusion) = crash::around(Step::Harvest, harvested)? {
                 tracing::info!(frame = %node.id, "concluded an attempt whose runner had died");
                 let died = matches!(conclusion.outcome, Outcome::Died { .. });
                 self.take_note(node.id, &conclusion, !died);

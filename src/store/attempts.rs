@@ -12,6 +12,7 @@ use super::{Result, Store, StoreError, events, frames};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::state::{FrameEvent, FrameState, Wait};
 use crate::core::stream::Usage;
+use crate::crash::Step;
 
 /// An attempt that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +93,7 @@ impl Store {
     /// [`StoreError::Illegal`] when the frame cannot run, [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`]
     /// when a carried request is not the frame's or not to be delivered, or a database that cannot be written.
     pub fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()> {
-        self.write(|connection| {
+        self.write(Step::Begin, |connection| {
             let now = codec::now();
             let before = frames::existing(connection, frame)?;
             let state = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;

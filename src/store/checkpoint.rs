@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::files::{StateDir, TEMPORARY, create_private};
 use crate::core::id::{FrameId, SessionId};
+use crate::crash::{self, Moment, Step};
 
 /// Copies a transcript, up to its last whole line. When this returns, the copy outlives a power failure.
 ///
@@ -24,7 +25,7 @@ pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Pat
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     dir.frame_dir(frame)?;
-    replace(&mut source, whole, &dir.checkpoint(frame, session))
+    replace(Step::KeepCopy, &mut source, whole, &dir.checkpoint(frame, session))
 }
 
 /// Deletes the copies of a frame's sessions, except that of `keep`, and what a killed process left half written.
@@ -43,7 +44,7 @@ pub fn prune(dir: &StateDir, frame: FrameId, keep: SessionId) -> io::Result<()> 
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let is_copy = name.strip_suffix(".jsonl").is_some_and(|session| session.parse::<SessionId>().is_ok());
         if (is_copy && path != kept) || name.ends_with(TEMPORARY) {
-            fs::remove_file(&path)?;
+            crash::around(Step::RemoveCopy, || fs::remove_file(&path))?;
         }
     }
     Ok(())
@@ -68,19 +69,25 @@ pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, to: &Path) ->
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     }
     copy.rewind()?;
-    replace(&mut copy, length, to)?;
+    replace(Step::PutBack, &mut copy, length, to)?;
     Ok(true)
 }
 
 /// Writes the first `length` bytes of `source` to `to`, which never holds less than all of them.
-fn replace(source: &mut File, length: u64, to: &Path) -> io::Result<()> {
+fn replace(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result<()> {
+    crash::around(step, || replaced(step, source, length, to))
+}
+
+fn replaced(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result<()> {
     let name = to.file_name().unwrap_or_default().to_string_lossy();
     let fresh = to.with_file_name(format!(".{name}-{}{TEMPORARY}", Uuid::new_v4()));
     let mut write = || {
         source.rewind()?;
         let mut file = create_private(&fresh)?;
+        crash::room(step)?;
         io::copy(&mut source.take(length), &mut file)?;
         file.sync_all()?;
+        crash::at(step, Moment::Within);
         fs::rename(&fresh, to)
     };
     if let Err(error) = write() {

@@ -7,6 +7,7 @@ use super::codec::{self, At, Id, id, maybe_id};
 use super::error::Fault;
 use super::{Result, Store, events};
 use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::crash::Step;
 
 impl Store {
     /// Withdraws the requests of an attempt whose tool calls were not suspended after all: another hook denied or changed
@@ -16,7 +17,7 @@ impl Store {
     ///
     /// The database cannot be written.
     pub fn withdraw_calls(&self, attempt: SessionId, open: &[&str]) -> Result<()> {
-        self.write(|connection| {
+        self.write(Step::WithdrawCalls, |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT id, child, frame, call FROM requests
                  WHERE attempt = ?1 AND call IS NOT NULL AND withdrawn IS NULL ORDER BY seq",
