@@ -8,8 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// The version that is imitated.
-pub(crate) const VERSION: &str = "2.1.330";
+use crate::version;
 
 /// The model of messages that are errors of Claude Code's own.
 pub(crate) const SYNTHETIC: &str = "<synthetic>";
@@ -25,12 +24,15 @@ pub(crate) struct Events {
 struct ResultEvent<'a> {
     duration_api_ms: u32,
     stop_reason: &'a str,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    deferred_tool_use: Value,
     session_id: &'a str,
     total_cost_usd: f64,
     usage: Value,
     #[serde(rename = "modelUsage")]
     model_usage: Value,
     permission_denials: [(); 0],
+    #[serde(skip_serializing_if = "str::is_empty")]
     terminal_reason: &'a str,
     is_error: bool,
     num_turns: u32,
@@ -51,12 +53,19 @@ pub(crate) enum End<'a> {
     ApiError(&'a str),
     /// With an error of another kind.
     Errors(&'a str),
+    /// With a call that a hook has deferred: its id, name and input.
+    Deferred(&'a Value),
 }
 
 impl Events {
     /// For one session.
     pub(crate) fn new(session: &str, model: &str) -> Self {
         Self { session: session.to_owned(), model: model.to_owned() }
+    }
+
+    /// The session.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
     }
 
     /// The first event.
@@ -70,15 +79,15 @@ impl Events {
             "mcp_servers": [],
             "model": self.model,
             "permissionMode": permission_mode,
-            "claude_code_version": VERSION,
+            "claude_code_version": version::version(),
             "uuid": Uuid::new_v4(),
         }))
     }
 
-    /// A message of the model.
-    pub(crate) fn assistant(&self, block: &Value) -> Value {
+    /// A part of the message `id` of the model.
+    pub(crate) fn assistant(&self, id: &str, block: &Value) -> Value {
         json!({
-            "id": format!("msg_{}", Uuid::new_v4().simple()),
+            "id": id,
             "type": "message",
             "role": "assistant",
             "model": self.model,
@@ -94,6 +103,16 @@ impl Events {
             "type": kind,
             "message": message,
             "parent_tool_use_id": null,
+            "session_id": self.session,
+            "uuid": Uuid::new_v4(),
+        }))
+    }
+
+    /// What is neither said nor done.
+    pub(crate) fn attachment(&self, attachment: &Value) -> Result<()> {
+        print(&json!({
+            "type": "attachment",
+            "attachment": attachment,
             "session_id": self.session,
             "uuid": Uuid::new_v4(),
         }))
@@ -116,10 +135,17 @@ impl Events {
             End::Reply(text) => (json!({"result": text}), "success", "completed"),
             End::ApiError(text) => (json!({"result": text}), "success", "api_error"),
             End::Errors(text) => (json!({"errors": [text]}), "error_during_execution", "aborted_tools"),
+            // A resume that defers again gives no reason.
+            End::Deferred(_) => (json!({"result": ""}), "success", if answers == 0 { "" } else { "tool_deferred" }),
+        };
+        let deferred = match end {
+            End::Deferred(call) => Some(*call),
+            _ => None,
         };
         print(&ResultEvent {
             duration_api_ms: 32,
-            stop_reason: "end_turn",
+            stop_reason: if deferred.is_some() { "tool_deferred" } else { "end_turn" },
+            deferred_tool_use: deferred.cloned().unwrap_or_default(),
             session_id: &self.session,
             total_cost_usd: f64::from(all_answers) / 100.0,
             usage: json!({
@@ -131,7 +157,7 @@ impl Events {
             model_usage: json!({}),
             permission_denials: [],
             terminal_reason,
-            is_error: !matches!(end, End::Reply(_)),
+            is_error: matches!(end, End::ApiError(_) | End::Errors(_)),
             num_turns: answers,
             subtype,
             text,
