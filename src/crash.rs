@@ -7,7 +7,7 @@
 //! | variable | meaning |
 //! | --- | --- |
 //! | `AGENT_CLI_CRASH` | `POINT` or `POINT:N`: what happens when a point is passed for the first or the `N`th time |
-//! | `AGENT_CLI_CRASH_LOG` | a file that gets a line for each point that is passed, and the command that passed it. With it, all processes that share the file count together |
+//! | `AGENT_CLI_CRASH_LOG` | a file that gets a line for each point that is passed: the point, the command, the process. With it, all processes that share the file count together |
 
 use std::io;
 
@@ -217,7 +217,7 @@ mod armed {
         let mut log = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         log.lock()?;
         let command = env::args().nth(1).unwrap_or_default();
-        writeln!(log, "{point} {command}")?;
+        writeln!(log, "{point} {command} {}", std::process::id())?;
         log.seek(SeekFrom::Start(0))?;
         let mut text = String::new();
         log.read_to_string(&mut text)?;

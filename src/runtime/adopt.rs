@@ -7,7 +7,7 @@ use crate::core::frame::Task;
 use crate::core::id::{FrameId, SessionId};
 use crate::core::launch::Launch;
 use crate::core::limits::Limits;
-use crate::store::{NewFrame, Store, checkpoint};
+use crate::store::{Lease, NewFrame, Store, checkpoint};
 
 /// Makes a root frame that continues from `session`, if Claude Code has such a session. Its working directory and its
 /// model are in its transcript. Whether its wait is over, only its agent can judge.
@@ -22,8 +22,14 @@ pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option
     let Some(cwd) = origin.cwd else { return Ok(None) };
     let launch = Launch { model: origin.model, ..launch };
     let task = Task::Prompt(format!("(Claude session {session})"));
+    let frame = FrameId(session.0);
+    // Who holds the lease adopts the session at this moment, or runs the frame already.
+    let Some(_lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Some(frame)) };
+    if store.frame(frame)?.is_some() {
+        return Ok(Some(frame));
+    }
     // The copy first: a frame that is recorded has one.
-    let kept = checkpoint::keep(store.dir(), FrameId(session.0), session, &found);
+    let kept = checkpoint::keep(store.dir(), frame, session, &found);
     kept.map_err(while_trying("keep a copy of the transcript"))?;
     Ok(Some(store.adopt(&NewFrame { task, cwd, launch, limits: Limits::default() }, session)?))
 }

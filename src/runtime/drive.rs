@@ -17,7 +17,7 @@ use crate::core::outcome::{Fork, Outcome, Report};
 use crate::core::state::{Ended, FrameState};
 use crate::core::tree::{Tree, Tried};
 use crate::crash::{self, Step};
-use crate::store::{Lease, Store};
+use crate::store::{Lease, Store, StoreError};
 
 /// What happened while a tree was driven.
 #[derive(Debug, Default)]
@@ -96,9 +96,12 @@ pub async fn resume(
     stop: watch::Receiver<Stop>,
 ) -> Result<Driven, RuntimeError> {
     for node in store.tree(top)?.to_try_again() {
-        // Another process may have been faster: then there is nothing left to do.
-        if let Err(error) = store.try_again(node.id) {
-            tracing::info!(frame = %node.id, "not tried again: {error}");
+        match store.try_again(node.id) {
+            // Another process may have been faster: then there is nothing left to do.
+            Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
+                tracing::info!(frame = %node.id, "not tried again: {error}");
+            }
+            tried => drop(tried?),
         }
     }
     drive(store, settings, top, stop).await

@@ -6,8 +6,6 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use uuid::Uuid;
-
 use super::files::{StateDir, TEMPORARY, create_private};
 use crate::core::id::{FrameId, SessionId};
 use crate::crash::{self, Moment, Step};
@@ -79,11 +77,12 @@ fn replace(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result<
 }
 
 fn replaced(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result<()> {
+    // Whoever died here before has left a file of this name: only the holder of the lease copies.
     let name = to.file_name().unwrap_or_default().to_string_lossy();
-    let fresh = to.with_file_name(format!(".{name}-{}{TEMPORARY}", Uuid::new_v4()));
+    let fresh = to.with_file_name(format!(".{name}{TEMPORARY}"));
     let mut write = || {
         source.rewind()?;
-        let mut file = create_private(&fresh)?;
+        let mut file = create_anew(&fresh)?;
         crash::room(step)?;
         io::copy(&mut source.take(length), &mut file)?;
         file.sync_all()?;
@@ -95,6 +94,13 @@ fn replaced(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result
         return Err(error);
     }
     to.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+}
+
+fn create_anew(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => create_private(path),
+    }
 }
 
 /// Whether `path` holds at least `length` bytes of whole lines.

@@ -97,6 +97,16 @@ impl Running<'_> {
         Outcome::new(status.expect("it has ended"), stdout, stderr, |text| self.world.named(text))
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has not ended yet.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.try_wait().expect("it is a child").is_none()
+    }
+
     /// Sends a signal to the process and to nothing else.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);

@@ -19,6 +19,11 @@ mod programs;
 mod world;
 
 mod chance;
+#[cfg(debug_assertions)]
+mod enumeration;
 mod history;
+mod invariants;
+mod person;
 mod random_kills;
+mod scenarios;
 mod tree;

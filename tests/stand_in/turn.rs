@@ -111,7 +111,8 @@ impl Turn<'_> {
         let command = input["command"].as_str().unwrap_or_default();
         match self.bash.call(command).await? {
             Called::Done { output, failed } => {
-                self.record(&call.id, &output, failed, &call.mark)?;
+                let over = call.mark.over && !(failed && is_worth_another_try(&output));
+                self.record(&call.id, &output, failed, &Mark { over, ..call.mark.clone() })?;
                 Ok(Flow::Goes)
             }
             Called::Interrupted => {
@@ -225,4 +226,9 @@ impl Turn<'_> {
     pub(crate) fn end(&self, end: &End<'_>) -> Result<()> {
         self.events.result(end, self.answers, self.memory().answers)
     }
+}
+
+/// A model calls a program again that was killed, or that had no room.
+fn is_worth_another_try(output: &str) -> bool {
+    output.starts_with("Exit code 137") || output.contains("hint: free some space")
 }
