@@ -107,6 +107,11 @@ impl Running<'_> {
         self.child.try_wait().expect("it is a child").is_none()
     }
 
+    /// Kills it, if it still runs.
+    pub(crate) fn kill(&self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::KILL);
+    }
+
     /// Sends a signal to the process and to nothing else.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::path::Path;
 
 use agent_cli::core::id::FrameId;
 use agent_cli::store::Store;
@@ -11,6 +10,7 @@ use serde_json::Value;
 use crate::gate::wait_until;
 use crate::history::no_frame_ran_twice_at_a_time;
 use crate::person::Person;
+use crate::processes::processes_of;
 use crate::world::{World, files_below};
 
 /// What was recorded, by what it was recorded of. Nothing of it ever changes.
@@ -81,14 +81,14 @@ pub(crate) fn hold(person: &Person, peaceful: Measure, allowance: Allowance) {
     assert!(found.errors <= peaceful.errors, "failed too often: {found:?}, not {peaceful:?}");
     assert!(store.questions(true).expect("a database").is_empty(), "every question is answered");
     every_answer_was_told_once(world, &store);
-    no_frame_ran_twice_at_a_time(world, &HashSet::new());
+    no_frame_ran_twice_at_a_time(world);
     every_transcript_is_known(world, &store);
     nothing_is_left_over(person);
     the_check_agrees(world);
 }
 
 /// Each answer stands once in the conversation of the agent that asked.
-fn every_answer_was_told_once(world: &World, store: &Store) {
+pub(crate) fn every_answer_was_told_once(world: &World, store: &Store) {
     let mut asked: BTreeMap<FrameId, (usize, String)> = BTreeMap::new();
     for question in store.questions(false).expect("a database") {
         let entry = asked.entry(question.frame).or_default();
@@ -109,7 +109,7 @@ fn every_answer_was_told_once(world: &World, store: &Store) {
 }
 
 /// There is no transcript of a session that no frame had.
-fn every_transcript_is_known(world: &World, store: &Store) {
+pub(crate) fn every_transcript_is_known(world: &World, store: &Store) {
     let mut known = HashSet::new();
     for frame in frames(store) {
         known.insert(frame.to_string());
@@ -139,29 +139,26 @@ fn nothing_is_left_over(person: &Person) {
     }
 }
 
-/// The processes that agents of a state directory have started, directly or not.
-#[cfg(target_os = "linux")]
-pub(crate) fn processes_of(state: &Path) -> Vec<String> {
-    let mark = format!("AGENT_CLI_STATE_DIR={}", state.display());
-    let carries = |process: &fs::DirEntry| {
-        let environment = fs::read(process.path().join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-    };
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().filter(carries);
-    processes.map(|process| fs::read_to_string(process.path().join("cmdline")).unwrap_or_default()).collect()
-}
-
-/// Only Linux shows the environment of a process as a file.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn processes_of(_state: &Path) -> Vec<String> {
-    Vec::new()
-}
-
 /// The program's own check of the state directory finds nothing, if this version of it has one.
 pub(crate) fn the_check_agrees(world: &World) {
     if world.run(&["--help"]).stdout.contains("  fsck ") {
         world.run(&["fsck"]).succeeds();
     }
+}
+
+/// All that was recorded of a chain, for whoever has to find out what went wrong.
+pub(crate) fn told(store: &Store, root: &str) -> String {
+    let root = root.parse().expect("an id");
+    let tree = store.tree(root).expect("a database");
+    let mut lines = Vec::new();
+    for node in tree.leaves_up() {
+        let reply = store.reply(node.id).expect("a database");
+        lines.push(format!("{} {} {reply:?}", node.id, node.title));
+        for event in store.events(node.id).expect("a database") {
+            lines.push(format!("  {} {} {}", event.at, event.kind, event.detail));
+        }
+    }
+    lines.join("\n")
 }
 
 fn frames(store: &Store) -> Vec<FrameId> {

@@ -24,6 +24,7 @@ mod enumeration;
 mod history;
 mod invariants;
 mod person;
+mod processes;
 mod random_kills;
 mod scenarios;
 mod tree;

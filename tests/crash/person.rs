@@ -9,6 +9,7 @@ use crate::gate::wait_until;
 use crate::invariants::{self, Recorded};
 use crate::invocation::{Invocation, Running};
 use crate::outcome::Outcome;
+use crate::processes::processes_of;
 use crate::world::World;
 
 /// What happens to one of the commands.
@@ -110,7 +111,7 @@ impl Person {
     pub(crate) fn agents_have_ended(&self) {
         wait_until("the agents end their turns", || self.world.log().starts.iter().all(|start| !start.is_alive()));
         // They hold their leases until they are gone altogether.
-        wait_until("their processes end", || invariants::processes_of(&self.world.state()).is_empty());
+        wait_until("their processes end", || processes_of(&self.world.state()).is_empty());
     }
 
     /// The only chain, if there is one.

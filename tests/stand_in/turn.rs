@@ -10,7 +10,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::bash::{Bash, Called};
+use crate::bash::{self, Bash, Called};
 use crate::events::{self, End, Events};
 use crate::hooks::{Decision, Hooks};
 use crate::log::Log;
@@ -111,7 +111,7 @@ impl Turn<'_> {
         let command = input["command"].as_str().unwrap_or_default();
         match self.bash.call(command).await? {
             Called::Done { output, failed } => {
-                let over = call.mark.over && !(failed && is_worth_another_try(&output));
+                let over = call.mark.over && !(failed && bash::is_worth_another_try(&output));
                 self.record(&call.id, &output, failed, &Mark { over, ..call.mark.clone() })?;
                 Ok(Flow::Goes)
             }
@@ -226,9 +226,4 @@ impl Turn<'_> {
     pub(crate) fn end(&self, end: &End<'_>) -> Result<()> {
         self.events.result(end, self.answers, self.memory().answers)
     }
-}
-
-/// A model calls a program again that was killed, or that had no room.
-fn is_worth_another_try(output: &str) -> bool {
-    output.starts_with("Exit code 137") || output.contains("hint: free some space")
 }
