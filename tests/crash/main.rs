@@ -23,6 +23,7 @@ mod chance;
 mod enumeration;
 mod history;
 mod invariants;
+mod many_at_once;
 mod person;
 mod processes;
 mod random_kills;
