@@ -1,15 +1,25 @@
 //! What the stand-in's log says of who ran when. Every line is written before what it tells of, or after the end of it.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 
 use serde_json::Value;
 
+use crate::processes::Process;
 use crate::world::World;
 
 /// A step that lasts a little and tells the log when it is over, so that one which outlives its agent is seen.
 pub(crate) const TOOL: &str =
     r#"run sleep 0.03; printf '{"event":"tool","pid":%d,"attempt":"%s"}\n' $$ "$AGENT_CLI_ATTEMPT" >> "$STAND_IN_LOG""#;
+
+/// Tells the log of a process that is going to be killed.
+pub(crate) fn tell_of_kill(world: &World, process: Process) {
+    let path = world.state().with_file_name("stand-in.log");
+    let mut log = OpenOptions::new().create(true).append(true).open(path).expect("the log can be written");
+    let event = serde_json::json!({"event": "killed", "pid": process.pid.as_raw_nonzero().get()});
+    log.write_all(format!("{event}\n").as_bytes()).expect("the log can be written");
+}
 
 /// Fails the test if an attempt of a frame began before the one before it had ended, by itself or by a kill of the test,
 /// or if a tool of an earlier attempt was still at work.

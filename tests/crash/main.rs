@@ -25,6 +25,7 @@ mod history;
 mod invariants;
 mod many_at_once;
 mod person;
+#[path = "../support/marked.rs"]
 mod processes;
 mod random_kills;
 mod scenarios;

@@ -8,7 +8,7 @@ use agent_cli::store::Store;
 
 use crate::chance::Chance;
 use crate::gate::wait_until;
-use crate::history::no_frame_ran_twice_at_a_time;
+use crate::history::{self, no_frame_ran_twice_at_a_time};
 use crate::invariants::{self, Recorded};
 use crate::invocation::Running;
 use crate::outcome::Outcome;
@@ -152,7 +152,8 @@ impl Trial {
                     Kind::Tool => 2,
                 };
                 if chance.below(one_in) == 0 {
-                    process.kill(world);
+                    history::tell_of_kill(world, process);
+                    process.kill();
                     killed.count(process.kind);
                 }
             }

@@ -8,9 +8,12 @@ mod support;
 
 mod birthday;
 mod chain;
+#[path = "../crash/chance.rs"]
+mod chance;
 mod delivery;
 mod interactive;
 mod killed;
+mod killed_at_random;
 mod peer;
 mod permissions;
 mod processes;

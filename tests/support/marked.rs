@@ -1,19 +1,16 @@
-//! The processes of a world, found by the mark that they all inherit, and killed.
+//! The processes of a state directory, found by the mark that they all inherit, and killed.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
-
-use crate::world::World;
 
 /// What a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A command of a person.
     Runner,
-    /// The stand-in for `claude`.
+    /// `claude`, or the stand-in for it.
     Agent,
     /// What an agent has called: its shell, this program in it, a hook.
     Tool,
@@ -27,12 +24,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Kills it, if it still runs. The log is told before.
-    pub(crate) fn kill(self, world: &World) {
-        let path = world.state().with_file_name("stand-in.log");
-        let mut log = OpenOptions::new().create(true).append(true).open(path).expect("the log can be written");
-        let event = serde_json::json!({"event": "killed", "pid": self.pid.as_raw_nonzero().get()});
-        log.write_all(format!("{event}\n").as_bytes()).expect("the log can be written");
+    /// Kills it, if it still runs.
+    pub(crate) fn kill(self) {
         let _ = kill_process(self.pid, Signal::KILL);
     }
 }
@@ -49,7 +42,7 @@ pub(crate) fn processes_of(state: &Path) -> Vec<Process> {
         let command = String::from_utf8_lossy(&command).into_owned();
         let kind = match has("AGENT_CLI_FRAME=") {
             false => Kind::Runner,
-            true if command.contains("stand-in\0-p\0") => Kind::Agent,
+            true if command.contains("\0--session-id\0") => Kind::Agent,
             true => Kind::Tool,
         };
         has(&mark).then_some(Process { pid, kind })
