@@ -70,8 +70,8 @@ impl Hooks {
     /// Asks all hooks that a call concerns. `call` is what they are told.
     pub(crate) async fn ask(&self, call: &Value) -> Result<Decision> {
         let mut asked = JoinSet::new();
-        for hook in self.0.iter().filter(|hook| hook.concerns(call)).cloned() {
-            let call = call.to_string();
+        for hook in self.0.iter().filter(|hook| hook.concerns(call)) {
+            let (hook, call) = (hook.clone(), call.to_string());
             asked.spawn(async move { hook.ask(&call).await });
         }
         let mut input = call["tool_input"].clone();
