@@ -74,6 +74,8 @@ steps! {
     Settle: "settle", WRITE;
     /// A failed frame is made ready again.
     TryAgain: "try_again", WRITE;
+    /// The limits of a tree are changed.
+    ChangeLimits: "change_limits", WRITE;
     /// An outside wait is recorded as over.
     SettleWait: "settle_wait", WRITE;
     /// An answer is recorded.
@@ -90,6 +92,8 @@ steps! {
     PutBack: "put_back", WRITE;
     /// An older copy is deleted.
     RemoveCopy: "remove_copy", ACTION;
+    /// What an agent has seen of files is written.
+    Seen: "seen", WRITE;
     /// A prompt is written.
     Prompt: "prompt", WRITE;
     /// A settings file is written.

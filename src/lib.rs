@@ -33,7 +33,7 @@
 //!
 //! | module | holds | has no |
 //! | --- | --- | --- |
-//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::tree`] (which frame is next), [`core::signal`], [`core::prompt`], [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::stream`] (claude's events) | I/O, clock, environment, async |
+//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::tree`] (which frame is next), [`core::hold`] (what keeps it from starting), [`core::pause`] (waits that only time ends), [`core::signal`], [`core::prompt`], [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::changes`] (what an agent is told of its files), [`core::stream`] (claude's events) | I/O, clock, environment, async |
 //! | [`claude`] | all that is peculiar to Claude Code: the program and its version, command line and environment, hooks and settings, process, output, transcripts | state of its own |
 //! | [`store`] | what outlives a process: the database, the state directory, the lease, the kept copies of transcripts | `claude`, SQL that leaves it |
 //! | [`runtime`] | the loop that drives a tree, attempts and their conclusion, requests, polls, adoption | terminal, arguments |
@@ -74,6 +74,7 @@
 //! * A checkpoint is forked, never resumed in place. What woke an agent counts as delivered when that fork is kept.
 //! * Nobody waits for a lease, and the leased file is never renamed or deleted.
 //! * Every write is one immediate transaction, and nothing in it waits for a process.
+//! * Whether a limit lets an attempt begin is decided in the transaction that records it, for all processes alike.
 //! * Launch options are recorded with the frame and given at every attempt, the model above all.
 //! * Standard output carries the result of a command and nothing else.
 //!
@@ -86,7 +87,8 @@
 //! * No meaning in the `subtype` of a result. `is_error` of the last one decides: some errors call themselves a
 //!   success.
 //! * No process ids in decisions. They are recorded for people.
-//! * No retries with growing pauses inside a run: what changed nothing once is left to the next `resume`.
+//! * No retries inside a run: what changed nothing once is left to the next `resume`. A pause is a wait on record, never a
+//!   sleeping process.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

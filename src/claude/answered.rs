@@ -86,7 +86,10 @@ fn entry(call: &str, made: &Value, result: &CallResult) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::claude::settings::any_json;
 
     const CALL: &str =
         r#"{"type":"assistant","uuid":"u1","sessionId":"s","message":{"content":[{"type":"tool_use","id":"t1"}]}}"#;
@@ -117,5 +120,34 @@ mod tests {
         let (lines, left) = copied(&format!("{CALL}\n{RESULT}\n"));
         assert_eq!((lines, left), (vec![CALL.to_owned(), RESULT.to_owned()], 1));
         assert_eq!(copied("garbage\n{\"torn"), (vec!["garbage".to_owned(), "{\"torn".to_owned()], 1));
+    }
+
+    /// Lines of a transcript, whole and torn, and others.
+    fn any_transcript() -> impl Strategy<Value = Vec<u8>> {
+        let line = prop_oneof![
+            Just(CALL.as_bytes().to_vec()),
+            Just(MARK.as_bytes().to_vec()),
+            Just(RESULT.as_bytes().to_vec()),
+            any_json().prop_map(|value| value.to_string().into_bytes()),
+            any::<Vec<u8>>(),
+            Just(CALL.as_bytes()[..40].to_vec()),
+        ];
+        prop::collection::vec(line, 0..8).prop_map(|lines| lines.join(&b'\n'))
+    }
+
+    proptest! {
+        #[test]
+        fn any_transcript_keeps_its_lines_and_gets_at_most_one_result(transcript in any_transcript()) {
+            let results = HashMap::from([("t1".to_owned(), CallResult { text: String::new(), is_error: true })]);
+            let mut to = Vec::new();
+            let left = copy(transcript.as_slice(), results, &mut to).unwrap();
+            let lines = |text: &[u8]| {
+                let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && *line != MARK.as_bytes());
+                lines.map(<[u8]>::to_vec).collect::<Vec<_>>()
+            };
+            let (before, after) = (lines(&transcript), lines(&to));
+            prop_assert!(after.starts_with(&before));
+            prop_assert_eq!(after.len() - before.len(), 1 - left.len());
+        }
     }
 }

@@ -38,7 +38,34 @@ fn of_error(digest: &Digest, result: &ResultEvent, errors: &str) -> Outcome {
     }
     let why = [result.text.trim(), errors.trim()].into_iter().find(|text| !text.is_empty());
     let why = why.unwrap_or("claude reported an error without a word").to_owned();
+    if passes_by_itself(digest, result) {
+        return Outcome::Unavailable { why, worked };
+    }
     if worked { Outcome::Error(why) } else { Outcome::Refused(why) }
+}
+
+/// Whether an error of the API goes away when nothing is done about it.
+///
+/// Events say it, the kind of the error and its HTTP status, which is missing when there was no answer at all. Of older
+/// versions (seen with 2.1.89) there are only words.
+fn passes_by_itself(digest: &Digest, result: &ResultEvent) -> bool {
+    match (digest.api_error.as_deref(), result.api_error_status) {
+        (Some("rate_limit" | "server_error"), _) => true,
+        (_, Some(status)) => is_status_that_passes(status),
+        (None | Some("unknown"), None) => are_words_of_an_error_that_passes(&result.text),
+        (Some(_), None) => false,
+    }
+}
+
+fn is_status_that_passes(status: u64) -> bool {
+    matches!(status, 408 | 429 | 500..)
+}
+
+fn are_words_of_an_error_that_passes(text: &str) -> bool {
+    let Some(error) = text.strip_prefix("API Error: ") else { return text.starts_with("Request timed out") };
+    let status = error.trim_start_matches("Request rejected (").split(|c: char| !c.is_ascii_digit()).next();
+    error.starts_with("Unable to connect to API")
+        || status.and_then(|status| status.parse().ok()).is_some_and(is_status_that_passes)
 }
 
 fn of_silence(digest: &Digest, exit: Exit, errors: &str) -> Outcome {
@@ -112,6 +139,56 @@ mod tests {
         assert!(matches!(ended(&lines, Exit::Code(1), ""), Outcome::UsageLimit { worked: true, .. }));
         let lines = format!("{LIMIT}\n{}", result(false, "Jan 1st"));
         assert_eq!(ended(&lines, OK, ""), Outcome::Reply("Jan 1st".into()));
+    }
+
+    #[test]
+    fn an_error_that_passes_by_itself_is_told_by_its_kind_and_status() {
+        let ended = |kind: Option<&str>, status: Option<u64>, text: &str| {
+            let said = serde_json::json!({"type": "assistant", "message": {"model": "<synthetic>"}, "error": kind});
+            let result = serde_json::json!(
+                {"type": "result", "is_error": true, "result": text, "api_error_status": status, "subtype": "success"});
+            ended(&format!("{said}\n{result}"), Exit::Code(1), "")
+        };
+        for (kind, status) in [
+            (Some("rate_limit"), Some(429)),
+            (Some("server_error"), Some(529)),
+            (Some("server_error"), None),
+            (Some("unknown"), Some(408)),
+            (Some("unknown"), Some(500)),
+            (None, Some(503)),
+        ] {
+            let outcome = ended(kind, status, "words");
+            assert_eq!(outcome, Outcome::Unavailable { why: "words".into(), worked: false }, "{kind:?} {status:?}");
+        }
+        for (kind, status) in [
+            (Some("authentication_failed"), None),
+            (Some("authentication_failed"), Some(401)),
+            (Some("billing_error"), Some(400)),
+            (Some("model_not_found"), Some(404)),
+            (Some("invalid_request"), Some(413)),
+            (Some("unknown"), Some(400)),
+            (Some("unknown"), None),
+            (None, None),
+        ] {
+            assert_eq!(ended(kind, status, "words"), Outcome::Refused("words".into()), "{kind:?} {status:?}");
+        }
+    }
+
+    #[test]
+    fn older_versions_tell_it_in_words() {
+        let ended = |text: &str| ended(&format!("{WORK}\n{}", result(true, text)), Exit::Code(1), "");
+        for text in [
+            r#"API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}"#,
+            "API Error: 429 {}",
+            "API Error: Request rejected (429) · slow down",
+            "API Error: Unable to connect to API (ECONNREFUSED)",
+            "Request timed out",
+        ] {
+            assert_eq!(ended(text), Outcome::Unavailable { why: text.into(), worked: true });
+        }
+        for text in ["API Error: 400 {}", "API Error: out of order", "Credit balance is too low", "500", ""] {
+            assert!(matches!(ended(text), Outcome::Error(_)), "{text}");
+        }
     }
 
     #[test]

@@ -3,12 +3,14 @@
 
 pub mod answered;
 pub mod command;
+pub mod diagnosis;
 pub mod ending;
 pub mod hook;
 pub mod output;
 pub mod process;
 pub mod program;
 pub mod settings;
+pub mod surroundings;
 pub mod survivors;
 pub mod transcript;
 pub mod version;

@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead, Read};
 
-use crate::core::stream::{Digest, Event};
+use crate::core::event::Event;
+use crate::core::stream::Digest;
 
 /// Reads events to the end of `stream`.
 ///

@@ -81,6 +81,30 @@ pub fn locate(named: Option<&Path>, recorded: Option<&Path>, path: Option<&OsStr
     }
 }
 
+/// The different programs named `claude` in `path`, the first one first. Several names of one file count once.
+#[must_use]
+pub fn all_in_path(path: Option<&OsStr>) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut files = Vec::new();
+    for program in executables(NAME, path) {
+        let file = fs::canonicalize(&program).unwrap_or_else(|_| program.clone());
+        if !files.contains(&file) {
+            files.push(file);
+            found.push(program);
+        }
+    }
+    found
+}
+
+/// The first program of this name in `path`, as a shell finds it.
+///
+/// # Errors
+///
+/// [`ProgramError::NotInPath`].
+pub fn in_path(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
+    executables(name, path).next().ok_or_else(|| ProgramError::NotInPath(name.to_owned()))
+}
+
 /// When the program was last changed. A version is remembered for a path together with this time.
 ///
 /// # Errors
@@ -135,11 +159,11 @@ fn usable(path: &Path) -> Result<PathBuf, ProgramError> {
     std::path::absolute(path).map_err(|_| ProgramError::NoSuchFile(path.to_owned()))
 }
 
-fn in_path(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
+fn executables(name: &str, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {
     let folders = path.map(env::split_paths).into_iter().flatten().filter(|folder| folder.is_absolute());
-    let found =
-        folders.map(|folder| folder.join(name)).find(|file| fs::metadata(file).is_ok_and(|file| is_executable(&file)));
-    found.ok_or_else(|| ProgramError::NotInPath(name.to_owned()))
+    folders
+        .map(move |folder| folder.join(name))
+        .filter(|file| fs::metadata(file).is_ok_and(|file| is_executable(&file)))
 }
 
 fn is_executable(file: &fs::Metadata) -> bool {
@@ -167,6 +191,16 @@ mod tests {
         assert_eq!(locate(None, Some(&recorded), path).unwrap(), recorded);
         assert_eq!(locate(None, Some(Path::new("/gone/claude")), path).unwrap(), found);
         assert_eq!(locate(None, None, path).unwrap(), found);
+    }
+
+    #[test]
+    fn different_programs_in_path_are_told_apart_from_links() {
+        let [one, two, link] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let found = [&one, &two].map(|folder| program(folder.path(), "claude", 0o755));
+        std::os::unix::fs::symlink(&found[0], link.path().join("claude")).unwrap();
+        let path = env::join_paths([one.path(), link.path(), two.path()]).unwrap();
+        assert_eq!(all_in_path(Some(&path)), found);
+        assert!(all_in_path(None).is_empty());
     }
 
     #[test]

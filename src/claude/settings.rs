@@ -85,7 +85,7 @@ fn given(args: &[String]) -> Vec<(Range<usize>, &str)> {
 
 /// Any JSON, for tests.
 #[cfg(test)]
-pub(super) fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
+pub(crate) fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
     use proptest::prelude::*;
 
     let name = "hooks|PreToolUse|SessionStart|agent_id|tool_name|[a-z]{0,4}";

@@ -14,6 +14,10 @@ impl Version {
     pub const SUSPENDS: Self = Self(2, 1, 89);
     /// From here on, the cost of a resumed run includes what the session cost before.
     pub const TOTAL_COST_ACCUMULATES: Self = Self(2, 1, 277);
+    /// From here on, a session is found from any directory, not from its own only.
+    pub const FINDS_SESSIONS_ANYWHERE: Self = Self(2, 1, 223);
+    /// The newest version that this program was tested with.
+    pub const NEWEST_TESTED: Self = Self(2, 1, 330);
 }
 
 impl fmt::Display for Version {

@@ -25,7 +25,7 @@ pub(super) struct Context {
 /// Filters what is told on standard error, as `RUST_LOG` does elsewhere: `debug`, `agent_cli::runtime=trace`.
 const LOG: &str = "AGENT_CLI_LOG";
 /// Names the `claude` to use.
-const CLAUDE: &str = "AGENT_CLI_CLAUDE";
+pub(super) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
 /// What agents may do where no option says it: for chains that call this program without options.
 const PERMISSION_MODE: &str = "AGENT_CLI_PERMISSION_MODE";
 
@@ -44,9 +44,8 @@ impl Context {
         Store::glance(&dir, |store| Ok(look(store).ok())).flatten()
     }
 
-    fn state_dir(&self) -> Result<PathBuf, CliError> {
-        let named = env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-        let dir = named.or_else(StateDir::default_path).ok_or_else(|| {
+    pub(super) fn state_dir(&self) -> Result<PathBuf, CliError> {
+        let dir = named_state_dir().or_else(StateDir::default_path).ok_or_else(|| {
             CliError::failed("there is no home directory to keep the state in").hint(format!("set {STATE_DIR}"))
         })?;
         std::path::absolute(&dir)
@@ -54,11 +53,11 @@ impl Context {
     }
 
     /// Settings for a run. `claude` is what the user named on the command line.
-    pub(super) fn settings(&self, claude: Option<PathBuf>, max_parallel: usize) -> Result<Settings, CliError> {
+    pub(super) fn settings(&self, claude: Option<PathBuf>) -> Result<Settings, CliError> {
         let own_program = env::current_exe()
             .map_err(|error| CliError::failed(format!("failed to find this program's own path: {error}")))?;
-        let claude = claude.or_else(|| env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from));
-        Ok(Settings { claude, max_parallel, own_program })
+        let claude = claude.or_else(named_claude);
+        Ok(Settings { claude, own_program, stale_check: true })
     }
 
     /// What of this shell a new frame records, so that it can be carried on from another one.
@@ -79,6 +78,16 @@ impl Context {
         let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false).without_time();
         tracing_subscriber::registry().with(lines.with_ansi(io::stderr().is_terminal())).with(filter).init();
     }
+}
+
+/// The state directory that the environment names. An empty name is none.
+pub(super) fn named_state_dir() -> Option<PathBuf> {
+    env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
+}
+
+/// The `claude` that the environment names. An empty name is none.
+pub(super) fn named_claude() -> Option<PathBuf> {
+    env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
 fn caller() -> Result<Option<Caller>, CliError> {

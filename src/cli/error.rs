@@ -149,7 +149,9 @@ impl From<StoreError> for CliError {
             StoreError::QuestionWithdrawn(_) => {
                 Self::failed(message).hint("agent-cli questions shows what is still asked")
             }
-            StoreError::Database { .. } | StoreError::Io { .. } | StoreError::Illegal(_) => Self::failed(message),
+            StoreError::Database { .. } | StoreError::Io { .. } | StoreError::Held(_) | StoreError::Illegal(_) => {
+                Self::failed(message)
+            }
         }
     }
 }

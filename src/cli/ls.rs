@@ -6,8 +6,12 @@ use jiff::Timestamp;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
+use super::outcome::described;
 use super::output::{print, print_json, tell};
 use super::text::{age, cut, table};
+use crate::core::blocker::{Blocker, Blocking};
+use crate::core::state::FrameState;
+use crate::store::{Store, StoreError, Summary};
 
 /// List the chains, the newest first
 #[derive(Debug, Args)]
@@ -19,9 +23,11 @@ pub(super) struct Ls {
 
 impl Ls {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let roots = context.store()?.roots()?;
+        let (store, now) = (context.store()?, Timestamp::now());
+        let roots = store.roots()?.into_iter().map(|root| Ok((over_budget(&store, &root, now)?, root)));
+        let roots = roots.collect::<Result<Vec<_>, StoreError>>()?;
         if self.json {
-            let listed = roots.iter().map(|root| {
+            let listed = roots.iter().map(|(over_budget, root)| {
                 serde_json::json!({
                     "id": root.id,
                     "status": root.state.name(),
@@ -31,6 +37,7 @@ impl Ls {
                     "created": root.created,
                     "agents": root.frames,
                     "open_questions": root.open_questions,
+                    "over_budget": over_budget.is_some(),
                 })
             });
             print_json(&listed.collect::<Vec<_>>())?;
@@ -41,15 +48,25 @@ impl Ls {
             tell("hint: agent-cli spawn FILE starts one");
             return Ok(Exit::Ok);
         }
-        let now = Timestamp::now();
         let head = ["CHAIN", "STATE", "FOR", "AGENTS", "QUESTIONS", "TASK"].map(str::to_owned).to_vec();
-        let rows = roots.iter().map(|root| {
+        let rows = roots.iter().map(|(over_budget, root)| {
             let numbers = [root.frames.to_string(), root.open_questions.to_string()];
             let [frames, questions] = numbers;
             let state = root.state.name().to_owned();
-            vec![root.id.short(), state, age(root.since, now), frames, questions, cut(&root.title, 60)]
+            let reason = over_budget.as_ref().map(|blocker| format!("  waits for {}", described(&blocker.what)));
+            let task = cut(&root.title, 60) + &reason.unwrap_or_default();
+            vec![root.id.short(), state, age(root.since, now), frames, questions, task]
         });
         print(&table(&std::iter::once(head).chain(rows).collect::<Vec<_>>()))?;
         Ok(Exit::Ok)
     }
+}
+
+/// A frame of the chain that would run if its budget were not spent.
+fn over_budget(store: &Store, root: &Summary, now: Timestamp) -> Result<Option<Blocker>, StoreError> {
+    if root.limits.max_budget_usd.is_none() || root.state == FrameState::Done {
+        return Ok(None);
+    }
+    let blockers = store.tree(root.id)?.blockers(now);
+    Ok(blockers.into_iter().find(|blocker| matches!(blocker.what, Blocking::Budget { .. })))
 }

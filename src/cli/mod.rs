@@ -13,7 +13,9 @@ mod text;
 mod answer;
 mod ask;
 mod completions;
+mod doctor;
 mod hook;
+mod limits;
 mod ls;
 mod questions;
 mod resume;
@@ -56,6 +58,7 @@ enum Command {
     Ls(ls::Ls),
     Tree(tree::Tree),
     Show(show::Show),
+    Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Hook(hook::Hook),
 }
@@ -80,6 +83,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Ls(command) => command.run(&context),
         Command::Tree(command) => command.run(&context),
         Command::Show(command) => command.run(&context),
+        Command::Doctor(command) => command.run(&context),
         Command::Completions(command) => command.run(),
         Command::Hook(command) => command.run(&context),
     });
@@ -88,4 +92,20 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => error.report(),
     }
     .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_command_line_is_read_or_refused(words in prop::collection::vec("(\\PC{0,8}|--?[a-z-]{0,12}(=\\PC{0,4})?)", 0..6), at in 0..12usize) {
+            let names = ["spawn", "resume", "ask", "wait", "questions", "answer", "ls", "tree", "show", "completions", "hook", ""];
+            let line = ["agent-cli", names[at]].into_iter().map(str::to_owned).chain(words);
+            let _ = Cli::try_parse_from(line);
+        }
+    }
 }

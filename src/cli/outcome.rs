@@ -150,8 +150,18 @@ fn tell_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
         let runner = busy.runner.map_or_else(String::new, |pid| format!(" (process {pid})"));
         output::tell(&format!("another process{runner} is driving {}", busy.frame.short()));
     }
-    for blocker in blockers {
-        output::tell(&format!("{} waits for {}", blocker.frame.short(), described(&blocker.what)));
+    for (at, blocker) in blockers.iter().enumerate() {
+        let same = |other: &&Blocker| other.what == blocker.what;
+        if blockers[..at].iter().any(|earlier| same(&earlier)) {
+            continue;
+        }
+        let frame = blocker.frame.short();
+        let waits = match blockers[at + 1..].iter().filter(same).count() {
+            0 => format!("{frame} waits"),
+            1 => format!("{frame} and 1 other wait"),
+            others => format!("{frame} and {others} others wait"),
+        };
+        output::tell(&format!("{waits} for {}", described(&blocker.what)));
     }
     let question = blockers.iter().find_map(|blocker| match &blocker.what {
         Blocking::Question { id, .. } => Some(id.short()),
@@ -159,6 +169,12 @@ fn tell_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
     });
     if let Some(question) = question {
         output::tell(&format!("hint: agent-cli answer {question} TEXT, then agent-cli resume {}", top.short()));
+    }
+    if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })) {
+        output::tell(&format!("hint: agent-cli resume {} --max-budget-usd USD raises the budget", top.short()));
+    }
+    if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Retry { .. })) {
+        output::tell(&format!("hint: agent-cli resume {} --now tries again at once", top.short()));
     }
 }
 
@@ -170,7 +186,14 @@ pub(super) fn described(what: &Blocking) -> String {
         Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
         Blocking::External { wait: External::Time(time) } => format!("the time {time:.0}"),
         Blocking::External { wait: External::Command(command) } => format!("success of: {}", cut(command, LONG)),
-        Blocking::UsageLimit { resets_at } => format!("its usage limit, until {resets_at:.0}"),
+        Blocking::UsageLimit { resets_at } => format!("the usage limit of its account, until {resets_at:.0}"),
+        Blocking::Retry { at, tries, why } => {
+            format!("its next try at {at:.0}, after {tries} that failed: {}", cut(why, LONG))
+        }
+        Blocking::Budget { max_usd, spent_usd } => {
+            format!("a larger budget: ${spent_usd:.4} of ${max_usd:.4} are spent")
+        }
+        Blocking::Parallel { most } => format!("a free place: other processes use all {most}"),
         Blocking::Agent => "something that its agent judges".to_owned(),
     }
 }

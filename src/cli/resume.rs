@@ -7,15 +7,15 @@ use clap::Args;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
+use super::limits::LimitOptions;
 use super::outcome::{self, Telling, Told};
 use super::output::print_line;
-use super::spawn::at_least_one;
 use crate::claude::program;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::core::launch::Launch;
 use crate::core::signal;
 use crate::runtime::requests::{self, Progress};
-use crate::runtime::{RuntimeError, adopt, standing};
+use crate::runtime::{RuntimeError, adopt, drive, standing};
 use crate::store::{Caller, Store, StoreError, Target};
 
 /// Carry a chain on where it stopped, or see how it stands
@@ -34,18 +34,29 @@ pub(super) struct Resume {
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
 
-    /// Agents that run at the same time
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least_one)]
-    max_parallel: usize,
+    /// Try again at once what waits for a usage limit, or for its next try
+    #[arg(long)]
+    now: bool,
+
+    /// Do not tell agents which files changed while they waited
+    #[arg(long)]
+    no_stale_check: bool,
 
     #[command(flatten)]
     telling: Telling,
+
+    #[command(flatten)]
+    limits: LimitOptions,
 }
 
 impl Resume {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
-        if let Some(told) = context.glance(|store| self.look(store)).flatten().filter(|_| context.caller.is_none()) {
+        let only_looks = context.caller.is_none() && !self.limits.given().any() && !self.now;
+        if let Some(told) = only_looks.then(|| context.glance(|store| self.look(store)).flatten()).flatten() {
             return outcome::tell(&told, self.telling);
+        }
+        if context.caller.is_some() {
+            self.refuse_to_agents()?;
         }
         let store = context.store()?;
         let target = self.target(context, &store)?;
@@ -60,13 +71,28 @@ impl Resume {
                 return Err(CliError::new(Exit::NoSuchFrame, message).hint("agent-cli ls shows the chains"));
             }
         };
+        if self.limits.given().any() {
+            store.set_limits(top, self.limits.given())?;
+        }
+        if self.now {
+            drive::end_pauses(&store, top)?;
+        }
         match standing::poll(&store, top)? {
             Some(standing) => outcome::tell(&Told::new(&store, top, standing, self.telling)?, self.telling),
             None => {
-                let settings = context.settings(self.claude, self.max_parallel)?;
+                let mut settings = context.settings(self.claude)?;
+                settings.stale_check = !self.no_stale_check;
                 outcome::drive(context, &store, &settings, top, self.telling)
             }
         }
+    }
+
+    fn refuse_to_agents(&self) -> Result<(), CliError> {
+        self.limits.refuse_to_agents()?;
+        if self.now {
+            return Err(CliError::usage("--now is for a person, and an agent called this").hint("leave it out"));
+        }
+        Ok(())
     }
 
     /// How the tree stands, if the id names one and nothing in it can run.
@@ -85,7 +111,7 @@ impl Resume {
 
     /// How an adopted session is started from now on.
     fn launch(&self, context: &Context) -> Result<Launch, CliError> {
-        let settings = context.settings(self.claude.clone(), self.max_parallel)?;
+        let settings = context.settings(self.claude.clone())?;
         let claude = program::locate(settings.claude.as_deref(), None, std::env::var_os("PATH").as_deref())?;
         Ok(Launch { claude, ..context.launch() })
     }

@@ -8,6 +8,7 @@ use clap::Args;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
+use super::limits::LimitOptions;
 use super::outcome::{self, Telling};
 use super::output::{print_json, print_line};
 use super::resume;
@@ -51,21 +52,13 @@ pub(super) struct Spawn {
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
 
-    /// Agents from the root down to the deepest [default: 64]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    max_depth: Option<u32>,
-
-    /// Agents in the tree [default: 256]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    max_frames: Option<u32>,
-
-    /// Agents that run at the same time
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least_one)]
-    max_parallel: usize,
-
     /// Let agents pause with signals, not inside a tool call
     #[arg(long)]
     no_hooks: bool,
+
+    /// Do not tell agents which files changed while they waited
+    #[arg(long)]
+    no_stale_check: bool,
 
     #[command(flatten)]
     telling: Telling,
@@ -73,6 +66,10 @@ pub(super) struct Spawn {
     /// More arguments for every claude of this agent and its children
     #[arg(last = true, value_name = "CLAUDE ARGS")]
     args: Vec<String>,
+
+    // Last, because its heading is for all options that follow.
+    #[command(flatten)]
+    limits: LimitOptions,
 }
 
 impl Spawn {
@@ -96,8 +93,10 @@ impl Spawn {
 
     /// Records the request of an agent. `call` is the tool call that is suspended until the reply is there.
     pub(super) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<FrameId, CliError> {
-        if self.max_depth.is_some() || self.max_frames.is_some() || self.claude.is_some() || self.no_hooks {
-            let message = "--max-depth, --max-frames, --no-hooks and --claude are for the root of a tree, and an agent called this";
+        self.limits.refuse_to_agents()?;
+        if self.claude.is_some() || self.no_hooks || self.no_stale_check {
+            let message =
+                "--no-hooks, --no-stale-check and --claude are for the root of a tree, and an agent called this";
             return Err(CliError::usage(message).hint("leave them out"));
         }
         let (task, cwd) = self.checked()?;
@@ -114,7 +113,7 @@ impl Spawn {
 
     fn start(self, context: &Context) -> Result<Exit, CliError> {
         let (task, cwd) = self.checked()?;
-        let settings = context.settings(self.claude, self.max_parallel)?;
+        let settings = context.settings(self.claude)?;
         let path = std::env::var_os("PATH");
         let of_this_shell = context.launch();
         let launch = Launch {
@@ -123,21 +122,14 @@ impl Spawn {
             permission_mode: self.permission_mode.or(of_this_shell.permission_mode),
             args: self.args,
             no_hooks: self.no_hooks,
+            no_stale_check: self.no_stale_check,
             ..of_this_shell
         };
-        let default = Limits::default();
-        let limits = Limits {
-            max_depth: self.max_depth.unwrap_or(default.max_depth),
-            max_frames: self.max_frames.unwrap_or(default.max_frames),
-        };
+        let limits = Limits::default().changed(self.limits.given());
         let store = context.store()?;
         let root = store.create_root(&NewFrame { task, cwd, launch, limits })?;
         outcome::drive(context, &store, &settings, root, self.telling)
     }
-}
-
-pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "give a number of 1 or more".to_owned())
 }
 
 /// The absolute path of a file with instructions.

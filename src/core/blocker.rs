@@ -3,13 +3,14 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::hold::Hold;
 use super::id::{FrameId, RequestId};
 use super::request::{External, Wish};
 use super::state::{FrameState, Wait};
-use super::tree::{Node, Tree};
+use super::tree::{Node, Tree, Tried};
 
 /// Something that a tree waits for and that no process of `agent-cli` can bring about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Blocker {
     /// The frame that waits.
     pub frame: FrameId,
@@ -21,7 +22,7 @@ pub struct Blocker {
 }
 
 /// What a [`Blocker`] is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
 pub enum Blocking {
     /// A person's answer.
@@ -41,6 +42,27 @@ pub enum Blocking {
         /// When it is lifted.
         resets_at: Timestamp,
     },
+    /// The next try, after an error of the API that passes by itself.
+    Retry {
+        /// When it is due.
+        at: Timestamp,
+        /// The tries that failed, one after the other.
+        tries: u32,
+        /// What the last one met.
+        why: String,
+    },
+    /// A budget that is spent.
+    Budget {
+        /// The budget, in US dollars.
+        max_usd: f64,
+        /// What the tree has spent.
+        spent_usd: f64,
+    },
+    /// An end of one of the agents of the tree, of which as many run as may.
+    Parallel {
+        /// How many.
+        most: u32,
+    },
     /// Something that the agent alone can judge.
     Agent,
 }
@@ -55,8 +77,9 @@ impl Tree {
     /// What one frame waits for, its children not counted.
     #[must_use]
     pub fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
+        let held = self.held_back(node, now).map(|hold| (node.since, Blocking::from(hold)));
         let FrameState::Waiting { wait } = &node.state else {
-            return Vec::new();
+            return held.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect();
         };
         let open = node.requests.iter().filter(|request| !self.is_over(request));
         let mut found: Vec<(Timestamp, Blocking)> = open
@@ -68,13 +91,30 @@ impl Tree {
                 Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
             })
             .collect();
-        match wait {
-            Wait::Requests => {}
-            Wait::UsageLimit { resets_at } if now >= *resets_at => {}
-            Wait::UsageLimit { resets_at } => found.push((node.since, Blocking::UsageLimit { resets_at: *resets_at })),
-            Wait::AgentDecides => found.push((node.since, Blocking::Agent)),
+        match (wait, wait.paused_until(node.since, now)) {
+            (Wait::UsageLimit { .. }, Some(resets_at)) => found.push((node.since, Blocking::UsageLimit { resets_at })),
+            (Wait::Retry { tries, why }, Some(at)) => {
+                found.push((node.since, Blocking::Retry { at, tries: *tries, why: why.clone() }));
+            }
+            (Wait::AgentDecides, _) => found.push((node.since, Blocking::Agent)),
+            (Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. }, _) => {}
         }
+        found.extend(held);
         found.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect()
+    }
+
+    fn held_back(&self, node: &Node, now: Timestamp) -> Option<Hold> {
+        self.can_run(node, &Tried::default(), now).then(|| self.holds(now).on(node)).flatten()
+    }
+}
+
+impl From<Hold> for Blocking {
+    fn from(hold: Hold) -> Self {
+        match hold {
+            Hold::Budget { max_usd, spent_usd } => Self::Budget { max_usd, spent_usd },
+            Hold::UsageLimit { resets_at } => Self::UsageLimit { resets_at },
+            Hold::Parallel { most } => Self::Parallel { most },
+        }
     }
 }
 

@@ -21,6 +21,9 @@ pub struct Launch {
     /// Whether the user wants no hooks: agents then pause with signals.
     #[serde(default)]
     pub no_hooks: bool,
+    /// Whether the agent is not told what changed while it waited.
+    #[serde(default)]
+    pub no_stale_check: bool,
     /// `PATH` of the shell that made the frame, so that its agents find the same programs under cron.
     pub path: Option<String>,
     /// `CLAUDE_CONFIG_DIR` of the shell that made the frame: Claude Code keeps sessions there.

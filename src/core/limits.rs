@@ -2,23 +2,41 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How far a tree may grow. Fixed when its root is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How far a tree may grow, and what it may take. Set when its root is made, and changed for the whole tree at once.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Limits {
     /// Frames from the root down to the deepest, both counted.
     pub max_depth: u32,
     /// Frames in the tree.
     pub max_frames: u32,
+    /// Frames that run at the same time.
+    pub max_parallel: u32,
+    /// US dollars: no frame is started once so much was spent. `None`: any amount.
+    pub max_budget_usd: Option<f64>,
+}
+
+/// New values for some of the [`Limits`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct NewLimits {
+    /// For [`Limits::max_depth`].
+    pub max_depth: Option<u32>,
+    /// For [`Limits::max_frames`].
+    pub max_frames: Option<u32>,
+    /// For [`Limits::max_parallel`].
+    pub max_parallel: Option<u32>,
+    /// For [`Limits::max_budget_usd`].
+    pub max_budget_usd: Option<f64>,
 }
 
 /// Why a tree may not grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitReached {
-    /// One more level would be too deep.
-    #[error("the chain is {0} agents deep already, which is its limit")]
+    /// It would be too deep.
+    #[error("the chain would be more than {0} agents deep, which is its limit")]
     Depth(u32),
-    /// One more frame would be too many.
-    #[error("the tree has {0} agents already, which is its limit")]
+    /// It would have too many frames.
+    #[error("the tree would have more than {0} agents, which is its limit")]
     Frames(u32),
 }
 
@@ -29,19 +47,47 @@ impl Limits {
     ///
     /// The limit that forbids it.
     pub fn admit(self, depth: u32, frames: u32) -> Result<(), LimitReached> {
+        self.admit_all(depth, frames, 1)
+    }
+
+    /// Whether a tree of `frames` frames may have `more`, the deepest of them at `depth`.
+    ///
+    /// # Errors
+    ///
+    /// The limit that forbids it.
+    pub fn admit_all(self, depth: u32, frames: u32, more: u32) -> Result<(), LimitReached> {
         if depth > self.max_depth {
             return Err(LimitReached::Depth(self.max_depth));
         }
-        if frames >= self.max_frames {
+        if frames.saturating_add(more) > self.max_frames {
             return Err(LimitReached::Frames(self.max_frames));
         }
         Ok(())
+    }
+
+    /// These limits, with the new values that there are.
+    #[must_use]
+    pub fn changed(self, new: NewLimits) -> Self {
+        Self {
+            max_depth: new.max_depth.unwrap_or(self.max_depth),
+            max_frames: new.max_frames.unwrap_or(self.max_frames),
+            max_parallel: new.max_parallel.unwrap_or(self.max_parallel),
+            max_budget_usd: new.max_budget_usd.or(self.max_budget_usd),
+        }
+    }
+}
+
+impl NewLimits {
+    /// Whether there is any new value.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self != Self::default()
     }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_depth: 64, max_frames: 256 }
+        Self { max_depth: 64, max_frames: 256, max_parallel: 4, max_budget_usd: None }
     }
 }
 
@@ -51,9 +97,27 @@ mod tests {
 
     #[test]
     fn a_tree_grows_up_to_its_limits() {
-        let limits = Limits { max_depth: 3, max_frames: 5 };
+        let limits = Limits { max_depth: 3, max_frames: 5, ..Limits::default() };
         assert_eq!(limits.admit(3, 4), Ok(()));
         assert_eq!(limits.admit(4, 4), Err(LimitReached::Depth(3)));
         assert_eq!(limits.admit(3, 5), Err(LimitReached::Frames(5)));
+        assert_eq!(limits.admit_all(3, 2, 3), Ok(()));
+        assert_eq!(limits.admit_all(3, 3, 3), Err(LimitReached::Frames(5)));
+    }
+
+    #[test]
+    fn what_is_not_changed_stays() {
+        let limits = Limits { max_depth: 3, max_budget_usd: Some(1.5), ..Limits::default() };
+        assert_eq!(limits.changed(NewLimits::default()), limits);
+        let new = NewLimits { max_parallel: Some(1), max_budget_usd: Some(2.0), ..NewLimits::default() };
+        let changed = Limits { max_parallel: 1, max_budget_usd: Some(2.0), ..limits };
+        assert_eq!((new.any(), limits.changed(new)), (true, changed));
+        assert!(!NewLimits::default().any());
+    }
+
+    #[test]
+    fn limits_of_older_versions_are_read() {
+        let read: Limits = serde_json::from_str(r#"{"max_depth":3,"max_frames":5}"#).unwrap();
+        assert_eq!(read, Limits { max_depth: 3, max_frames: 5, ..Limits::default() });
     }
 }

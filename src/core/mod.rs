@@ -6,12 +6,17 @@
 
 pub mod blocker;
 pub mod call;
+pub mod changes;
+pub mod event;
+pub mod finding;
 pub mod frame;
+pub mod hold;
 pub mod id;
 pub mod launch;
 pub mod limits;
 mod loose;
 pub mod outcome;
+pub mod pause;
 pub mod prompt;
 pub mod request;
 pub mod shell;

@@ -26,7 +26,14 @@ pub enum Outcome {
         /// Whether the agent had worked in this attempt before it met the limit.
         worked: bool,
     },
-    /// `claude` refused before any work: not logged in, a bad flag, no such session, an API that cannot be reached.
+    /// The API cannot be reached, is overloaded, or wants fewer requests, and does not say until when.
+    Unavailable {
+        /// What `claude` said, for people.
+        why: String,
+        /// Whether the agent had worked in this attempt.
+        worked: bool,
+    },
+    /// `claude` refused before any work: not logged in, a bad flag, no such session, an unknown model.
     Refused(String),
     /// An error after work: an API error, a budget, a limit of turns.
     Error(String),
@@ -125,6 +132,10 @@ pub fn verdict(outcome: &Outcome, turn: Turn) -> Verdict {
             let fork = if *worked { Keep } else { Discard };
             of(fork, Ended::Wait(Wait::UsageLimit { resets_at: *resets_at }), Report::Started)
         }
+        (Outcome::Unavailable { why, worked }, _) => {
+            let fork = if *worked { Keep } else { Discard };
+            of(fork, Ended::Retry { why: why.clone() }, Report::Started)
+        }
         (Outcome::Refused(why), Turn::First) => of(Discard, failed(FailureKind::Refused, why), Report::Error),
         (Outcome::Refused(_), Turn::Later) => of(Discard, Ended::Back, Report::Error),
         (Outcome::Error(why), _) => of(Keep, failed(FailureKind::Error, why), Report::Error),
@@ -193,6 +204,17 @@ mod tests {
             assert_eq!(row, (Fork::Discard, wait.clone(), Report::Started));
             let row = decided(&Outcome::UsageLimit { resets_at, worked: true }, turn);
             assert_eq!(row, (Fork::Keep, wait.clone(), Report::Started));
+        }
+    }
+
+    #[test]
+    fn an_api_that_is_not_available_is_a_wait_and_keeps_only_work() {
+        let retry = Ended::Retry { why: "overloaded".into() };
+        for turn in [FIRST, LATER] {
+            for (worked, fork) in [(false, Fork::Discard), (true, Fork::Keep)] {
+                let row = decided(&Outcome::Unavailable { why: "overloaded".into(), worked }, turn);
+                assert_eq!(row, (fork, retry.clone(), Report::Started));
+            }
         }
     }
 

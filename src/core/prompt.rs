@@ -15,11 +15,11 @@ pub enum Telling {
     Prompt,
 }
 
-/// How the next attempt of `frame` is told what came of its requests. `hooks`: whether a suspended call can be answered.
+/// How the next attempt of `frame` is told what came of its requests, and `notices` beside that. `hooks`: whether a suspended call can be answered.
 #[must_use]
-pub fn telling(frame: &Frame, deliveries: &[Delivery], hooks: bool) -> Telling {
+pub fn telling(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool) -> Telling {
     match (&frame.suspended, deliveries) {
-        (Some(call), [only]) if hooks && frame.trouble.is_none() && only.call.as_ref() == Some(call) => {
+        (Some(call), [only]) if hooks && notices.is_empty() && only.call.as_ref() == Some(call) => {
             if is_printed_unchanged(&only.result) {
                 Telling::Call
             } else {
@@ -52,22 +52,32 @@ pub fn first(task: &Task) -> String {
     }
 }
 
-/// The prompt that wakes an agent: what came of its requests, and what went wrong meanwhile.
+/// The prompt that wakes an agent: what it has to know besides, and what came of its requests.
 ///
 /// The first line is `SGN_RESUME`. A prompt with nothing else asks the agent to look for itself whether its wait is
 /// over.
 #[must_use]
-pub fn resume(deliveries: &[Delivery], trouble: Option<&Trouble>) -> String {
-    let sections = trouble.map(notice).into_iter().chain(deliveries.iter().map(section));
+pub fn resume(deliveries: &[Delivery], notices: &[String]) -> String {
+    let sections = notices.iter().cloned().chain(deliveries.iter().map(section));
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
 
 /// The prompt that makes an agent go on whose calls have got their results: the rest that it is to know.
 #[must_use]
-pub fn go_on(others: &[Delivery], trouble: Option<&Trouble>) -> String {
+pub fn go_on(others: &[Delivery], notices: &[String]) -> String {
     let results = "The calls that were open when you stopped have their results now: go on from there.";
-    let sections = trouble.map(notice).into_iter().chain([results.to_owned()]).chain(others.iter().map(section));
+    let sections = notices.iter().cloned().chain([results.to_owned()]).chain(others.iter().map(section));
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
+}
+
+/// What an agent is told of an attempt that ended badly.
+#[must_use]
+pub fn of_trouble(trouble: &Trouble) -> String {
+    let what = trouble.what.trim_end_matches('.');
+    let call = trouble.open_call.as_ref().map_or_else(String::new, |call| {
+        format!(" This tool call was running then and may have taken effect, so check before you repeat it:\n{call}")
+    });
+    format!("Your last turn was cut short: {what}. Carry on where you stopped.{call}")
 }
 
 fn section(delivery: &Delivery) -> String {
@@ -76,14 +86,6 @@ fn section(delivery: &Delivery) -> String {
         RequestResult::Text(text) => format!("result of `{command}` ({id}):\n{text}"),
         RequestResult::Failed(why) => format!("result of `{command}` ({id}), which failed:\n{why}"),
     }
-}
-
-fn notice(trouble: &Trouble) -> String {
-    let what = trouble.what.trim_end_matches('.');
-    let call = trouble.open_call.as_ref().map_or_else(String::new, |call| {
-        format!(" This tool call was running then and may have taken effect, so check before you repeat it:\n{call}")
-    });
-    format!("Your last turn was cut short: {what}. Carry on where you stopped.{call}")
 }
 
 #[cfg(test)]
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_resumed_agent_gets_each_result_after_its_request() {
-        insta::assert_snapshot!(resume(&[answer("Jan 1st"), answer("SGN_PEND_STARTED")], None), @r#"
+        insta::assert_snapshot!(resume(&[answer("Jan 1st"), answer("SGN_PEND_STARTED")], &[]), @r#"
         SGN_RESUME
 
         result of `agent-cli ask "When is your birthday?"` (4f2c1a90):
@@ -126,7 +128,7 @@ mod tests {
     fn an_interrupted_agent_is_told_what_is_uncertain() {
         let trouble =
             Trouble { what: "claude was killed by signal 9".into(), open_call: Some("Bash: git push".into()) };
-        insta::assert_snapshot!(resume(&[], Some(&trouble)), @r"
+        insta::assert_snapshot!(resume(&[], &[of_trouble(&trouble)]), @r"
         SGN_RESUME
 
         Your last turn was cut short: claude was killed by signal 9. Carry on where you stopped. This tool call was running then and may have taken effect, so check before you repeat it:
@@ -136,6 +138,6 @@ mod tests {
 
     #[test]
     fn a_wait_that_the_agent_judges_is_asked_about_with_the_signal_alone() {
-        assert_eq!(resume(&[], None), "SGN_RESUME");
+        assert_eq!(resume(&[], &[]), "SGN_RESUME");
     }
 }

@@ -52,6 +52,13 @@ pub enum Wait {
         /// When the limit is lifted.
         resets_at: Timestamp,
     },
+    /// The next try, after an error of the API that passes by itself. How long that takes, [`super::pause`] says.
+    Retry {
+        /// The tries that met such an error, one after the other.
+        tries: u32,
+        /// What the last one met, for people.
+        why: String,
+    },
     /// Something that the agent alone can judge. Finding out costs an attempt.
     AgentDecides,
 }
@@ -84,7 +91,7 @@ pub enum FrameEvent {
     Begin,
     /// The attempt ended.
     End(Ended),
-    /// Somebody wants a failed or cancelled frame to be tried again.
+    /// Somebody wants a failed, cancelled or [pausing](super::pause) frame to be tried again.
     TryAgain {
         /// Whether requests that it made are still without a result: it waits for those first.
         open_requests: bool,
@@ -98,6 +105,11 @@ pub enum Ended {
     Done,
     /// It waits for this.
     Wait(Wait),
+    /// It met an error of the API that passes by itself, and waits for its next try.
+    Retry {
+        /// The error, for people.
+        why: String,
+    },
     /// It failed.
     Fail(Failure),
     /// It was stopped.
@@ -130,14 +142,24 @@ impl FrameState {
             (Self::Running { waited }, End(ended)) => Ok(match ended {
                 Ended::Done => Self::Done,
                 Ended::Wait(wait) => Self::Waiting { wait },
+                Ended::Retry { why } => {
+                    let before = match waited {
+                        Some(Wait::Retry { tries, .. }) => tries,
+                        _ => 0,
+                    };
+                    Self::Waiting { wait: Wait::Retry { tries: before.saturating_add(1), why } }
+                }
                 Ended::Fail(failure) => Self::Failed { failure },
                 Ended::Cancel => Self::Cancelled,
                 Ended::Again => Self::Ready,
-                Ended::Back => waited.map_or(Self::Ready, |wait| Self::Waiting { wait }),
+                // A pause that is over is not gone back to.
+                Ended::Back => match waited {
+                    Some(wait) if !wait.is_pause() => Self::Waiting { wait },
+                    _ => Self::Ready,
+                },
             }),
-            (Self::Failed { .. } | Self::Cancelled, TryAgain { open_requests }) => {
-                Ok(if open_requests { Self::Waiting { wait: Wait::Requests } } else { Self::Ready })
-            }
+            (Self::Waiting { wait }, TryAgain { open_requests }) if wait.is_pause() => Ok(after_all(open_requests)),
+            (Self::Failed { .. } | Self::Cancelled, TryAgain { open_requests }) => Ok(after_all(open_requests)),
             (state, event) => Err(IllegalEvent { state: state.name(), event: event.name() }),
         }
     }
@@ -162,6 +184,11 @@ impl FrameState {
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Done | Self::Failed { .. })
     }
+}
+
+/// The state of a frame that is to be tried again.
+fn after_all(open_requests: bool) -> FrameState {
+    if open_requests { FrameState::Waiting { wait: Wait::Requests } } else { FrameState::Ready }
 }
 
 impl FrameEvent {
@@ -214,6 +241,34 @@ mod tests {
             let running = before.clone().after(FrameEvent::Begin).unwrap();
             assert_eq!(running.after(FrameEvent::End(Ended::Back)), Ok(before));
         }
+    }
+
+    #[test]
+    fn tries_are_counted_until_one_succeeds() {
+        let retry = |state: FrameState| {
+            let running = state.after(FrameEvent::Begin).unwrap();
+            running.after(FrameEvent::End(Ended::Retry { why: "529".into() })).unwrap()
+        };
+        let failed = |tries| FrameState::Waiting { wait: Wait::Retry { tries, why: "529".into() } };
+        let waiting = FrameState::Waiting { wait: Wait::Requests };
+        assert_eq!([retry(FrameState::Ready), retry(waiting.clone())], [failed(1), failed(1)]);
+        assert_eq!(retry(failed(1)), failed(2));
+        let running = failed(7).after(FrameEvent::Begin).unwrap();
+        assert_eq!(retry(running.after(FrameEvent::End(Ended::Wait(Wait::Requests))).unwrap()), failed(1));
+    }
+
+    #[test]
+    fn a_pause_is_not_gone_back_to_and_can_be_ended() {
+        let resets_at = Timestamp::UNIX_EPOCH;
+        for wait in [Wait::UsageLimit { resets_at }, Wait::Retry { tries: 3, why: String::new() }] {
+            let paused = FrameState::Waiting { wait };
+            let running = paused.clone().after(FrameEvent::Begin).unwrap();
+            assert_eq!(running.after(FrameEvent::End(Ended::Back)), Ok(FrameState::Ready));
+            let again = |open_requests| paused.clone().after(FrameEvent::TryAgain { open_requests });
+            assert_eq!(again(false), Ok(FrameState::Ready));
+            assert_eq!(again(true), Ok(FrameState::Waiting { wait: Wait::Requests }));
+        }
+        assert!(states()[3].clone().after(FrameEvent::TryAgain { open_requests: false }).is_err());
     }
 
     #[test]

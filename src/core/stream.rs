@@ -1,58 +1,14 @@
-//! The events that `claude` prints with `--output-format stream-json`, as far as they matter here, and what a whole
-//! attempt's events amount to.
-//!
-//! Keys come in any order, new events and new shapes come with any release. So every field is read loosely: what has
-//! another shape than expected is passed over, never an error.
+//! What the events of a whole attempt amount to.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::loose::{Loose, LooseList};
-use super::request::shortened;
-
-/// One line of the stream. Fields that matter nowhere are not held in memory.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Event {
-    #[serde(rename = "type")]
-    kind: Value,
-    session_id: Value,
-    model: Value,
-    claude_code_version: Value,
-    parent_tool_use_id: Value,
-    message: Loose<Message>,
-    rate_limit_info: Value,
-    subtype: Value,
-    is_error: Value,
-    result: Value,
-    errors: Value,
-    stop_reason: Value,
-    terminal_reason: Value,
-    total_cost_usd: Value,
-    usage: Value,
-    deferred_tool_use: Value,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Message {
-    model: Value,
-    content: LooseList<Block>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Block {
-    #[serde(rename = "type")]
-    kind: Value,
-    id: Value,
-    name: Value,
-    input: Value,
-    tool_use_id: Value,
-    content: Value,
-    is_error: Value,
-}
+use super::event::{Block, Event};
+use super::loose::LooseList;
 
 /// What an attempt printed, in short.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,12 +21,16 @@ pub struct Digest {
     pub spoke: bool,
     /// Whether the agent did anything: its model answered at least once.
     pub worked: bool,
+    /// What kind of error its last message words, if it words one: `rate_limit`, `server_error` and so on.
+    pub api_error: Option<String>,
     /// When the usage limit that stopped it is lifted.
     pub limit_resets_at: Option<Timestamp>,
     /// What the call that was open when the run began has returned: it comes before the model says anything.
     pub returned: Option<Returned>,
     /// Tool calls of the agent that have no result yet, the last one last.
     pub open_calls: Vec<ToolCall>,
+    /// The files that its tools were given by name, to read or to write, as it named them.
+    pub files: BTreeSet<PathBuf>,
     /// The last tool call that the agent made.
     pub last_call: Option<String>,
     /// The last `result` event.
@@ -106,6 +66,8 @@ pub struct ResultEvent {
     pub is_error: bool,
     /// The reply, or the error.
     pub text: String,
+    /// The HTTP status of the error, where it has one.
+    pub api_error_status: Option<u64>,
     /// Whether the attempt ended because a hook suspended a tool call.
     pub deferred: bool,
     /// Which call that was.
@@ -144,7 +106,7 @@ impl Digest {
         self.spoke |= event.kind.is_string();
         match event.kind.as_str() {
             Some("system") => self.absorb_system(&event),
-            Some("assistant") if event.parent_tool_use_id.is_null() => self.absorb_assistant(event.message.0),
+            Some("assistant") if event.parent_tool_use_id.is_null() => self.absorb_assistant(event),
             Some("user") if event.parent_tool_use_id.is_null() => {
                 let LooseList(results) = event.message.0.content;
                 if !self.worked && self.returned.is_none() {
@@ -170,14 +132,19 @@ impl Digest {
         }
     }
 
-    fn absorb_assistant(&mut self, message: Message) {
+    fn absorb_assistant(&mut self, event: Event) {
+        let message = event.message.0;
+        self.api_error = event.error.as_str().map(str::to_owned);
         // Claude Code words its own error messages as a model of this name.
         if message.model == "<synthetic>" {
             return;
         }
         self.worked = true;
         let calls = message.content.0.into_iter().filter(|block| block.kind == "tool_use");
-        self.open_calls.extend(calls.filter_map(Block::into_call));
+        for call in calls {
+            self.files.extend(call.file());
+            self.open_calls.extend(call.into_call());
+        }
         self.last_call = self.open_calls.last().map(|call| call.id.clone()).or(self.last_call.take());
     }
 }
@@ -206,6 +173,7 @@ impl From<Event> for ResultEvent {
         Self {
             is_error: event.is_error.as_bool().unwrap_or(false),
             text,
+            api_error_status: event.api_error_status.as_u64(),
             deferred,
             deferred_call: event.deferred_tool_use["id"].as_str().map(str::to_owned),
             usage: Usage {
@@ -219,31 +187,10 @@ impl From<Event> for ResultEvent {
     }
 }
 
-/// The text of a tool result: a text, or blocks of it.
-fn text_of(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        blocks => blocks.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect(),
-    }
-}
-
 /// Errors that stop an agent come as a list, without a `result`.
 fn said_otherwise(errors: &Value, subtype: &Value) -> String {
     let errors: Vec<_> = errors.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if errors.is_empty() { subtype.as_str().unwrap_or_default().to_owned() } else { errors.join("; ") }
-}
-
-impl Block {
-    fn into_call(self) -> Option<ToolCall> {
-        let name = self.name.as_str()?;
-        let input = self.input["command"].as_str().map_or_else(|| self.input.to_string(), str::to_owned);
-        Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")) })
-    }
-
-    fn as_result(&self) -> Option<Returned> {
-        let is_error = self.is_error.as_bool().unwrap_or(false);
-        Some(Returned { call: self.tool_use_id.as_str()?.to_owned(), text: text_of(&self.content), is_error })
-    }
 }
 
 #[cfg(test)]
@@ -288,11 +235,42 @@ mod tests {
     }
 
     #[test]
+    fn the_kind_of_an_error_is_that_of_the_last_message() {
+        let error = r#"{"type":"assistant","message":{"model":"<synthetic>"},"error":"server_error"}"#;
+        let result = r#"{"type":"result","is_error":true,"api_error_status":529}"#;
+        let failed = digest(&[error, result]);
+        assert_eq!(failed.api_error.as_deref(), Some("server_error"));
+        assert_eq!(failed.result.unwrap().api_error_status, Some(529));
+        let went_on = r#"{"type":"assistant","message":{"model":"claude-opus-4-8"}}"#;
+        assert_eq!(digest(&[error, went_on]).api_error, None);
+    }
+
+    #[test]
     fn a_tool_call_is_open_until_its_result_comes() {
         let call = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"git push"}}]}}"#;
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
         assert_eq!(digest(&[call]).open_calls[0].summary, "Bash: git push");
         assert!(digest(&[call, result]).open_calls.is_empty());
+    }
+
+    #[test]
+    fn files_that_tools_are_given_are_known() {
+        let call = |tool: &str, input: &str| {
+            format!(
+                r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"t1","name":"{tool}","input":{input}}}]}}}}"#
+            )
+        };
+        let files = digest(&[
+            &call("Read", r#"{"file_path":"/p/a"}"#),
+            &call("Edit", r#"{"file_path":"/p/b","old_string":"x"}"#),
+            &call("NotebookEdit", r#"{"notebook_path":"/p/c"}"#),
+            &call("Bash", r#"{"command":"cat /p/d"}"#),
+            &call("Read", r#"{"file_path":7}"#),
+            &call("Read", r#"{"file_path":""}"#),
+            &call("Read", r#"[]"#),
+        ])
+        .files;
+        assert_eq!(files, ["/p/a", "/p/b", "/p/c"].map(PathBuf::from).into());
     }
 
     #[test]

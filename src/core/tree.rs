@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 
+use super::hold::Whole;
 use super::id::FrameId;
 use super::request::{Request, Wish};
 use super::state::{FrameState, Wait};
@@ -14,6 +15,7 @@ pub struct Tree {
     top: FrameId,
     nodes: HashMap<FrameId, Node>,
     children: HashMap<FrameId, Vec<FrameId>>,
+    whole: Whole,
 }
 
 /// What the tree needs to know of a frame.
@@ -53,7 +55,25 @@ impl Tree {
                 children.entry(parent).or_default().push(node.id);
             }
         }
-        Self { top, nodes: nodes.into_iter().map(|node| (node.id, node)).collect(), children }
+        let nodes = nodes.into_iter().map(|node| (node.id, node)).collect();
+        Self { top, nodes, children, whole: Whole::default() }
+    }
+
+    /// The same tree as a part of this whole.
+    #[must_use]
+    pub fn within(self, whole: Whole) -> Self {
+        Self { whole, ..self }
+    }
+
+    /// What is true of the whole tree.
+    #[must_use]
+    pub fn whole(&self) -> &Whole {
+        &self.whole
+    }
+
+    /// The frames of the whole tree, in no order: also those that are not below the top.
+    pub fn all(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.values()
     }
 
     /// The frame at the top.
@@ -106,10 +126,12 @@ impl Tree {
         order
     }
 
-    /// The frames that can run now, the deepest first.
+    /// The frames that can run now, the deepest first, as many as may run beside those that do.
     #[must_use]
     pub fn runnable(&self, tried: &Tried, now: Timestamp) -> Vec<FrameId> {
-        self.leaves_up().into_iter().filter(|node| self.can_run(node, tried, now)).map(|node| node.id).collect()
+        let holds = self.holds(now);
+        let wanted = self.leaves_up().into_iter().filter(|node| self.can_run(node, tried, now));
+        wanted.filter(|node| holds.on(node).is_none()).take(holds.room()).map(|node| node.id).collect()
     }
 
     /// The frames that a new `resume` tries again: those that were stopped, and those that failed as long as nobody has
@@ -167,15 +189,18 @@ impl Tree {
         }
     }
 
-    fn can_run(&self, node: &Node, tried: &Tried, now: Timestamp) -> bool {
+    /// Whether nothing is missing for another attempt of a frame, which may still be [held](super::hold).
+    #[must_use]
+    pub fn can_run(&self, node: &Node, tried: &Tried, now: Timestamp) -> bool {
         if tried.benched.contains(&node.id) || !self.is_awaited(node) {
             return false;
         }
         match &node.state {
             FrameState::Ready => !self.has_open_requests(node),
             FrameState::Waiting { wait } => match wait {
-                Wait::Requests => !self.has_open_requests(node),
-                Wait::UsageLimit { resets_at } => now >= *resets_at && !self.has_open_requests(node),
+                Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. } => {
+                    wait.paused_until(node.since, now).is_none() && !self.has_open_requests(node)
+                }
                 Wait::AgentDecides => !tried.attempted.contains(&node.id),
             },
             FrameState::Running { .. } | FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled => false,

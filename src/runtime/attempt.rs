@@ -11,7 +11,7 @@ use std::process::{self, Stdio};
 use jiff::Timestamp;
 
 use super::programs::Program;
-use super::{RuntimeError, Settings, while_trying};
+use super::{RuntimeError, Settings, meanwhile, while_trying};
 use crate::claude::answered::{self, CallResult};
 use crate::claude::command::{Invocation, config_dir};
 use crate::claude::process::Running;
@@ -22,7 +22,7 @@ use crate::core::prompt::{self, Telling};
 use crate::core::request::{Delivery, RequestResult};
 use crate::core::tree::Tried;
 use crate::crash::{self, Step};
-use crate::store::{Lease, NewAttempt, Store, checkpoint};
+use crate::store::{Lease, NewAttempt, Store, StoreError, checkpoint};
 
 /// What came of the wish to run a frame.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(super) enum Start {
     Busy,
     /// Meanwhile another process has changed it, so that it cannot run now.
     Changed,
+    /// Meanwhile another process has started others, or met a limit, so that it may not run now.
+    Held,
 }
 
 /// Starts an attempt of `frame`.
@@ -47,10 +49,13 @@ pub(super) fn start(
 ) -> Result<Start, RuntimeError> {
     let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Start::Busy) };
     // Only now is it certain that nobody else changes the frame.
-    let alone = store.tree(frame)?;
-    let Some(frame) = store.frame(frame)? else { return Ok(Start::Changed) };
-    if !alone.runnable(tried, Timestamp::now()).contains(&frame.id) {
+    let (alone, now) = (store.tree(frame)?, Timestamp::now());
+    let (Some(frame), Some(node)) = (store.frame(frame)?, alone.get(frame)) else { return Ok(Start::Changed) };
+    if !alone.can_run(node, tried, now) {
         return Ok(Start::Changed);
+    }
+    if alone.holds(now).on(node).is_some() {
+        return Ok(Start::Held);
     }
     if !frame.cwd.is_dir() {
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
@@ -63,7 +68,7 @@ pub(super) fn start(
 
     let deliveries = store.deliveries(frame.id)?;
     let hooks = hooks(store, own, &frame, program)?;
-    let Told { text, transcript, to_return } = told(store, &frame, &deliveries, hooks.is_some())?;
+    let Told { text, transcript, to_return } = told(store, own, &frame, &deliveries, hooks.is_some())?;
     let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     let session = next_session(store, &frame)?;
@@ -76,7 +81,10 @@ pub(super) fn start(
         carried: deliveries.iter().map(|delivery| delivery.request).collect(),
         to_return,
     };
-    store.begin(frame.id, &attempt)?;
+    match store.begin(frame.id, &attempt) {
+        Err(StoreError::Held(_)) => return Ok(Start::Held),
+        begun => begun?,
+    }
 
     let invocation = Invocation {
         program: &program.path,
@@ -111,25 +119,38 @@ struct Told {
     to_return: Option<RequestId>,
 }
 
-fn told(store: &Store, frame: &Frame, deliveries: &[Delivery], hooks: bool) -> Result<Told, RuntimeError> {
-    let trouble = frame.trouble.as_ref();
+fn told(
+    store: &Store,
+    own: &Settings,
+    frame: &Frame,
+    deliveries: &[Delivery],
+    hooks: bool,
+) -> Result<Told, RuntimeError> {
     let by_prompt = |text| Told { text, transcript: None, to_return: None };
     let Some(checkpoint) = frame.checkpoint else { return Ok(by_prompt(prompt::first(&frame.task))) };
-    match prompt::telling(frame, deliveries, hooks) {
+    let notices = notices(store, own, frame);
+    match prompt::telling(frame, deliveries, &notices, hooks) {
         Telling::Call => {
             let to_return = deliveries.first().map(|delivery| delivery.request);
             Ok(Told { to_return, ..by_prompt(String::new()) })
         }
-        Telling::Prompt => Ok(by_prompt(prompt::resume(deliveries, trouble))),
+        Telling::Prompt => Ok(by_prompt(prompt::resume(deliveries, &notices))),
         Telling::Calls => {
             let left = add_results(store, frame, checkpoint, deliveries)?;
             if left.len() == deliveries.len() {
-                return Ok(by_prompt(prompt::resume(deliveries, trouble)));
+                return Ok(by_prompt(prompt::resume(deliveries, &notices)));
             }
             let transcript = Some(store.dir().answered(frame.id));
-            Ok(Told { transcript, ..by_prompt(prompt::go_on(&left, trouble)) })
+            Ok(Told { transcript, ..by_prompt(prompt::go_on(&left, &notices)) })
         }
     }
+}
+
+/// What the agent has to know besides what came of its requests.
+fn notices(store: &Store, own: &Settings, frame: &Frame) -> Vec<String> {
+    let wanted = own.stale_check && !frame.launch.no_stale_check;
+    let changes = wanted.then(|| meanwhile::notice(store, frame)).flatten();
+    frame.trouble.as_ref().map(prompt::of_trouble).into_iter().chain(changes).collect()
 }
 
 /// Adds results to a copy of the checkpoint. Returns those that have no open call in it.

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::{RuntimeError, while_trying};
+use super::{RuntimeError, meanwhile, while_trying};
 use crate::claude::command::config_dir;
 use crate::claude::ending;
 use crate::claude::output;
@@ -73,6 +73,9 @@ fn settle(
     let verdict = verdict(&outcome, turn);
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
+    if verdict.fork == Fork::Keep && verdict.ended != Ended::Done && !frame.launch.no_stale_check {
+        meanwhile::record(store, frame, attempt.session, &digest.files)?;
+    }
     let kept = match (verdict.fork, &transcript) {
         (Fork::Keep, Some(transcript)) => keep(store, frame, attempt, transcript)?,
         (Fork::Keep, None) | (Fork::Discard, _) => false,
@@ -162,6 +165,7 @@ fn trouble(frame: &Frame, digest: &Digest, outcome: &Outcome, verdict: &Verdict)
         (Ended::Fail(Failure { message, .. }), _) => message.clone(),
         (Ended::Cancel, _) => "a person stopped it".to_owned(),
         (_, Outcome::UsageLimit { .. }) => "the usage limit was reached".to_owned(),
+        (_, Outcome::Unavailable { why, .. }) => why.clone(),
         (_, Outcome::Died { how, .. }) => how.clone(),
         _ => return None,
     };
@@ -217,7 +221,8 @@ impl Conclusion {
             | Outcome::Requested
             | Outcome::Started
             | Outcome::Ongoing
-            | Outcome::UsageLimit { .. } => return None,
+            | Outcome::UsageLimit { .. }
+            | Outcome::Unavailable { .. } => return None,
         })
     }
 }

@@ -24,6 +24,8 @@ use crate::store::{Lease, Store, StoreError};
 pub struct Driven {
     /// Frames that began to wait for something new.
     pub started: HashSet<FrameId>,
+    /// Whether an attempt has ended.
+    pub worked: bool,
     /// What went wrong and nobody in the tree has been told.
     pub errors: Vec<FrameError>,
     /// Frames that another process runs.
@@ -96,15 +98,33 @@ pub async fn resume(
     stop: watch::Receiver<Stop>,
 ) -> Result<Driven, RuntimeError> {
     for node in store.tree(top)?.to_try_again() {
-        match store.try_again(node.id) {
-            // Another process may have been faster: then there is nothing left to do.
-            Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
-                tracing::info!(frame = %node.id, "not tried again: {error}");
-            }
-            tried => drop(tried?),
-        }
+        try_again(store, node.id)?;
     }
     drive(store, settings, top, stop).await
+}
+
+/// Ends the pauses of the whole tree of `top`: what waits for a usage limit or for the API can run at once.
+///
+/// # Errors
+///
+/// Those of the state directory.
+pub fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
+    let pauses = |state: &FrameState| matches!(state, FrameState::Waiting { wait } if wait.is_pause());
+    for node in store.tree(top)?.all().filter(|node| pauses(&node.state)) {
+        try_again(store, node.id)?;
+    }
+    Ok(())
+}
+
+fn try_again(store: &Store, frame: FrameId) -> Result<(), RuntimeError> {
+    match store.try_again(frame) {
+        // Another process may have been faster: then there is nothing left to do.
+        Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
+            tracing::info!(%frame, "not tried again: {error}");
+        }
+        tried => drop(tried?),
+    }
+    Ok(())
 }
 
 struct Drive<'a> {
@@ -120,13 +140,22 @@ struct Drive<'a> {
 
 impl Drive<'_> {
     async fn run(mut self) -> Result<Driven, RuntimeError> {
+        let mut looked_again = false;
         loop {
             self.harvest()?;
             self.look_outside().await?;
-            self.start_what_can_run().await?;
-            let Some(ended) = self.exits.join_next().await else { break };
-            let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
-            self.conclude(frame, exit)?;
+            let held = self.start_what_can_run().await?;
+            match self.exits.join_next().await {
+                Some(ended) => {
+                    let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
+                    self.conclude(frame, exit)?;
+                    looked_again = false;
+                }
+                // Another process may have made room while this one held the lease of a frame that found none, and so
+                // could not start it.
+                None if held && !looked_again => looked_again = true,
+                None => break,
+            }
         }
         self.driven.interrupted = *self.stop.borrow() != Stop::No;
         let tree = self.store.tree(self.top)?;
@@ -134,14 +163,20 @@ impl Drive<'_> {
         Ok(self.driven)
     }
 
-    /// Concludes attempts whose runner died. What another process still runs is left alone.
+    /// Concludes attempts whose runner died, in the whole tree: they count for its limits. What another process still
+    /// runs is left alone.
     fn harvest(&mut self) -> Result<(), RuntimeError> {
-        for node in self.store.tree(self.top)?.leaves_up() {
+        let tree = self.store.tree(self.top)?;
+        let below: HashSet<FrameId> = tree.leaves_up().into_iter().map(|node| node.id).collect();
+        for node in tree.all() {
             if !matches!(node.state, FrameState::Running { .. }) || self.live.contains_key(&node.id) {
                 continue;
             }
+            let is_below = below.contains(&node.id);
             let Some(lease) = Lease::try_take(self.store.dir(), node.id)? else {
-                self.note_busy(node.id)?;
+                if is_below {
+                    self.note_busy(node.id)?;
+                }
                 continue;
             };
             let Some(frame) = self.store.frame(node.id)? else { continue };
@@ -149,7 +184,9 @@ impl Drive<'_> {
             if let Some(conclusion) = crash::around(Step::Harvest, harvested)? {
                 tracing::info!(frame = %node.id, "concluded an attempt whose runner had died");
                 let died = matches!(conclusion.outcome, Outcome::Died { .. });
-                self.take_note(node.id, &conclusion, !died);
+                if is_below {
+                    self.take_note(node.id, &conclusion, !died);
+                }
             }
         }
         Ok(())
@@ -166,24 +203,26 @@ impl Drive<'_> {
         Ok(())
     }
 
-    async fn start_what_can_run(&mut self) -> Result<(), RuntimeError> {
+    /// Returns whether a frame could have been started but for what other processes did at the same time.
+    async fn start_what_can_run(&mut self) -> Result<bool, RuntimeError> {
         let tree = self.store.tree(self.top)?;
+        let mut held = false;
         for frame in tree.runnable(&self.tried, Timestamp::now()) {
-            if *self.stop.borrow() != Stop::No || self.live.len() >= self.settings.max_parallel {
-                return Ok(());
+            if *self.stop.borrow() != Stop::No {
+                return Ok(false);
             }
-            self.start(frame).await?;
+            held |= self.start(frame).await?;
         }
-        Ok(())
+        Ok(held)
     }
 
-    async fn start(&mut self, id: FrameId) -> Result<(), RuntimeError> {
-        let Some(frame) = self.store.frame(id)? else { return Ok(()) };
+    async fn start(&mut self, id: FrameId) -> Result<bool, RuntimeError> {
+        let Some(frame) = self.store.frame(id)? else { return Ok(false) };
         let program = match programs::usable(self.store, self.settings, &frame.launch).await {
             Ok(program) => program,
             Err(RuntimeError::Program(error)) => {
                 self.fail(id, Why::Program(error));
-                return Ok(());
+                return Ok(false);
             }
             Err(error) => return Err(error),
         };
@@ -201,10 +240,11 @@ impl Drive<'_> {
             }
             Ok(Start::Busy) => self.note_busy(id)?,
             Ok(Start::Changed) => self.tried.bench(id),
+            Ok(Start::Held) => return Ok(true),
             Err(RuntimeError::NoWorkingDirectory { cwd, .. }) => self.fail(id, Why::NoWorkingDirectory(cwd)),
             Err(error) => return Err(error),
         }
-        Ok(())
+        Ok(false)
     }
 
     fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<(), RuntimeError> {
@@ -218,6 +258,7 @@ impl Drive<'_> {
     /// `here`: whether the attempt was made, or its end is news, in this run of the program.
     fn take_note(&mut self, id: FrameId, conclusion: &Conclusion, here: bool) {
         let verdict = &conclusion.verdict;
+        self.driven.worked = true;
         tracing::info!(frame = %id, "{:?}", verdict);
         match verdict.report {
             Report::Started => self.driven.started.insert(id),
@@ -232,7 +273,7 @@ impl Drive<'_> {
             self.fail(id, if refused { Why::Refused(message) } else { Why::Ended(message) });
         }
         // What changed nothing would change nothing again, and a limit does not lift within seconds.
-        let limited = matches!(conclusion.outcome, Outcome::UsageLimit { .. });
+        let limited = matches!(conclusion.outcome, Outcome::UsageLimit { .. } | Outcome::Unavailable { .. });
         if verdict.fork == Fork::Discard || verdict.ended == Ended::Again || limited {
             self.tried.bench(id);
         }

@@ -9,10 +9,12 @@
 
 mod attempt;
 mod conclude;
+mod meanwhile;
 mod probe;
 mod programs;
 
 pub mod adopt;
+pub mod doctor;
 pub mod drive;
 pub mod interrupt;
 pub mod requests;
@@ -30,10 +32,10 @@ use crate::store::StoreError;
 pub struct Settings {
     /// The `claude` that the user names for this run.
     pub claude: Option<PathBuf>,
-    /// How many `claude` processes may live at a time.
-    pub max_parallel: usize,
     /// This program. Its folder is the first in the `PATH` of agents, and it is the hook of their `claude`.
     pub own_program: PathBuf,
+    /// Whether agents are told what changed while they waited.
+    pub stale_check: bool,
 }
 
 /// Why a command cannot go on.

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 
 use super::drive::{Busy, Driven, FrameError, Why};
 use super::{RuntimeError, probe};
-use crate::core::blocker::Blocker;
+use crate::core::blocker::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::core::state::FrameState;
-use crate::core::tree::Tried;
+use crate::core::tree::{Node, Tried};
 use crate::store::{Lease, Store};
 
 /// How a tree stands when nothing in it can run.
@@ -56,17 +56,25 @@ pub fn poll(store: &Store, top: FrameId) -> Result<Option<Standing>, RuntimeErro
     if !tree.to_try_again().is_empty() || !tree.runnable(&Tried::default(), now).is_empty() {
         return Ok(None);
     }
+    let runs = |node: &&Node| matches!(node.state, FrameState::Running { .. });
     let mut busy = Vec::new();
-    for node in tree.leaves_up() {
-        if matches!(node.state, FrameState::Running { .. }) {
+    for node in tree.leaves_up().into_iter().filter(runs) {
+        if !Lease::is_held(store.dir(), node.id)? {
+            return Ok(None);
+        }
+        let runner = store.running_attempt(node.id)?.map(|attempt| attempt.runner);
+        busy.push(Busy { frame: node.id, runner });
+    }
+    let blockers = tree.blockers(now);
+    if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Parallel { .. })) {
+        // The places of those whose runner died are free, wherever in the tree they are.
+        for node in tree.all().filter(runs) {
             if !Lease::is_held(store.dir(), node.id)? {
                 return Ok(None);
             }
-            let runner = store.running_attempt(node.id)?.map(|attempt| attempt.runner);
-            busy.push(Busy { frame: node.id, runner });
         }
     }
-    Ok(Some(Standing::Waits { new: false, blockers: tree.blockers(now), busy, errors: Vec::new() }))
+    Ok(Some(Standing::Waits { new: false, blockers, busy, errors: Vec::new() }))
 }
 
 /// How the tree stands after it was driven.
@@ -88,7 +96,9 @@ pub fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Standing, Ru
         return Ok(Standing::Failed(driven.errors));
     }
     let waits = |frame| tree.get(frame).is_some_and(|node| matches!(node.state, FrameState::Waiting { .. }));
-    let new = driven.started.iter().any(|frame| waits(*frame));
+    // Whatever has run would not have been started if the budget had been spent before.
+    let over_budget = |blocker: &Blocker| matches!(blocker.what, Blocking::Budget { .. });
+    let new = driven.started.iter().any(|frame| waits(*frame)) || driven.worked && blockers.iter().any(over_budget);
     Ok(Standing::Waits { new, blockers, busy: driven.busy, errors: driven.errors })
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::codec::{self, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
 use super::error::Fault;
-use super::{Result, Store, StoreError, events, frames};
+use super::{Result, Store, StoreError, events, frames, limits};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::state::{FrameEvent, FrameState, Wait};
 use crate::core::stream::Usage;
@@ -90,12 +90,15 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Illegal`] when the frame cannot run, [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`]
-    /// when a carried request is not the frame's or not to be delivered, or a database that cannot be written.
+    /// [`StoreError::Held`] when a limit keeps it from starting, [`StoreError::Illegal`] when the frame cannot run,
+    /// [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`] when a carried request is not the frame's or not to be delivered, or a database that cannot be written.
     pub fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()> {
         self.write(Step::Begin, |connection| {
             let now = codec::now();
             let before = frames::existing(connection, frame)?;
+            if let Some(hold) = limits::hold(connection, &before, now.0)? {
+                return Err(StoreError::Held(hold).into());
+            }
             let state = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;
             let waited = match &state {
                 FrameState::Running { waited } => waited.as_ref(),

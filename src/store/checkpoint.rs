@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use super::files::{StateDir, TEMPORARY, create_private};
+use super::files::{SEEN, StateDir, TEMPORARY, create_private};
 use crate::core::id::{FrameId, SessionId};
 use crate::crash::{self, Moment, Step};
 
@@ -26,13 +26,13 @@ pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Pat
     replace(Step::KeepCopy, &mut source, whole, &dir.checkpoint(frame, session))
 }
 
-/// Deletes the copies of a frame's sessions, except that of `keep`, and what a killed process left half written.
+/// Deletes the copies of a frame's sessions and what belongs to them, except that of `keep`, and what a killed process left half written.
 ///
 /// # Errors
 ///
 /// The frame's directory cannot be read, or a file in it cannot be deleted.
 pub fn prune(dir: &StateDir, frame: FrameId, keep: SessionId) -> io::Result<()> {
-    let kept = dir.checkpoint(frame, keep);
+    let kept = [dir.checkpoint(frame, keep), dir.seen(frame, keep)];
     let entries = match fs::read_dir(dir.frame_path(frame)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -40,8 +40,9 @@ pub fn prune(dir: &StateDir, frame: FrameId, keep: SessionId) -> io::Result<()> 
     for entry in entries {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let is_copy = name.strip_suffix(".jsonl").is_some_and(|session| session.parse::<SessionId>().is_ok());
-        if (is_copy && path != kept) || name.ends_with(TEMPORARY) {
+        let session = name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(SEEN));
+        let is_of_session = session.is_some_and(|session| session.parse::<SessionId>().is_ok());
+        if (is_of_session && !kept.contains(&path)) || name.ends_with(TEMPORARY) {
             crash::around(Step::RemoveCopy, || fs::remove_file(&path))?;
         }
     }

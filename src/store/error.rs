@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use rusqlite::ffi::{ErrorCode, SQLITE_IOERR_SHMSIZE};
 
 use super::files::StateDir;
+use crate::core::hold::Hold;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::limits::LimitReached;
 use crate::core::state::IllegalEvent;
@@ -94,6 +95,9 @@ pub enum StoreError {
     /// The tree may not grow.
     #[error(transparent)]
     Limit(#[from] LimitReached),
+    /// The frame may not start now.
+    #[error(transparent)]
+    Held(#[from] Hold),
     /// The frame's state does not allow it.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),

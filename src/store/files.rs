@@ -18,6 +18,9 @@ const PRIVATE_DIR: u32 = 0o700;
 /// How names of files end that only live within a call. They are left over when the process is killed.
 pub(super) const TEMPORARY: &str = ".tmp";
 
+/// How the names of files end that hold what lay around an agent.
+pub(super) const SEEN: &str = ".seen.json";
+
 /// The state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateDir {
@@ -112,6 +115,11 @@ impl StateDir {
     #[must_use]
     pub fn checkpoint(&self, frame: FrameId, session: SessionId) -> PathBuf {
         self.frame_path(frame).join(format!("{session}.jsonl"))
+    }
+
+    /// What lay around the agent when that session ended.
+    pub(crate) fn seen(&self, frame: FrameId, session: SessionId) -> PathBuf {
+        self.frame_path(frame).join(format!("{session}{SEEN}"))
     }
 
     /// A copy of the checkpoint with results added to it. Claude Code takes only files that end in `.jsonl`.

@@ -210,10 +210,11 @@ mod tests {
                 permission_mode: Some("plan".into()),
                 args: vec!["--effort".into(), "low".into()],
                 no_hooks: false,
+                no_stale_check: false,
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
             },
-            limits: Limits { max_depth: 3, max_frames: 4 },
+            limits: Limits { max_depth: 3, max_frames: 4, max_parallel: 2, max_budget_usd: Some(1.5) },
         };
         let id = store.create_root(&wanted).unwrap();
         let frame = store.frame(id).unwrap().unwrap();

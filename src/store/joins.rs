@@ -2,13 +2,14 @@
 //!
 //! This is how a Claude session that started a chain by itself, and was adopted later, comes to stand above that chain.
 
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 use serde_json::json;
 
 use super::codec::{self, Id};
+use super::error::Fault;
 use super::frames;
 use super::requests::{self, Caller};
-use super::{Result, Store, events};
+use super::{Result, Store, events, limits};
 use crate::core::id::FrameId;
 use crate::core::request::Wish;
 use crate::core::state::FrameState;
@@ -21,8 +22,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::StaleCaller`](super::StoreError::StaleCaller), there is no such frame, or the database cannot be
-    /// written.
+    /// [`StoreError::StaleCaller`](super::StoreError::StaleCaller), [`StoreError::Limit`](super::StoreError::Limit) when the
+    /// tree would be too large, there is no such frame, or the database cannot be written.
     pub fn join(&self, caller: Caller, child: FrameId) -> Result<bool> {
         self.write(Step::Join, |connection| {
             requests::check(connection, caller)?;
@@ -44,12 +45,16 @@ impl Store {
             }
             let now = codec::now();
             if is_other_root {
+                let (below, more) = size(connection, child.id)?;
+                let (_, frames) = size(connection, parent.root)?;
+                parent.limits.admit_all(parent.depth + below, frames, more)?;
                 connection
                     .prepare_cached("UPDATE frames SET root = ?2, depth = depth + ?3 WHERE root = ?1")?
                     .execute((Id(child.id), Id(parent.root), parent.depth))?;
                 connection
                     .prepare_cached("UPDATE frames SET parent = ?2 WHERE id = ?1")?
                     .execute((Id(child.id), Id(parent.id)))?;
+                limits::write(connection, parent.root, parent.limits)?;
                 events::append(connection, now, child.id, "joined", &json!({"parent": parent.id}))?;
             }
             requests::insert(
@@ -64,10 +69,18 @@ impl Store {
     }
 }
 
+/// How many levels and how many frames a tree has.
+fn size(connection: &Connection, root: FrameId) -> std::result::Result<(u32, u32), Fault> {
+    let mut statement = connection.prepare_cached("SELECT max(depth), count(*) FROM frames WHERE root = ?1")?;
+    Ok(statement.query_row([Id(root)], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}
+
 #[cfg(test)]
 mod tests {
+    use crate::core::limits::{LimitReached, Limits};
     use crate::core::outcome::Outcome;
     use crate::store::testing::{new, store};
+    use crate::store::{NewFrame, StoreError};
 
     #[test]
     fn another_tree_is_joined_once_and_waited_for() {
@@ -97,6 +110,26 @@ mod tests {
         assert!(!store.has_open_requests(second.attempt).unwrap());
         assert!(store.join(second, other).unwrap());
         assert!(store.has_open_requests(second.attempt).unwrap());
+    }
+
+    #[test]
+    fn a_tree_that_would_be_too_large_is_not_joined() {
+        let (_temp, store) = store();
+        let top = store.start(store.root());
+        store.request_child(top, None, &new("child"), "child").unwrap();
+        store.end(top, &Outcome::Requested);
+        let joining = |max_depth, max_frames| {
+            let limits = Limits { max_depth, max_frames, ..Limits::default() };
+            store.start(store.create_root(&NewFrame { limits, ..new("root") }).unwrap())
+        };
+        for (limits, reached) in [((2, 9), LimitReached::Depth(2)), ((3, 2), LimitReached::Frames(2))] {
+            let caller = joining(limits.0, limits.1);
+            let error = store.join(caller, top.frame).unwrap_err();
+            assert!(matches!(error, StoreError::Limit(found) if found == reached), "{error}");
+            assert_eq!(store.frame(top.frame).unwrap().unwrap().root, top.frame);
+        }
+        assert!(store.join(joining(3, 3), top.frame).unwrap());
+        assert_eq!(store.frame(top.frame).unwrap().unwrap().limits.max_depth, 3, "it has the limits of its new tree");
     }
 
     #[test]

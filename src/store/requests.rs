@@ -308,7 +308,7 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.create_root(&new("root")).unwrap());
         let mut wanted = new("child");
-        wanted.limits = Limits { max_depth: 1, max_frames: 1 };
+        wanted.limits = Limits { max_depth: 1, max_frames: 1, ..Limits::default() };
         let (_, child) = store.request_child(caller, None, &wanted, "child").unwrap();
         let child = store.frame(child).unwrap().unwrap();
         assert_eq!((child.parent, child.root, child.depth), (Some(caller.frame), caller.frame, 2));
@@ -323,7 +323,7 @@ mod tests {
     fn a_tree_grows_up_to_its_limits() {
         let (_temp, store) = store();
         let mut root = new("root");
-        root.limits = Limits { max_depth: 2, max_frames: 3 };
+        root.limits = Limits { max_depth: 2, max_frames: 3, ..Limits::default() };
         let caller = store.start(store.create_root(&root).unwrap());
         let (_, child) = store.request_child(caller, None, &new("a"), "a").unwrap();
         store.request_child(caller, None, &new("b"), "b").unwrap();

@@ -14,7 +14,7 @@ use crate::crash::{self, Moment, Step};
 const APPLICATION: i32 = 0x6167_6e74;
 
 /// Step `n` leads from version `n` to version `n + 1`.
-const STEPS: [&str; 3] = [FIRST, SUSPENDED_CALLS, RESUMED_CALLS];
+const STEPS: [&str; 4] = [FIRST, SUSPENDED_CALLS, RESUMED_CALLS, LIMITS_OF_TREES];
 
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,6 +195,12 @@ CREATE INDEX requests_by_call ON requests (frame, call) WHERE call IS NOT NULL;
 /// `to_return` names the request whose result the resumed call of an attempt has still to return.
 const RESUMED_CALLS: &str = "
 ALTER TABLE attempts ADD COLUMN to_return TEXT;
+";
+
+/// The frames that the limits of a tree are about, few in a tree of any size.
+const LIMITS_OF_TREES: &str = "
+CREATE INDEX running_frames ON frames (root) WHERE status = 'running';
+CREATE INDEX usage_limits ON frames (root) WHERE json_extract(state, '$.wait.for') = 'usage_limit';
 ";
 
 #[cfg(test)]

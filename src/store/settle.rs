@@ -85,11 +85,11 @@ impl Store {
         })
     }
 
-    /// Lets a failed or cancelled frame be tried again: once what it asked for is there.
+    /// Lets a failed, cancelled or pausing frame be tried again: once what it asked for is there.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Illegal`](super::StoreError::Illegal) when it neither failed nor was stopped, or a database that
+    /// [`StoreError::Illegal`](super::StoreError::Illegal) when it neither failed nor was stopped nor pauses, or a database that
     /// cannot be written.
     pub fn try_again(&self, frame: FrameId) -> Result<FrameState> {
         self.write(Step::TryAgain, |connection| {
@@ -185,6 +185,7 @@ fn name(outcome: &Outcome) -> &'static str {
         Outcome::Ongoing => "ongoing",
         Outcome::Unhandled => "unhandled",
         Outcome::UsageLimit { .. } => "usage_limit",
+        Outcome::Unavailable { .. } => "unavailable",
         Outcome::Refused(_) => "refused",
         Outcome::Error(_) => "error",
         Outcome::Stopped { .. } => "stopped",
@@ -194,7 +195,7 @@ fn name(outcome: &Outcome) -> &'static str {
 
 fn message(outcome: &Outcome) -> Option<String> {
     match outcome {
-        Outcome::Refused(why) | Outcome::Error(why) => Some(why.clone()),
+        Outcome::Refused(why) | Outcome::Error(why) | Outcome::Unavailable { why, .. } => Some(why.clone()),
         Outcome::Died { how, .. } => Some(how.clone()),
         Outcome::UsageLimit { resets_at, .. } => Some(format!("resets at {resets_at}")),
         Outcome::Reply(_)

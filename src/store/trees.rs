@@ -9,9 +9,11 @@ use rusqlite::{Connection, Row};
 use super::attempts::{Spent, usage};
 use super::codec::{Id, count, from_json, id, maybe_id, path, time};
 use super::error::Fault;
+use super::limits;
 use super::requests;
 use super::{Result, Store};
 use crate::core::id::FrameId;
+use crate::core::limits::Limits;
 use crate::core::request::Request;
 use crate::core::state::FrameState;
 use crate::core::tree::{Node, Tree};
@@ -35,6 +37,8 @@ pub struct Summary {
     pub frames: u64,
     /// The questions of its tree that have no answer.
     pub open_questions: u64,
+    /// The limits of its tree.
+    pub limits: Limits,
 }
 
 /// `below`: the ids of a frame and of all below it. `UNION` ends it even where a damaged tree has a cycle.
@@ -88,7 +92,9 @@ impl Store {
                     requests: requests.remove(&id).unwrap_or_default(),
                 })
             })?;
-            Ok(Tree::new(top, nodes.collect::<rusqlite::Result<_>>()?))
+            let nodes = nodes.collect::<rusqlite::Result<Vec<_>>>()?;
+            let whole = limits::of_tree(connection, top, &nodes)?;
+            Ok(Tree::new(top, nodes).within(whole))
         })
     }
 
@@ -100,7 +106,7 @@ impl Store {
     pub fn roots(&self) -> Result<Vec<Summary>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, coalesce(q.questions, 0) AS questions,
+                "SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, f.limits, coalesce(q.questions, 0) AS questions,
                    (SELECT count(*) FROM frames AS member WHERE member.root = f.id) AS frames
                  FROM frames AS f LEFT JOIN
                    (SELECT asker.root, count(*) AS questions
@@ -149,6 +155,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
         created: time(row, "created")?,
         frames: count(row, "frames")?,
         open_questions: count(row, "questions")?,
+        limits: from_json(row, "limits")?,
     })
 }
 

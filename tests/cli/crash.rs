@@ -18,7 +18,7 @@ fn marks(world: &World) -> String {
 }
 
 #[track_caller]
-fn kill_runner(runner: Running<'_>) {
+pub(crate) fn kill_runner(runner: Running<'_>) {
     runner.signal(Signal::KILL);
     assert_eq!(runner.ends().code(), None);
 }

@@ -6,26 +6,26 @@ use crate::world::World;
 fn a_parent_is_told_that_its_child_failed_and_why() {
     let world = World::new();
     world.file("parent.md", "spawn child.md\nreply I was told: {result}\n");
-    world.file("child.md", "fail API Error: 500 boom\n");
-    world.run(&["spawn", "parent.md"]).prints("I was told: failed: API Error: 500 boom");
+    world.file("child.md", "fail API Error: 400 boom\n");
+    world.run(&["spawn", "parent.md"]).prints("I was told: failed: API Error: 400 boom");
     let log = world.log();
     insta::assert_snapshot!(world.named(&log.starts[2].prompt), @r"
     SGN_RESUME
 
     result of `agent-cli spawn [PROJECT]/child.md` ([ID1:8]), which failed:
-    API Error: 500 boom
+    API Error: 400 boom
     ");
 }
 
 #[test]
 fn a_root_that_fails_can_be_tried_again() {
     let world = World::new();
-    world.file("root.md", "run echo worked >> marks\nonce fail API Error: 500 boom\nreply ok\n");
+    world.file("root.md", "run echo worked >> marks\nonce fail API Error: 400 boom\nreply ok\n");
     let outcome = world.run(&["spawn", "root.md"]);
     outcome.exits_with(1);
     insta::assert_snapshot!(outcome, @r"
     --- stderr
-    error: API Error: 500 boom ([ID1:8])
+    error: API Error: 400 boom ([ID1:8])
     hint: agent-cli resume [ID1] carries on; nothing is lost
     --- exit status: 1
     ");

@@ -10,7 +10,7 @@ fn every_command_explains_itself() {
         // Where a default stands on a line of its own, clap indents the empty line above it.
         outcome.succeeds().stdout.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(help(&[]), @r"
+    insta::assert_snapshot!(help(&[]), @"
     Run chains of headless Claude Code agents that can pause for minutes or weeks
 
     An agent may spawn agents, to any depth, and any of them may stop to wait for a person, a file, a
@@ -30,6 +30,7 @@ fn every_command_explains_itself() {
       tree         Show a chain as a tree: every agent, its state, what it waits for and how long
       show         Show everything that is known of a frame: its sessions, transcripts, costs and
                    history
+      doctor       Check claude, login, settings, PATH and the state directory, and say what to do
       completions  Print completions for a shell
       help         Print this message or the help of the given subcommand(s)
 
@@ -84,19 +85,11 @@ fn every_command_explains_itself() {
           --claude <PATH>
               The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
 
-          --max-depth <N>
-              Agents from the root down to the deepest [default: 64]
-
-          --max-frames <N>
-              Agents in the tree [default: 256]
-
-          --max-parallel <N>
-              Agents that run at the same time
-
-              [default: 4]
-
           --no-hooks
               Let agents pause with signals, not inside a tool call
+
+          --no-stale-check
+              Do not tell agents which files changed while they waited
 
           --json
               Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
@@ -109,6 +102,19 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Limits of the whole tree, until `resume` changes them:
+          --max-depth <N>
+              Agents from the root down to the deepest [at first: 64]
+
+          --max-frames <N>
+              Agents in the tree [at first: 256]
+
+          --max-parallel <N>
+              Agents that run at the same time, whichever commands run them [at first: 4]
+
+          --max-budget-usd <USD>
+              Start no agent once so much was spent, in US dollars [at first: any amount]
 
     Example:
       agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
@@ -132,10 +138,11 @@ fn every_command_explains_itself() {
           --claude <PATH>
               The claude program [default: $AGENT_CLI_CLAUDE, or the one that the chain began with]
 
-          --max-parallel <N>
-              Agents that run at the same time
+          --now
+              Try again at once what waits for a usage limit, or for its next try
 
-              [default: 4]
+          --no-stale-check
+              Do not tell agents which files changed while they waited
 
           --json
               Print one JSON object: id, status, reply, waiting_on, busy, errors, usage, cost_usd
@@ -148,6 +155,19 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Limits of the whole tree, until `resume` changes them:
+          --max-depth <N>
+              Agents from the root down to the deepest [at first: 64]
+
+          --max-frames <N>
+              Agents in the tree [at first: 256]
+
+          --max-parallel <N>
+              Agents that run at the same time, whichever commands run them [at first: 4]
+
+          --max-budget-usd <USD>
+              Start no agent once so much was spent, in US dollars [at first: any amount]
 
     Example, every minute by cron:
       * * * * * agent-cli resume 4f2c1a90 >> chain.log
@@ -273,6 +293,31 @@ fn every_command_explains_itself() {
           --json     Print a JSON object
       -v, --verbose  Say on standard error what happens
       -h, --help     Print help
+    ");
+    insta::assert_snapshot!(help(&["doctor"]), @"
+    Check claude, login, settings, PATH and the state directory, and say what to do
+
+    Makes no request and starts no agent. A warning tells what could be better, a problem what keeps
+    chains from running. Exits with 0 when there is no problem, with 4 when claude is missing or
+    unusable, and with 1 otherwise.
+
+    Usage: agent-cli doctor [OPTIONS]
+
+    Options:
+          --cwd <DIR>
+              Where agents would work [default: the current directory]
+
+          --claude <PATH>
+              The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
+
+          --json
+              Print a JSON object: claude, checks
+
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["completions"]), @r"
     Print completions for a shell

@@ -97,6 +97,15 @@ impl Running<'_> {
         Outcome::new(status.expect("it has ended"), stdout, stderr, |text| self.world.named(text))
     }
 
+    /// Sends a signal to the process and to nothing else.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("it runs");
+    }
+}
+
+#[allow(dead_code, reason = "the tests that kill need more")]
+impl Running<'_> {
     /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
@@ -110,12 +119,6 @@ impl Running<'_> {
     /// Kills it, if it still runs.
     pub(crate) fn kill(&self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::KILL);
-    }
-
-    /// Sends a signal to the process and to nothing else.
-    pub(crate) fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, signal).expect("it runs");
     }
 }
 

@@ -109,6 +109,7 @@ fn lists_in_json() {
         "cwd": "[PROJECT]",
         "id": "[ID1]",
         "open_questions": 1,
+        "over_budget": false,
         "since": "[TIME]",
         "status": "waiting",
         "task": "root.md"

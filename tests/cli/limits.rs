@@ -13,9 +13,9 @@ fn an_agent_that_spawns_itself_is_stopped() {
     let world = endless();
     let outcome = world.run(&["spawn", "self.md"]);
     outcome.succeeds();
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     Exit code 2
-    error: the chain is 64 agents deep already, which is its limit
+    error: the chain would be more than 64 agents deep, which is its limit
     hint: do the work here; --max-depth and --max-frames of the root set the limits
     --- exit status: 0
     ");
@@ -41,6 +41,34 @@ fn so_is_the_number_of_agents() {
     world.file("child.md", "reply ok\n");
     world.run(&["spawn", "root.md", "--max-frames", "3"]).prints("ok; ok");
     assert_eq!(world.starts(), 4);
+}
+
+#[test]
+fn both_can_be_changed_later() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nspawn child.md &\nspawn child.md\nreply {results}\n");
+    world.file("child.md", "reply ok\n");
+    let id = world.run(&["spawn", "root.md", "--max-depth", "1", "--max-frames", "2"]).started();
+    world.answer("now");
+    world.run(&["resume", &id, "--max-depth", "2", "--max-frames", "3"]).prints("now; ok; ok");
+    let limits = &world.run(&["show", &id, "--json"]).json()["limits"];
+    assert_eq!((limits["max_depth"].as_u64(), limits["max_frames"].as_u64()), (Some(2), Some(3)));
+}
+
+#[test]
+fn an_agent_does_not_wait_for_a_chain_that_would_make_its_tree_too_large() {
+    let world = World::new();
+    world.file("other.md", "ask When?\nreply {result}\n");
+    let other = world.spawn_paused("other.md");
+    world.file("root.md", format!("run agent-cli resume {other}\nreply {{result}}\n"));
+    let outcome = world.run(&["spawn", "root.md", "--max-frames", "1"]);
+    insta::assert_snapshot!(outcome, @"
+    Exit code 2
+    error: the tree would have more than 1 agents, which is its limit
+    hint: do the work here; --max-depth and --max-frames of the root set the limits
+    --- exit status: 0
+    ");
+    assert_eq!(world.run(&["ls", "--json"]).json().as_array().map(Vec::len), Some(2));
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn a_chain_at_rest() {
     world.file("asks.md", "ask When?\nreply {result}\n");
     world.file("replies.md", "reply fine\n");
     world.file("looks.md", "decide sign\nreply {result}\n");
-    world.file("fails.md", "fail API Error: 500 boom\n");
+    world.file("fails.md", "fail API Error: 400 boom\n");
     let id = world.spawn_paused("root.md");
     world.run(&["spawn", "fails.md"]).exits_with(1);
     insta::assert_snapshot!(columns(&world.run(&["ls"])), @r"
@@ -20,7 +20,7 @@ fn a_chain_at_rest() {
     --- exit status: 0
     ");
     insta::assert_snapshot!(columns(&world.run(&["tree"])), @r"
-    [ID5:8] failed for [AGE]  fails.md  API Error: 500 boom
+    [ID5:8] failed for [AGE]  fails.md  API Error: 400 boom
     [ID1:8] waiting for [AGE]  root.md  waits for 2 children
     ├─ [ID2:8] waiting for [AGE]  asks.md  waits for an answer to [ID3:8]: When?
     ├─ [ID6:8] done for [AGE]  replies.md

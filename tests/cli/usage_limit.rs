@@ -16,7 +16,7 @@ fn a_limit_is_a_wait_that_costs_nothing() {
     insta::assert_snapshot!(outcome, @r"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    [ID1:8] waits for its usage limit, until [TIME]
+    [ID1:8] waits for the usage limit of its account, until [TIME]
     --- exit status: 0
     ");
     let outcome = world.run(&["resume", &id]);
@@ -24,7 +24,7 @@ fn a_limit_is_a_wait_that_costs_nothing() {
     insta::assert_snapshot!(outcome, @r"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for its usage limit, until [TIME]
+    [ID1:8] waits for the usage limit of its account, until [TIME]
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 1);
@@ -51,17 +51,38 @@ fn work_that_was_done_before_the_limit_is_not_repeated() {
 }
 
 #[test]
-fn a_limit_without_a_time_is_a_refusal() {
+fn the_limit_of_the_account_holds_the_whole_tree() {
     let world = World::new();
-    world.file("root.md", "once refuse API Error: Request rejected (429) · rate limit\nreply ok\n");
-    let outcome = world.run(&["spawn", "root.md"]);
-    outcome.exits_with(4);
-    insta::assert_snapshot!(outcome, @r"
+    world.file("root.md", "spawn limited.md &\nspawn other.md\nreply {results}\n");
+    world.file("limited.md", format!("once limit {FAR}\nreply one\n"));
+    world.file("other.md", "reply two\n");
+    let outcome = world.run(&["spawn", "root.md", "--max-parallel", "1"]);
+    let id = outcome.started();
+    insta::assert_snapshot!(outcome, @"
+    SGN_PEND_STARTED ([ID1])
     --- stderr
-    error: API Error: Request rejected (429) · rate limit ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
-    --- exit status: 4
+    [ID2:8] and 1 other wait for the usage limit of its account, until [TIME]
+    --- exit status: 0
     ");
-    let id = world.log().starts[0].session().to_owned();
-    world.run(&["resume", &id]).prints("ok");
+    assert_eq!(world.starts(), 2, "the other child uses the same account");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    let tree = world.run(&["tree", &id]).stdout;
+    assert_eq!(tree.matches("waits for the usage limit of its account").count(), 2, "{tree}");
+    assert_eq!(world.starts(), 2);
+    world.run(&["resume", &id, "--now"]).prints("one; two");
+}
+
+#[test]
+fn a_chain_of_another_account_is_not_held() {
+    let world = World::new();
+    world.file("theirs.md", "ask When?\nreply {result}\n");
+    let config = world.home().join("theirs");
+    let spawned =
+        world.command(["spawn", "theirs.md"]).with("CLAUDE_CONFIG_DIR", config.to_str().expect("UTF-8")).run();
+    let theirs = spawned.started();
+    world.file("root.md", format!("run agent-cli resume {theirs}\nspawn limited.md\nreply {{results}}\n"));
+    world.file("limited.md", format!("once limit {FAR}\nreply one\n"));
+    world.run(&["spawn", "root.md"]).started();
+    world.answer("now");
+    world.run(&["resume", &theirs]).prints("now");
 }

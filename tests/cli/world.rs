@@ -175,6 +175,13 @@ impl World {
         self.run(&["answer", id, text]).succeeds();
     }
 
+    /// Lets everything that waits have waited so many seconds longer. Negative: as though the clock were set back.
+    pub(crate) fn time_passes(&self, seconds: i64) {
+        let database = rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database");
+        let sql = "UPDATE frames SET since = since - ?1 WHERE status = 'waiting'";
+        database.execute(sql, [seconds * 1000]).expect("it can be written");
+    }
+
     /// The transcripts that Claude Code keeps.
     pub(crate) fn transcripts(&self) -> Vec<PathBuf> {
         files_below(&self.home().join(".claude/projects"))

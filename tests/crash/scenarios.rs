@@ -126,7 +126,10 @@ fn signal_and_carry_on(person: &mut Person, signal: Signal) -> String {
     }
     let replied = until_replied(person, |person| {
         person.agents_have_ended();
-        person.carries_on().stdout
+        match person.root() {
+            Some(root) => person.runs(&["resume", &root, "--max-depth", "9"]).stdout,
+            None => person.carries_on().stdout,
+        }
     });
     replied.trim_end().to_owned()
 }

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod api_errors;
 mod deferral;
 mod delivery;
 mod other_hooks;
@@ -16,4 +17,5 @@ mod session;
 mod settings;
 mod several_calls;
 mod subagents;
+mod surroundings;
 mod versions;

@@ -35,6 +35,7 @@ struct ResultEvent<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     terminal_reason: &'a str,
     is_error: bool,
+    api_error_status: Option<u16>,
     num_turns: u32,
     subtype: &'a str,
     #[serde(flatten)]
@@ -51,6 +52,8 @@ pub(crate) enum End<'a> {
     Reply(&'a str),
     /// With an error that Claude Code words as a reply.
     ApiError(&'a str),
+    /// With an error of the API of this status; 0: there was no answer.
+    Api(u16, &'a str),
     /// With an error of another kind.
     Errors(&'a str),
     /// With a call that a hook has deferred: its id, name and input.
@@ -118,6 +121,25 @@ impl Events {
         }))
     }
 
+    /// An error of the API, worded as a message.
+    pub(crate) fn api_error(&self, status: u16, message: &Value) -> Result<()> {
+        let kind = match status {
+            0 | 500.. => "server_error",
+            429 => "rate_limit",
+            401 | 403 => "authentication_failed",
+            404 => "model_not_found",
+            _ => "unknown",
+        };
+        print(&json!({
+            "type": "assistant",
+            "message": message,
+            "parent_tool_use_id": null,
+            "session_id": self.session,
+            "uuid": Uuid::new_v4(),
+            "error": kind,
+        }))
+    }
+
     /// The limit of a subscription.
     pub(crate) fn rate_limit(&self, resets_at: i64) -> Result<()> {
         print(&json!({
@@ -133,7 +155,7 @@ impl Events {
     pub(crate) fn result(&self, end: &End<'_>, answers: u32, all_answers: u32) -> Result<()> {
         let (text, subtype, terminal_reason) = match end {
             End::Reply(text) => (json!({"result": text}), "success", "completed"),
-            End::ApiError(text) => (json!({"result": text}), "success", "api_error"),
+            End::ApiError(text) | End::Api(_, text) => (json!({"result": text}), "success", "api_error"),
             End::Errors(text) => (json!({"errors": [text]}), "error_during_execution", "aborted_tools"),
             // A resume that defers again gives no reason.
             End::Deferred(_) => (json!({"result": ""}), "success", if answers == 0 { "" } else { "tool_deferred" }),
@@ -157,7 +179,11 @@ impl Events {
             model_usage: json!({}),
             permission_denials: [],
             terminal_reason,
-            is_error: matches!(end, End::ApiError(_) | End::Errors(_)),
+            api_error_status: match end {
+                End::Api(status, _) => Some(*status).filter(|status| *status > 0),
+                _ => None,
+            },
+            is_error: matches!(end, End::ApiError(_) | End::Api(..) | End::Errors(_)),
             num_turns: answers,
             subtype,
             text,

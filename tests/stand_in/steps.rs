@@ -14,6 +14,7 @@
 //! | `noise TEXT` | prints a line that is no event |
 //! | `fail MESSAGE` | meets an error after some work |
 //! | `limit SECONDS` | meets its usage limit, which is lifted at that time |
+//! | `api STATUS MESSAGE` | meets an error of the API; status 0: there was no answer |
 //! | `refuse MESSAGE` | an error before any work, when nothing was done in this process yet |
 //! | `silent CODE` | exits without a word |
 //! | `garbage` | prints what is no event, and exits |
@@ -76,6 +77,7 @@ pub(crate) enum Step {
 pub(crate) enum Break {
     Fail(String),
     Limit(i64),
+    Api(u16, String),
     Refuse(String),
     Silent(u8),
     Garbage,
@@ -114,6 +116,10 @@ fn parse_step(text: &str) -> Result<Step> {
         "noise" => Step::Noise(rest.to_owned()),
         "fail" => Step::Break(Break::Fail(rest.to_owned())),
         "limit" => Step::Break(Break::Limit(rest.parse()?)),
+        "api" => {
+            let (status, message) = rest.split_once(' ').context("api STATUS MESSAGE")?;
+            Step::Break(Break::Api(status.parse()?, message.to_owned()))
+        }
         "refuse" => Step::Break(Break::Refuse(rest.to_owned())),
         "silent" => Step::Break(Break::Silent(rest.parse()?)),
         "garbage" => Step::Break(Break::Garbage),

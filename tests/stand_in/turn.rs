@@ -166,6 +166,12 @@ impl Turn<'_> {
                 }
                 self.end_with_api_error(message)?;
             }
+            Break::Api(status, message) => {
+                let line = events::synthetic(message);
+                self.transcript.add("assistant", &line, &Mark::default())?;
+                self.events.api_error(*status, &line)?;
+                self.end(&End::Api(*status, message))?;
+            }
             Break::Refuse(message) => self.end_with_api_error(message)?,
             Break::Limit(resets_at) => {
                 self.events.rate_limit(*resets_at)?;

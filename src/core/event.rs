@@ -1,0 +1,85 @@
+//! One event that `claude` prints with `--output-format stream-json`, as far as it matters here.
+//!
+//! Keys come in any order, new events and new shapes come with any release. So every field is read loosely: what has
+//! another shape than expected is passed over, never an error.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::loose::{Loose, LooseList};
+use super::request::shortened;
+use super::stream::{Returned, ToolCall};
+
+/// One line of the stream. Fields that matter nowhere are not held in memory.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Event {
+    #[serde(rename = "type")]
+    pub(super) kind: Value,
+    pub(super) session_id: Value,
+    pub(super) model: Value,
+    pub(super) claude_code_version: Value,
+    pub(super) parent_tool_use_id: Value,
+    pub(super) message: Loose<Message>,
+    pub(super) error: Value,
+    pub(super) rate_limit_info: Value,
+    pub(super) subtype: Value,
+    pub(super) is_error: Value,
+    pub(super) api_error_status: Value,
+    pub(super) result: Value,
+    pub(super) errors: Value,
+    pub(super) stop_reason: Value,
+    pub(super) terminal_reason: Value,
+    pub(super) total_cost_usd: Value,
+    pub(super) usage: Value,
+    pub(super) deferred_tool_use: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message {
+    pub(super) model: Value,
+    pub(super) content: LooseList<Block>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Block {
+    #[serde(rename = "type")]
+    pub(super) kind: Value,
+    pub(super) id: Value,
+    pub(super) name: Value,
+    pub(super) input: Value,
+    pub(super) tool_use_id: Value,
+    pub(super) content: Value,
+    pub(super) is_error: Value,
+}
+
+impl Block {
+    /// The file that a tool of Claude Code is given: Read, Write, Edit, NotebookEdit and those that came before them.
+    pub(super) fn file(&self) -> Option<PathBuf> {
+        let path = ["file_path", "notebook_path"].iter().find_map(|name| self.input[name].as_str())?;
+        (!path.is_empty()).then(|| path.into())
+    }
+
+    pub(super) fn into_call(self) -> Option<ToolCall> {
+        let name = self.name.as_str()?;
+        let input = self.input["command"].as_str().map_or_else(|| self.input.to_string(), str::to_owned);
+        Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")) })
+    }
+
+    pub(super) fn as_result(&self) -> Option<Returned> {
+        let is_error = self.is_error.as_bool().unwrap_or(false);
+        Some(Returned { call: self.tool_use_id.as_str()?.to_owned(), text: text_of(&self.content), is_error })
+    }
+}
+
+/// The text of a tool result: a text, or blocks of it.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        blocks => blocks.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect(),
+    }
+}

@@ -1,0 +1,77 @@
+//! What a check of the surroundings found, and how bad that is.
+
+use serde::Serialize;
+
+/// How bad a finding is. The worst is the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Nothing has to be done.
+    Ok,
+    /// Chains run, but not as well as they could, or something cannot be seen from here.
+    Warning,
+    /// Chains cannot run.
+    Problem,
+}
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The check. A check that looks at several things has a finding for each that is wrong.
+    pub name: &'static str,
+    /// How bad it is.
+    pub status: Status,
+    /// What was found.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Status {
+    /// As it is printed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+impl Finding {
+    /// Nothing has to be done.
+    pub fn ok(name: &'static str, message: impl Into<String>) -> Self {
+        Self { name, status: Status::Ok, message: message.into(), hint: None }
+    }
+
+    /// Something could be better.
+    pub fn warning(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { name, status: Status::Warning, message: message.into(), hint: Some(hint.into()) }
+    }
+
+    /// Something has to be done.
+    pub fn problem(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { name, status: Status::Problem, message: message.into(), hint: Some(hint.into()) }
+    }
+}
+
+/// The worst status of these findings.
+#[must_use]
+pub fn worst(findings: &[Finding]) -> Status {
+    findings.iter().map(|finding| finding.status).max().unwrap_or(Status::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_finding_counts() {
+        let findings =
+            [Finding::ok("a", ""), Finding::problem("b", "is broken", "mend it"), Finding::warning("c", "", "")];
+        assert_eq!(worst(&findings), Status::Problem);
+        assert_eq!(worst(&findings[2..]), Status::Warning);
+        assert_eq!(worst(&[]), Status::Ok);
+    }
+}

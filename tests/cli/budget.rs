@@ -1,0 +1,130 @@
+//! `--max-budget-usd`: what a tree may spend. Each answer of the stand-in costs a cent.
+
+use crate::world::World;
+
+/// A root that asks and is then woken, and a child that replies.
+fn world() -> World {
+    let world = World::new();
+    world.file("root.md", "spawn child.md\nreply {result}\n");
+    world.file("child.md", "reply ok\n");
+    world
+}
+
+#[test]
+fn nothing_is_started_once_it_is_spent_until_it_is_raised() {
+    let world = world();
+    let outcome = world.run(&["spawn", "root.md", "--max-budget-usd", "0.04"]);
+    let id = outcome.started();
+    insta::assert_snapshot!(outcome, @"
+    SGN_PEND_STARTED ([ID1])
+    --- stderr
+    [ID1:8] waits for a larger budget: $0.0500 of $0.0400 are spent
+    hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
+    --- exit status: 0
+    ");
+    assert_eq!(world.starts(), 2);
+
+    let poll = world.run(&["resume", &id]);
+    poll.prints("SGN_PEND_ONGOING");
+    insta::assert_snapshot!(poll, @"
+    SGN_PEND_ONGOING
+    --- stderr
+    [ID1:8] waits for a larger budget: $0.0500 of $0.0400 are spent
+    hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
+    --- exit status: 0
+    ");
+    let json = world.run(&["resume", &id, "--json"]).json();
+    assert_eq!((json["status"].as_str(), json["waiting_on"][0]["for"].as_str()), (Some("ongoing"), Some("budget")));
+    assert_eq!(json["waiting_on"][0]["max_usd"], 0.04);
+    let listed = world.run(&["ls"]).stdout;
+    assert!(
+        listed.contains("  waiting  ") && listed.contains("root.md  waits for a larger budget: $0.0500 of $0.0400"),
+        "{listed}"
+    );
+    assert_eq!(world.run(&["ls", "--json"]).json()[0]["over_budget"], true);
+    let tree = world.run(&["tree"]).stdout;
+    assert!(tree.contains("root.md  waits for a larger budget"), "{tree}");
+    assert_eq!(world.starts(), 2);
+
+    world.run(&["resume", &id, "--max-budget-usd", "0.05"]).prints("SGN_PEND_ONGOING");
+    world.run(&["resume", &id, "--max-budget-usd", "0.06"]).prints("ok");
+}
+
+#[test]
+fn it_counts_the_whole_tree_from_wherever_it_is_driven() {
+    let world = World::new();
+    world.file("root.md", "spawn asks.md\nreply {result}\n");
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    let id = world.run(&["spawn", "root.md", "--max-budget-usd", "0.05"]).started();
+    world.answer("now");
+    let child = world.run(&["tree", &id, "--json"]).json()[1]["id"].as_str().expect("an id").to_owned();
+    world.run(&["resume", &child]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.starts(), 2);
+    world.run(&["resume", &child, "--max-budget-usd", "1"]).prints("now");
+    world.run(&["resume", &id]).prints("now");
+}
+
+#[test]
+fn a_failed_agent_is_not_tried_again_and_has_not_failed_for_want_of_money() {
+    let world = World::new();
+    world.file("root.md", "run true\nfail boom\n");
+    world.run(&["spawn", "root.md", "--max-budget-usd", "0.01"]).exits_with(1);
+    let id = world.log().starts[0].session().to_owned();
+    let again = world.run(&["resume", &id]);
+    again.prints("SGN_PEND_ONGOING");
+    insta::assert_snapshot!(again, @"
+    SGN_PEND_ONGOING
+    --- stderr
+    [ID1:8] waits for a larger budget: $0.0200 of $0.0100 are spent
+    hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
+    --- exit status: 0
+    ");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn what_is_no_amount_is_refused() {
+    let world = world();
+    for amount in ["-1", "0", "NaN", "inf", "much", "", "-inf"] {
+        world.run(&["spawn", "root.md", "--max-budget-usd", amount]).exits_with(2);
+        world.run(&["resume", "12345678", "--max-budget-usd", amount]).exits_with(2);
+    }
+    insta::assert_snapshot!(world.run(&["spawn", "root.md", "--max-budget-usd", "-1"]), @"
+    --- stderr
+    error: invalid value '-1' for '--max-budget-usd <USD>': give an amount of US dollars above 0, for instance 2.50
+
+    For more information, try '--help'.
+    --- exit status: 2
+    ");
+    assert_eq!(world.starts(), 0);
+}
+
+#[test]
+fn an_agent_sets_no_budget() {
+    let world = world();
+    world.file("root.md", "run agent-cli spawn child.md --max-budget-usd 9; agent-cli spawn child.md --max-parallel 9; agent-cli resume 12345678 --max-frames 9\nreply {result}\n");
+    insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
+    Exit code 2
+    error: the --max-… limits are for the root of a tree, and an agent called this
+    hint: leave them out
+    error: the --max-… limits are for the root of a tree, and an agent called this
+    hint: leave them out
+    error: the --max-… limits are for the root of a tree, and an agent called this
+    hint: leave them out
+    --- exit status: 0
+    ");
+    assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn the_option_of_claude_is_its_own() {
+    let world = world();
+    world.run(&["spawn", "root.md", "--", "--max-budget-usd", "0.01"]).prints("ok");
+    let log = world.log();
+    assert!(log.starts.iter().all(|start| start.value_of("--max-budget-usd") == Some("0.01")));
+    assert_eq!(
+        world.run(&["show", &log.starts[0].session()[..8], "--json"]).json()["limits"]["max_budget_usd"],
+        serde_json::Value::Null
+    );
+}

@@ -1,0 +1,233 @@
+//! What `doctor` finds, in surroundings made by hand.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use serde_json::{Value, json};
+
+use crate::programs;
+use crate::world::World;
+
+/// A world in which nothing is wrong.
+fn healthy() -> World {
+    World::new().with("ANTHROPIC_API_KEY", "a secret").with("CLAUDE_CONFIG_DIR", "conf")
+}
+
+/// The checks of this name.
+#[track_caller]
+fn checks(world: &World, code: i32, name: &str) -> Vec<(String, String)> {
+    let outcome = world.run(&["doctor", "--json"]);
+    outcome.exits_with(code);
+    assert!(!outcome.stdout.contains("secret"), "{outcome}");
+    let report = outcome.json();
+    let checks = report["checks"].as_array().expect("a list").iter();
+    let text = |value: &Value| world.named(value.as_str().unwrap_or_default());
+    checks
+        .filter(|check| check["name"] == name)
+        .map(|check| (text(&check["status"]), text(&check["message"])))
+        .collect()
+}
+
+/// The only check of this name.
+#[track_caller]
+fn check(world: &World, code: i32, name: &str) -> String {
+    let found = checks(world, code, name);
+    let [(status, message)] = found.as_slice() else { panic!("{name}: {found:?}") };
+    format!("{status}: {message}")
+}
+
+/// Writes a file of the home folder.
+fn home_file(world: &World, name: &str, text: &str) {
+    let path = world.home().join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+    fs::write(path, text).expect("writable");
+}
+
+#[test]
+fn nothing_is_wrong_and_nothing_is_made() {
+    let world = healthy();
+    world.file("CLAUDE.md", "_spawn_ as you like");
+    let outcome = world.run(&["doctor"]);
+    let lines = outcome.succeeds().stdout.lines();
+    // How full and of what kind the disk is, is not the test's.
+    let lines = lines.filter(|line| ["space:", "file-system:"].iter().all(|check| !line.contains(check)));
+    let text = world.named(&lines.collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!(text, @"
+    ok       claude: [STAND-IN] is Claude Code 2.1.330 (found by AGENT_CLI_CLAUDE)
+    ok       version: it suspends calls: an agent waits inside a tool call, without a process
+    ok       login: there is ANTHROPIC_API_KEY (not tried)
+    ok       settings: 0 settings files, all readable
+    ok       hooks: no settings switch hooks off
+    ok       retention: transcripts are kept as long as Claude Code does by default, and copies by agent-cli
+    ok       permissions: no rule denies the commands of agent-cli
+    ok       permission-mode: chains start with that of Claude Code, where no option says another
+    ok       convention: [PROJECT]/CLAUDE.md knows _spawn_
+    ok       agent-cli: [BIN]/agent-cli is the one in PATH
+    ok       state-directory: [STATE] (named by AGENT_CLI_STATE_DIR), which is not made yet
+    ok       database: there is none yet; the first chain makes it
+    ");
+    assert!(!world.state().exists());
+    assert_eq!(world.log().versions, 1);
+    assert_eq!(world.starts(), 0);
+}
+
+#[test]
+fn json_tells_of_claude_and_of_the_checks() {
+    let world = healthy().with("STAND_IN_VERSION", "2.1.88");
+    let report = world.run(&["doctor", "--json"]).succeeds().json();
+    let claude = json!({
+        "path": programs::stand_in(),
+        "found_by": "AGENT_CLI_CLAUDE",
+        "usable": true,
+        "version": "2.1.88",
+        "sessions_by_id": true,
+        "suspended_calls": false,
+        "native_questions": false,
+        "differences": [
+            "calls cannot be suspended",
+            "a session is found from its own working directory only",
+            "the cost of a resumed run does not include what the session cost before",
+        ],
+    });
+    assert_eq!(report["claude"], claude);
+    let version = json!({
+        "name": "version",
+        "status": "warning",
+        "message": "agents pause with signals only: 2.1.89 is the first version that can suspend a call, and this is 2.1.88",
+        "hint": "claude update, then agent-cli doctor",
+    });
+    assert_eq!(report["checks"][1], version);
+}
+
+#[test]
+fn a_claude_that_cannot_be_used_is_exit_status_4() {
+    let world = healthy().without("AGENT_CLI_CLAUDE").with("PATH", "/nonexistent");
+    insta::assert_snapshot!(check(&world, 4, "claude"), @r#"problem: no program named "claude" in PATH (found by PATH)"#);
+    let outcome = world.run(&["doctor"]);
+    assert!(
+        outcome.stdout.contains("\n         hint: install Claude Code, or name it with --claude PATH"),
+        "{outcome}"
+    );
+    assert_eq!(world.run(&["doctor", "--json"]).json()["claude"]["path"], Value::Null);
+    insta::assert_snapshot!(check(&healthy().with("AGENT_CLI_CLAUDE", "/nonexistent/claude"), 4, "claude"), @"problem: there is no program at /nonexistent/claude (found by AGENT_CLI_CLAUDE)");
+    insta::assert_snapshot!(check(&healthy().with("STAND_IN_VERSION", "2.0.10"), 4, "claude"), @"problem: [STAND-IN] is Claude Code 2.0.10, and agent-cli needs 2.0.73 or newer (found by AGENT_CLI_CLAUDE)");
+    let world = healthy();
+    let file = world.file("claude", "#!/bin/sh\necho GNU bash\n");
+    let world = world.with("AGENT_CLI_CLAUDE", &file);
+    insta::assert_snapshot!(check(&world, 4, "claude"), @"problem: [PROJECT]/claude is not an executable file (found by AGENT_CLI_CLAUDE)");
+    fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("own file");
+    insta::assert_snapshot!(check(&world, 4, "claude"), @"problem: [PROJECT]/claude (found by AGENT_CLI_CLAUDE) is not Claude Code");
+    let report = world.run(&["doctor", "--json", "--claude", &programs::stand_in().to_string_lossy()]);
+    assert_eq!(report.succeeds().json()["claude"]["found_by"], "--claude");
+}
+
+#[test]
+fn several_programs_in_path_are_named() {
+    let world = healthy().without("AGENT_CLI_CLAUDE");
+    for folder in ["one", "two"] {
+        let file = world.file(format!("{folder}/claude"), "#!/bin/sh\necho '2.1.330 (Claude Code)'\n");
+        fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("own file");
+    }
+    let project = world.project();
+    let world = world.with("PATH", format!("{0}/one:{0}/two:/usr/bin:/bin", project.display()));
+    insta::assert_snapshot!(check(&world, 0, "path"), @"warning: PATH has several programs claude, and the first is used: [PROJECT]/one/claude, [PROJECT]/two/claude");
+    insta::assert_snapshot!(check(&world, 0, "agent-cli"), @"warning: there is no agent-cli in PATH: only agents find it");
+}
+
+#[test]
+fn a_login_is_seen_and_not_read() {
+    let world = World::new();
+    if cfg!(not(target_os = "macos")) {
+        insta::assert_snapshot!(check(&world, 1, "login"), @"problem: there is nothing that claude could log in with");
+        home_file(&world, ".claude.json", "{\"primaryApiKey\": \"a secret\"}");
+        insta::assert_snapshot!(check(&world, 0, "login"), @"warning: no login is seen; .claude.json, which may hold a key, is not looked into");
+    }
+    home_file(&world, ".claude/.credentials.json", "a secret");
+    insta::assert_snapshot!(check(&world, 0, "login"), @"ok: there is [HOME]/.claude/.credentials.json (not tried)");
+    home_file(
+        &world,
+        ".claude/settings.json",
+        r#"{"apiKeyHelper": "a secret", "env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}"#,
+    );
+    let world = world.with("ANTHROPIC_AUTH_TOKEN", "a secret").with("ANTHROPIC_API_KEY", "");
+    insta::assert_snapshot!(check(&world, 0, "login"), @"ok: there is ANTHROPIC_AUTH_TOKEN, [HOME]/.claude/.credentials.json, apiKeyHelper in [HOME]/.claude/settings.json, CLAUDE_CODE_USE_BEDROCK in [HOME]/.claude/settings.json (not tried)");
+}
+
+#[test]
+fn settings_that_are_in_the_way_are_named() {
+    let world = healthy().without("CLAUDE_CONFIG_DIR");
+    home_file(&world, ".claude/settings.json", "{\"disableAllHooks\": \"a secret\",}");
+    insta::assert_snapshot!(check(&world, 0, "settings"), @"warning: [HOME]/.claude/settings.json is no JSON (line 1, column 32): Claude Code passes over the whole file, without a word");
+    home_file(&world, ".claude/settings.json", "{\"cleanupPeriodDays\": 3}");
+    insta::assert_snapshot!(check(&world, 0, "retention"), @"warning: Claude Code deletes transcripts after 3 days; chains that wait longer go on from the copies of agent-cli");
+    world.file(".claude/settings.json", "{\"disableAllHooks\": true}");
+    insta::assert_snapshot!(check(&world, 0, "hooks"), @"warning: disableAllHooks is set in [PROJECT]/.claude/settings.json: no call is suspended, agents pause with signals");
+    world.file(".claude/settings.local.json", "{\"permissions\": {\"deny\": [\"Bash(agent-cli ask:*)\"]}}");
+    insta::assert_snapshot!(check(&world, 0, "permissions"), @"warning: the rule Bash(agent-cli ask:*) in [PROJECT]/.claude/settings.local.json denies agents the commands of agent-cli");
+    // Settings belong to a directory.
+    world.file("sub/CLAUDE.md", "# Sub");
+    let report = world.run(&["doctor", "--json", "--cwd", "sub"]).succeeds().json();
+    let checks = report["checks"].as_array().expect("a list");
+    let of = |name: &str| checks.iter().find(|check| check["name"] == name).expect(name)["message"].clone();
+    assert_eq!(of("hooks"), "no settings switch hooks off");
+    assert!(of("convention").as_str().expect("a text").contains("sub/CLAUDE.md does not know _spawn_"));
+    world.run(&["doctor", "--cwd", "nowhere"]).exits_with(2);
+}
+
+#[test]
+fn a_mode_that_is_not_granted_is_named() {
+    let world = healthy().without("CLAUDE_CONFIG_DIR").with("AGENT_CLI_PERMISSION_MODE", "bypassPermissions");
+    // The answer depends on who runs the tests: the superuser is refused.
+    let outcome = world.run(&["doctor"]);
+    let refused =
+        outcome.stdout.contains("problem  permission-mode: AGENT_CLI_PERMISSION_MODE=bypassPermissions is refused");
+    assert_eq!(outcome.code(), Some(i32::from(refused)), "{outcome}");
+    let world = world.with("IS_SANDBOX", "1");
+    insta::assert_snapshot!(check(&world, 0, "permission-mode"), @"ok: chains start with bypassPermissions, where no option says another");
+    home_file(&world, ".claude/settings.json", "{\"permissions\": {\"disableBypassPermissionsMode\": \"disable\"}}");
+    insta::assert_snapshot!(check(&world, 0, "permission-mode"), @"warning: AGENT_CLI_PERMISSION_MODE=bypassPermissions is not granted: disableBypassPermissionsMode is set in [HOME]/.claude/settings.json, and claude takes the mode default without a word");
+}
+
+#[test]
+fn the_state_directory_is_looked_at() {
+    let world = healthy();
+    fs::write(world.state(), "a file").expect("writable");
+    insta::assert_snapshot!(check(&world, 1, "state-directory"), @"problem: [STATE] (named by AGENT_CLI_STATE_DIR) cannot be made: [STATE] is not a directory");
+    fs::remove_file(world.state()).expect("writable");
+    fs::create_dir(world.state()).expect("writable");
+    fs::set_permissions(world.state(), PermissionsExt::from_mode(0o755)).expect("own");
+    insta::assert_snapshot!(check(&world, 0, "privacy"), @"warning: others can look into the state directory (mode 755), which holds what agents said");
+    insta::assert_snapshot!(check(&world, 0, "database"), @"ok: there is none yet; the first chain makes it");
+    assert_eq!(checks(&world, 0, "locks").len(), 1);
+    assert_eq!(fs::read_dir(world.state()).expect("readable").count(), 0);
+    fs::write(world.state().join("agent-cli.db"), "no database").expect("writable");
+    insta::assert_snapshot!(check(&world, 1, "database"), @"problem: [STATE]/agent-cli.db is not a database of agent-cli");
+    fs::remove_file(world.state().join("agent-cli.db")).expect("writable");
+    world.run(&["ls"]).succeeds();
+    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("a database");
+    database.pragma_update(None, "user_version", 999).expect("writable");
+    let found = check(&world, 1, "database");
+    assert!(found.starts_with("problem: [STATE]/agent-cli.db has version 999"), "{found}");
+}
+
+#[test]
+fn chains_tell_of_their_claude_and_their_pauses() {
+    let world = healthy();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    symlink(programs::stand_in(), world.project().join("claude")).expect("writable");
+    world.run(&["spawn", "root.md", "--claude", "./claude", "--no-hooks"]).started();
+    insta::assert_snapshot!(check(&world, 0, "recorded-claude"), @"ok: [PROJECT]/claude, with which 1 open chains were started, is there");
+    insta::assert_snapshot!(check(&world, 0, "pauses"), @"ok: 0 of the last 1 requests suspended their call: their chains were started with --no-hooks or --bare");
+    insta::assert_snapshot!(check(&world, 0, "database"), @"ok: it can be opened, and is whole");
+    fs::remove_file(world.project().join("claude")).expect("writable");
+    insta::assert_snapshot!(check(&world, 0, "recorded-claude"), @"warning: there is no program at [PROJECT]/claude: 1 open chains were started with it, and go on with another");
+    let world = world.without("AGENT_CLI_CLAUDE").with("PATH", "/nonexistent");
+    insta::assert_snapshot!(check(&world, 4, "recorded-claude"), @"problem: there is no program at [PROJECT]/claude: 1 open chains were started with it, and there is no other");
+}
+
+#[test]
+fn an_agent_is_told_that_it_is_one() {
+    let id = "0193e7b0-1c2d-4abc-8def-0123456789ff";
+    let world = healthy().with("AGENT_CLI_FRAME", id).with("AGENT_CLI_ATTEMPT", id);
+    insta::assert_snapshot!(check(&world, 0, "caller"), @"warning: the agent of frame [ID1:8] runs this: it is its surroundings that are seen");
+}

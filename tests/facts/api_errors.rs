@@ -1,0 +1,75 @@
+//! How an error of the API is told: which of them pass by themselves can be seen without reading the words.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::session::{Session, on_both_versions};
+use crate::support::{Conversation, Turn};
+
+on_both_versions!(
+    an_error_of_the_api_has_a_kind_and_a_status,
+    an_api_that_cannot_be_reached_is_a_server_error_without_a_status,
+);
+
+/// The kind of the last message of a run, and the status and the text of its result.
+fn told(events: &[Value]) -> (Value, Value, String) {
+    let last = |kind: &str| events.iter().rfind(|event| event["type"] == kind).unwrap_or(&Value::Null);
+    let result = last("result");
+    assert_eq!(result["is_error"], true, "{events:?}");
+    let text = result["result"].as_str().unwrap_or_default().to_owned();
+    (last("assistant")["error"].clone(), result["api_error_status"].clone(), text)
+}
+
+fn failing(version: &str, status: u16, kind: &'static str, message: &'static str) -> Session {
+    let error = move |_: &Conversation| Turn::error(status, kind, message).header("x-should-retry", "false");
+    let mut session = Session::with_model(version, error);
+    session.settings["env"] = json!({"CLAUDE_CODE_MAX_RETRIES": "0"});
+    session
+}
+
+fn an_error_of_the_api_has_a_kind_and_a_status(version: &str) {
+    for (status, kind, message, told_as) in [
+        (429, "rate_limit_error", "slow down", "rate_limit"),
+        (500, "api_error", "oops", "server_error"),
+        (503, "api_error", "later", "server_error"),
+        (529, "overloaded_error", "Overloaded", "server_error"),
+        (408, "timeout_error", "too slow", "unknown"),
+        (400, "invalid_request_error", "out of order", "unknown"),
+        (400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.", "billing_error"),
+        (401, "authentication_error", "invalid x-api-key", "authentication_failed"),
+        (403, "permission_error", "no", "authentication_failed"),
+        (404, "not_found_error", "model: nobody", "model_not_found"),
+        (413, "request_too_large", "too large", "invalid_request"),
+    ] {
+        let run = failing(version, status, kind, message).start();
+        let (error, found, _) = told(&run.events);
+        assert_eq!((error, found), (json!(told_as), json!(status)), "{message}");
+    }
+}
+
+fn an_api_that_cannot_be_reached_is_a_server_error_without_a_status(version: &str) {
+    let session = failing(version, 500, "api_error", "never asked");
+    // Nobody listens there any more.
+    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    for url in [format!("http://{address}"), "http://nowhere.invalid".to_owned()] {
+        let mut command = session.command();
+        command.env("ANTHROPIC_BASE_URL", &url).args(["--", "go"]);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let events = String::from_utf8(output.stdout).unwrap();
+        let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let (error, status, _) = told(&events);
+        assert_eq!((error, status), (json!("server_error"), Value::Null), "{url}");
+    }
+}
+
+#[test]
+fn version_2_1_89_tells_it_in_words_only() {
+    for (status, kind) in [(529, "overloaded_error"), (400, "invalid_request_error")] {
+        let run = failing("2.1.89", status, kind, "words").start();
+        let (error, found, text) = told(&run.events);
+        assert_eq!((error, found), (json!("unknown"), Value::Null));
+        assert!(text.starts_with(&format!("API Error: {status} {{")), "{text}");
+    }
+}

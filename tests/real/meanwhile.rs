@@ -1,0 +1,79 @@
+//! What an agent is told of changes while it waited.
+
+use std::process::Command;
+
+use crate::chain::Chain;
+use crate::support::{Item, NEWEST, OLDER};
+
+const ASK: &str = "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n";
+
+/// The prompt that woke the agent last, if it was woken by one.
+fn waking_prompt(chain: &Chain) -> Option<String> {
+    let last = chain.api.requests().pop().unwrap().conversation();
+    last.last_user_text().filter(|text| text.starts_with("SGN_RESUME")).map(str::to_owned)
+}
+
+/// The answer, as the result of the call that asked for it.
+fn is_answered(chain: &Chain, answer: &str) -> bool {
+    let last = chain.api.requests().pop().unwrap().conversation();
+    last.items().iter().any(|item| matches!(item, Item::Result { text, is_error: false, .. } if text == answer))
+}
+
+/// A chain that pauses, and carries on after `change`.
+fn resumed_after(chain: &Chain, arguments: &[&str], change: impl FnOnce()) -> Option<String> {
+    chain.home.write("ins.md", ASK);
+    let root = chain.started(arguments);
+    change();
+    chain.answer("Jan 1st");
+    let before = chain.api.count();
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    assert_eq!(chain.api.count() - before, 1);
+    assert!(is_answered(chain, "Jan 1st"));
+    waking_prompt(chain)
+}
+
+fn git(chain: &Chain, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.env_clear().envs([("PATH", std::env::var_os("PATH").unwrap()), ("HOME", chain.home.home().into())]);
+    git.args(["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main"]).args(arguments);
+    assert!(git.current_dir(chain.home.project()).output().unwrap().status.success(), "{arguments:?}");
+}
+
+#[test]
+fn what_changed_is_named_beside_the_answer_on_both_versions() {
+    for version in [NEWEST, OLDER] {
+        let chain = Chain::new(version);
+        git(&chain, &["init"]);
+        git(&chain, &["commit", "--allow-empty", "-m", "one"]);
+        let prompt = resumed_after(&chain, &["spawn", "ins.md"], || {
+            chain.home.write("ins.md", &format!("{ASK}\n"));
+            git(&chain, &["commit", "--allow-empty", "-m", "two"]);
+        });
+        let prompt = prompt.expect("it is told");
+        assert!(prompt.contains("have changed: ins.md."), "{prompt}");
+        assert!(prompt.contains("the git head moved from "), "{prompt}");
+    }
+}
+
+#[test]
+fn what_is_gone_is_named() {
+    let chain = Chain::new(NEWEST);
+    let file = chain.home.project().join("ins.md");
+    let prompt = resumed_after(&chain, &["spawn", "ins.md"], || std::fs::remove_file(&file).unwrap());
+    let prompt = prompt.expect("it is told");
+    assert!(prompt.contains("are gone: ins.md."), "{prompt}");
+}
+
+#[test]
+fn nothing_is_said_when_only_the_time_changed() {
+    let chain = Chain::new(NEWEST);
+    let rewrite = || drop(chain.home.write("ins.md", ASK));
+    assert_eq!(resumed_after(&chain, &["spawn", "ins.md"], rewrite), None);
+}
+
+#[test]
+fn nothing_is_said_to_who_wants_to_hear_nothing() {
+    let chain = Chain::new(NEWEST);
+    let change = || drop(chain.home.write("ins.md", "other\n"));
+    assert_eq!(resumed_after(&chain, &["spawn", "ins.md", "--no-stale-check"], change), None);
+}
