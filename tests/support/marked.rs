@@ -38,6 +38,8 @@ pub(crate) fn processes_of(state: &Path) -> Vec<Process> {
         let environment = fs::read(entry.path().join("environ")).ok()?;
         let has =
             |start: &str| environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(start.as_bytes()));
+        // Most processes are none of ours.
+        has(&mark).then_some(())?;
         let command = fs::read(entry.path().join("cmdline")).ok()?;
         let command = String::from_utf8_lossy(&command).into_owned();
         let kind = match has("AGENT_CLI_FRAME=") {
@@ -45,7 +47,7 @@ pub(crate) fn processes_of(state: &Path) -> Vec<Process> {
             true if command.contains("\0--session-id\0") => Kind::Agent,
             true => Kind::Tool,
         };
-        has(&mark).then_some(Process { pid, kind })
+        Some(Process { pid, kind })
     };
     fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(known).collect()
 }
