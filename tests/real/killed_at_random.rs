@@ -98,12 +98,13 @@ fn one_chain(seed: usize) -> Killed {
     }
     killed.requests = chain.api.count();
     assert_eq!(reply.as_deref(), Some("Jan 1st\n"), "{killed:?}");
-    let repeated = repeated(&chain);
-    assert!(repeated <= killed.agents, "{repeated} requests were made again: {killed:?}");
-    assert!(killed.requests <= REQUESTS + killed.agents + killed.tools, "{killed:?}");
-    if killed.tools == 0 {
-        assert_eq!(Store::open(&chain.state()).unwrap().questions(false).unwrap().len(), 1, "it asked once");
+    let questions = Store::open(&chain.state()).unwrap().questions(false).unwrap().len();
+    if killed.agents + killed.tools == 0 {
+        assert_eq!((killed.requests, repeated(&chain), questions), (REQUESTS, 0, 1), "{killed:?}");
     }
+    // A model that does not know of a request in whose call it was killed makes it again, and all that follows from it.
+    let times = 1 + killed.agents + killed.tools;
+    assert!(killed.requests <= times * REQUESTS && questions <= times, "{questions} questions: {killed:?}");
     killed
 }
 
