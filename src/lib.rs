@@ -31,7 +31,7 @@
 //! ```
 //!
 //! Imports go in the direction of the arrows and over several of them, never back. `claude` and `store` do not know
-//! each other.
+//! each other. All but `core` pass their durable steps through [`crash`].
 //!
 //! | module | holds | has no |
 //! | --- | --- | --- |
@@ -40,6 +40,7 @@
 //! | [`store`] | what outlives a process: the database, the state directory, the lease, the kept copies of transcripts, whole trees that come and go | `claude`, SQL that leaves it |
 //! | [`runtime`] | the loop that drives a tree, attempts and their conclusion, requests, polls, adoption | terminal, arguments |
 //! | [`cli`] | one file a command, messages, exit statuses | decisions about frames |
+//! | [`crash`] | the name of every durable step, and how a test makes it fail there; nothing in a release | rules |
 //!
 //! # The life of a `spawn`
 //!
@@ -97,5 +98,6 @@
 pub mod claude;
 pub mod cli;
 pub mod core;
+pub mod crash;
 pub mod runtime;
 pub mod store;

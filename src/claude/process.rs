@@ -9,6 +9,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
 use tokio::sync::watch;
 
+use crate::crash::{self, Step};
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -107,7 +109,7 @@ impl Running {
     fn send(&self, signal: Signal) {
         if let Some(pid) = self.pid {
             // It may have ended by itself meanwhile, which is just as well.
-            let _ = kill_process_group(pid, signal);
+            let _ = crash::around(Step::Stop, || kill_process_group(pid, signal));
         }
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::core::id::SessionId;
+use crate::crash::{self, Moment, Step};
 
 /// What is known of a session that this program did not start.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,8 +64,11 @@ pub fn delete(transcript: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     };
-    gone_is_fine(fs::remove_file(transcript))?;
-    gone_is_fine(fs::remove_dir_all(transcript.with_extension("")))
+    crash::around(Step::DeleteTranscript, || {
+        gone_is_fine(fs::remove_file(transcript))?;
+        crash::at(Step::DeleteTranscript, Moment::Within);
+        gone_is_fine(fs::remove_dir_all(transcript.with_extension("")))
+    })
 }
 
 /// What a transcript tells of its session. Its agent may have changed its directory: where the session belongs is the one

@@ -1,6 +1,7 @@
 //! Errors as people see them: what failed and why, hints that help, and one exit status.
 
 use std::fmt;
+use std::io;
 
 use crate::claude::program::ProgramError;
 use crate::core::archive::BadArchive;
@@ -19,6 +20,13 @@ pub(super) struct CliError {
     exit: Exit,
     messages: Vec<String>,
     hints: Vec<String>,
+}
+
+/// What helps against a full disk.
+const FREE_SPACE: &str = "free some space, then run the command again; nothing is lost";
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 impl CliError {
@@ -101,6 +109,7 @@ impl From<RuntimeError> for CliError {
                 BadSource::Elsewhere(_) => "leave --cwd out".to_owned(),
             }),
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR names another directory"),
+            RuntimeError::Io { source, .. } if is_full(&source) => Self::failed(message).hint(FREE_SPACE),
             RuntimeError::NoWorkingDirectory { .. } | RuntimeError::Io { .. } => Self::failed(message),
         }
     }
@@ -129,9 +138,7 @@ impl From<StoreError> for CliError {
             }
             StoreError::ReadOnly(_) => Self::failed(message)
                 .hint("give this user the right to write there, or set AGENT_CLI_STATE_DIR to another directory"),
-            StoreError::Full(_) => {
-                Self::failed(message).hint("free some space, then run the command again; nothing is lost")
-            }
+            StoreError::Full(_) => Self::failed(message).hint(FREE_SPACE),
             StoreError::NotADatabase(_) | StoreError::Damaged { .. } => Self::failed(message)
                 .hint("move the file away if it is not needed, or set AGENT_CLI_STATE_DIR to another directory"),
             StoreError::Archive(error) => archive(message, &error),

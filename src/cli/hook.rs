@@ -20,6 +20,7 @@ use crate::claude::question::{self, ASK_USER_QUESTION};
 use crate::core::call::{self, Surroundings};
 use crate::core::id::RequestId;
 use crate::core::request::{Request, RequestResult};
+use crate::crash::Step;
 use crate::store::{Caller, Store};
 
 /// Answer a hook of Claude Code: for claude, not for people
@@ -35,48 +36,55 @@ const NOT_FOR_AGENTS: &str = "an agent cannot answer in a person's place: end yo
 impl Hook {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
         let Some(caller) = context.caller else { return Ok(Exit::Ok) };
-        let decision = decide(context, caller).unwrap_or_else(|error| {
+        let (decision, store) = decide(context, caller).unwrap_or_else(|error| {
             note(context, caller, "hook", &error);
-            Decision::Pass
+            (Decision::Pass, None)
         });
         if let Some(decision) = decision.to_json() {
             print_json(&decision)?;
+        }
+        // Not before claude was told: a hook that dies leaves the call to the program that it names, which must not ask
+        // a second time.
+        if let (Decision::Allow { .. }, Some(store)) = (decision, store) {
+            store.returned(caller).unwrap_or_else(|error| note(context, caller, "hook", &error.into()));
         }
         Ok(Exit::Ok)
     }
 }
 
 /// The store is opened for a request only: most of what looks like one is none.
-fn decide(context: &Context, caller: Caller) -> Result<Decision, CliError> {
+fn decide(context: &Context, caller: Caller) -> Result<(Decision, Option<Store>), CliError> {
+    let pass = Ok((Decision::Pass, None));
     let mut input = Vec::new();
     io::stdin().read_to_end(&mut input).map_err(|error| unreadable(&error))?;
     let input = HookInput::parse(&input).map_err(|error| unreadable(&error))?;
     if input.tool_name.as_deref() == Some(ASK_USER_QUESTION) {
-        return decide_on_questions(context, caller, &input);
+        return Ok((decide_on_questions(context, caller, &input)?, None));
     }
     let (Some(command), Some(call), Some(pwd)) = (input.command(), &input.tool_use_id, &input.cwd) else {
-        return Ok(Decision::Pass);
+        return pass;
     };
     // A call in the background has returned before its result is there.
     if input.tool_input["run_in_background"] == true {
-        return Ok(Decision::Pass);
+        return pass;
     }
     let home = std::env::var("HOME").unwrap_or_default();
-    let Some(request) = call::recognise(command, &Surroundings { pwd, home: &home }) else { return Ok(Decision::Pass) };
+    let Some(request) = call::recognise(command, &Surroundings { pwd, home: &home }) else { return pass };
     let words = std::iter::once("agent-cli".to_owned()).chain(request.arguments);
     // What is wrong with a command, the command itself tells the agent.
-    let Ok(Cli { command: request, .. }) = Cli::try_parse_from(words) else { return Ok(Decision::Pass) };
+    let Ok(Cli { command: request, .. }) = Cli::try_parse_from(words) else { return pass };
     match request {
-        Command::Answer(_) => Ok(Decision::Deny { reason: NOT_FOR_AGENTS.to_owned() }),
+        Command::Answer(_) => Ok((Decision::Deny { reason: NOT_FOR_AGENTS.to_owned() }, None)),
         Command::Spawn(_) | Command::Ask(_) | Command::Wait(_) if input.agent_id.is_some() => {
-            Ok(Decision::Deny { reason: NOT_IN_A_SUBAGENT.to_owned() })
+            Ok((Decision::Deny { reason: NOT_IN_A_SUBAGENT.to_owned() }, None))
         }
         // Its command would run without the permission that the agent needs for it.
-        Command::Wait(wait) if wait.runs_a_command() => Ok(Decision::Pass),
+        Command::Wait(wait) if wait.runs_a_command() => pass,
         Command::Spawn(_) | Command::Ask(_) | Command::Wait(_) => {
-            suspend(&context.store()?, caller, &input, call, pwd, request)
+            let store = context.store()?;
+            Ok((suspend(&store, caller, &input, call, pwd, request)?, Some(store)))
         }
-        _ => Ok(Decision::Pass),
+        _ => pass,
     }
 }
 
@@ -152,10 +160,9 @@ fn answer(
         RequestResult::Text(text) => (text, format!("cat {}", quoted(&file))),
         RequestResult::Failed(why) => (why, format!("cat {} >&2; exit 1", quoted(&file))),
     };
-    store.returned(caller)?;
     store
         .dir()
-        .write(&file, text.as_bytes())
+        .write(Step::Result, &file, text.as_bytes())
         .map_err(|error| CliError::failed(format!("the result cannot be written: {error}")))?;
     let mut updated_input = input.tool_input.clone();
     updated_input["command"] = command.into();

@@ -5,11 +5,12 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::error::CliError;
+use crate::crash::{self, Step};
 
 /// Prints a result. A reader that has gone away, as in `| head -1`, is no error.
 pub(super) fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match crash::around(Step::Print, || out.write_all(text.as_bytes()).and_then(|()| out.flush())) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(CliError::failed(format!("failed to write the result: {error}")))
         }

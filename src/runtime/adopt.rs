@@ -7,7 +7,7 @@ use crate::core::frame::Task;
 use crate::core::id::{FrameId, SessionId};
 use crate::core::launch::Launch;
 use crate::core::limits::Limits;
-use crate::store::{NewFrame, Store, checkpoint, results};
+use crate::store::{Lease, NewFrame, Store, checkpoint, results};
 
 /// Makes a root frame that continues from `session`, if Claude Code has such a session. Its working directory and its
 /// model are in its transcript. Whether its wait is over, only its agent can judge.
@@ -22,8 +22,16 @@ pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option
     let Some(cwd) = origin.cwd else { return Ok(None) };
     let launch = Launch { model: origin.model, ..launch };
     let task = Task::Prompt(format!("(Claude session {session})"));
-    let frame = store.adopt(&NewFrame { task, cwd, launch, limits: Limits::default(), baseline: None }, session)?;
-    checkpoint::keep(store.dir(), frame, session, &found).map_err(while_trying("keep a copy of the transcript"))?;
+    let frame = FrameId(session.0);
+    // Who holds the lease adopts the session at this moment, or runs the frame already.
+    let Some(_lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Some(frame)) };
+    if store.frame(frame)?.is_some() {
+        return Ok(Some(frame));
+    }
+    // The copy first: a frame that is recorded has one.
+    let kept = checkpoint::keep(store.dir(), frame, session, &found);
+    kept.map_err(while_trying("keep a copy of the transcript"))?;
     results::keep(store.dir(), frame, session, &found).map_err(while_trying("keep copies of the results of tools"))?;
-    Ok(Some(frame))
+    let new = NewFrame { task, cwd, launch, limits: Limits::default(), baseline: None };
+    Ok(Some(store.adopt(&new, session)?))
 }

@@ -19,6 +19,7 @@ use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::prompt;
 use crate::core::tree::Tried;
+use crate::crash::{self, Step};
 use crate::store::{Lease, NewAttempt, Store, StoreError};
 
 /// What came of the wish to run a frame.
@@ -55,7 +56,7 @@ pub(super) fn start(
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
     put_back::put_back(store, &frame)?;
-    let survivors = survivors::end(store.dir().path(), frame.id);
+    let survivors = crash::around(Step::Sweep, || survivors::end(store.dir().path(), frame.id));
     if survivors > 0 {
         tracing::info!(frame = %frame.id, "ended {survivors} processes that its last attempt had left behind");
     }
@@ -105,7 +106,7 @@ pub(super) fn start(
         .stdin(Stdio::from(prompt))
         .stdout(Stdio::from(lease.output().map_err(while_trying("share the output file"))?))
         .stderr(Stdio::from(errors));
-    Ok(match Running::start(command) {
+    Ok(match crash::around(Step::Start, || Running::start(command)) {
         Ok(running) => Start::Started(running, lease),
         Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
     })
@@ -128,7 +129,8 @@ fn hooks(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Res
     };
     let text = settings::settings(&own.own_program, user.as_ref(), frame.launch.native_questions).to_string();
     let file = store.dir().settings(frame.id);
-    store.dir().write(&file, text.as_bytes()).map_err(while_trying("write the settings"))?;
+    let written = store.dir().write(Step::Settings, &file, text.as_bytes());
+    written.map_err(while_trying("write the settings"))?;
     Ok(Some(file))
 }
 
@@ -143,7 +145,7 @@ fn permission_tool(
     let environment = [(FRAME, frame.to_string()), (ATTEMPT, session.to_string()), (STATE_DIR, state_dir)];
     let Some(config) = permission_tool::config(&own.own_program, &environment) else { return Ok(None) };
     let file = store.dir().permission_tool(frame);
-    let written = store.dir().write(&file, config.to_string().as_bytes());
+    let written = store.dir().write(Step::Settings, &file, config.to_string().as_bytes());
     written.map_err(while_trying("write the file that leads to the permission tool"))?;
     Ok(Some(file))
 }

@@ -16,7 +16,8 @@ use crate::core::id::FrameId;
 use crate::core::outcome::{Fork, Outcome, Report};
 use crate::core::state::{Ended, FrameState};
 use crate::core::tree::{Tree, Tried};
-use crate::store::{Lease, Store};
+use crate::crash::{self, Step};
+use crate::store::{Lease, Store, StoreError};
 
 /// What happened while a tree was driven.
 #[derive(Debug, Default)]
@@ -97,7 +98,7 @@ pub async fn resume(
     stop: watch::Receiver<Stop>,
 ) -> Result<Driven, RuntimeError> {
     for node in store.tree(top)?.to_try_again() {
-        try_again(store, node.id);
+        try_again(store, node.id)?;
     }
     drive(store, settings, top, stop).await
 }
@@ -110,16 +111,20 @@ pub async fn resume(
 pub fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
     let pauses = |state: &FrameState| matches!(state, FrameState::Waiting { wait } if wait.is_pause());
     for node in store.tree(top)?.all().filter(|node| pauses(&node.state)) {
-        try_again(store, node.id);
+        try_again(store, node.id)?;
     }
     Ok(())
 }
 
-fn try_again(store: &Store, frame: FrameId) {
-    // Another process may have been faster: then there is nothing left to do.
-    if let Err(error) = store.try_again(frame) {
-        tracing::info!(%frame, "not tried again: {error}");
+fn try_again(store: &Store, frame: FrameId) -> Result<(), RuntimeError> {
+    match store.try_again(frame) {
+        // Another process may have been faster: then there is nothing left to do.
+        Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
+            tracing::info!(%frame, "not tried again: {error}");
+        }
+        tried => drop(tried?),
     }
+    Ok(())
 }
 
 struct Drive<'a> {
@@ -192,7 +197,8 @@ impl Drive<'_> {
                 continue;
             };
             let Some(frame) = self.store.frame(node.id)? else { continue };
-            if let Some(conclusion) = conclude::conclude(self.store, &frame, Exit::Unknown, &lease)? {
+            let harvested = || conclude::conclude(self.store, &frame, Exit::Unknown, &lease);
+            if let Some(conclusion) = crash::around(Step::Harvest, harvested)? {
                 tracing::info!(frame = %node.id, "concluded an attempt whose runner had died");
                 let died = matches!(conclusion.outcome, Outcome::Died { .. });
                 if is_below {

@@ -13,6 +13,7 @@ use super::{RuntimeError, while_trying};
 use crate::core::changes::Seen;
 use crate::core::frame::Frame;
 use crate::core::id::SessionId;
+use crate::crash::Step;
 use crate::store::Store;
 
 /// Records what lies around the agent at the end of an attempt whose session is kept. `files`: those that the agent
@@ -27,7 +28,7 @@ pub(super) fn record(
     let files = before.files.into_keys().chain(files.iter().map(|file| frame.cwd.join(file)));
     let text = serde_json::to_vec(&look(files, &frame.cwd)).unwrap_or_default();
     let path = store.dir().seen(frame.id, session);
-    store.dir().write(&path, &text).map_err(while_trying("record what the agent has seen"))
+    store.dir().write(Step::Seen, &path, &text).map_err(while_trying("record what the agent has seen"))
 }
 
 /// What an agent is told of changes since its checkpoint. Where nothing is recorded, nothing is said.

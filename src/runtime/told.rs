@@ -14,6 +14,7 @@ use crate::core::frame::{Baseline, Frame};
 use crate::core::id::{RequestId, SessionId};
 use crate::core::prompt::{self, Telling};
 use crate::core::request::{Delivery, RequestResult};
+use crate::crash::Step;
 use crate::store::Store;
 
 /// How an attempt is told what its agent is to know.
@@ -83,7 +84,7 @@ fn reopen(store: &Store, frame: &Frame, checkpoint: SessionId, call: &str) -> Re
         let from = BufReader::new(File::open(store.dir().checkpoint(frame.id, checkpoint))?);
         let mut to = Vec::new();
         let reopened = reopened::copy(from, call, &mut to)?;
-        store.dir().write(&store.dir().answered(frame.id), &to)?;
+        store.dir().write(Step::Answered, &store.dir().answered(frame.id), &to)?;
         Ok(reopened)
     };
     copy().map_err(while_trying("open a call of the transcript again"))
@@ -101,7 +102,7 @@ fn add_results(
         let from = BufReader::new(File::open(transcript)?);
         let mut to = Vec::new();
         let left = answered::copy(from, results, &mut to)?;
-        store.dir().write(&store.dir().answered(frame.id), &to)?;
+        store.dir().write(Step::Answered, &store.dir().answered(frame.id), &to)?;
         Ok(left)
     };
     let left = copy().map_err(while_trying("add results to the transcript"))?;
@@ -127,7 +128,7 @@ fn close_baseline(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, Runti
         let mut to = Vec::new();
         answered::copy(BufReader::new(File::open(&found)?), results, &mut to)?;
         let file = store.dir().answered(frame.id);
-        store.dir().write(&file, &to)?;
+        store.dir().write(Step::Answered, &file, &to)?;
         Ok(Some(file))
     };
     close().map_err(while_trying("copy the conversation to begin with"))

@@ -12,6 +12,7 @@ use super::{Result, Store, StoreError, events, frames, limits};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::state::{FrameEvent, FrameState, Wait};
 use crate::core::stream::Usage;
+use crate::crash::Step;
 
 /// An attempt that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +93,7 @@ impl Store {
     /// [`StoreError::Held`] when a limit keeps it from starting, [`StoreError::Illegal`] when the frame cannot run,
     /// [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`] when a carried request is not the frame's or not to be delivered, or a database that cannot be written.
     pub fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()> {
-        self.write(|connection| {
+        self.write(Step::Begin, |connection| {
             let now = codec::now();
             let before = frames::existing(connection, frame)?;
             if let Some(hold) = limits::hold(connection, &before, now.0)? {
@@ -157,7 +158,7 @@ impl Store {
     /// The path is not valid UTF-8, or the database cannot be written.
     pub fn transcript_moved(&self, session: SessionId, transcript: &Path) -> Result<()> {
         let transcript = codec::path_text(transcript)?;
-        self.write(|connection| {
+        self.write(Step::PutBack, |connection| {
             connection
                 .prepare_cached("UPDATE attempts SET transcript = ?2 WHERE session = ?1")?
                 .execute((Id(session), transcript))?;

@@ -7,6 +7,7 @@ use super::requests::{self, Caller};
 use super::{Result, Store, events};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::request::{Request, Wish};
+use crate::crash::Step;
 
 impl Store {
     /// Records all that one tool call asks for, or nothing.
@@ -16,7 +17,7 @@ impl Store {
     /// [`StoreError::StaleCaller`](super::StoreError::StaleCaller), a path that is not valid UTF-8, or a database that
     /// cannot be written.
     pub fn request_all(&self, caller: Caller, call: &str, wishes: &[Wish]) -> Result<()> {
-        self.write(|connection| {
+        self.write(Step::Request, |connection| {
             requests::check(connection, caller)?;
             let now = codec::now();
             for wish in wishes {
@@ -50,7 +51,7 @@ impl Store {
     ///
     /// [`StoreError::StaleCaller`](super::StoreError::StaleCaller), or a database that cannot be written.
     pub fn use_permission(&self, caller: Caller, request: RequestId) -> Result<bool> {
-        self.write(|connection| {
+        self.write(Step::Returned, |connection| {
             requests::check(connection, caller)?;
             let used = connection
                 .prepare_cached("UPDATE requests SET used_by = ?2 WHERE id = ?1 AND coalesce(used_by, ?2) = ?2")?

@@ -7,11 +7,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use serde::de::IgnoredAny;
-use uuid::Uuid;
 
 use super::files::{SEEN, StateDir, TEMPORARY, create_private};
 use crate::core::check::Lines;
 use crate::core::id::{FrameId, SessionId};
+use crate::crash::{self, Moment, Step};
 
 /// Copies a transcript, up to its last whole line. When this returns, the copy outlives a power failure.
 ///
@@ -26,7 +26,7 @@ pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Pat
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     dir.frame_dir(frame)?;
-    replace(&mut source, whole, &dir.checkpoint(frame, session))
+    replace(Step::KeepCopy, &mut source, whole, &dir.checkpoint(frame, session))
 }
 
 /// Deletes the copies of a frame's sessions and what belongs to them, except that of `keep`, and what a killed process left half written.
@@ -46,7 +46,7 @@ pub fn prune(dir: &StateDir, frame: FrameId, keep: SessionId) -> io::Result<()> 
         let session = name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(SEEN));
         let is_of_session = session.is_some_and(|session| session.parse::<SessionId>().is_ok());
         if (is_of_session && !kept.contains(&path)) || name.ends_with(TEMPORARY) {
-            fs::remove_file(&path)?;
+            crash::around(Step::RemoveCopy, || fs::remove_file(&path))?;
         }
     }
     Ok(())
@@ -71,7 +71,7 @@ pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, to: &Path) ->
         DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
     }
     copy.rewind()?;
-    replace(&mut copy, length, to)?;
+    replace(Step::PutBack, &mut copy, length, to)?;
     Ok(true)
 }
 
@@ -98,14 +98,21 @@ pub fn lines(path: &Path) -> io::Result<Lines> {
 }
 
 /// Writes the first `length` bytes of `source` to `to`, which never holds less than all of them.
-pub(super) fn replace(source: &mut File, length: u64, to: &Path) -> io::Result<()> {
+pub(super) fn replace(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result<()> {
+    crash::around(step, || replaced(step, source, length, to))
+}
+
+fn replaced(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result<()> {
+    // Whoever died here before has left a file of this name: only the holder of the lease copies.
     let name = to.file_name().unwrap_or_default().to_string_lossy();
-    let fresh = to.with_file_name(format!(".{name}-{}{TEMPORARY}", Uuid::new_v4()));
+    let fresh = to.with_file_name(format!(".{name}{TEMPORARY}"));
     let mut write = || {
         source.rewind()?;
-        let mut file = create_private(&fresh)?;
+        let mut file = create_anew(&fresh)?;
+        crash::room(step)?;
         io::copy(&mut source.take(length), &mut file)?;
         file.sync_all()?;
+        crash::at(step, Moment::Within);
         fs::rename(&fresh, to)
     };
     if let Err(error) = write() {
@@ -113,6 +120,13 @@ pub(super) fn replace(source: &mut File, length: u64, to: &Path) -> io::Result<(
         return Err(error);
     }
     to.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+}
+
+fn create_anew(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => create_private(path),
+    }
 }
 
 /// Whether `path` holds at least `length` bytes of whole lines.

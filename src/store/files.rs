@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{Result, StoreError};
 use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::crash::{self, Moment, Step};
 
 /// The permissions of every file in the state directory.
 pub(super) const PRIVATE: u32 = 0o600;
@@ -103,8 +104,11 @@ impl StateDir {
     ///
     /// It cannot be created or opened.
     pub fn open_errors(&self, frame: FrameId) -> io::Result<File> {
-        self.frame_dir(frame)?;
-        open_private(&self.errors(frame))
+        crash::around(Step::ErrorLog, || {
+            self.frame_dir(frame)?;
+            crash::room(Step::ErrorLog)?;
+            open_private(&self.errors(frame))
+        })
     }
 
     /// The copy of a session that a frame continues from.
@@ -150,23 +154,29 @@ impl StateDir {
     ///
     /// It cannot be written.
     pub fn prompt_file(&self, frame: FrameId, text: &str) -> io::Result<File> {
-        let path = self.frame_dir(frame)?.join(format!("prompt-{}{TEMPORARY}", Uuid::new_v4()));
-        let written =
-            create_private(&path).and_then(|mut file| file.write_all(text.as_bytes())).and_then(|()| File::open(&path));
-        let removed = fs::remove_file(&path);
-        let file = written?;
-        removed.map(|()| file)
+        crash::around(Step::Prompt, || {
+            let path = self.frame_dir(frame)?.join(format!("prompt-{}{TEMPORARY}", Uuid::new_v4()));
+            let written = written(Step::Prompt, &path, text.as_bytes()).and_then(|()| File::open(&path));
+            let removed = fs::remove_file(&path);
+            let file = written?;
+            removed.map(|()| file)
+        })
     }
 
-    /// Writes a file of a frame. Whoever opens it meets all of it, or what was there before.
+    /// Writes a file of a frame as a `step` of its own. Whoever opens it meets all of it, or what was there before.
     ///
     /// # Errors
     ///
     /// It cannot be written.
-    pub fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        let fresh = path.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
-        create_private(&fresh)?.write_all(content)?;
-        fs::rename(&fresh, path)
+    pub fn write(&self, step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
+        crash::around(step, || {
+            let fresh = path.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
+            let moved = written(step, &fresh, content).and_then(|()| fs::rename(&fresh, path));
+            if moved.is_err() {
+                let _ = fs::remove_file(&fresh);
+            }
+            moved
+        })
     }
 
     pub(super) fn create(&self) -> Result<()> {
@@ -194,6 +204,15 @@ pub(super) fn open_private(path: &Path) -> io::Result<File> {
 pub(super) fn create_private(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
     restrict(file)
+}
+
+/// Creates a file and writes all of it.
+fn written(step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = create_private(path)?;
+    crash::room(step)?;
+    file.write_all(content)?;
+    crash::at(step, Moment::Within);
+    Ok(())
 }
 
 /// Creates a directory with the right permissions, and those above it. One that exists stays as it is.

@@ -15,6 +15,7 @@ use crate::core::launch::Launch;
 use crate::core::limits::Limits;
 use crate::core::request::shortened;
 use crate::core::state::{FrameEvent, FrameState, Wait};
+use crate::crash::Step;
 
 /// A frame that is to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +52,7 @@ impl Store {
     /// A path is not valid UTF-8, or the database cannot be written.
     pub fn create_root(&self, new: &NewFrame) -> Result<FrameId> {
         let id = FrameId::random();
-        self.create(new, id, FrameState::Ready, None)
+        self.create(Step::CreateRoot, new, id, FrameState::Ready, None)
     }
 
     /// Makes a root of a session that `claude` was started for by someone else. What that session waits for, only its
@@ -61,7 +62,8 @@ impl Store {
     ///
     /// There is such a frame already, a path is not valid UTF-8, or the database cannot be written.
     pub fn adopt(&self, new: &NewFrame, session: SessionId) -> Result<FrameId> {
-        self.create(new, FrameId(session.0), FrameState::Waiting { wait: Wait::AgentDecides }, Some(session))
+        let state = FrameState::Waiting { wait: Wait::AgentDecides };
+        self.create(Step::Adopt, new, FrameId(session.0), state, Some(session))
     }
 
     /// One frame.
@@ -82,9 +84,16 @@ impl Store {
         self.query(|connection| reply(connection, frame))
     }
 
-    fn create(&self, new: &NewFrame, id: FrameId, state: FrameState, checkpoint: Option<SessionId>) -> Result<FrameId> {
+    fn create(
+        &self,
+        step: Step,
+        new: &NewFrame,
+        id: FrameId,
+        state: FrameState,
+        checkpoint: Option<SessionId>,
+    ) -> Result<FrameId> {
         let place = Place { id, parent: None, root: id, depth: 1, limits: new.limits, state, checkpoint };
-        self.write(|connection| insert(connection, codec::now(), new, &place))?;
+        self.write(step, |connection| insert(connection, codec::now(), new, &place))?;
         Ok(id)
     }
 }

@@ -13,6 +13,7 @@ use crate::core::group::{self, Member};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::request::Wish;
 use crate::core::state::{FrameEvent, FrameState, Wait};
+use crate::crash::Step;
 
 /// Several frames that are to be made at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +32,7 @@ impl Store {
     /// [`StoreError::Limit`](super::StoreError::Limit), a path that is not valid UTF-8, or a database that cannot be
     /// written.
     pub fn create_group(&self, new: &NewGroup) -> Result<FrameId> {
-        self.write(|connection| {
+        self.write(Step::CreateRoot, |connection| {
             new.members[0].limits.admit(1, 0, count(&new.members))?;
             insert(connection, codec::now(), new, None)
         })
@@ -50,7 +51,7 @@ impl Store {
         new: &NewGroup,
         title: &str,
     ) -> Result<(RequestId, FrameId)> {
-        self.write(|connection| {
+        self.write(Step::RequestChild, |connection| {
             requests::check(connection, caller)?;
             let now = codec::now();
             let parent = frames::existing(connection, caller.frame)?;
@@ -80,7 +81,7 @@ impl Store {
     ///
     /// The database cannot be written.
     pub fn end_group(&self, group: FrameId) -> Result<bool> {
-        self.write(|connection| {
+        self.write(Step::Settle, |connection| {
             let before = frames::existing(connection, group)?;
             let members = members(connection, &before)?;
             let waits = matches!(before.state, FrameState::Waiting { .. } | FrameState::Ready);

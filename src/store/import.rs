@@ -25,6 +25,7 @@ use crate::core::launch::Launch;
 use crate::core::moves::Moves;
 use crate::core::request::Wish;
 use crate::core::state::FrameState;
+use crate::crash::Step;
 
 /// Files that are nobody's yet. They are deleted when this is dropped.
 struct Stage {
@@ -54,7 +55,7 @@ impl Store {
         }
         let root = archive.header.root;
         let mut given = Vec::new();
-        let written = self.write(|connection| {
+        let written = self.write(Step::Import, |connection| {
             connection.pragma_update(None, "defer_foreign_keys", true)?;
             for row in &archive.rows {
                 insert(connection, row, moves)?;

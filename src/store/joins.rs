@@ -13,6 +13,7 @@ use super::{Result, Store, events, limits};
 use crate::core::id::FrameId;
 use crate::core::request::Wish;
 use crate::core::state::FrameState;
+use crate::crash::Step;
 
 impl Store {
     /// Records that an agent waits for the reply of a frame that stands at the top of another tree, or that stood there
@@ -24,7 +25,7 @@ impl Store {
     /// [`StoreError::StaleCaller`](super::StoreError::StaleCaller), [`StoreError::Limit`](super::StoreError::Limit) when the
     /// tree would be too large, there is no such frame, or the database cannot be written.
     pub fn join(&self, caller: Caller, child: FrameId) -> Result<bool> {
-        self.write(|connection| {
+        self.write(Step::Join, |connection| {
             requests::check(connection, caller)?;
             let parent = frames::existing(connection, caller.frame)?;
             let child = frames::existing(connection, child)?;

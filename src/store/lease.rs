@@ -8,10 +8,12 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use super::files::{StateDir, open_private};
 use super::{Result, StoreError};
 use crate::core::id::FrameId;
+use crate::crash::{self, Step};
 
 /// The right to run a frame, until it and all copies of its output are closed.
 #[derive(Debug)]
@@ -30,9 +32,13 @@ impl Lease {
     /// The file cannot be opened or locked.
     pub fn try_take(dir: &StateDir, frame: FrameId) -> Result<Option<Self>> {
         let path = dir.output(frame);
-        let broken = |error| StoreError::io(&path, error);
-        dir.frame_dir(frame).map_err(broken)?;
-        let output = open_private(&path).map_err(broken)?;
+        crash::around(Step::Lease, || Self::taken(dir, frame, &path))
+    }
+
+    fn taken(dir: &StateDir, frame: FrameId, path: &Path) -> Result<Option<Self>> {
+        let broken = |error| StoreError::io(path, error);
+        dir.frame_dir(frame).and_then(|_| crash::room(Step::Lease)).map_err(broken)?;
+        let output = open_private(path).map_err(broken)?;
         for _ in 0..TRIES {
             if locked(output.try_lock()).map_err(broken)? {
                 return Ok(Some(Self { output }));
@@ -94,7 +100,7 @@ impl Lease {
             self.output.read_exact_at(&mut last, length - 1)?;
         }
         if last != *b"\n" {
-            (&self.output).write_all(b"\n")?;
+            crash::around(Step::Seal, || crash::room(Step::Seal).and_then(|()| (&self.output).write_all(b"\n")))?;
         }
         self.len()
     }

@@ -13,6 +13,7 @@ use super::codec::{Id, id, maybe_id};
 use super::files::{SEEN, StateDir, TEMPORARY};
 use super::{Lease, Result, Store, StoreError};
 use crate::core::id::{FrameId, SessionId};
+use crate::crash::Step;
 
 /// A file or directory that can go.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,7 +99,7 @@ impl Store {
             // A frame that is being imported gets its directory within its transaction, so in this one nobody does.
             let trash = self.dir.frames().join(format!("{TRASH}{}{TEMPORARY}", Uuid::new_v4()));
             let name = leftover.path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
-            let moved = self.write(|connection| {
+            let moved = self.write(Step::Remove, |connection| {
                 let mut statement = connection.prepare_cached("SELECT 1 FROM frames WHERE id = ?1")?;
                 if name.map(|frame: FrameId| statement.exists([Id(frame)])).transpose()? == Some(true) {
                     return Ok(false);

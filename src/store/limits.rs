@@ -17,6 +17,7 @@ use crate::core::id::FrameId;
 use crate::core::limits::{Limits, NewLimits};
 use crate::core::state::FrameState;
 use crate::core::tree::Node;
+use crate::crash::Step;
 
 // These two find the few frames in question by an index, however large the tree is. Each repeats the condition of its
 // index (`schema`) word for word.
@@ -35,7 +36,7 @@ impl Store {
     ///
     /// There is no such frame, or the database cannot be written.
     pub fn set_limits(&self, frame: FrameId, new: NewLimits) -> Result<Limits> {
-        self.write(|connection| {
+        self.write(Step::ChangeLimits, |connection| {
             let frame = frames::existing(connection, frame)?;
             let limits = frame.limits.changed(new);
             write(connection, frame.root, limits)?;

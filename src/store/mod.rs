@@ -70,6 +70,8 @@ pub use requests::Caller;
 pub use settle::Settlement;
 pub use trees::Summary;
 
+use crate::crash::{self, Moment, Step};
+
 /// What the functions of the store return.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
@@ -108,9 +110,15 @@ impl Store {
     }
 
     /// One transaction that writes.
-    fn write<T>(&self, work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>) -> Result<T> {
+    fn write<T>(&self, step: Step, work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>) -> Result<T> {
         self.wrote.set(true);
-        self.transaction(TransactionBehavior::Immediate, work)
+        let work = |connection: &Connection| {
+            let outcome = work(connection)?;
+            open::meet_full_disk(connection, step)?;
+            crash::at(step, Moment::Within);
+            Ok(outcome)
+        };
+        crash::around(step, || self.transaction(TransactionBehavior::Immediate, work))
     }
 
     /// Several reads of one and the same state of the database.

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::error::{Fault, StoreError};
 use super::files::{PRIVATE, StateDir};
 use super::schema::{self, Found};
+use crate::crash::{self, Moment, Step};
 
 /// How long a statement waits for another process's transaction. Nothing waits inside a transaction, so this is long.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,7 +27,7 @@ pub(super) fn connection(dir: &StateDir) -> Result<Connection, StoreError> {
     match fs::metadata(&path) {
         Ok(found) if !found.is_file() => return Err(StoreError::NotADatabase(path)),
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make(dir)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => crash::around(Step::MakeDatabase, || make(dir))?,
         Err(error) => return Err(StoreError::io(&path, error)),
     }
     let connection = connect(&path).map_err(|fault| explain(fault, dir))?;
@@ -70,9 +71,11 @@ fn make(dir: &StateDir) -> Result<(), StoreError> {
         _ => {}
     }
     let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&fresh).map_err(broken)?;
+    crash::room(Step::MakeDatabase).map_err(broken)?;
     file.set_permissions(Permissions::from_mode(PRIVATE)).map_err(broken)?;
     drop(file);
     fill(&fresh).map_err(|fault| explain(fault, dir))?;
+    crash::at(Step::MakeDatabase, Moment::Within);
     fs::rename(&fresh, &path).and_then(|()| guard.sync_all()).map_err(broken)
 }
 
@@ -89,7 +92,17 @@ fn fill(path: &Path) -> Result<(), Fault> {
 /// The journal mode is kept in the file. Setting it writes only where it is another, as in an empty file.
 fn upgrade(connection: &Connection) -> Result<(), Fault> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    schema::migrate(connection)
+    crash::around(Step::Migrate, || schema::migrate(connection))
+}
+
+/// Has SQLite itself run out of space, where a test wants that. It does not get any for as long as this process lives.
+pub(super) fn meet_full_disk(connection: &Connection, step: Step) -> Result<(), Fault> {
+    if crash::is_full(step) {
+        let pages: u32 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+        connection.execute_batch("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(10000000));")?;
+    }
+    Ok(())
 }
 
 /// SQLite does not say why it cannot open its log. Trying to write a file beside it tells.

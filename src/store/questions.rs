@@ -9,6 +9,7 @@ use super::error::Fault;
 use super::{Result, Store, StoreError, events, requests};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::request::Wish;
+use crate::crash::Step;
 
 /// A question that an agent asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl Store {
     /// [`StoreError::AlreadyAnswered`], [`StoreError::QuestionWithdrawn`], [`StoreError::NotAQuestion`],
     /// [`StoreError::UnknownRequest`], or a database that cannot be written.
     pub fn answer(&self, id: RequestId, text: &str) -> Result<Question> {
-        self.write(|connection| {
+        self.write(Step::Answer, |connection| {
             let question = load(connection, id)?.ok_or_else(|| why_not(connection, id))?;
             if let (Some(answered), Some(answer)) = (question.answered, question.answer) {
                 return Err(StoreError::AlreadyAnswered { question: id, answered, answer }.into());

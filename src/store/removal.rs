@@ -8,6 +8,7 @@ use super::members::{self, TABLES, Table};
 use super::{Result, Store};
 use crate::core::id::FrameId;
 use crate::core::retention::{Age, Retention};
+use crate::crash::Step;
 
 /// A tree that may be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl Store {
     ///
     /// The database cannot be written.
     pub fn remove_tree(&self, root: FrameId, retention: Retention) -> Result<bool> {
-        self.write(|connection| {
+        self.write(Step::Remove, |connection| {
             if removable(connection, Some(root), retention)?.is_empty() {
                 return Ok(false);
             }

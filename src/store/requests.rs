@@ -13,6 +13,7 @@ use crate::core::frame::Frame;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::request::{Delivery, External, Request, RequestResult, Wish};
 use crate::core::state::FrameState;
+use crate::crash::Step;
 
 /// In whose name a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl Store {
         new: &NewFrame,
         title: &str,
     ) -> Result<(RequestId, FrameId)> {
-        self.write(|connection| {
+        self.write(Step::RequestChild, |connection| {
             check(connection, caller)?;
             let now = codec::now();
             let parent = frames::existing(connection, caller.frame)?;
@@ -66,7 +67,7 @@ impl Store {
     ///
     /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that cannot be written.
     pub fn request(&self, caller: Caller, call: Option<&str>, wish: &Wish) -> Result<RequestId> {
-        self.write(|connection| {
+        self.write(Step::Request, |connection| {
             check(connection, caller)?;
             insert(connection, codec::now(), caller, call, wish)
         })
@@ -142,7 +143,7 @@ impl Store {
     ///
     /// There is no such request, it waits for something else, or the database cannot be written.
     pub fn settle_wait(&self, request: RequestId) -> Result<()> {
-        self.write(|connection| {
+        self.write(Step::SettleWait, |connection| {
             let (frame, kind, settled) = connection
                 .prepare_cached("SELECT frame, kind, settled IS NOT NULL AS is_settled FROM requests WHERE id = ?1")?
                 .query_row([Id(request)], |row| Ok((id(row, "frame")?, row.get::<_, String>("kind")?, row.get(2)?)))

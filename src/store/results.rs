@@ -10,6 +10,7 @@ use super::checkpoint::replace;
 use super::files::{PRIVATE_DIR, StateDir};
 use super::leftovers::entries;
 use crate::core::id::{FrameId, SessionId};
+use crate::crash::Step;
 
 /// The directory of results, in the directory of a session.
 pub(super) const FOLDER: &str = "tool-results";
@@ -20,7 +21,7 @@ pub(super) const FOLDER: &str = "tool-results";
 ///
 /// A result cannot be read, or a copy cannot be written.
 pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
-    copy(&transcript.with_extension("").join(FOLDER), &kept(dir, frame, session))
+    copy(Step::KeepCopy, &transcript.with_extension("").join(FOLDER), &kept(dir, frame, session))
 }
 
 /// Puts copies back beside a transcript, where they are missing.
@@ -29,7 +30,7 @@ pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Pat
 ///
 /// A copy cannot be read, or its place cannot be written.
 pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
-    copy(&kept(dir, frame, session), &transcript.with_extension("").join(FOLDER))
+    copy(Step::PutBack, &kept(dir, frame, session), &transcript.with_extension("").join(FOLDER))
 }
 
 /// The sessions of a frame whose tools had large results.
@@ -60,7 +61,7 @@ pub fn tell(dir: &StateDir, frame: FrameId, checkpoint: SessionId, old: &Path, n
     if told == text {
         return Ok(false);
     }
-    dir.write(&copy, told.as_bytes())?;
+    dir.write(Step::PutBack, &copy, told.as_bytes())?;
     File::open(&copy)?.sync_all()?;
     Ok(true)
 }
@@ -70,7 +71,7 @@ fn kept(dir: &StateDir, frame: FrameId, session: SessionId) -> PathBuf {
 }
 
 /// A result is never changed: what has its length is it.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+fn copy(step: Step, from: &Path, to: &Path) -> io::Result<()> {
     for entry in entries(from)? {
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         let length = entry.metadata()?.len();
@@ -78,7 +79,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
             continue;
         }
         DirBuilder::new().recursive(true).mode(PRIVATE_DIR).create(to)?;
-        replace(&mut File::open(&source)?, length, &target)?;
+        replace(step, &mut File::open(&source)?, length, &target)?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use super::requests::Caller;
 use super::{Result, Store};
 use crate::core::id::RequestId;
 use crate::core::request::Wish;
+use crate::crash::Step;
 
 impl Store {
     /// The request whose result the resumed call of a running attempt has still to return.
@@ -34,7 +35,7 @@ impl Store {
     ///
     /// The database cannot be written.
     pub fn returned(&self, caller: Caller) -> Result<()> {
-        self.write(|connection| {
+        self.write(Step::Returned, |connection| {
             connection
                 .prepare_cached("UPDATE attempts SET to_return = NULL WHERE session = ?1")?
                 .execute([Id(caller.attempt)])?;

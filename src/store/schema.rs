@@ -7,6 +7,8 @@ use std::path::Path;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::error::Fault;
+use super::open;
+use crate::crash::{self, Moment, Step};
 
 /// Marks a database as one of this program ("agnt").
 const APPLICATION: i32 = 0x6167_6e74;
@@ -69,6 +71,8 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), Fault> {
         transaction.pragma_update(None, "application_id", APPLICATION)?;
         transaction.pragma_update(None, "user_version", known())?;
     }
+    open::meet_full_disk(&transaction, Step::Migrate)?;
+    crash::at(Step::Migrate, Moment::Within);
     transaction.commit()?;
     Ok(())
 }

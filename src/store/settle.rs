@@ -15,6 +15,7 @@ use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::outcome::{Fork, Outcome, Verdict};
 use crate::core::state::{Ended, FrameEvent, FrameState};
 use crate::core::stream::Usage;
+use crate::crash::Step;
 
 /// How an attempt ended, and what that does.
 #[derive(Clone, Debug)]
@@ -57,7 +58,7 @@ impl Store {
     /// [`StoreError::StaleCaller`](super::StoreError::StaleCaller) when another attempt of it does, a path that is not
     /// valid UTF-8, or a database that cannot be written.
     pub fn settle(&self, settlement: &Settlement<'_>) -> Result<FrameState> {
-        self.write(|connection| {
+        self.write(Step::Settle, |connection| {
             let (frame, session) = (settlement.frame, settlement.session);
             let now = codec::now();
             let before = frames::existing(connection, frame)?;
@@ -92,7 +93,7 @@ impl Store {
     /// [`StoreError::Illegal`](super::StoreError::Illegal) when it neither failed nor was stopped nor pauses, or a database that
     /// cannot be written.
     pub fn try_again(&self, frame: FrameId) -> Result<FrameState> {
-        self.write(|connection| try_again(connection, codec::now(), frame))
+        self.write(Step::TryAgain, |connection| try_again(connection, codec::now(), frame))
     }
 }
 

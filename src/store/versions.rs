@@ -7,6 +7,7 @@ use rusqlite::OptionalExtension;
 
 use super::codec::path_text;
 use super::{Result, Store};
+use crate::crash::Step;
 
 impl Store {
     /// The version of the program at `program`, if it was remembered and the program has not changed since.
@@ -31,7 +32,7 @@ impl Store {
     /// The path is not valid UTF-8, or the database cannot be written.
     pub fn remember_version(&self, program: &Path, modified: Timestamp, version: &str) -> Result<()> {
         let program = path_text(program)?;
-        self.write(|connection| {
+        self.write(Step::RememberVersion, |connection| {
             connection
                 .prepare_cached("INSERT OR REPLACE INTO versions (program, modified, version) VALUES (?1, ?2, ?3)")?
                 .execute((program, nanoseconds(modified), version))?;

@@ -8,6 +8,7 @@ use super::error::Fault;
 use super::{Result, Store, events};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::request::Wish;
+use crate::crash::Step;
 
 impl Store {
     /// Withdraws the requests of an attempt whose tool calls were not suspended after all: another hook denied or changed
@@ -17,7 +18,7 @@ impl Store {
     ///
     /// The database cannot be written.
     pub fn withdraw_calls(&self, attempt: SessionId, open: &[&str]) -> Result<()> {
-        self.write(|connection| {
+        self.write(Step::WithdrawCalls, |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT id, child, frame, call, wish FROM requests
                  WHERE attempt = ?1 AND call IS NOT NULL AND withdrawn IS NULL ORDER BY seq",

@@ -302,3 +302,21 @@ fn a_chain_of_an_older_version_is_taken_up() {
     here.run(&["resume", &id]).prints("now");
     drop(there);
 }
+
+#[test]
+fn an_import_that_is_killed_or_finds_no_room_takes_up_nothing_or_all() {
+    for point in ["import.before", "import.within", "import.full", "import.after"] {
+        let (there, id, archive) = exported();
+        let here = elsewhere(&there);
+        let cwd = moved(&there, &here);
+        let import = || here.command(["import", "-", "--cwd", &cwd]).reads(archive.as_str());
+        assert_ne!(import().with("AGENT_CLI_CRASH", point).run().code(), Some(0), "{point}");
+        if point != "import.after" {
+            here.run(&["tree", &id]).exits_with(3);
+            import().run().succeeds();
+        }
+        here.run(&["fsck", "--repair"]).succeeds();
+        here.answer("Jan 1st");
+        here.run(&["resume", &id]).prints("Jan 1st");
+    }
+}

@@ -174,3 +174,24 @@ fn an_age_that_cannot_be_is_refused() {
     --- exit status: 2
     "#);
 }
+
+#[test]
+fn a_removal_that_is_killed_or_finds_no_room_is_done_by_the_next() {
+    for point in ["remove.before", "remove.within", "remove.after", "remove.before:2", "remove.after:2"] {
+        let (world, id) = done();
+        let killed = world.command(["gc", "--older-than", "0s"]).with("AGENT_CLI_CRASH", point).run();
+        assert_eq!(killed.code(), None, "{point}: {killed}");
+        // Its chain is there and whole, or gone.
+        match point {
+            "remove.before" | "remove.within" => world.run(&["resume", &id]).prints("Jan 1st"),
+            _ => world.run(&["resume", &id]).exits_with(3),
+        };
+        gc(&world, &["--older-than", "0s"]);
+        world.run(&["fsck"]).succeeds();
+        assert!(files_below(&world.state().join("frames")).is_empty(), "{point}");
+    }
+    let (world, id) = done();
+    world.command(["gc", "--older-than", "0s"]).with("AGENT_CLI_CRASH", "remove.full").run().exits_with(1);
+    world.run(&["resume", &id]).prints("Jan 1st");
+    assert_eq!(gc(&world, &["--older-than", "0s"])["trees"][0]["id"], id);
+}

@@ -115,6 +115,24 @@ impl Running<'_> {
     }
 }
 
+#[allow(dead_code, reason = "the tests that kill need more")]
+impl Running<'_> {
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has not ended yet.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.try_wait().expect("it is a child").is_none()
+    }
+
+    /// Kills it, if it still runs.
+    pub(crate) fn kill(&self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::KILL);
+    }
+}
+
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         let _ = self.child.kill();

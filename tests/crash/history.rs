@@ -1,46 +1,60 @@
-//! What the stand-in's log says of who ran when.
+//! What the stand-in's log says of who ran when. Every line is written before what it tells of, or after the end of it.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 
 use serde_json::Value;
 
+use crate::processes::Process;
 use crate::world::World;
 
-/// Fails the test if an attempt of a frame began before the one before it had ended, by itself or by a kill of the test.
-pub(crate) fn no_frame_ran_twice_at_a_time(world: &World, killed: &HashSet<i32>) {
+/// A step that lasts a little and tells the log when it is over, so that one which outlives its agent is seen.
+pub(crate) const TOOL: &str =
+    r#"run sleep 0.03; printf '{"event":"tool","pid":%d,"attempt":"%s"}\n' $$ "$AGENT_CLI_ATTEMPT" >> "$STAND_IN_LOG""#;
+
+/// Tells the log of a process that is going to be killed.
+pub(crate) fn tell_of_kill(world: &World, process: Process) {
+    let path = world.state().with_file_name("stand-in.log");
+    let mut log = OpenOptions::new().create(true).append(true).open(path).expect("the log can be written");
+    let event = serde_json::json!({"event": "killed", "pid": process.pid.as_raw_nonzero().get()});
+    log.write_all(format!("{event}\n").as_bytes()).expect("the log can be written");
+}
+
+/// Fails the test if an attempt of a frame began before the one before it had ended, by itself or by a kill of the test,
+/// or if a tool of an earlier attempt was still at work.
+pub(crate) fn no_frame_ran_twice_at_a_time(world: &World) {
     let path = world.state().with_file_name("stand-in.log");
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut running: HashMap<String, i64> = HashMap::new();
-    let mut ended: HashSet<i64> = killed.iter().map(|pid| i64::from(*pid)).collect();
+    let mut ended: HashSet<i64> = HashSet::new();
+    let mut over: HashSet<String> = HashSet::new();
+    let mut attempts: HashMap<String, String> = HashMap::new();
     for event in text.lines().map(|line| serde_json::from_str::<Value>(line).expect("the log is JSON lines")) {
         let pid = event["pid"].as_i64().expect("a process id");
         match event["event"].as_str() {
             Some("start") => {
-                let frame = event["env"]["AGENT_CLI_FRAME"].as_str().expect("every agent has a frame").to_owned();
+                // A session that somebody else has started has none.
+                let Some(frame) = event["env"]["AGENT_CLI_FRAME"].as_str().map(str::to_owned) else { continue };
+                let attempt = event["env"]["AGENT_CLI_ATTEMPT"].as_str().expect("every agent has one").to_owned();
+                // Process ids are used again.
+                ended.remove(&pid);
                 if let Some(before) = running.insert(frame.clone(), pid) {
-                    assert!(ended.contains(&before), "{frame} began in {pid} while it ran in {before}");
+                    assert!(
+                        before == pid || ended.contains(&before),
+                        "{frame} began in {pid} while it ran in {before}"
+                    );
                 }
+                over.extend(attempts.insert(frame, attempt));
             }
-            Some("end") => {
+            Some("end" | "killed") => {
                 ended.insert(pid);
+            }
+            Some("tool") => {
+                let attempt = event["attempt"].as_str().expect("an agent called it");
+                assert!(!over.contains(attempt), "a tool of {attempt} outlived it");
             }
             _ => {}
         }
-    }
-}
-
-/// Fails the test if there is a transcript of a session that no frame of the tree had.
-pub(crate) fn every_transcript_has_an_attempt(world: &World, root: &str) {
-    let frames = world.run(&["tree", root, "--json"]).json();
-    let mut known = HashSet::new();
-    for frame in frames.as_array().expect("a list of frames") {
-        let shown = world.run(&["show", frame["id"].as_str().expect("an id"), "--json"]).json();
-        let sessions = shown["sessions"].as_array().expect("a list of sessions").iter();
-        known.extend(sessions.map(|session| session["id"].as_str().expect("an id").to_owned()));
-    }
-    for transcript in world.transcripts() {
-        let session = transcript.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        assert!(known.contains(session), "nobody knows {}", transcript.display());
     }
 }

@@ -19,6 +19,14 @@ mod programs;
 mod world;
 
 mod chance;
+#[cfg(debug_assertions)]
+mod enumeration;
 mod history;
+mod invariants;
+mod many_at_once;
+mod person;
+#[path = "../support/marked.rs"]
+mod processes;
 mod random_kills;
+mod scenarios;
 mod tree;

@@ -1,32 +1,86 @@
-//! The runner, and now and then an agent, is killed at random instants, and the tree carried on, until a number of kills is reached.
+//! Whatever runs is killed at random instants: runners, of which there may be several at a time, agents, their tools and
+//! hooks. The tree is carried on until there is a reply, and more trees until a number of kills is reached.
 
-use std::collections::{BTreeMap, HashSet};
+use std::sync::Mutex;
 use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process};
+use agent_cli::store::Store;
 
 use crate::chance::Chance;
 use crate::gate::wait_until;
-use crate::history::{every_transcript_has_an_attempt, no_frame_ran_twice_at_a_time};
+use crate::history::{self, no_frame_ran_twice_at_a_time};
+use crate::invariants::{self, Recorded};
+use crate::invocation::Running;
 use crate::outcome::Outcome;
+use crate::processes::{Kind, processes_of, seen};
 use crate::tree::{self, REPLY};
 use crate::world::World;
 
-/// How many runs are killed in all. A longer test names its own number in the variable.
-const KILLS: u64 = 40;
+/// How many processes are killed in all. A longer test names its own number in the variable.
+const KILLS: usize = 60;
 const MORE_KILLS: &str = "AGENT_CLI_CRASH_KILLS";
+/// The first seed; a failed test has printed it.
+const SEED: &str = "AGENT_CLI_CRASH_SEED";
+/// How many trees are driven side by side.
+const THREADS: usize = 3;
 /// How many kills a tree meets before it is left in peace.
-const KILLS_OF_A_TREE: u64 = 12;
+const KILLS_OF_A_TREE: usize = 24;
+/// How many rounds a tree takes at the very most.
+const ROUNDS: usize = 300;
+/// How many runners try to drive a tree at the same time, at the most.
+const RUNNERS: u64 = 3;
 
 #[test]
 fn trees_survive_kills_at_random_instants() {
-    let wanted = std::env::var(MORE_KILLS).map_or(KILLS, |number| number.parse().expect("a number of kills"));
-    let (mut seed, mut kills) = (0, 0);
-    while kills < wanted {
-        seed += 1;
-        // A failing test shows what it has printed: with the seed it can be tried again.
-        println!("seed {seed}, {kills} kills before");
-        kills += Trial::new(seed).run();
+    let number = |name: &str| std::env::var(name).ok().map(|number| number.parse::<usize>().expect("a number"));
+    let wanted = number(MORE_KILLS).unwrap_or(KILLS);
+    let seeds = Mutex::new(number(SEED).unwrap_or(1)..);
+    let killed = Mutex::new(Killed::default());
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while killed.lock().expect("no panic").all() < wanted {
+                    let seed = seeds.lock().expect("no panic").next().expect("there are more");
+                    // A failing test shows what it has printed: with the seed it can be tried again.
+                    println!("seed {seed}, {} kills before", killed.lock().expect("no panic").all());
+                    let here = Trial::new(seed).run();
+                    killed.lock().expect("no panic").add(&here);
+                }
+            });
+        }
+    });
+    println!("{:?}", killed.into_inner().expect("no panic"));
+}
+
+/// How many were killed, by what they were.
+#[derive(Clone, Debug, Default)]
+struct Killed {
+    trees: usize,
+    runners: usize,
+    agents: usize,
+    tools: usize,
+    starts: usize,
+}
+
+impl Killed {
+    fn all(&self) -> usize {
+        self.runners + self.agents + self.tools
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.trees += other.trees;
+        self.runners += other.runners;
+        self.agents += other.agents;
+        self.tools += other.tools;
+        self.starts += other.starts;
+    }
+
+    fn count(&mut self, kind: Kind) {
+        *match kind {
+            Kind::Runner => &mut self.runners,
+            Kind::Agent => &mut self.agents,
+            Kind::Tool => &mut self.tools,
+        } += 1;
     }
 }
 
@@ -34,68 +88,130 @@ fn trees_survive_kills_at_random_instants() {
 struct Trial {
     world: World,
     chance: Chance,
-    kills: u64,
-    /// The agents that the test has killed.
-    killed: HashSet<i32>,
-    /// The answers that it has given, by their questions.
-    given: BTreeMap<String, usize>,
+    killed: Killed,
+    recorded: Recorded,
+    peaceful_starts: usize,
 }
 
 impl Trial {
-    fn new(seed: u64) -> Self {
-        let world = World::new();
-        tree::write(&world);
-        Self { world, chance: Chance::new(seed), kills: 0, killed: HashSet::new(), given: BTreeMap::new() }
-    }
-
-    /// Returns how many runs were killed.
-    fn run(mut self) -> u64 {
-        let replied = |outcome: &Outcome| outcome.stdout == format!("{REPLY}\n");
-        wait_until("the root replies", || {
-            let outcome = self.a_run();
-            no_frame_ran_twice_at_a_time(&self.world, &self.killed);
-            match outcome.code() {
-                None => self.kills += 1,
-                // A frame that was killed is an error of this run, and carried on by the next.
-                Some(0 | 1) => tree::answer_one(&self.world, &mut self.given),
-                Some(_) => panic!("{outcome}"),
-            }
-            replied(&outcome)
-        });
-        let root = tree::root(&self.world).expect("it has replied");
-        self.world.run(&["resume", &root]).prints(REPLY);
-        tree::each_was_answered_once(&self.given);
-        wait_until("agents end", || self.world.log().starts.iter().all(|start| !start.is_alive()));
-        every_transcript_has_an_attempt(&self.world, &root);
-        self.kills
-    }
-
-    /// Carries the tree on, and kills the runner at some instant, if it still runs then; in one of three cases its
-    /// agents too.
-    fn a_run(&mut self) -> Outcome {
-        let run = match tree::root(&self.world) {
-            Some(root) => self.world.command(["resume", &root]).start(),
-            None => self.world.command(["spawn", "root.md"]).start(),
+    fn new(seed: usize) -> Self {
+        // Half of the trees pause inside of tool calls, half with signals.
+        let (world, peaceful_starts) = if seed.is_multiple_of(2) {
+            (World::new(), tree::STARTS_WITH_SIGNALS)
+        } else {
+            (World::with_hooks(), tree::STARTS_WITH_SUSPENDED_CALLS)
         };
-        if self.kills == KILLS_OF_A_TREE {
-            return run.ends();
-        }
-        // The instant is what is tried out here: nothing is waited for.
-        thread::sleep(self.chance.instant());
-        run.signal(Signal::KILL);
-        let outcome = run.ends();
-        if self.chance.below(3) == 0 {
-            self.kill_agents();
-        }
-        outcome
+        tree::write(&world);
+        let killed = Killed { trees: 1, ..Killed::default() };
+        Self { world, chance: Chance::new(seed as u64), killed, recorded: Recorded::new(), peaceful_starts }
     }
 
-    fn kill_agents(&mut self) {
-        for start in self.world.log().starts.iter().filter(|start| start.is_alive()) {
-            // It may end by itself at this very moment.
-            if kill_process(Pid::from_raw(start.pid).expect("a process id"), Signal::KILL).is_ok() {
-                self.killed.insert(start.pid);
+    fn run(mut self) -> Killed {
+        let mut rounds = 0;
+        while !self.a_round() {
+            no_frame_ran_twice_at_a_time(&self.world);
+            rounds += 1;
+            assert!(rounds < ROUNDS, "there is no reply\n{}", self.story());
+        }
+        no_frame_ran_twice_at_a_time(&self.world);
+        let store = self.store().expect("it has replied");
+        let root = self.root().expect("it has replied");
+        self.world.run(&["resume", &root]).succeeds();
+        wait_until("every process ends", || processes_of(&self.world.state()).is_empty());
+        self.killed.starts = self.world.starts();
+        invariants::every_answer_was_told_once(&self.world, &store);
+        invariants::every_transcript_is_known(&self.world, &store);
+        invariants::the_check_agrees(&self.world);
+        // Only an agent that was killed, or whose call was, may have made a request again, and with it all that follows.
+        let times = 1 + self.killed.agents + self.killed.tools;
+        let questions = store.questions(false).expect("a database").len();
+        assert!(questions <= times * tree::QUESTIONS, "{questions} questions: {:?}\n{}", self.killed, self.story());
+        let starts = times * self.peaceful_starts;
+        assert!(self.killed.starts <= starts, "{:?}\n{}", self.killed, self.story());
+        self.killed
+    }
+
+    /// Carries the tree on, by several at once, and kills some of what runs then. Returns whether the root has replied.
+    fn a_round(&mut self) -> bool {
+        let Self { world, chance, killed, .. } = self;
+        let root = Store::open(&world.state()).expect("a database").roots().expect("a database").pop();
+        let runners: Vec<Running<'_>> = match root {
+            Some(root) => {
+                (0..=chance.below(RUNNERS)).map(|_| world.command(["resume", &root.id.to_string()]).start()).collect()
+            }
+            None => vec![world.command(["spawn", "root.md"]).start()],
+        };
+        while killed.all() < KILLS_OF_A_TREE {
+            // The instant is what is tried out here: nothing is waited for.
+            thread::sleep(chance.instant());
+            for found in processes_of(&world.state()) {
+                let Some(process) = seen(found.pid, &world.state()) else { continue };
+                // There are many runners, and tools are gone in a moment.
+                let one_in = match process.kind {
+                    Kind::Runner => 6,
+                    Kind::Agent => 3,
+                    Kind::Tool => 2,
+                };
+                if chance.below(one_in) == 0 {
+                    history::tell_of_kill(world, process);
+                    process.kill();
+                    killed.count(process.kind);
+                }
+            }
+            if chance.below(2) == 0 {
+                break;
             }
         }
+        let outcomes: Vec<_> = runners.into_iter().map(Running::ends).collect();
+        for outcome in &outcomes {
+            // A claude that was killed is an error of this run, and carried on by the next.
+            assert!(matches!(outcome.code(), None | Some(0 | 1 | 4)), "{outcome}");
+            assert!(!outcome.stderr.contains("locked") && !outcome.stderr.contains("panicked"), "{outcome}");
+        }
+        let store = self.store().expect("a round opens it");
+        let now = invariants::recorded(&store);
+        invariants::nothing_recorded_changed(&self.recorded, &now);
+        self.recorded = now;
+        self.answer(&store);
+        let replied = |outcome: &&Outcome| !outcome.stdout.is_empty() && !outcome.stdout.starts_with("SGN_");
+        let reply = outcomes.iter().find(replied);
+        reply.is_some_and(|outcome| {
+            let reply = outcome.stdout.trim_end();
+            let reply = if self.killed.tools == 0 { reply.to_owned() } else { tree::in_order(reply) };
+            assert_eq!(reply, REPLY, "{:?}\n{}", self.killed, self.story());
+            true
+        })
+    }
+
+    /// Answers the first of the open questions, and now and then kills that, too.
+    fn answer(&mut self, store: &Store) {
+        let Some(question) = store.questions(true).expect("a database").into_iter().next() else { return };
+        let answer = tree::answer_to(&question.question);
+        let answering = self.world.command(["answer", &question.id.to_string(), answer]).start();
+        let peaceful = self.killed.all() >= KILLS_OF_A_TREE || self.chance.below(4) > 0;
+        if !peaceful {
+            thread::sleep(self.chance.instant() / 20);
+            answering.kill();
+            self.killed.count(Kind::Runner);
+        }
+        let outcome = answering.ends();
+        assert!(matches!(outcome.code(), None | Some(0)), "{outcome}");
+    }
+
+    /// All that was recorded, for whoever has to find out what went wrong.
+    fn story(&self) -> String {
+        let (store, root) = (self.store(), self.root());
+        store.zip(root).map_or_else(String::new, |(store, root)| invariants::told(&store, &root))
+    }
+
+    fn store(&self) -> Option<Store> {
+        let state = self.world.state();
+        state.join("agent-cli.db").exists().then(|| Store::open(&state).expect("a database"))
+    }
+
+    fn root(&self) -> Option<String> {
+        let roots = self.store()?.roots().expect("a database");
+        assert!(roots.len() <= 1, "one chain was started");
+        roots.first().map(|root| root.id.to_string())
     }
 }

@@ -8,12 +8,15 @@ mod support;
 
 mod birthday;
 mod chain;
+#[path = "../crash/chance.rs"]
+mod chance;
 mod deep;
 mod delivery;
 mod fan_out;
 mod interactive;
 mod kept;
 mod killed;
+mod killed_at_random;
 mod meanwhile;
 mod peer;
 mod permissions;

@@ -78,6 +78,11 @@ impl Bash {
     }
 }
 
+/// A model calls a program again that was killed, or that had no room.
+pub(crate) fn is_worth_another_try(output: &str) -> bool {
+    output.starts_with("Exit code 137") || output.contains("hint: free some space")
+}
+
 /// Turns this process into `sh -c command` in a session of its own. Returns only when that fails.
 pub(crate) fn become_shell(command: &str) -> Error {
     if let Err(error) = setsid() {

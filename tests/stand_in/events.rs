@@ -111,6 +111,16 @@ impl Events {
         }))
     }
 
+    /// What is neither said nor done.
+    pub(crate) fn attachment(&self, attachment: &Value) -> Result<()> {
+        print(&json!({
+            "type": "attachment",
+            "attachment": attachment,
+            "session_id": self.session,
+            "uuid": Uuid::new_v4(),
+        }))
+    }
+
     /// An error of the API, worded as a message.
     pub(crate) fn api_error(&self, status: u16, message: &Value) -> Result<()> {
         let kind = match status {
@@ -127,16 +137,6 @@ impl Events {
             "session_id": self.session,
             "uuid": Uuid::new_v4(),
             "error": kind,
-        }))
-    }
-
-    /// What is neither said nor done.
-    pub(crate) fn attachment(&self, attachment: &Value) -> Result<()> {
-        print(&json!({
-            "type": "attachment",
-            "attachment": attachment,
-            "session_id": self.session,
-            "uuid": Uuid::new_v4(),
         }))
     }
 
@@ -183,7 +183,7 @@ impl Events {
                 End::Api(status, _) => Some(*status).filter(|status| *status > 0),
                 _ => None,
             },
-            is_error: !matches!(end, End::Reply(_) | End::Deferred(_)),
+            is_error: matches!(end, End::ApiError(_) | End::Api(..) | End::Errors(_)),
             num_turns: answers,
             subtype,
             text,

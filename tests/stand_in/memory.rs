@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use crate::bash;
 use crate::deferral;
 use crate::events::SYNTHETIC;
 use crate::sections::{self, Request};
@@ -33,6 +34,8 @@ pub(crate) struct Memory {
     pub(crate) announced: HashSet<usize>,
     /// How often the model has answered.
     pub(crate) answers: u32,
+    /// Steps whose calls were killed and are made again.
+    again: Vec<usize>,
     /// Its calls, and the steps that they belong to.
     calls: HashMap<String, Mark>,
     /// Calls that a hook has deferred: they are requests.
@@ -71,7 +74,10 @@ impl Memory {
             *self = Self { task: Some(file.to_owned()), ..Self::default() };
         }
         let instructions = self.instructions.as_deref().unwrap_or_default();
-        for section in sections::read(prompt, &self.pending, instructions, self.over) {
+        for section in sections::read(prompt, &self.pending, instructions, self.over, &self.again) {
+            if section.of == Request::Again {
+                continue;
+            }
             if let Request::Forgotten(step) = section.of {
                 self.over = self.over.max(step);
             }
@@ -99,6 +105,10 @@ impl Memory {
             return;
         }
         let ids: Vec<String> = output.lines().filter_map(started).map(str::to_owned).collect();
+        if !mark.over && bash::is_worth_another_try(output) {
+            self.again.push(mark.step);
+            return;
+        }
         match ids.last() {
             Some(id) => self.last_id.clone_from(id),
             None if was_deferred => self.deliver(&Request::Called, output.to_owned()),

@@ -20,6 +20,8 @@ pub(crate) enum Request {
     Forgotten(usize),
     /// One whose call has returned the result.
     Called,
+    /// One that a call made which was killed, and was made again since: the same is known by another id.
+    Again,
 }
 
 const START: &str = "\n\nresult of `agent-cli ";
@@ -27,10 +29,11 @@ const START: &str = "\n\nresult of `agent-cli ";
 /// The sections of a prompt.
 ///
 /// Only a request that may be open begins a section: what looks like one inside of an answer is a part of the answer.
-pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: usize) -> Vec<Section> {
+pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: usize, again: &[usize]) -> Vec<Section> {
     let mut found: Vec<Section> = Vec::new();
     let mut pending = pending.to_vec();
-    let mut steps = steps::parse(instructions).unwrap_or_default().into_iter().enumerate().skip(over).peekable();
+    let all = steps::parse(instructions).unwrap_or_default();
+    let mut steps = all.iter().enumerate().skip(over).peekable();
     let Some(rest) = prompt.strip_prefix("SGN_RESUME") else { return found };
     for part in rest.split(START).skip(1) {
         let (head, body) = part.split_once('\n').unwrap_or((part, ""));
@@ -43,6 +46,10 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
                 let number = at + 1;
                 steps.next();
                 Some(Request::Forgotten(number))
+            }
+            (None, Some((command, _)), _) => {
+                let called = |number: &usize| all.get(number - 1).is_some_and(|line| is_about(command, &line.step));
+                again.iter().any(called).then_some(Request::Again)
             }
             _ => None,
         };

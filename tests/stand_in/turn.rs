@@ -10,7 +10,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::bash::{Bash, Called};
+use crate::bash::{self, Bash, Called};
 use crate::events::{self, End, Events};
 use crate::hooks::{Decision, Hooks};
 use crate::log::Log;
@@ -111,7 +111,8 @@ impl Turn<'_> {
         let command = input["command"].as_str().unwrap_or_default();
         match self.bash.call(command).await? {
             Called::Done { output, failed } => {
-                self.record(&call.id, &output, failed, &call.mark)?;
+                let over = call.mark.over && !(failed && bash::is_worth_another_try(&output));
+                self.record(&call.id, &output, failed, &Mark { over, ..call.mark.clone() })?;
                 Ok(Flow::Goes)
             }
             Called::Interrupted => {

@@ -1,0 +1,240 @@
+//! Points at which a test can make this program die, or meet a full disk.
+//!
+//! Every durable step of the program has a name here and passes its points: `settle.before`, `settle.within` (all is
+//! written, nothing is final), `settle.after`, and `settle.full`, where the disk is full. In a release build all of this
+//! compiles to nothing.
+//!
+//! | variable | meaning |
+//! | --- | --- |
+//! | `AGENT_CLI_CRASH` | `POINT` or `POINT:N`: what happens when a point is passed for the first or the `N`th time |
+//! | `AGENT_CLI_CRASH_LOG` | a file that gets a line for each point that is passed: the point, the command, the process. With it, all processes that share the file count together |
+
+use std::io;
+
+/// A moment in a durable step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Nothing was done. The process dies.
+    Before,
+    /// All is written, and nobody else can see it. The process dies.
+    Within,
+    /// It is done. The process dies.
+    After,
+    /// The disk is full. The process goes on with that error.
+    Full,
+}
+
+/// The moments that the kinds of steps have.
+#[cfg(debug_assertions)]
+mod kinds {
+    use super::Moment::{self, After, Before, Full, Within};
+
+    /// Nothing is written, or not by this program.
+    pub(super) const ACTION: &[Moment] = &[Before, After];
+    /// A file is opened, or made if it is absent.
+    pub(super) const FILE: &[Moment] = &[Before, After, Full];
+    /// Something is deleted in two parts.
+    pub(super) const DELETION: &[Moment] = &[Before, Within, After];
+    /// A transaction, or a file that is written beside its place and then moved there.
+    pub(super) const WRITE: &[Moment] = &[Before, Within, After, Full];
+}
+
+macro_rules! steps {
+    ($($(#[$doc:meta])* $step:ident: $name:literal, $moments:ident;)*) => {
+        /// A durable step: what it has done is there after the process is gone.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Step {
+            $($(#[$doc])* $step,)*
+        }
+
+        /// All steps, by name, and the moments of each.
+        #[cfg(debug_assertions)]
+        pub const STEPS: &[(Step, &str, &[Moment])] = &[$((Step::$step, $name, kinds::$moments),)*];
+    };
+}
+
+steps! {
+    /// The database is made.
+    MakeDatabase: "make_database", WRITE;
+    /// The tables are brought to the newest version.
+    Migrate: "migrate", WRITE;
+    /// A root is recorded.
+    CreateRoot: "create_root", WRITE;
+    /// A session that was not started by this program is recorded.
+    Adopt: "adopt", WRITE;
+    /// A request for a child is recorded, and the child.
+    RequestChild: "request_child", WRITE;
+    /// Another request is recorded.
+    Request: "request", WRITE;
+    /// A tree becomes part of another one.
+    Join: "join", WRITE;
+    /// An attempt is recorded.
+    Begin: "begin", WRITE;
+    /// The outcome of an attempt is recorded.
+    Settle: "settle", WRITE;
+    /// A failed frame is made ready again.
+    TryAgain: "try_again", WRITE;
+    /// The limits of a tree are changed.
+    ChangeLimits: "change_limits", WRITE;
+    /// An outside wait is recorded as over.
+    SettleWait: "settle_wait", WRITE;
+    /// An answer is recorded.
+    Answer: "answer", WRITE;
+    /// Requests are withdrawn whose calls were not suspended.
+    WithdrawCalls: "withdraw_calls", WRITE;
+    /// A suspended call is recorded as returned.
+    Returned: "returned", WRITE;
+    /// The version of a `claude` is remembered.
+    RememberVersion: "remember_version", WRITE;
+    /// A checkpoint is copied.
+    KeepCopy: "keep_copy", WRITE;
+    /// A transcript is put back.
+    PutBack: "put_back", WRITE;
+    /// An older copy is deleted.
+    RemoveCopy: "remove_copy", ACTION;
+    /// What an agent has seen of files is written.
+    Seen: "seen", WRITE;
+    /// A prompt is written.
+    Prompt: "prompt", WRITE;
+    /// A settings file is written.
+    Settings: "settings", WRITE;
+    /// A transcript with results in it is written.
+    Answered: "answered", WRITE;
+    /// The result that a call returns is written.
+    Result: "result", WRITE;
+    /// The error log is opened.
+    ErrorLog: "error_log", FILE;
+    /// A lease is taken.
+    Lease: "lease", FILE;
+    /// A torn line is ended.
+    Seal: "seal", FILE;
+    /// Left-over processes are ended.
+    Sweep: "sweep", ACTION;
+    /// A process is started.
+    Start: "start", ACTION;
+    /// A process is told to stop.
+    Stop: "stop", ACTION;
+    /// An attempt without a runner is concluded.
+    Harvest: "harvest", ACTION;
+    /// A discarded transcript is deleted.
+    DeleteTranscript: "delete_transcript", DELETION;
+    /// A tree that was finished long ago is removed, or a directory without a frame.
+    Remove: "remove", WRITE;
+    /// A tree is taken up from a file.
+    Import: "import", WRITE;
+    /// A result is printed.
+    Print: "print", ACTION;
+}
+
+/// The name of a point, as `AGENT_CLI_CRASH` gives it.
+#[cfg(debug_assertions)]
+#[must_use]
+pub fn name(step: Step, moment: Moment) -> String {
+    let name = STEPS.iter().find(|(known, ..)| *known == step).map_or("", |(_, name, _)| name);
+    format!("{name}.{moment:?}").to_lowercase()
+}
+
+/// Passes a moment, and dies there if that is wanted.
+#[inline]
+pub fn at(step: Step, moment: Moment) {
+    #[cfg(debug_assertions)]
+    if armed::is_due(step, moment) {
+        armed::die();
+    }
+    let _ = (step, moment);
+}
+
+/// Does a step between its first and its last moment.
+#[inline]
+pub fn around<T>(step: Step, work: impl FnOnce() -> T) -> T {
+    at(step, Moment::Before);
+    let done = work();
+    at(step, Moment::After);
+    done
+}
+
+/// Whether the step is to meet a full disk.
+#[inline]
+#[must_use]
+pub fn is_full(step: Step) -> bool {
+    #[cfg(debug_assertions)]
+    return armed::is_due(step, Moment::Full);
+    #[cfg(not(debug_assertions))]
+    {
+        let _ = step;
+        false
+    }
+}
+
+/// Passes the moment at which a file is written.
+///
+/// # Errors
+///
+/// The disk is full, if that is wanted.
+#[inline]
+pub fn room(step: Step) -> io::Result<()> {
+    if is_full(step) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+}
+
+#[cfg(debug_assertions)]
+mod armed {
+    use std::env;
+    use std::fs::OpenOptions;
+    use std::io::{self, Read, Seek, SeekFrom, Write};
+    use std::path::PathBuf;
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    use super::{Moment, Step};
+
+    struct Plan {
+        point: Option<String>,
+        number: usize,
+        log: Option<PathBuf>,
+    }
+
+    static PLAN: LazyLock<Plan> = LazyLock::new(|| {
+        let wanted = env::var("AGENT_CLI_CRASH").ok();
+        let (point, number) = match wanted.as_deref().map(|wanted| wanted.split_once(':').unwrap_or((wanted, "1"))) {
+            Some((point, number)) => (Some(point.to_owned()), number.parse().unwrap_or(1)),
+            None => (None, 0),
+        };
+        Plan { point, number, log: env::var_os("AGENT_CLI_CRASH_LOG").map(PathBuf::from) }
+    });
+
+    /// How often this process has passed the point.
+    static PASSED: AtomicUsize = AtomicUsize::new(0);
+
+    /// Whether something is to happen now.
+    pub(super) fn is_due(step: Step, moment: Moment) -> bool {
+        let plan = &*PLAN;
+        if plan.point.is_none() && plan.log.is_none() {
+            return false;
+        }
+        let point = super::name(step, moment);
+        let logged = plan.log.as_ref().and_then(|_| logged(&point).ok());
+        plan.point.as_ref() == Some(&point)
+            && logged.unwrap_or_else(|| PASSED.fetch_add(1, Ordering::Relaxed) + 1) == plan.number
+    }
+
+    /// Logs that a point is passed, and returns how often it was.
+    fn logged(point: &str) -> io::Result<usize> {
+        let path = PLAN.log.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let mut log = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        log.lock()?;
+        let command = env::args().nth(1).unwrap_or_default();
+        writeln!(log, "{point} {command} {}", std::process::id())?;
+        log.seek(SeekFrom::Start(0))?;
+        let mut text = String::new();
+        log.read_to_string(&mut text)?;
+        Ok(text.lines().filter(|line| line.split(' ').next() == Some(point)).count())
+    }
+
+    /// Without any of what a process may do at its end.
+    pub(super) fn die() -> ! {
+        let _ = kill_process(getpid(), Signal::KILL);
+        std::process::abort();
+    }
+}

@@ -1,0 +1,107 @@
+//! Every point of every command, passed for the first and for the second time: the process that passes it dies, or has
+//! no room, and the person carries on.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::thread;
+
+use agent_cli::crash::{STEPS, Step, name};
+
+use crate::invariants::{self, Allowance, Measure};
+use crate::person::{Accident, Person};
+use crate::scenarios::{SCENARIOS, Scenario};
+
+/// Chooses cases by a part of their names, to try one again.
+const ONLY: &str = "AGENT_CLI_CRASH_ONLY";
+/// Most of a case is waiting for processes and disks.
+const THREADS: usize = 6;
+/// How many passages of a point by one kind of command are tried out.
+const TIMES: usize = 2;
+
+/// One accident in one scenario.
+struct Case {
+    scenario: &'static Scenario,
+    accident: Accident,
+    peaceful: Measure,
+}
+
+#[test]
+fn whatever_step_a_process_dies_in_the_chain_goes_on() {
+    let peaceful = SCENARIOS.iter().map(peaceful);
+    let (cases, passed): (Vec<_>, Vec<_>) = peaceful.unzip();
+    every_point_is_passed(&passed.concat());
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let mut queue: VecDeque<Case> = cases.into_iter().flatten().collect();
+    queue.retain(|case| case.name().contains(&only));
+    let (count, queue, failed) = (queue.len(), Mutex::new(queue), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                while let Some(case) = { queue.lock().expect("no panic").pop_front() } {
+                    if catch_unwind(AssertUnwindSafe(|| case.run())).is_err() {
+                        failed.lock().expect("no panic").push(case.name());
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().expect("no panic");
+    assert!(failed.is_empty(), "{} of {count} cases failed: {failed:#?}", failed.len());
+    println!("{count} cases");
+}
+
+/// Plays a scenario in peace. Returns its cases and the points that were passed.
+fn peaceful(scenario: &'static Scenario) -> (Vec<Case>, Vec<String>) {
+    let mut person = Person::new((scenario.world)(), None);
+    let reply = (scenario.play)(&mut person);
+    assert!(scenario.replies.contains(&reply.as_str()), "{}: {reply}", scenario.name);
+    let peaceful = invariants::measure(&person);
+    invariants::hold(&person, peaceful, Allowance::Commands);
+    let (mut cases, mut passed) = (Vec::new(), Vec::new());
+    for command in 0..person.commands {
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let mut times: HashMap<(String, String), usize> = HashMap::new();
+        for passage in person.passages(command) {
+            let number = numbers.entry(passage.point.clone()).or_default();
+            let times = times.entry((passage.point.clone(), passage.command.clone())).or_default();
+            (*number, *times) = (*number + 1, *times + 1);
+            let enough = if passage.point.ends_with(".full") { 1 } else { TIMES };
+            if *times <= enough {
+                let accident = Accident { command, point: passage.point.clone(), number: *number };
+                cases.push(Case { scenario, accident, peaceful });
+            }
+            passed.push(passage.point);
+        }
+    }
+    (cases, passed)
+}
+
+fn every_point_is_passed(passed: &[String]) {
+    let passed: BTreeSet<&str> = passed.iter().map(String::as_str).collect();
+    // `tests/cli` kills the commands that carry whole trees away, one at each of their points.
+    let chains = STEPS.iter().filter(|(step, ..)| !matches!(step, Step::Remove | Step::Import));
+    let points = chains.flat_map(|(step, _, moments)| moments.iter().map(|moment| name(*step, *moment)));
+    let missed: Vec<String> = points.filter(|point| !passed.contains(point.as_str())).collect();
+    assert!(missed.is_empty(), "no scenario passes {missed:?}");
+}
+
+impl Case {
+    fn name(&self) -> String {
+        let Accident { command, point, number } = &self.accident;
+        format!("{}/{command}/{point}:{number}", self.scenario.name)
+    }
+
+    fn run(&self) {
+        let mut person = Person::new((self.scenario.world)(), Some(self.accident.clone()));
+        let reply = (self.scenario.play)(&mut person);
+        let fatal = person.fatal_passage().expect("the point is passed as often as in peace");
+        let by_agent = person.victim != Some(fatal.process) && fatal.command != "hook";
+        if person.victim == Some(fatal.process) {
+            person.victim_ended_as_it_should();
+        }
+        assert!(self.scenario.replies.contains(&reply.as_str()), "{reply}");
+        let allowance = if by_agent { Allowance::CalledAgain } else { Allowance::Commands };
+        invariants::hold(&person, self.peaceful, allowance);
+    }
+}

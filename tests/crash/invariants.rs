@@ -1,0 +1,172 @@
+//! What may be true after anything has died: the model that the program is held against.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+
+use agent_cli::core::id::FrameId;
+use agent_cli::store::Store;
+use serde_json::Value;
+
+use crate::gate::wait_until;
+use crate::history::no_frame_ran_twice_at_a_time;
+use crate::person::Person;
+use crate::processes::processes_of;
+use crate::world::{World, files_below};
+
+/// What was recorded, by what it was recorded of. Nothing of it ever changes.
+pub(crate) type Recorded = BTreeMap<String, String>;
+
+/// What a chain comes to when nothing dies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measure {
+    pub(crate) starts: usize,
+    pub(crate) questions: usize,
+    pub(crate) commands: usize,
+    pub(crate) errors: usize,
+}
+
+/// How a chain that met an accident may differ from one that did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allowance {
+    /// Only in how many commands it took.
+    Commands,
+    /// A program that an agent had called died, or failed, and the agent has called it again.
+    CalledAgain,
+}
+
+/// What the database holds that must not change.
+pub(crate) fn recorded(store: &Store) -> Recorded {
+    let mut recorded = Recorded::new();
+    for frame in frames(store) {
+        for attempt in store.attempts(frame).expect("a database") {
+            if let Some(outcome) = attempt.outcome {
+                let end = format!("{outcome} {:?} {:?} {:?}", attempt.message, attempt.kept, attempt.ended);
+                recorded.insert(format!("end of {}", attempt.session), end);
+            }
+        }
+        if let Some(reply) = store.reply(frame).expect("a database") {
+            recorded.insert(format!("reply of {frame}"), reply);
+        }
+    }
+    for question in store.questions(false).expect("a database") {
+        if let Some(answer) = question.answer {
+            recorded.insert(format!("answer to {}", question.id), format!("{answer} {:?}", question.answered));
+        }
+    }
+    recorded
+}
+
+/// Fails the test if something that was recorded is lost or has changed.
+pub(crate) fn nothing_recorded_changed(before: &Recorded, after: &Recorded) {
+    for (what, was) in before {
+        assert_eq!(after.get(what), Some(was), "the {what}");
+    }
+}
+
+/// What the chain has come to.
+pub(crate) fn measure(person: &Person) -> Measure {
+    let questions = person.store().map_or(0, |store| store.questions(false).expect("a database").len());
+    Measure { starts: person.world.starts(), questions, commands: person.commands, errors: person.errors }
+}
+
+/// Holds a chain that has replied against one to which nothing happened.
+pub(crate) fn hold(person: &Person, peaceful: Measure, allowance: Allowance) {
+    let world = &person.world;
+    let store = person.store().expect("a database");
+    let found = measure(person);
+    let times = if allowance == Allowance::CalledAgain { 2 } else { 1 };
+    let polls = found.commands.saturating_sub(peaceful.commands);
+    assert!(found.questions <= times * peaceful.questions, "asked too often: {found:?}, not {peaceful:?}");
+    assert!(found.starts <= times * peaceful.starts + polls, "started too often: {found:?}, not {peaceful:?}");
+    assert!(found.errors <= peaceful.errors, "failed too often: {found:?}, not {peaceful:?}");
+    assert!(store.questions(true).expect("a database").is_empty(), "every question is answered");
+    every_answer_was_told_once(world, &store);
+    no_frame_ran_twice_at_a_time(world);
+    every_transcript_is_known(world, &store);
+    nothing_is_left_over(person);
+    the_check_agrees(world);
+}
+
+/// Each answer stands once in the conversation of the agent that asked.
+pub(crate) fn every_answer_was_told_once(world: &World, store: &Store) {
+    let mut asked: BTreeMap<FrameId, (usize, String)> = BTreeMap::new();
+    for question in store.questions(false).expect("a database") {
+        let entry = asked.entry(question.frame).or_default();
+        *entry = (entry.0 + 1, question.answer.expect("it is answered"));
+    }
+    for (frame, (count, answer)) in asked {
+        let checkpoint = store.frame(frame).expect("a database").expect("it asked").checkpoint.expect("it has replied");
+        let name = format!("{checkpoint}.jsonl");
+        let transcript = world.transcripts().into_iter().find(|path| path.ends_with(&name)).expect("a transcript");
+        let text = fs::read_to_string(transcript).expect("a readable file");
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let told: usize = lines
+            // What a call has printed before it was killed does not count: the agent is told again.
+            .filter(|line| line["type"] == "user" && line["message"]["content"][0]["is_error"] != true)
+            .map(|line| line["message"]["content"].to_string().matches(&answer).count())
+            .sum();
+        assert_eq!(told, count, "{frame} was told {answer:?} as often as it asked\n{text}");
+    }
+}
+
+/// There is no transcript of a session that no frame had.
+pub(crate) fn every_transcript_is_known(world: &World, store: &Store) {
+    let mut known = HashSet::new();
+    for frame in frames(store) {
+        known.insert(frame.to_string());
+        known.extend(store.attempts(frame).expect("a database").into_iter().map(|attempt| attempt.session.to_string()));
+    }
+    for transcript in world.transcripts() {
+        let session = transcript.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        assert!(known.contains(session), "nobody knows {}", transcript.display());
+    }
+}
+
+/// Whoever dies here has recorded the outcome, and has not yet deleted what is of no use any more.
+const DELETES: [&str; 3] = ["settle.after", "remove_copy.before", "remove_copy.after"];
+
+/// No process, and no file that lives only within a step.
+fn nothing_is_left_over(person: &Person) {
+    let world = &person.world;
+    wait_until("every process ends", || processes_of(&world.state()).is_empty());
+    if person.fatal_passage().is_some_and(|fatal| DELETES.contains(&fatal.point.as_str())) {
+        return;
+    }
+    for folder in [world.state(), world.home()] {
+        for file in files_below(&folder) {
+            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            assert!(!name.ends_with(".tmp") && !name.ends_with(".new"), "{} is left over", file.display());
+        }
+    }
+}
+
+/// The program's own check of the state directory finds nothing but what a killed process had no time to delete, and
+/// takes that away.
+pub(crate) fn the_check_agrees(world: &World) {
+    let found = world.run(&["fsck", "--json"]).json();
+    for finding in found["findings"].as_array().expect("a list") {
+        assert!(finding["note"] == true || finding["kind"] == "leftover", "{finding}");
+    }
+    world.run(&["fsck", "--repair"]).succeeds();
+}
+
+/// All that was recorded of a chain, for whoever has to find out what went wrong.
+pub(crate) fn told(store: &Store, root: &str) -> String {
+    let root = root.parse().expect("an id");
+    let tree = store.tree(root).expect("a database");
+    let mut lines = Vec::new();
+    for node in tree.leaves_up() {
+        let reply = store.reply(node.id).expect("a database");
+        lines.push(format!("{} {} {reply:?}", node.id, node.title));
+        for event in store.events(node.id).expect("a database") {
+            lines.push(format!("  {} {} {}", event.at, event.kind, event.detail));
+        }
+    }
+    lines.join("\n")
+}
+
+fn frames(store: &Store) -> Vec<FrameId> {
+    let roots = store.roots().expect("a database");
+    let trees = roots.iter().map(|root| store.tree(root.id).expect("a database"));
+    trees.flat_map(|tree| tree.leaves_up().into_iter().map(|node| node.id).collect::<Vec<_>>()).collect()
+}

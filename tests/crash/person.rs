@@ -1,0 +1,191 @@
+//! The person who carries a chain on, command by command, and what becomes of one of the commands.
+
+use std::fs;
+use std::path::PathBuf;
+
+use agent_cli::store::Store;
+
+use crate::gate::wait_until;
+use crate::invariants::{self, Recorded};
+use crate::invocation::{Invocation, Running};
+use crate::outcome::Outcome;
+use crate::processes::processes_of;
+use crate::world::World;
+
+/// What happens to one of the commands.
+#[derive(Clone, Debug)]
+pub(crate) struct Accident {
+    /// The number of the command, from 0.
+    pub(crate) command: usize,
+    /// Where.
+    pub(crate) point: String,
+    /// How many passages before it are harmless, and this one.
+    pub(crate) number: usize,
+}
+
+/// A point that a process has passed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Passage {
+    /// The point.
+    pub(crate) point: String,
+    /// The command of the program that passed it.
+    pub(crate) command: String,
+    /// Its process.
+    pub(crate) process: u32,
+}
+
+/// A person at a shell.
+pub(crate) struct Person {
+    /// Where everything happens.
+    pub(crate) world: World,
+    accident: Option<Accident>,
+    /// How many commands were run.
+    pub(crate) commands: usize,
+    /// How many of them ended with an error, those to which something happened aside.
+    pub(crate) errors: usize,
+    /// The process of the command to which something happened.
+    pub(crate) victim: Option<u32>,
+    end: Option<Outcome>,
+    /// Whether the person itself kills the command.
+    kills: bool,
+    recorded: Recorded,
+}
+
+impl Person {
+    /// Somebody to whom an accident will happen, or who has all points logged.
+    pub(crate) fn new(world: World, accident: Option<Accident>) -> Self {
+        Self {
+            world,
+            accident,
+            commands: 0,
+            errors: 0,
+            victim: None,
+            end: None,
+            kills: false,
+            recorded: Recorded::new(),
+        }
+    }
+
+    /// Runs a command, and waits until the agents that it leaves behind have ended their turns.
+    pub(crate) fn runs(&mut self, args: &[&str]) -> Outcome {
+        let command = self.world.command(args);
+        let command = self.prepared(command);
+        let running = command.start();
+        let (pid, number) = (running.id(), self.commands);
+        let outcome = running.ends();
+        self.has_run(number, pid, &outcome);
+        self.agents_have_ended();
+        outcome
+    }
+
+    /// Spawns the root, or carries it on if there is one.
+    pub(crate) fn carries_on(&mut self) -> Outcome {
+        match self.root() {
+            Some(root) => self.runs(&["resume", &root]),
+            None => self.runs(&["spawn", "root.md"]),
+        }
+    }
+
+    /// Answers all open questions.
+    pub(crate) fn answers(&mut self, text: &str) {
+        let open = self.store().map(|store| store.questions(true).expect("a database"));
+        for question in open.into_iter().flatten() {
+            self.runs(&["answer", &question.id.to_string(), text]);
+        }
+    }
+
+    /// Spawns the root in the background, and does something to it there.
+    pub(crate) fn spawns_and(&mut self, act: impl FnOnce(&World, &mut Running<'_>)) -> Outcome {
+        let command = self.world.command(["spawn", "root.md"]);
+        let mut running = self.prepared(command).start();
+        let (pid, number) = (running.id(), self.commands);
+        act(&self.world, &mut running);
+        let outcome = running.ends();
+        self.kills = true;
+        self.has_run(number, pid, &outcome);
+        self.kills = false;
+        outcome
+    }
+
+    /// Waits until no agent lives.
+    pub(crate) fn agents_have_ended(&self) {
+        wait_until("the agents end their turns", || self.world.log().starts.iter().all(|start| !start.is_alive()));
+        // They hold their leases until they are gone altogether.
+        wait_until("their processes end", || processes_of(&self.world.state()).is_empty());
+    }
+
+    /// The only chain, if there is one.
+    pub(crate) fn root(&self) -> Option<String> {
+        let roots = self.store()?.roots().expect("a database");
+        assert!(roots.len() <= 1, "one chain was started");
+        roots.first().map(|root| root.id.to_string())
+    }
+
+    /// The state directory as the program keeps it; `None` as long as there is no database.
+    pub(crate) fn store(&self) -> Option<Store> {
+        let state = self.world.state();
+        state.join("agent-cli.db").exists().then(|| Store::open(&state).expect("a database"))
+    }
+
+    /// The points that were passed while a command ran, in order.
+    pub(crate) fn passages(&self, command: usize) -> Vec<Passage> {
+        let text = fs::read_to_string(self.log(command)).unwrap_or_default();
+        let passage = |line: &str| {
+            let mut words = line.split(' ');
+            let mut next = || words.next().expect("three words").to_owned();
+            let (point, command, process) = (next(), next(), next());
+            Passage { point, command, process: process.parse().expect("a number") }
+        };
+        text.lines().map(passage).collect()
+    }
+
+    /// The passage at which it happened.
+    pub(crate) fn fatal_passage(&self) -> Option<Passage> {
+        let accident = self.accident.as_ref()?;
+        let passages = self.passages(accident.command).into_iter();
+        passages.filter(|passage| passage.point == accident.point).nth(accident.number - 1)
+    }
+
+    /// Fails the test unless the command was killed at its point, or has said that the disk is full and what helps.
+    pub(crate) fn victim_ended_as_it_should(&self) {
+        let (Some(accident), Some(end)) = (&self.accident, &self.end) else { return };
+        if accident.point.ends_with(".full") {
+            end.exits_with(1);
+            let said = end.stderr.contains("is full") || end.stderr.contains("no storage space");
+            assert!(said && end.stderr.contains("hint: free some space"), "{end}");
+        } else {
+            assert_eq!(end.code(), None, "{end}");
+        }
+    }
+
+    fn prepared<'a>(&self, command: Invocation<'a>) -> Invocation<'a> {
+        let log = self.log(self.commands);
+        let log = log.to_str().expect("UTF-8");
+        match &self.accident {
+            None => command.with("AGENT_CLI_CRASH_LOG", log),
+            Some(accident) if accident.command == self.commands => command
+                .with("AGENT_CLI_CRASH_LOG", log)
+                .with("AGENT_CLI_CRASH", &format!("{}:{}", accident.point, accident.number)),
+            Some(_) => command,
+        }
+    }
+
+    fn has_run(&mut self, number: usize, pid: u32, outcome: &Outcome) {
+        if self.accident.as_ref().is_some_and(|accident| accident.command == number) {
+            (self.victim, self.end) = (Some(pid), Some(outcome.clone()));
+        } else if outcome.code() != Some(0) {
+            assert!(matches!(outcome.code(), Some(1 | 4 | 130)) || self.kills, "{outcome}");
+            self.errors += 1;
+        }
+        self.commands += 1;
+        if let Some(store) = self.store() {
+            let now = invariants::recorded(&store);
+            invariants::nothing_recorded_changed(&self.recorded, &now);
+            self.recorded = now;
+        }
+    }
+
+    fn log(&self, command: usize) -> PathBuf {
+        self.world.state().with_file_name(format!("points.{command}"))
+    }
+}

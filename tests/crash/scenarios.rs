@@ -1,0 +1,164 @@
+//! Chains that together pass every point, each with a person who does the sensible thing until there is a reply.
+
+use rustix::process::Signal;
+
+use agent_cli::core::state::FrameState;
+
+use crate::gate::{Gate, wait_until};
+use crate::person::Person;
+use crate::world::World;
+
+/// A chain, and how it is carried on.
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) world: fn() -> World,
+    pub(crate) play: fn(&mut Person) -> String,
+    /// What it may reply. Results come in the order of their requests, or those of suspended calls first.
+    pub(crate) replies: &'static [&'static str],
+}
+
+/// All of them.
+pub(crate) const SCENARIOS: [Scenario; 6] = [
+    Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
+    Scenario {
+        name: "suspended",
+        world: with_suspended_calls,
+        play: answer_and_carry_on,
+        replies: &["left: Jan 1st; right: ok", "right: ok; left: Jan 1st"],
+    },
+    Scenario { name: "trouble", world: with_trouble, play: lose_transcripts_and_carry_on, replies: &["done"] },
+    Scenario { name: "stopped", world: with_gate, play: stop_and_carry_on, replies: &["done"] },
+    Scenario { name: "orphaned", world: with_gate, play: kill_and_carry_on, replies: &["done"] },
+    Scenario {
+        name: "adopted",
+        world: with_foreign_session,
+        play: adopt_and_carry_on,
+        replies: &["top: the command succeeded; Jan 1st"],
+    },
+];
+
+const SESSION: &str = "0193e7b0-1c2d-4abc-8def-0123456789ff";
+
+/// How many commands it takes at the most to carry a chain on once more.
+const ROUNDS: usize = 12;
+
+fn with_signals() -> World {
+    let world = World::new();
+    world.file("root.md", "spawn child.md\nreply root: {result}\n");
+    world.file("child.md", "wait --file sign\nask When?\nreply when: {result}\n");
+    world
+}
+
+fn with_suspended_calls() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn left.md ++ spawn right.md\nreply {results}\n");
+    world.file("left.md", "ask When?\nreply left: {result}\n");
+    world.file("right.md", "wait --file sign\nreply right: ok\n");
+    world
+}
+
+fn answer_and_carry_on(person: &mut Person) -> String {
+    let replied = until_replied(person, |person| {
+        let outcome = person.carries_on();
+        person.world.file("sign", "");
+        person.answers("Jan 1st");
+        outcome.stdout
+    });
+    replied.trim_end().to_owned()
+}
+
+/// The first try prints half a line, the second meets an error after it has worked, and later ones poll.
+fn with_trouble() -> World {
+    let world = World::new();
+    world.file("root.md", "once garbage\nonce fail Overloaded\ndecide sign\nreply done\n");
+    world
+}
+
+fn lose_transcripts_and_carry_on(person: &mut Person) -> String {
+    let replied = until_replied(person, |person| {
+        let outcome = person.carries_on();
+        if outcome.stdout == "SGN_PEND_ONGOING\n" {
+            person.world.file("sign", "");
+        }
+        if waits(person) {
+            for transcript in person.world.transcripts() {
+                std::fs::remove_file(transcript).expect("nobody writes it");
+            }
+        }
+        outcome.stdout
+    });
+    replied.trim_end().to_owned()
+}
+
+fn waits(person: &Person) -> bool {
+    let roots = person.store().map(|store| store.roots().expect("a database"));
+    roots.into_iter().flatten().any(|root| matches!(root.state, FrameState::Waiting { .. }))
+}
+
+fn with_gate() -> World {
+    let world = World::new();
+    world.file("root.md", "run true\nhold gate\nreply done\n");
+    world
+}
+
+fn stop_and_carry_on(person: &mut Person) -> String {
+    signal_and_carry_on(person, Signal::INT)
+}
+
+/// The agent finishes its turn without a runner.
+fn kill_and_carry_on(person: &mut Person) -> String {
+    signal_and_carry_on(person, Signal::KILL)
+}
+
+fn signal_and_carry_on(person: &mut Person, signal: Signal) -> String {
+    let gate = Gate::new(person.world.project().join("gate"));
+    person.spawns_and(|world, running| {
+        let held = world.project().join("gate.held");
+        wait_until("an agent comes to the gate", || held.exists() || !running.is_alive());
+        if running.is_alive() {
+            running.signal(signal);
+        }
+    });
+    // The stopped call may be waiting still, and is made again.
+    for _ in 0..4 {
+        gate.open_for_one();
+    }
+    let replied = until_replied(person, |person| {
+        person.agents_have_ended();
+        match person.root() {
+            Some(root) => person.runs(&["resume", &root, "--max-depth", "9"]).stdout,
+            None => person.carries_on().stdout,
+        }
+    });
+    replied.trim_end().to_owned()
+}
+
+/// A session that was started without the program, and that has started a chain.
+fn with_foreign_session() -> World {
+    let world = World::new();
+    world.file("top.md", "spawn child.md\nreply top: {result}\n");
+    world.file("child.md", "wait --command true &\nask When?\nreply {results}\n");
+    world.foreign_session(SESSION, "top.md");
+    world
+}
+
+fn adopt_and_carry_on(person: &mut Person) -> String {
+    let replied = until_replied(person, |person| {
+        let outcome = person.runs(&["resume", SESSION]);
+        person.answers("Jan 1st");
+        outcome.stdout
+    });
+    replied.trim_end().to_owned()
+}
+
+/// Goes on until a round prints something that is no signal.
+fn until_replied(person: &mut Person, mut round: impl FnMut(&mut Person) -> String) -> String {
+    for _ in 0..ROUNDS {
+        let printed = round(person);
+        if !printed.is_empty() && !printed.starts_with("SGN_") {
+            return printed;
+        }
+    }
+    panic!("there is no reply after {ROUNDS} rounds");
+}

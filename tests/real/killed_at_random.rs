@@ -1,0 +1,116 @@
+//! Runners and `claude` are killed at random instants, and the chain is carried on until there is a reply.
+
+use std::collections::HashSet;
+use std::thread;
+
+use agent_cli::store::Store;
+
+use crate::chain::Chain;
+use crate::chance::Chance;
+use crate::processes::wait_until;
+use crate::support::{Kind, NEWEST, processes_of};
+
+/// How many processes are killed in all. A longer test names its own number in the variable.
+const KILLS: usize = 10;
+const MORE_KILLS: &str = "AGENT_CLI_CRASH_KILLS";
+/// The first seed; a failed test has printed it.
+const SEED: &str = "AGENT_CLI_CRASH_SEED";
+/// How many kills a chain meets before it is left in peace.
+const KILLS_OF_A_CHAIN: usize = 5;
+/// How many rounds a chain takes at the very most.
+const ROUNDS: usize = 60;
+/// The requests of a chain of four with one question, when nothing dies.
+const REQUESTS: usize = 12;
+/// How much longer a turn of the real program takes.
+const SLOWER: u32 = 10;
+
+#[derive(Debug, Default)]
+struct Killed {
+    chains: usize,
+    runners: usize,
+    agents: usize,
+    tools: usize,
+    requests: usize,
+}
+
+#[test]
+fn a_chain_survives_kills_at_random_instants() {
+    let number = |name: &str| std::env::var(name).ok().map(|number| number.parse::<usize>().expect("a number"));
+    let wanted = number(MORE_KILLS).unwrap_or(KILLS);
+    let mut killed = Killed::default();
+    let mut seed = number(SEED).unwrap_or(1);
+    while killed.runners + killed.agents + killed.tools < wanted {
+        // A failing test shows what it has printed: with the seed it can be tried again.
+        println!("seed {seed}, before: {killed:?}");
+        let here = one_chain(seed);
+        killed.chains += 1;
+        killed.runners += here.runners;
+        killed.agents += here.agents;
+        killed.tools += here.tools;
+        killed.requests += here.requests;
+        seed += 1;
+    }
+    println!("{killed:?}");
+}
+
+fn one_chain(seed: usize) -> Killed {
+    let mut chance = Chance::new(seed as u64);
+    let chain = Chain::new(NEWEST);
+    chain.birthday();
+    let mut killed = Killed::default();
+    let mut reply = None;
+    for _ in 0..ROUNDS {
+        let store = Store::open(&chain.state()).unwrap();
+        let root = store.roots().unwrap().pop().map(|root| root.id.to_string());
+        let running = match &root {
+            Some(root) => chain.start(&["resume", root]),
+            None => chain.start(&["spawn", "ins1.md"]),
+        };
+        if killed.runners + killed.agents + killed.tools < KILLS_OF_A_CHAIN {
+            // The instant is what is tried out here: nothing is waited for.
+            thread::sleep(chance.instant() * SLOWER);
+            let mut found = processes_of(&chain.state());
+            // There is always a runner, and seldom a tool.
+            let wanted = [Kind::Runner, Kind::Agent, Kind::Agent, Kind::Tool][chance.below(4) as usize];
+            if found.iter().any(|process| process.kind == wanted) {
+                found.retain(|process| process.kind == wanted);
+            }
+            if let Some(victim) = found.pop() {
+                victim.kill();
+                *match victim.kind {
+                    Kind::Runner => &mut killed.runners,
+                    Kind::Agent => &mut killed.agents,
+                    Kind::Tool => &mut killed.tools,
+                } += 1;
+            }
+        }
+        let said = running.ends();
+        assert!(matches!(said.code, None | Some(0 | 1 | 4)), "{said:?}");
+        // A claude without its runner finishes its turn.
+        wait_until("every process ends", || processes_of(&chain.state()).is_empty());
+        for question in store.questions(true).unwrap() {
+            chain.ok(&["answer", &question.id.to_string(), "Jan 1st"]);
+        }
+        if !said.out.is_empty() && !said.out.starts_with("SGN_") {
+            reply = Some(said.out);
+            break;
+        }
+    }
+    killed.requests = chain.api.count();
+    assert_eq!(reply.as_deref(), Some("Jan 1st\n"), "{killed:?}");
+    let questions = Store::open(&chain.state()).unwrap().questions(false).unwrap().len();
+    if killed.agents + killed.tools == 0 {
+        assert_eq!((killed.requests, repeated(&chain), questions), (REQUESTS, 0, 1), "{killed:?}");
+    }
+    // A model that does not know of a request in whose call it was killed makes it again, and all that follows from it.
+    let times = 1 + killed.agents + killed.tools;
+    assert!(killed.requests <= times * REQUESTS && questions <= times, "{questions} questions: {killed:?}");
+    killed
+}
+
+/// How many requests had the conversation of an earlier one, whose answer was lost then.
+fn repeated(chain: &Chain) -> usize {
+    let mut seen = HashSet::new();
+    let requests = chain.api.requests();
+    requests.iter().filter(|request| !seen.insert(format!("{:?}", request.conversation()))).count()
+}

@@ -1,0 +1,54 @@
+//! The processes of a state directory, found by the mark that they all inherit, and killed.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// What a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A command of a person.
+    Runner,
+    /// `claude`, or the stand-in for it.
+    Agent,
+    /// What an agent has called: its shell, this program in it, a hook.
+    Tool,
+}
+
+/// A process that runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    pub(crate) kind: Kind,
+}
+
+impl Process {
+    /// Kills it, if it still runs.
+    pub(crate) fn kill(self) {
+        let _ = kill_process(self.pid, Signal::KILL);
+    }
+}
+
+/// The processes that carry the mark of a state directory. Only Linux shows the environment of a process as a file.
+pub(crate) fn processes_of(state: &Path) -> Vec<Process> {
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+    pids.filter_map(|pid| seen(pid, state)).collect()
+}
+
+/// What a process is now, if it carries the mark: a runner's child is a copy of the runner until it becomes `claude`.
+pub(crate) fn seen(pid: Pid, state: &Path) -> Option<Process> {
+    let folder = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
+    let environment = fs::read(folder.join("environ")).ok()?;
+    let has = |start: &str| environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(start.as_bytes()));
+    // Most processes are none of ours.
+    has(&format!("AGENT_CLI_STATE_DIR={}", state.display())).then_some(())?;
+    let command = fs::read(folder.join("cmdline")).ok()?;
+    let kind = match has("AGENT_CLI_FRAME=") {
+        false => Kind::Runner,
+        true if String::from_utf8_lossy(&command).contains("\0--session-id\0") => Kind::Agent,
+        true => Kind::Tool,
+    };
+    Some(Process { pid, kind })
+}
