@@ -20,6 +20,7 @@ pub mod fork;
 pub mod interrupt;
 pub mod requests;
 pub mod standing;
+pub mod worktree;
 
 use std::path::PathBuf;
 

@@ -1,0 +1,88 @@
+//! A git worktree of its own, in which an agent works: what its parent has to know of it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// A git worktree with a branch, made for one frame.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worktree {
+    /// The top folder of the repository's worktree that it was made from.
+    pub repository: PathBuf,
+    /// Its own top folder.
+    pub path: PathBuf,
+    /// Its branch.
+    pub branch: String,
+    /// The commit that the branch begins with.
+    pub base: String,
+}
+
+/// What git tells of a worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Whether files in it differ from what is committed, or are not known to git.
+    pub dirty: bool,
+    /// Whether its branch has commits that no other branch has.
+    pub ahead: bool,
+}
+
+impl Worktree {
+    /// The reply of the agent that worked in it, and where its work is. The reply stands first, as it is.
+    #[must_use]
+    pub fn named_in(&self, reply: &str) -> String {
+        let Self { path, branch, .. } = self;
+        format!("{reply}\n\n(its work is on the branch {branch}, in the worktree {})", path.display())
+    }
+
+    /// The branch for an agent whose task has this title. `id` tells it from others of the same title.
+    #[must_use]
+    pub fn branch_for(title: &str, id: &str) -> String {
+        let stem = title.strip_suffix(".md").unwrap_or(title);
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let name: String = stem.chars().map(plain).take(30).collect();
+        let words: Vec<&str> = name.split('-').filter(|word| !word.is_empty()).collect();
+        format!("agent-cli/{}", words.into_iter().chain([id]).collect::<Vec<_>>().join("-"))
+    }
+}
+
+impl Condition {
+    /// Whether nothing is lost with it.
+    #[must_use]
+    pub fn is_dispensable(self) -> bool {
+        !self.dirty && !self.ahead
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_has_a_name_that_git_takes() {
+        for (title, branch) in [
+            ("review.md", "agent-cli/review-1a2b"),
+            ("Fix: the ~bug^ [#12]..lock", "agent-cli/fix-the-bug-12-lock-1a2b"),
+            ("", "agent-cli/1a2b"),
+            ("ünïcödé", "agent-cli/n-c-d-1a2b"),
+            ("-", "agent-cli/1a2b"),
+        ] {
+            assert_eq!(Worktree::branch_for(title, "1a2b"), branch, "{title:?}");
+        }
+    }
+
+    #[test]
+    fn the_reply_stands_first() {
+        let worktree =
+            Worktree { repository: "/r".into(), path: "/w".into(), branch: "agent-cli/a".into(), base: "c".into() };
+        assert_eq!(worktree.named_in("done"), "done\n\n(its work is on the branch agent-cli/a, in the worktree /w)");
+    }
+
+    #[test]
+    fn a_worktree_is_removed_only_when_nothing_is_lost() {
+        for (dirty, ahead, dispensable) in
+            [(false, false, true), (true, false, false), (false, true, false), (true, true, false)]
+        {
+            assert_eq!(Condition { dirty, ahead }.is_dispensable(), dispensable);
+        }
+    }
+}

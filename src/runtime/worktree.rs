@@ -1,0 +1,212 @@
+//! Git worktrees for agents that work apart: planned with the frame, made before its first attempt, removed when nothing
+//! is lost with them.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::core::worktree::{Condition, Worktree};
+
+/// Why there can be no worktree.
+#[derive(Debug, thiserror::Error)]
+pub enum WorktreeError {
+    /// The directory is in no repository with a commit.
+    #[error("{} is in no git repository with a commit", .0.display())]
+    NoRepository(PathBuf),
+    /// Git refused.
+    #[error("git {what} failed: {said}")]
+    Git {
+        /// The subcommand.
+        what: String,
+        /// What it said.
+        said: String,
+    },
+    /// Git or a file could not be used.
+    #[error("failed to {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+/// A worktree to be made for an agent that would work in `cwd`, and where it works instead. Nothing is made yet: git may
+/// take its time, and whoever asks must not wait for it.
+///
+/// # Errors
+///
+/// [`WorktreeError`] when `cwd` is in no repository that has a commit.
+pub fn plan(folder: &Path, cwd: &Path, title: &str, id: &str) -> Result<(Worktree, PathBuf), WorktreeError> {
+    let none = |_| WorktreeError::NoRepository(cwd.to_owned());
+    let repository = PathBuf::from(git(cwd, ["rev-parse", "--show-toplevel"]).map_err(none)?);
+    let base = git(cwd, ["rev-parse", "--verify", "HEAD^{commit}"]).map_err(none)?;
+    let within = cwd.strip_prefix(&repository).unwrap_or(Path::new("")).to_owned();
+    let branch = Worktree::branch_for(title, id);
+    let path = folder.join(branch.rsplit('/').next().unwrap_or(id));
+    let cwd = if within.as_os_str().is_empty() { path.clone() } else { path.join(within) };
+    Ok((Worktree { repository, path, branch, base }, cwd))
+}
+
+/// Makes the worktree, unless it is there. A process that was killed while it made it leaves one that is made anew.
+///
+/// # Errors
+///
+/// [`WorktreeError`] when git refuses.
+pub(super) fn ensure(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
+    let Worktree { repository, path, branch, base } = worktree;
+    if !is_made(worktree) {
+        if path.exists() {
+            fs::remove_dir_all(path).map_err(io("remove a worktree that is half made"))?;
+        }
+        if let Some(folder) = path.parent() {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(io("make the folder of worktrees"))?;
+        }
+        // One that was killed is still known, and perhaps locked.
+        git(repository, ["worktree".as_ref(), "unlock".as_ref(), path.as_os_str()]).ok();
+        git(repository, ["worktree", "prune"])?;
+        let name = format!("refs/heads/{branch}");
+        let add = ["worktree", "add"].map(OsStr::new);
+        let place = if git(repository, ["rev-parse", "--verify", "--quiet", &name]).is_ok() {
+            vec![path.as_os_str(), branch.as_ref()]
+        } else {
+            vec!["-b".as_ref(), branch.as_ref(), path.as_os_str(), base.as_ref()]
+        };
+        git(repository, add.into_iter().chain(place))?;
+    }
+    // Git knows no empty folders.
+    fs::create_dir_all(cwd).map_err(io("make the working directory in the worktree"))
+}
+
+/// What git tells of a worktree. `None`: it is not there.
+///
+/// # Errors
+///
+/// [`WorktreeError`] when git refuses.
+pub fn condition(worktree: &Worktree) -> Result<Option<Condition>, WorktreeError> {
+    if !is_made(worktree) {
+        return Ok(None);
+    }
+    let dirty = !git(&worktree.path, ["status", "--porcelain"])?.is_empty();
+    let tip = git(&worktree.path, ["rev-parse", "--verify", "HEAD^{commit}"])?;
+    let contains = format!("--contains={tip}");
+    let holders = git(&worktree.repository, ["for-each-ref", "--format=%(refname:short)", &contains, "refs/heads"])?;
+    let ahead = tip != worktree.base && holders.lines().all(|branch| branch == worktree.branch);
+    Ok(Some(Condition { dirty, ahead }))
+}
+
+/// Removes a worktree and its branch, when nothing is lost with them. Returns whether they are gone.
+///
+/// # Errors
+///
+/// [`WorktreeError`] when git refuses.
+pub fn remove(worktree: &Worktree) -> Result<bool, WorktreeError> {
+    match condition(worktree)? {
+        None => return Ok(true),
+        Some(condition) if !condition.is_dispensable() => return Ok(false),
+        Some(_) => {}
+    }
+    git(&worktree.repository, ["worktree".as_ref(), "remove".as_ref(), worktree.path.as_os_str()])?;
+    // Its commits are on another branch; git itself only compares it with the one that is checked out.
+    git(&worktree.repository, ["branch", "-D", &worktree.branch])?;
+    Ok(true)
+}
+
+/// Runs git and returns what it prints.
+fn git<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Result<String, WorktreeError> {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(folder).args(arguments).stdin(Stdio::null());
+    // A git hook that runs this program would otherwise name its own repository.
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"] {
+        command.env_remove(name);
+    }
+    let what = command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned();
+    let output = command.output().map_err(io("run git"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
+    }
+    Err(WorktreeError::Git { what, said: String::from_utf8_lossy(&output.stderr).trim().to_owned() })
+}
+
+fn is_made(worktree: &Worktree) -> bool {
+    worktree.path.join(".git").exists() && git(&worktree.path, ["rev-parse", "--verify", "--quiet", "HEAD"]).is_ok()
+}
+
+fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> WorktreeError {
+    move |source| WorktreeError::Io { what, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn repository() -> (TempDir, PathBuf) {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path().canonicalize().unwrap().join("repository");
+        fs::create_dir(&top).unwrap();
+        git(&top, ["init", "-q", "-b", "main"]).unwrap();
+        commit(&top, "one");
+        (temp, top)
+    }
+
+    fn commit(folder: &Path, name: &str) {
+        fs::write(folder.join(name), name).unwrap();
+        git(folder, ["add", "."]).unwrap();
+        git(folder, ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", name]).unwrap();
+    }
+
+    #[test]
+    fn a_worktree_is_made_once_and_again_after_a_kill() {
+        let (temp, top) = repository();
+        fs::create_dir(top.join("sub")).unwrap();
+        let folder = temp.path().canonicalize().unwrap().join("worktrees");
+        let (worktree, cwd) = plan(&folder, &top.join("sub"), "a.md", "1a2b").unwrap();
+        assert!(!folder.exists());
+        assert_eq!(cwd, folder.join("a-1a2b/sub"));
+        for _ in 0..2 {
+            ensure(&worktree, &cwd).unwrap();
+            assert!(cwd.is_dir() && folder.join("a-1a2b/one").is_file());
+        }
+        commit(&worktree.path, "two");
+        for left in ["everything but the folder", "the folder without .git"] {
+            match left {
+                "everything but the folder" => fs::remove_dir_all(&worktree.path).unwrap(),
+                _ => fs::remove_file(worktree.path.join(".git")).unwrap(),
+            }
+            ensure(&worktree, &cwd).unwrap();
+            assert!(folder.join("a-1a2b/two").is_file(), "{left}");
+        }
+    }
+
+    #[test]
+    fn what_would_be_lost_is_kept() {
+        let (temp, top) = repository();
+        let (worktree, cwd) = plan(&temp.path().canonicalize().unwrap().join("w"), &top, "a.md", "1").unwrap();
+        assert_eq!(condition(&worktree).unwrap(), None);
+        ensure(&worktree, &cwd).unwrap();
+        fs::write(cwd.join("new"), "new").unwrap();
+        assert_eq!(condition(&worktree).unwrap(), Some(Condition { dirty: true, ahead: false }));
+        assert!(!remove(&worktree).unwrap());
+        commit(&cwd, "new");
+        assert_eq!(condition(&worktree).unwrap(), Some(Condition { dirty: false, ahead: true }));
+        assert!(!remove(&worktree).unwrap());
+        git(&top, ["merge", "-q", &worktree.branch]).unwrap();
+        assert!(remove(&worktree).unwrap());
+        assert!(!worktree.path.exists() && git(&top, ["rev-parse", "--verify", "-q", &worktree.branch]).is_err());
+        assert!(remove(&worktree).unwrap());
+    }
+
+    #[test]
+    fn a_folder_without_a_repository_or_a_commit_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let refused = || plan(Path::new("/w"), temp.path(), "a", "1").unwrap_err().to_string();
+        assert!(refused().ends_with("is in no git repository with a commit"));
+        git(temp.path(), ["init", "-q"]).unwrap();
+        assert!(refused().ends_with("is in no git repository with a commit"));
+    }
+}
