@@ -7,6 +7,7 @@ use crate::core::id::{BadId, FrameId};
 use crate::core::launch::BadLaunch;
 use crate::runtime::RuntimeError;
 use crate::runtime::fork::BadSource;
+use crate::runtime::worktree::WorktreeError;
 use crate::store::StoreError;
 
 use super::exit::Exit;
@@ -99,8 +100,13 @@ impl From<RuntimeError> for CliError {
                 BadSource::NoWorkingDirectory(_) | BadSource::Foreign => "leave --fork-from out".to_owned(),
                 BadSource::Elsewhere(_) => "leave --cwd out".to_owned(),
             }),
+            RuntimeError::Worktree(WorktreeError::NoRepository(_)) => {
+                Self::usage(message).hint("make it a repository and commit something, or leave --worktree out")
+            }
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR names another directory"),
-            RuntimeError::NoWorkingDirectory { .. } | RuntimeError::Io { .. } => Self::failed(message),
+            RuntimeError::Worktree(WorktreeError::Git { .. } | WorktreeError::Io { .. })
+            | RuntimeError::NoWorkingDirectory { .. }
+            | RuntimeError::Io { .. } => Self::failed(message),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A git worktree with a branch, made for one frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
-    /// The top folder of the repository's worktree that it was made from.
+    /// The directory that the repository's worktrees share, its `.git`.
     pub repository: PathBuf,
     /// Its own top folder.
     pub path: PathBuf,
@@ -27,11 +27,16 @@ pub struct Condition {
 }
 
 impl Worktree {
-    /// The reply of the agent that worked in it, and where its work is. The reply stands first, as it is.
+    /// What the agent said that worked in it, and where its work is. What it said stands first, as it is.
     #[must_use]
-    pub fn named_in(&self, reply: &str) -> String {
-        let Self { path, branch, .. } = self;
-        format!("{reply}\n\n(its work is on the branch {branch}, in the worktree {})", path.display())
+    pub fn named_in(&self, said: &str) -> String {
+        format!("{said}\n\n({})", self.whereabouts())
+    }
+
+    /// Where the work of its agent is, in words.
+    #[must_use]
+    pub fn whereabouts(&self) -> String {
+        format!("its work is on the branch {}, in the worktree {}", self.branch, self.path.display())
     }
 
     /// The branch for an agent whose task has this title. `id` tells it from others of the same title.
@@ -42,6 +47,15 @@ impl Worktree {
         let name: String = stem.chars().map(plain).take(30).collect();
         let words: Vec<&str> = name.split('-').filter(|word| !word.is_empty()).collect();
         format!("agent-cli/{}", words.into_iter().chain([id]).collect::<Vec<_>>().join("-"))
+    }
+}
+
+/// What an agent said, with where its work is if it has a worktree of its own: as its parent is told.
+#[must_use]
+pub fn told(said: String, worktree: Option<&Worktree>) -> String {
+    match worktree {
+        Some(worktree) => worktree.named_in(&said),
+        None => said,
     }
 }
 

@@ -22,7 +22,8 @@ pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option
     let Some(cwd) = origin.cwd else { return Ok(None) };
     let launch = Launch { model: origin.model, ..launch };
     let task = Task::Prompt(format!("(Claude session {session})"));
-    let frame = store.adopt(&NewFrame { task, cwd, launch, limits: Limits::default(), baseline: None }, session)?;
+    let (id, limits) = (FrameId(session.0), Limits::default());
+    let frame = store.adopt(&NewFrame { id, task, cwd, launch, limits, baseline: None }, session)?;
     checkpoint::keep(store.dir(), frame, session, &found).map_err(while_trying("keep a copy of the transcript"))?;
     Ok(Some(frame))
 }

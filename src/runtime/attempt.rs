@@ -11,7 +11,7 @@ use std::process::{self, Stdio};
 use jiff::Timestamp;
 
 use super::programs::Program;
-use super::{RuntimeError, Settings, meanwhile, while_trying};
+use super::{RuntimeError, Settings, meanwhile, while_trying, worktree};
 use crate::claude::answered::{self, CallResult};
 use crate::claude::command::{Invocation, config_dir};
 use crate::claude::process::Running;
@@ -56,6 +56,11 @@ pub(super) fn start(
     if alone.holds(now).on(node).is_some() {
         return Ok(Start::Held);
     }
+    if let Some(worktree) = &frame.launch.worktree
+        && store.attempts(frame.id)?.is_empty()
+    {
+        worktree::ensure(worktree, &frame.cwd)?;
+    }
     if !frame.cwd.is_dir() {
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
@@ -86,6 +91,7 @@ pub(super) fn start(
         begun => begun?,
     }
 
+    let instructions = instructions_to_allow(store, &frame)?;
     let invocation = Invocation {
         program: &program.path,
         frame: frame.id,
@@ -93,7 +99,7 @@ pub(super) fn start(
         resume: forked,
         transcript: transcript.as_deref(),
         cwd: &frame.cwd,
-        instructions: instructions_of_a_person(&frame),
+        instructions,
         launch: &frame.launch,
         state_dir: store.dir().path(),
         own_program: &own.own_program,
@@ -129,7 +135,7 @@ fn told(
 ) -> Result<Told, RuntimeError> {
     let by_prompt = |text| Told { text, transcript: None, to_return: None };
     let Some(checkpoint) = frame.checkpoint else {
-        return Ok(Told { transcript: close_baseline(store, frame)?, ..by_prompt(prompt::first(&frame.task)) });
+        return Ok(Told { transcript: transcript_of_baseline(store, frame)?, ..by_prompt(prompt::first(frame)) });
     };
     let notices = notices(store, own, frame);
     match prompt::telling(frame, deliveries, &notices, hooks) {
@@ -180,9 +186,12 @@ fn add_results(
     Ok(deliveries.iter().filter(given).cloned().collect())
 }
 
-/// A copy of the conversation that a frame begins with, if calls stand suspended in it. Their results go to the agent
-/// that made them; Claude Code would have the calls made anew in the fork.
-fn close_baseline(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
+/// The transcript of the conversation that a frame begins with, where the session alone does not do: Claude Code looks for
+/// sessions of the working directory, and a worktree is another one than that in which the conversation was held.
+///
+/// If calls stand suspended in it, that is a copy. Their results go to the agent that made them; Claude Code would have the
+/// calls made anew in the fork.
+fn transcript_of_baseline(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
     const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
     let (Some(Baseline { session, .. }), Some(config)) = (frame.baseline, config_dir(&frame.launch)) else {
         return Ok(None);
@@ -191,7 +200,8 @@ fn close_baseline(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, Runti
     let close = || {
         let open = answered::suspended_calls(BufReader::new(File::open(&found)?))?;
         if open.is_empty() {
-            return Ok(None);
+            let is_elsewhere = found != transcript::expected(&config, &frame.cwd, session);
+            return Ok(Some(found.clone()).filter(|_| is_elsewhere && frame.launch.worktree.is_some()));
         }
         let result = CallResult { text: ELSEWHERE.to_owned(), is_error: false };
         let results = open.into_iter().map(|call| (call, result.clone())).collect();
@@ -225,13 +235,20 @@ fn hooks(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Res
     Ok(Some(file))
 }
 
-/// The instructions of an agent at the top were named by a person. Those of a child were named by an agent, which could otherwise read
-/// any file through its children.
-fn instructions_of_a_person(frame: &Frame) -> Option<&Path> {
-    match &frame.task {
-        Task::File(path) if frame.depth == 1 => Some(path),
-        Task::File(_) | Task::Prompt(_) | Task::Group(_) => None,
+/// The instructions of an agent at the top were named by a person. Those of a child were named by an agent, which could
+/// otherwise read any file through its children. A child in a worktree of its own may read a file that lies where that agent
+/// works: its own worktree may not have it.
+fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&'a Path>, RuntimeError> {
+    let Task::File(path) = &frame.task else { return Ok(None) };
+    if frame.depth == 1 {
+        return Ok(Some(path));
     }
+    if frame.launch.worktree.is_none() {
+        return Ok(None);
+    }
+    let Some(asking) = store.asked_by(frame)? else { return Ok(None) };
+    let is_there = path.canonicalize().is_ok_and(|file| file.starts_with(&asking.cwd));
+    Ok(is_there.then_some(path))
 }
 
 /// Claude Code deletes old transcripts. The kept copy takes their place, so that the session can be forked.

@@ -33,24 +33,35 @@ pub enum WorktreeError {
     },
 }
 
-/// A worktree to be made for an agent that would work in `cwd`, and where it works instead. Nothing is made yet: git may
-/// take its time, and whoever asks must not wait for it.
+/// A worktree to be made for an agent that would work in `cwd`, and where it works instead. `folder` is where worktrees lie,
+/// canonical; `id` tells it from others of the same title. Nothing is made yet: git may take its time, and whoever asks
+/// must not wait for it.
 ///
 /// # Errors
 ///
 /// [`WorktreeError`] when `cwd` is in no repository that has a commit.
 pub fn plan(folder: &Path, cwd: &Path, title: &str, id: &str) -> Result<(Worktree, PathBuf), WorktreeError> {
     let none = |_| WorktreeError::NoRepository(cwd.to_owned());
-    let repository = PathBuf::from(git(cwd, ["rev-parse", "--show-toplevel"]).map_err(none)?);
+    let top = PathBuf::from(git(cwd, ["rev-parse", "--show-toplevel"]).map_err(none)?);
     let base = git(cwd, ["rev-parse", "--verify", "HEAD^{commit}"]).map_err(none)?;
-    let within = cwd.strip_prefix(&repository).unwrap_or(Path::new("")).to_owned();
+    // Another agent's worktree may be removed before this one: what all of them share stays.
+    let shared = cwd.join(git(cwd, ["rev-parse", "--git-common-dir"]).map_err(none)?);
+    let repository = shared.canonicalize().map_err(io("find the directory of the repository"))?;
+    let within = cwd.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
     let branch = Worktree::branch_for(title, id);
     let path = folder.join(branch.rsplit('/').next().unwrap_or(id));
     let cwd = if within.as_os_str().is_empty() { path.clone() } else { path.join(within) };
     Ok((Worktree { repository, path, branch, base }, cwd))
 }
 
-/// Makes the worktree, unless it is there. A process that was killed while it made it leaves one that is made anew.
+/// Whether files in `cwd` and the rest of its repository are not as they were committed: a worktree will not have them.
+#[must_use]
+pub fn has_uncommitted_changes(cwd: &Path) -> bool {
+    git(cwd, ["status", "--porcelain"]).is_ok_and(|changed| !changed.is_empty())
+}
+
+/// Makes the worktree, unless it is there. A process that was killed while it made it leaves one that is removed and made
+/// anew: so this is for a worktree in which no agent has worked yet.
 ///
 /// # Errors
 ///
@@ -65,12 +76,9 @@ pub(super) fn ensure(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeErro
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(io("make the folder of worktrees"))?;
         }
-        // One that was killed is still known, and perhaps locked.
-        git(repository, ["worktree".as_ref(), "unlock".as_ref(), path.as_os_str()]).ok();
-        git(repository, ["worktree", "prune"])?;
-        let name = format!("refs/heads/{branch}");
-        let add = ["worktree", "add"].map(OsStr::new);
-        let place = if git(repository, ["rev-parse", "--verify", "--quiet", &name]).is_ok() {
+        // One that is half made is still known to git, and locked: twice forced, it is made all the same.
+        let add = ["worktree", "add", "--quiet", "--force", "--force"].map(OsStr::new);
+        let place = if tip(repository, branch).is_some() {
             vec![path.as_os_str(), branch.as_ref()]
         } else {
             vec!["-b".as_ref(), branch.as_ref(), path.as_os_str(), base.as_ref()]
@@ -87,18 +95,24 @@ pub(super) fn ensure(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeErro
 ///
 /// [`WorktreeError`] when git refuses.
 pub fn condition(worktree: &Worktree) -> Result<Option<Condition>, WorktreeError> {
-    if !is_made(worktree) {
+    let Worktree { repository, path, branch, base } = worktree;
+    if !path.exists() {
         return Ok(None);
     }
-    let dirty = !git(&worktree.path, ["status", "--porcelain"])?.is_empty();
-    let tip = git(&worktree.path, ["rev-parse", "--verify", "HEAD^{commit}"])?;
-    let contains = format!("--contains={tip}");
-    let holders = git(&worktree.repository, ["for-each-ref", "--format=%(refname:short)", &contains, "refs/heads"])?;
-    let ahead = tip != worktree.base && holders.lines().all(|branch| branch == worktree.branch);
+    let dirty = !git(path, ["status", "--porcelain"])?.is_empty();
+    // Its agent may have left the branch.
+    let head = git(path, ["rev-parse", "--verify", "HEAD^{commit}"])?;
+    let mut ahead = false;
+    for commit in [Some(head), tip(repository, branch)].into_iter().flatten().filter(|commit| commit != base) {
+        let contains = format!("--contains={commit}");
+        let holders = git(repository, ["for-each-ref", "--format=%(refname:short)", &contains, "refs/heads"])?;
+        ahead |= holders.lines().all(|holder| holder == branch);
+    }
     Ok(Some(Condition { dirty, ahead }))
 }
 
-/// Removes a worktree and its branch, when nothing is lost with them. Returns whether they are gone.
+/// Removes a worktree and its branch, when nothing is lost with them. Returns whether they are gone. Files that git is told
+/// to ignore count for nothing.
 ///
 /// # Errors
 ///
@@ -110,9 +124,16 @@ pub fn remove(worktree: &Worktree) -> Result<bool, WorktreeError> {
         Some(_) => {}
     }
     git(&worktree.repository, ["worktree".as_ref(), "remove".as_ref(), worktree.path.as_os_str()])?;
-    // Its commits are on another branch; git itself only compares it with the one that is checked out.
-    git(&worktree.repository, ["branch", "-D", &worktree.branch])?;
+    if tip(&worktree.repository, &worktree.branch).is_some() {
+        // Its commits are on another branch; git itself only compares it with the one that is checked out.
+        git(&worktree.repository, ["branch", "-D", &worktree.branch])?;
+    }
     Ok(true)
+}
+
+/// The last commit of a branch, if there is such a branch.
+fn tip(repository: &Path, branch: &str) -> Option<String> {
+    git(repository, ["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}^{{commit}}")]).ok()
 }
 
 /// Runs git and returns what it prints.
@@ -195,10 +216,40 @@ mod tests {
         commit(&cwd, "new");
         assert_eq!(condition(&worktree).unwrap(), Some(Condition { dirty: false, ahead: true }));
         assert!(!remove(&worktree).unwrap());
+        git(&cwd, ["checkout", "-q", "--detach", "main"]).unwrap();
+        assert!(!remove(&worktree).unwrap(), "its branch has a commit all the same");
         git(&top, ["merge", "-q", &worktree.branch]).unwrap();
         assert!(remove(&worktree).unwrap());
         assert!(!worktree.path.exists() && git(&top, ["rev-parse", "--verify", "-q", &worktree.branch]).is_err());
         assert!(remove(&worktree).unwrap());
+    }
+
+    #[test]
+    fn a_worktree_of_a_worktree_outlives_it() {
+        let (temp, top) = repository();
+        let folder = temp.path().canonicalize().unwrap().join("w");
+        let (outer, outer_cwd) = plan(&folder, &top, "a.md", "1").unwrap();
+        ensure(&outer, &outer_cwd).unwrap();
+        commit(&outer_cwd, "two");
+        let (inner, inner_cwd) = plan(&folder, &outer_cwd, "a.md", "2").unwrap();
+        assert_eq!(inner.repository, top.join(".git"));
+        git(&top, ["merge", "-q", &outer.branch]).unwrap();
+        assert!(remove(&outer).unwrap());
+        ensure(&inner, &inner_cwd).unwrap();
+        assert!(inner_cwd.join("two").is_file(), "it begins with the commit of its parent");
+        assert!(remove(&inner).unwrap());
+    }
+
+    #[test]
+    fn the_worktrees_of_others_are_left_as_they_are() {
+        let (temp, top) = repository();
+        let theirs = temp.path().join("theirs");
+        git(&top, ["worktree".as_ref(), "add".as_ref(), "-q".as_ref(), theirs.as_os_str()]).unwrap();
+        fs::rename(&theirs, temp.path().join("on a disk that is not there")).unwrap();
+        let (worktree, cwd) = plan(&temp.path().canonicalize().unwrap().join("w"), &top, "a.md", "1").unwrap();
+        ensure(&worktree, &cwd).unwrap();
+        fs::rename(temp.path().join("on a disk that is not there"), &theirs).unwrap();
+        git(&theirs, ["status"]).unwrap();
     }
 
     #[test]

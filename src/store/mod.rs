@@ -35,6 +35,7 @@ mod testing;
 mod trees;
 mod versions;
 mod withdraw;
+mod worktrees;
 
 use std::cell::Cell;
 use std::path::Path;

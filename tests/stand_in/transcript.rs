@@ -80,9 +80,11 @@ impl Transcript {
     }
 }
 
-/// The lines of a session of this working directory; none when there is no such session.
+/// The lines of a session of this working directory, or of the transcript that a path names; none when there is no such
+/// session.
 pub(crate) fn load(session: &str) -> Result<Vec<Value>> {
-    let text = fs::read(path_of(&env::current_dir()?, session)?).unwrap_or_default();
+    let path = if session.ends_with(".jsonl") { session.into() } else { path_of(&env::current_dir()?, session)? };
+    let text = fs::read(path).unwrap_or_default();
     // A line that was cut short is passed over, as Claude Code does.
     Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
