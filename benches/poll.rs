@@ -111,7 +111,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
     let child = match child {
         Some(new) => Some(store.request_child(caller, None, &new, "/project/ins2.md").expect("the tree has room").1),
         None => {
-            let wish = Wish::Ask { question: "When is your birthday?".into() };
+            let wish = Wish::Ask { question: "When is your birthday?".into(), choices: None };
             store.request(caller, None, &wish).expect("the attempt runs");
             None
         }
@@ -129,7 +129,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         version: None,
         transcript: None,
         suspended: None,
-        lost: None,
+        lost: Vec::new(),
         trouble: None,
     };
     store.settle(&settlement).expect("the attempt runs");

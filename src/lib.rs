@@ -51,7 +51,8 @@
 //! 4. The agent calls `agent-cli spawn` or `ask` in a tool call. `claude` asks `agent-cli hook` (`cli::hook`) first, which
 //!    recognises the request ([`core::call`]), records it, and has the call suspended: `claude` ends with the call open. A
 //!    request that is not suspended runs as a program: it finds frame and attempt in its environment, records the request,
-//!    prints the signal and is gone, and the agent ends its turn.
+//!    prints the signal and is gone, and the agent ends its turn. Questions that the agent asks with Claude Code's own tool
+//!    come the same way. About calls that need an approval `claude` asks `agent-cli permission` (`cli::permission`).
 //! 5. `runtime::conclude` reads what the attempt printed, reduces it to an [`core::outcome::Outcome`], and
 //!    [`core::outcome::verdict`] says what becomes of the session and the frame. The transcript is copied, the verdict
 //!    recorded in one transaction, and after that a discarded transcript is deleted.

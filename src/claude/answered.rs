@@ -84,6 +84,9 @@ pub fn suspended_calls(transcript: impl BufRead) -> io::Result<Vec<String>> {
     Ok(if open.iter().any(|call| marked.contains(call)) { open } else { Vec::new() })
 }
 
+/// What all lines that follow on one line have in common.
+pub(super) const SAME: [&str; 7] = ["sessionId", "timestamp", "cwd", "version", "gitBranch", "userType", "isSidechain"];
+
 fn is_mark(entry: &Value) -> bool {
     entry["attachment"]["type"] == "hook_deferred_tool"
 }
@@ -101,7 +104,7 @@ fn entry(call: &str, made: &Value, result: &CallResult) -> Value {
         "sourceToolAssistantUUID": made["uuid"],
         "message": {"role": "user", "content": [block]},
     });
-    for same in ["sessionId", "timestamp", "cwd", "version", "gitBranch", "userType", "isSidechain"] {
+    for same in SAME {
         if let Some(value) = made.get(same) {
             entry[same] = value.clone();
         }

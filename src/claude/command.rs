@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::settings;
+use super::{permission_tool, settings};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::launch::Launch;
 
@@ -80,6 +80,9 @@ pub struct Invocation<'a> {
     pub no_attachments: bool,
     /// The file with the user's settings and this program's hooks; `None`: no hooks.
     pub settings: Option<&'a Path>,
+    /// The file that leads to the tool that decides on approvals; `None`: Claude Code decides, and has no tool for
+    /// questions.
+    pub permission_tool: Option<&'a Path>,
 }
 
 impl Invocation<'_> {
@@ -99,6 +102,10 @@ impl Invocation<'_> {
         let instructions = self.instructions.map(|path| format!("Read(/{})", path.display()));
         let allowed = REQUESTS.into_iter().map(str::to_owned).chain(instructions);
         arguments.extend(allowed.map(|rule| format!("--allowedTools={rule}")));
+        if let Some(file) = self.permission_tool {
+            arguments.push(format!("--mcp-config={}", file.display()));
+            arguments.push(format!("--permission-prompt-tool={}", permission_tool::NAME));
+        }
         match self.settings {
             // Of two, Claude Code would take only the last. The user's are in the file.
             Some(file) => {
@@ -203,6 +210,7 @@ mod tests {
             own_program: Path::new("/own/agent-cli"),
             no_attachments: false,
             settings: None,
+            permission_tool: Some(Path::new("/state/permission-tool.json")),
         };
         insta::assert_snapshot!(invocation.arguments().join("\n"), @r"
         -p
@@ -225,6 +233,8 @@ mod tests {
         --allowedTools=Bash(agent-cli wait --for:*)
         --allowedTools=Bash(agent-cli wait --until:*)
         --allowedTools=Read(//home/dev/ins1.md)
+        --mcp-config=/state/permission-tool.json
+        --permission-prompt-tool=mcp__agent-cli__permission
         --max-turns
         9
         ");

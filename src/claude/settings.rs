@@ -9,19 +9,21 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::hook::{BASH, PRE_TOOL_USE};
+use super::question::ASK_USER_QUESTION;
 use crate::core::shell::quoted;
 
-/// The settings of `user` with the hooks of this program, whose file is `own`, an absolute path.
+/// The settings of `user` with the hooks of this program, whose file is `own`, an absolute path. `native_questions`:
+/// whether agents have Claude Code's own tool for questions.
 ///
 /// Settings whose shape is wrong stay as they are, because it is for Claude Code to refuse them. A path that is not
 /// UTF-8 cannot be named in settings: there are no hooks then, and agents pause by signals.
 #[must_use]
-pub fn settings(own: &Path, user: Option<&Value>) -> Value {
+pub fn settings(own: &Path, user: Option<&Value>, native_questions: bool) -> Value {
     let mut settings = user.cloned().unwrap_or_else(|| json!({}));
     if let (Some(own), Some(fields)) = (own.to_str(), settings.as_object_mut()) {
         let hooks = fields.entry("hooks").or_insert_with(|| json!({}));
         if let Some(hooks) = hooks.as_object_mut() {
-            add_hooks(hooks, &format!("{} hook", quoted(own)));
+            add_hooks(hooks, &format!("{} hook", quoted(own)), native_questions);
         }
     }
     settings
@@ -59,10 +61,15 @@ const OWN_COMMANDS: &str = "Bash(*agent-cli*)";
 /// Longer than the store waits for another process.
 const SECONDS: u32 = 30;
 
-fn add_hooks(hooks: &mut Map<String, Value>, command: &str) {
-    let hook = json!({"type": "command", "command": command, "if": OWN_COMMANDS, "timeout": SECONDS});
+fn add_hooks(hooks: &mut Map<String, Value>, command: &str, native_questions: bool) {
+    let hook = json!({"type": "command", "command": command, "timeout": SECONDS});
     if let Some(list) = hooks.entry(PRE_TOOL_USE).or_insert_with(|| json!([])).as_array_mut() {
-        list.push(json!({"matcher": BASH, "hooks": [hook]}));
+        let mut of_bash = hook.clone();
+        of_bash["if"] = json!(OWN_COMMANDS);
+        list.push(json!({"matcher": BASH, "hooks": [of_bash]}));
+        if native_questions {
+            list.push(json!({"matcher": ASK_USER_QUESTION, "hooks": [hook]}));
+        }
     }
 }
 
@@ -118,7 +125,12 @@ mod tests {
         let ours = "'/opt/bin/agent-cli' hook";
         let hook = json!({"type": "command", "command": ours, "if": "Bash(*agent-cli*)", "timeout": 30});
         let expected = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}});
-        assert_eq!(settings(Path::new("/opt/bin/agent-cli"), None), expected);
+        assert_eq!(settings(Path::new("/opt/bin/agent-cli"), None, false), expected);
+
+        let with_questions = settings(Path::new("/opt/bin/agent-cli"), None, true);
+        let hook = json!({"type": "command", "command": ours, "timeout": 30});
+        let added = json!({"matcher": "AskUserQuestion", "hooks": [hook]});
+        assert_eq!(with_questions["hooks"]["PreToolUse"][1], added);
     }
 
     #[test]
@@ -131,7 +143,7 @@ mod tests {
                 "Stop": [{"hooks": [{"type": "command", "command": "bell"}]}],
             },
         });
-        let merged = settings(Path::new("/opt/agent-cli"), Some(&user));
+        let merged = settings(Path::new("/opt/agent-cli"), Some(&user), false);
         assert_eq!(merged["model"], "opus");
         assert_eq!(merged["permissions"], user["permissions"]);
         assert_eq!(merged["hooks"]["Stop"], user["hooks"]["Stop"]);
@@ -141,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_path_is_one_word_for_the_shell() {
-        let merged = settings(Path::new("/home/o'neil/my programs/$x/agent-cli"), None);
+        let merged = settings(Path::new("/home/o'neil/my programs/$x/agent-cli"), None, false);
         let command = &merged["hooks"]["PreToolUse"][0]["hooks"][0]["command"];
         assert_eq!(command, r"'/home/o'\''neil/my programs/$x/agent-cli' hook");
     }
@@ -149,9 +161,9 @@ mod tests {
     #[test]
     fn wrong_settings_are_for_claude_code_to_refuse() {
         for user in [json!(7), json!([]), json!({"hooks": []}), json!({"hooks": null})] {
-            assert_eq!(settings(Path::new("/agent-cli"), Some(&user)), user);
+            assert_eq!(settings(Path::new("/agent-cli"), Some(&user), false), user);
         }
-        let merged = settings(Path::new("/agent-cli"), Some(&json!({"hooks": {"PreToolUse": 7}})));
+        let merged = settings(Path::new("/agent-cli"), Some(&json!({"hooks": {"PreToolUse": 7}})), false);
         assert_eq!(merged["hooks"]["PreToolUse"], 7);
     }
 
@@ -176,7 +188,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_of_any_settings_is_lost(user in any_json()) {
-            let merged = settings(Path::new("/agent-cli"), Some(&user));
+            let merged = settings(Path::new("/agent-cli"), Some(&user), false);
             prop_assert!(holds(&merged, &user), "{} in {}", user, merged);
         }
 

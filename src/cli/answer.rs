@@ -9,21 +9,29 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::output::{print_json, print_line, tell};
 use crate::core::id::IdPrefix;
+use crate::core::question;
+use crate::core::request::Wish;
 use crate::store::Target;
 
 /// Answer a question
 ///
 /// Records the answer and prints the command that carries the chain on. The agent gets the answer exactly as given. A
 /// question can be answered once.
+///
+/// Where a question offers choices, the answer may be the number or the label of one, of several with commas between them
+/// where several may be chosen, or any other text. Where it is a permission for a call that is asked for, the answer is
+/// `allow`, or `deny`, perhaps with a reason for the agent after it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli answer 4f2c1a90 \"Jan 1st\"
+  agent-cli answer 4f2c1a90 1,3
+  agent-cli answer 4f2c1a90 \"deny use the test server\"
   agent-cli answer 4f2c1a90 < plan.md")]
 pub(super) struct Answer {
     /// The question's id, as `agent-cli questions` shows it
     id: String,
 
-    /// The answer [default: standard input, without its last line break]
+    /// The answer, or the numbers of choices [default: standard input, without its last line break]
     #[arg(allow_hyphen_values = true)]
     text: Option<String>,
 
@@ -50,9 +58,14 @@ impl Answer {
             Some(text) => text,
             None => from_standard_input()?,
         };
-        if text.trim().is_empty() {
-            return Err(CliError::usage("the answer is empty").hint(format!("agent-cli answer {} TEXT", id.short())));
-        }
+        // A request that is no question is for the store to refuse.
+        let text = match store.question(id)? {
+            Some(asked) if asked.answered.is_none() => question::answer(&asked.wish, &text).map_err(|error| {
+                let example = if matches!(asked.wish, Wish::Permission { .. }) { "allow" } else { "TEXT" };
+                CliError::usage(error.to_string()).hint(format!("agent-cli answer {} {example}", id.short()))
+            })?,
+            _ => text,
+        };
         let question = store.answer(id, &text)?;
         let next = format!("agent-cli resume {}", question.root);
         if self.json {

@@ -31,7 +31,7 @@ impl Ask {
                 .hint("agent-cli questions shows what agents have asked")
         })?;
         let store = context.store()?;
-        let is_this = |wish: &Wish| matches!(wish, Wish::Ask { question } if *question == self.question);
+        let is_this = |wish: &Wish| matches!(wish, Wish::Ask { question, .. } if *question == self.question);
         if let Some(progress) = requests::made_before(&store, caller, is_this)? {
             return resume::tell(progress);
         }

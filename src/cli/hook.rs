@@ -16,9 +16,10 @@ use super::exit::Exit;
 use super::output::print_json;
 use super::{Cli, Command};
 use crate::claude::hook::{Decision, HookInput};
+use crate::claude::question::{self, ASK_USER_QUESTION};
 use crate::core::call::{self, Surroundings};
 use crate::core::id::RequestId;
-use crate::core::request::RequestResult;
+use crate::core::request::{Request, RequestResult};
 use crate::store::{Caller, Store};
 
 /// Answer a hook of Claude Code: for claude, not for people
@@ -35,7 +36,7 @@ impl Hook {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
         let Some(caller) = context.caller else { return Ok(Exit::Ok) };
         let decision = decide(context, caller).unwrap_or_else(|error| {
-            note(context, caller, &error);
+            note(context, caller, "hook", &error);
             Decision::Pass
         });
         if let Some(decision) = decision.to_json() {
@@ -50,6 +51,9 @@ fn decide(context: &Context, caller: Caller) -> Result<Decision, CliError> {
     let mut input = Vec::new();
     io::stdin().read_to_end(&mut input).map_err(|error| unreadable(&error))?;
     let input = HookInput::parse(&input).map_err(|error| unreadable(&error))?;
+    if input.tool_name.as_deref() == Some(ASK_USER_QUESTION) {
+        return decide_on_questions(context, caller, &input);
+    }
     let (Some(command), Some(call), Some(pwd)) = (input.command(), &input.tool_use_id, &input.cwd) else {
         return Ok(Decision::Pass);
     };
@@ -76,6 +80,35 @@ fn decide(context: &Context, caller: Caller) -> Result<Decision, CliError> {
     }
 }
 
+/// Questions that are asked with Claude Code's own tool. Those with a shape that is not theirs Claude Code refuses.
+fn decide_on_questions(context: &Context, caller: Caller, input: &HookInput) -> Result<Decision, CliError> {
+    if input.agent_id.is_some() {
+        return Ok(Decision::Deny { reason: NOT_IN_A_SUBAGENT.to_owned() });
+    }
+    let Some(call) = &input.tool_use_id else { return Ok(Decision::Pass) };
+    let Some(questions) = question::questions(&input.tool_input) else { return Ok(Decision::Pass) };
+    let store = context.store()?;
+    let asked = store.requests_of_call(caller.frame, call)?;
+    if asked.is_empty() {
+        store.request_all(caller, call, &questions)?;
+        return Ok(Decision::Defer);
+    }
+    let answers = asked.iter().map(|request| answer_to(&store, request)).collect::<Result<Option<Vec<_>>, _>>()?;
+    // Until each has its answer, the call stays suspended.
+    Ok(answers.map_or(Decision::Defer, |answers| {
+        let answers: Vec<_> = answers.iter().map(|(asked, said)| (*asked, said.as_str())).collect();
+        Decision::Allow { updated_input: question::answered(&input.tool_input, &answers) }
+    }))
+}
+
+/// A question and its answer, once it has one.
+fn answer_to<'a>(store: &Store, request: &'a Request) -> Result<Option<(&'a str, String)>, CliError> {
+    let question = request.wish.native_question().unwrap_or_default();
+    Ok(store.result_of(request.id)?.map(|result| match result {
+        RequestResult::Text(answer) | RequestResult::Failed(answer) => (question, answer),
+    }))
+}
+
 fn unreadable(error: &dyn std::fmt::Display) -> CliError {
     CliError::failed(format!("the hook's input cannot be read: {error}"))
 }
@@ -89,9 +122,9 @@ fn suspend(
     pwd: &str,
     request: Command,
 ) -> Result<Decision, CliError> {
-    if let Some(known) = store.request_of_call(caller.frame, call)? {
-        return match store.result_of(known)? {
-            Some(result) => answer(store, caller, input, known, &result),
+    if let Some(known) = store.requests_of_call(caller.frame, call)?.pop() {
+        return match store.result_of(known.id)? {
+            Some(result) => answer(store, caller, input, known.id, &result),
             None => Ok(Decision::Defer),
         };
     }
@@ -133,10 +166,10 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
-/// Nobody reads what a hook prints to standard error, so it goes to the frame's log.
-fn note(context: &Context, caller: Caller, error: &CliError) {
+/// Nobody reads what a command for `claude` prints to standard error, so it goes to the frame's log.
+pub(super) fn note(context: &Context, caller: Caller, command: &str, error: &CliError) {
     let log = context.store().ok().and_then(|store| store.dir().open_errors(caller.frame).ok());
     if let Some(mut log) = log {
-        let _ = writeln!(log, "agent-cli hook: {error}");
+        let _ = writeln!(log, "agent-cli {command}: {error}");
     }
 }

@@ -18,6 +18,7 @@ mod doctor;
 mod hook;
 mod limits;
 mod ls;
+mod permission;
 mod questions;
 mod resume;
 mod show;
@@ -62,6 +63,8 @@ enum Command {
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
     Hook(hook::Hook),
+    #[command(name = "permission")]
+    PermissionTool(permission::PermissionTool),
 }
 
 /// Runs the program with these arguments, the program's name first.
@@ -87,6 +90,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Doctor(command) => command.run(&context),
         Command::Completions(command) => command.run(),
         Command::Hook(command) => command.run(&context),
+        Command::PermissionTool(command) => command.run(&context),
     });
     match result {
         Ok(exit) => exit,

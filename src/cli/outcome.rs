@@ -10,7 +10,7 @@ use super::text::cut;
 use crate::core::blocker::{Blocker, Blocking};
 use crate::core::group::Member;
 use crate::core::id::FrameId;
-use crate::core::request::External;
+use crate::core::request::{External, Wish};
 use crate::core::signal;
 use crate::core::stream::Usage;
 use crate::core::worktree::Worktree;
@@ -212,12 +212,13 @@ fn tell_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
         };
         output::tell(&format!("{waits} for {}", described(&blocker.what)));
     }
-    let question = blockers.iter().find_map(|blocker| match &blocker.what {
-        Blocking::Question { id, .. } => Some(id.short()),
+    let answer = blockers.iter().find_map(|blocker| match &blocker.what {
+        Blocking::Question { id, .. } => Some(format!("{} TEXT", id.short())),
+        Blocking::Permission { id, .. } => Some(format!("{} allow (or deny, and why)", id.short())),
         _ => None,
     });
-    if let Some(question) = question {
-        output::tell(&format!("hint: agent-cli answer {question} TEXT, then agent-cli resume {}", top.short()));
+    if let Some(answer) = answer {
+        output::tell(&format!("hint: agent-cli answer {answer}, then agent-cli resume {}", top.short()));
     }
     if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })) {
         output::tell(&format!("hint: agent-cli resume {} --max-budget-usd USD raises the budget", top.short()));
@@ -231,7 +232,11 @@ fn tell_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
 pub(super) fn described(what: &Blocking) -> String {
     const LONG: usize = 200;
     match what {
-        Blocking::Question { id, question } => format!("an answer to {}: {}", id.short(), cut(question, LONG)),
+        Blocking::Question { id, question, .. } => format!("an answer to {}: {}", id.short(), cut(question, LONG)),
+        Blocking::Permission { id, tool, input } => {
+            let call = Wish::Permission { tool: tool.clone(), input: input.clone() }.command();
+            format!("permission {}: {}", id.short(), cut(&call, LONG))
+        }
         Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
         Blocking::External { wait: External::Time(time) } => format!("the time {time:.0}"),
         Blocking::External { wait: External::Command(command) } => format!("success of: {}", cut(command, LONG)),

@@ -16,7 +16,7 @@ use crate::claude::transcript;
 use crate::core::blocker::Blocker;
 use crate::core::frame::{Baseline, Frame, Task, Trouble};
 use crate::core::id::{FrameId, SessionId};
-use crate::core::launch::Launch;
+use crate::core::launch::{Launch, OnPermission};
 use crate::core::limits::Limits;
 use crate::core::state::FrameState;
 use crate::core::stream::Usage;
@@ -179,6 +179,9 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     rows.push(row("claude", shown.launch.claude.display().to_string()));
     rows.extend(shown.launch.model.iter().map(|model| row("model", model.clone())));
     rows.extend(shown.launch.permission_mode.iter().map(|mode| row("permissions", mode.clone())));
+    if shown.launch.on_permission == OnPermission::Ask {
+        rows.push(row("approvals", "a person is asked".to_owned()));
+    }
     if !shown.launch.args.is_empty() {
         rows.push(row("arguments", shown.launch.args.join(" ")));
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::context::Context;
 use super::error::CliError;
@@ -15,7 +16,7 @@ use super::resume;
 use super::tasks::Tasks;
 use crate::claude::program;
 use crate::core::id::{FrameId, IdPrefix};
-use crate::core::launch::{self, Launch, Overrides};
+use crate::core::launch::{self, Launch, OnPermission, Overrides};
 use crate::core::limits::Limits;
 use crate::core::request::Wish;
 use crate::core::signal;
@@ -64,6 +65,10 @@ pub(super) struct Spawn {
     /// What the agent may do, as for `claude --permission-mode` [default: $AGENT_CLI_PERMISSION_MODE]
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
+
+    /// What becomes of a call that needs an approval: deny it, or ask a person and pause [default: deny, or as the caller]
+    #[arg(long, value_name = "WHAT", value_parser = on_permission())]
+    on_permission: Option<OnPermission>,
 
     /// The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
     #[arg(long, value_name = "PATH")]
@@ -117,7 +122,12 @@ impl Spawn {
             return Err(CliError::usage(message).hint("leave them out"));
         }
         let wanted = self.wanted(|id| Ok(fork::source(store, id, &Launch::default())?))?;
-        let overrides = Overrides { model: self.model, permission_mode: self.permission_mode, args: self.args };
+        let overrides = Overrides {
+            model: self.model,
+            permission_mode: self.permission_mode,
+            on_permission: self.on_permission,
+            args: self.args,
+        };
         Ok(requests::spawn(store, caller, call, wanted, overrides)?)
     }
 
@@ -151,8 +161,14 @@ impl Spawn {
             args: self.args,
             no_hooks: self.no_hooks,
             no_stale_check: self.no_stale_check,
+            on_permission: self.on_permission.unwrap_or_default(),
             ..of_this_shell
-        };
+        }
+        .with_native_questions();
+        if launch.on_permission == OnPermission::Ask && !launch.native_questions {
+            let message = "--on-permission ask cannot work with --no-hooks or --permission-prompt-tool";
+            return Err(CliError::usage(message).hint("leave one of them out"));
+        }
         let limits = Limits::default().changed(self.limits.given());
         let store = context.store()?;
         let top = requests::start(&store, &wanted, &launch, limits)?;
@@ -162,6 +178,11 @@ impl Spawn {
         }
         outcome::drive(context, &store, &settings, top, self.telling)
     }
+}
+
+fn on_permission() -> impl TypedValueParser<Value = OnPermission> {
+    let named = |name: String| if name == "ask" { OnPermission::Ask } else { OnPermission::Deny };
+    PossibleValuesParser::new(["deny", "ask"]).map(named)
 }
 
 fn working_directory(named: &Path) -> Result<PathBuf, CliError> {

@@ -2,9 +2,11 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::hold::Hold;
 use super::id::{FrameId, RequestId};
+use super::question::Choices;
 use super::request::{External, Wish};
 use super::state::{FrameState, Wait};
 use super::tree::{Node, Tree, Tried};
@@ -31,6 +33,18 @@ pub enum Blocking {
         id: RequestId,
         /// The question.
         question: String,
+        /// What it offers.
+        #[serde(flatten)]
+        choices: Option<Choices>,
+    },
+    /// A person's permission for a call.
+    Permission {
+        /// The id to answer with.
+        id: RequestId,
+        /// The tool that is called.
+        tool: String,
+        /// Its input.
+        input: Value,
     },
     /// Something outside.
     External {
@@ -85,8 +99,13 @@ impl Tree {
         let mut found: Vec<(Timestamp, Blocking)> = open
             .filter_map(|request| match &request.wish {
                 Wish::Spawn { .. } => None,
-                Wish::Ask { question } => {
-                    Some((request.made, Blocking::Question { id: request.id, question: question.clone() }))
+                Wish::Ask { question, choices } => {
+                    let (question, choices) = (question.clone(), choices.clone());
+                    Some((request.made, Blocking::Question { id: request.id, question, choices }))
+                }
+                Wish::Permission { tool, input } => {
+                    let (tool, input) = (tool.clone(), input.clone());
+                    Some((request.made, Blocking::Permission { id: request.id, tool, input }))
                 }
                 Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
             })
@@ -133,7 +152,7 @@ mod tests {
             frame: id,
             attempt: SessionId::from(id),
             call: None,
-            wish: Wish::Ask { question: (*question).to_owned() },
+            wish: Wish::Ask { question: (*question).to_owned(), choices: None },
             settled: *settled,
             made: NOW,
         };

@@ -26,6 +26,13 @@ pub struct Launch {
     /// Whether the agent is not told what changed while it waited.
     #[serde(default)]
     pub no_stale_check: bool,
+    /// Whether agents have Claude Code's own tool for questions. It changes the list of tools, and with it the beginning of
+    /// every request, so a frame keeps what it began with.
+    #[serde(default)]
+    pub native_questions: bool,
+    /// What becomes of calls that need an approval.
+    #[serde(default)]
+    pub on_permission: OnPermission,
     /// `PATH` of the shell that made the frame, so that its agents find the same programs under cron.
     pub path: Option<String>,
     /// `CLAUDE_CONFIG_DIR` of the shell that made the frame: Claude Code keeps sessions there.
@@ -35,6 +42,17 @@ pub struct Launch {
     pub worktree: Option<Worktree>,
 }
 
+/// What becomes of a call that needs an approval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnPermission {
+    /// It is denied, as by plain `claude -p`.
+    #[default]
+    Deny,
+    /// A person is asked, and the agent pauses until there is an answer.
+    Ask,
+}
+
 /// What a child may ask to have otherwise than its parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
@@ -42,6 +60,8 @@ pub struct Overrides {
     pub model: Option<String>,
     /// Another permission mode.
     pub permission_mode: Option<String>,
+    /// Another way with calls that need an approval.
+    pub on_permission: Option<OnPermission>,
     /// More arguments for `claude`.
     pub args: Vec<String>,
 }
@@ -98,7 +118,17 @@ const FOR_CHILDREN: [&str; 7] = [
 /// From the narrowest to the widest. `default` is what an absent mode means.
 const MODES: [&str; 6] = ["plan", "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"];
 
+/// The option with which a user lets a tool of their own decide on approvals. Questions would go there too.
+const PROMPT_TOOL: &str = "--permission-prompt-tool";
+
 impl Launch {
+    /// The same options for a frame that has not begun, with Claude Code's own tool for questions where it can serve.
+    #[must_use]
+    pub fn with_native_questions(self) -> Self {
+        let native_questions = !self.no_hooks && !self.args.iter().any(|arg| name_of(arg) == PROMPT_TOOL);
+        Self { native_questions, ..self }
+    }
+
     /// The launch options of a child that this frame's agent asks for.
     ///
     /// # Errors
@@ -114,13 +144,18 @@ impl Launch {
         {
             return Err(BadLaunch::Widens(format!("--permission-mode {mode}")));
         }
-        Ok(Self {
+        if wanted.on_permission == Some(OnPermission::Ask) && self.on_permission == OnPermission::Deny {
+            return Err(BadLaunch::Widens("--on-permission ask".to_owned()));
+        }
+        let launch = Self {
             model: wanted.model.or_else(|| self.model.clone()),
             permission_mode: wanted.permission_mode.or_else(|| self.permission_mode.clone()),
+            on_permission: wanted.on_permission.unwrap_or(self.on_permission),
             args: self.args.iter().cloned().chain(wanted.args).collect(),
             worktree: None,
             ..self.clone()
-        })
+        };
+        Ok(if self.native_questions { launch.with_native_questions() } else { launch })
     }
 
     /// Whether this frame's agent may do everything, so that nothing can be wider.
@@ -224,6 +259,36 @@ mod tests {
         assert!(odd.child(wanted(Some("manual"), &[])).is_ok());
         let free = Launch { args: vec!["--dangerously-skip-permissions".into()], ..Launch::default() };
         assert!(free.child(wanted(Some("bypassPermissions"), &["--add-dir", "/"])).is_ok());
+    }
+
+    #[test]
+    fn a_child_asks_for_permissions_only_where_its_parent_does() {
+        let wanted = |on_permission| Overrides { on_permission, ..Overrides::default() };
+        let asking = Launch { on_permission: OnPermission::Ask, ..Launch::default() };
+        let of = |parent: &Launch, on| parent.child(wanted(on)).map(|child| child.on_permission);
+        assert_eq!(of(&asking, None), Ok(OnPermission::Ask));
+        assert_eq!(of(&asking, Some(OnPermission::Deny)), Ok(OnPermission::Deny));
+        assert_eq!(of(&Launch::default(), None), Ok(OnPermission::Deny));
+        assert!(of(&Launch::default(), Some(OnPermission::Ask)).is_err());
+    }
+
+    #[test]
+    fn a_frame_has_native_questions_unless_somebody_else_would_get_them() {
+        let launch = |no_hooks, args: &[&str]| {
+            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+            Launch { no_hooks, args, ..Launch::default() }.with_native_questions().native_questions
+        };
+        assert!(launch(false, &["--effort", "low"]));
+        assert!(!launch(true, &[]));
+        assert!(!launch(false, &["--permission-prompt-tool", "mcp__me__decide"]));
+        assert!(!launch(false, &["--permission-prompt-tool=mcp__me__decide"]));
+
+        let older = Launch::default();
+        assert!(!older.child(Overrides::default()).unwrap().native_questions);
+        let free = Launch { args: vec!["--dangerously-skip-permissions".into()], ..Launch::default() };
+        let free = free.with_native_questions();
+        assert!(free.child(Overrides::default()).unwrap().native_questions);
+        assert!(!free.child(wanted(None, &["--permission-prompt-tool=x"])).unwrap().native_questions);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod loose;
 pub mod outcome;
 pub mod pause;
 pub mod prompt;
+pub mod question;
 pub mod request;
 pub mod shell;
 pub mod signal;

@@ -1,7 +1,7 @@
 //! What an agent is told: the first prompt of a frame, and the prompt that wakes it.
 
 use super::frame::{Frame, Task, Trouble};
-use super::request::{Delivery, RequestResult};
+use super::request::{Delivery, RequestResult, Wish};
 use super::signal;
 use super::worktree::Worktree;
 
@@ -12,6 +12,11 @@ pub enum Telling {
     Call,
     /// Its suspended tool calls have their results when it is told to go on.
     Calls,
+    /// The call that it was stopped at is open again, and decided on when it is come to once more.
+    Permission {
+        /// The call.
+        call: String,
+    },
     /// With a prompt.
     Prompt,
 }
@@ -19,25 +24,33 @@ pub enum Telling {
 /// How the next attempt of `frame` is told what came of its requests, and `notices` beside that. `hooks`: whether a suspended call can be answered.
 #[must_use]
 pub fn telling(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool) -> Telling {
-    match (&frame.suspended, deliveries) {
-        (Some(call), [only]) if hooks && notices.is_empty() && only.call.as_ref() == Some(call) => {
-            if is_printed_unchanged(&only.result) {
-                Telling::Call
-            } else {
-                Telling::Calls
-            }
-        }
-        (_, deliveries) if deliveries.iter().any(|delivery| delivery.call.is_some()) => Telling::Calls,
-        _ => Telling::Prompt,
+    let permission = deliveries.iter().find(|delivery| matches!(delivery.wish, Wish::Permission { .. }));
+    if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
+        return Telling::Permission { call };
+    }
+    let of_suspended = |delivery: &Delivery| delivery.call.is_some() && delivery.call == frame.suspended;
+    if deliveries.iter().all(|delivery| delivery.call.is_none()) {
+        Telling::Prompt
+    } else if hooks && notices.is_empty() && deliveries.iter().all(of_suspended) && is_returned(deliveries) {
+        Telling::Call
+    } else {
+        Telling::Calls
     }
 }
 
-/// Whether a command of Claude Code's Bash tool can return this result as it is. The tool takes blanks off both ends,
-/// says something of its own where nothing is left, and puts longer output into a file.
-fn is_printed_unchanged(result: &RequestResult) -> bool {
+/// Whether the call that made these requests can return what came of them as it is.
+///
+/// The Bash tool takes blanks off both ends of what a command prints, and says something of its own where nothing is left.
+/// Of both tools, longer results are put into a file.
+fn is_returned(deliveries: &[Delivery]) -> bool {
     const MOST: usize = 30_000;
-    let (RequestResult::Text(text) | RequestResult::Failed(text)) = result;
-    !text.is_empty() && text.trim() == text && text.len() <= MOST && !text.contains('\0')
+    let printed_unchanged = |text: &str| !text.is_empty() && text.trim() == text && !text.contains('\0');
+    let mut length = 0;
+    deliveries.iter().all(|delivery| {
+        let (RequestResult::Text(text) | RequestResult::Failed(text)) = &delivery.result;
+        length += text.len();
+        length <= MOST && (delivery.wish.native_question().is_some() || printed_unchanged(text))
+    })
 }
 
 /// The first prompt of a frame.
@@ -115,13 +128,12 @@ mod tests {
 
     use super::*;
     use crate::core::id::RequestId;
-    use crate::core::request::Wish;
 
     fn answer(text: &str) -> Delivery {
         Delivery {
             request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
             call: None,
-            wish: Wish::Ask { question: "When is your birthday?".into() },
+            wish: Wish::Ask { question: "When is your birthday?".into(), choices: None },
             result: RequestResult::Text(text.into()),
         }
     }

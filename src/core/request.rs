@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::id::{FrameId, RequestId, SessionId};
+use super::question::Choices;
 use super::stream::Returned;
 
 /// A request that an agent made and whose result it has not been given yet.
@@ -43,6 +45,16 @@ pub enum Wish {
     Ask {
         /// The question.
         question: String,
+        /// What it offers, if it was asked with Claude Code's own tool.
+        #[serde(default)]
+        choices: Option<Choices>,
+    },
+    /// A person's permission for a call.
+    Permission {
+        /// The tool that is called.
+        tool: String,
+        /// Its input.
+        input: Value,
     },
     /// Something outside.
     Wait(External),
@@ -88,7 +100,7 @@ impl Delivery {
     pub fn known_as(&self) -> String {
         match &self.wish {
             Wish::Spawn { child, .. } => child.short(),
-            Wish::Ask { .. } | Wish::Wait(_) => self.request.short(),
+            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Wait(_) => self.request.short(),
         }
     }
 }
@@ -105,12 +117,26 @@ impl RequestResult {
 }
 
 impl Wish {
+    /// The question, if it was asked with Claude Code's own tool.
+    #[must_use]
+    pub fn native_question(&self) -> Option<&str> {
+        match self {
+            Self::Ask { question, choices: Some(_) } => Some(question),
+            _ => None,
+        }
+    }
+
     /// The command that makes this request, shortened where it is long: how people and agents recognise it.
     #[must_use]
     pub fn command(&self) -> String {
         match self {
             Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
-            Self::Ask { question } => format!("agent-cli ask \"{}\"", shortened(question)),
+            Self::Ask { question, choices: None } => format!("agent-cli ask \"{}\"", shortened(question)),
+            Self::Ask { question, choices: Some(_) } => format!("AskUserQuestion \"{}\"", shortened(question)),
+            Self::Permission { tool, input } => {
+                let input = input["command"].as_str().map_or_else(|| input.to_string(), str::to_owned);
+                shortened(&format!("{tool}: {input}"))
+            }
             Self::Wait(External::File(path)) => format!("agent-cli wait --file {}", path.display()),
             Self::Wait(External::Time(time)) => format!("agent-cli wait --until {time}"),
             Self::Wait(External::Command(command)) => {
@@ -161,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_command_is_one_short_line() {
-        let wish = Wish::Ask { question: format!("a\n{}", "b".repeat(1_000_000)) };
+        let wish = Wish::Ask { question: format!("a\n{}", "b".repeat(1_000_000)), choices: None };
         let command = wish.command();
         assert!(command.starts_with("agent-cli ask \"a bbb"), "{command}");
         assert!(command.ends_with("b…\""), "{command}");

@@ -169,7 +169,7 @@ impl Tree {
         match &request.wish {
             // A child that is gone will never reply: the parent is told so.
             Wish::Spawn { child, .. } => self.get(*child).is_none_or(|child| child.state.is_over()),
-            Wish::Ask { .. } | Wish::Wait(_) => request.settled,
+            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Wait(_) => request.settled,
         }
     }
 
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn ask(answered: bool) -> (Wish, bool) {
-        (Wish::Ask { question: "When?".into() }, answered)
+        (Wish::Ask { question: "When?".into(), choices: None }, answered)
     }
 
     fn chain(leaf: FrameState, wishes: Vec<(Wish, bool)>) -> Tree {

@@ -3,23 +3,20 @@
 //! The order keeps every crash harmless: the lease first, then the record of the attempt, then the process. Whoever
 //! finds a recorded attempt whose lease is free knows that its process has ended, or never was.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 
 use jiff::Timestamp;
 
 use super::programs::Program;
-use super::{RuntimeError, Settings, meanwhile, while_trying, worktree};
-use crate::claude::answered::{self, CallResult};
-use crate::claude::command::{Invocation, config_dir};
+use super::told::{Told, told};
+use super::{RuntimeError, Settings, while_trying, worktree};
+use crate::claude::command::{ATTEMPT, FRAME, Invocation, STATE_DIR, config_dir};
 use crate::claude::process::Running;
-use crate::claude::{settings, survivors, transcript};
-use crate::core::frame::{Baseline, Frame, Task};
-use crate::core::id::{FrameId, RequestId, SessionId};
-use crate::core::prompt::{self, Telling};
-use crate::core::request::{Delivery, RequestResult};
+use crate::claude::{permission_tool, settings, survivors, transcript};
+use crate::core::frame::{Frame, Task};
+use crate::core::id::{FrameId, SessionId};
+use crate::core::prompt;
 use crate::core::tree::Tried;
 use crate::store::{Lease, NewAttempt, Store, StoreError, checkpoint};
 
@@ -90,6 +87,10 @@ pub(super) fn start(
         Err(StoreError::Held(_)) => return Ok(Start::Held),
         begun => begun?,
     }
+    let permission_tool = match &hooks {
+        Some(_) if frame.launch.native_questions => permission_tool(store, own, frame.id, session)?,
+        _ => None,
+    };
 
     let instructions = instructions_to_allow(store, &frame)?;
     let invocation = Invocation {
@@ -105,6 +106,7 @@ pub(super) fn start(
         own_program: &own.own_program,
         no_attachments: !program.leaves_mentions && prompt::has_mention(&text),
         settings: hooks.as_deref(),
+        permission_tool: permission_tool.as_deref(),
     };
     let mut command = invocation.command();
     command
@@ -115,103 +117,6 @@ pub(super) fn start(
         Ok(running) => Start::Started(running, lease),
         Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
     })
-}
-
-/// How an attempt is told what its agent is to know.
-struct Told {
-    text: String,
-    /// What it is resumed from, when that is not the checkpoint as it is.
-    transcript: Option<PathBuf>,
-    /// The request whose suspended call is resumed to return its result.
-    to_return: Option<RequestId>,
-}
-
-fn told(
-    store: &Store,
-    own: &Settings,
-    frame: &Frame,
-    deliveries: &[Delivery],
-    hooks: bool,
-) -> Result<Told, RuntimeError> {
-    let by_prompt = |text| Told { text, transcript: None, to_return: None };
-    let Some(checkpoint) = frame.checkpoint else {
-        return Ok(Told { transcript: transcript_of_baseline(store, frame)?, ..by_prompt(prompt::first(frame)) });
-    };
-    let notices = notices(store, own, frame);
-    match prompt::telling(frame, deliveries, &notices, hooks) {
-        Telling::Call => {
-            let to_return = deliveries.first().map(|delivery| delivery.request);
-            Ok(Told { to_return, ..by_prompt(String::new()) })
-        }
-        Telling::Prompt => Ok(by_prompt(prompt::resume(deliveries, &notices))),
-        Telling::Calls => {
-            let left = add_results(store, frame, checkpoint, deliveries)?;
-            if left.len() == deliveries.len() {
-                return Ok(by_prompt(prompt::resume(deliveries, &notices)));
-            }
-            let transcript = Some(store.dir().answered(frame.id));
-            Ok(Told { transcript, ..by_prompt(prompt::go_on(&left, &notices)) })
-        }
-    }
-}
-
-/// What the agent has to know besides what came of its requests.
-fn notices(store: &Store, own: &Settings, frame: &Frame) -> Vec<String> {
-    let wanted = own.stale_check && !frame.launch.no_stale_check;
-    let changes = wanted.then(|| meanwhile::notice(store, frame)).flatten();
-    frame.trouble.as_ref().map(prompt::of_trouble).into_iter().chain(changes).collect()
-}
-
-/// Adds results to a copy of the checkpoint. Returns those that have no open call in it.
-fn add_results(
-    store: &Store,
-    frame: &Frame,
-    checkpoint: SessionId,
-    deliveries: &[Delivery],
-) -> Result<Vec<Delivery>, RuntimeError> {
-    let result = |delivery: &Delivery| match &delivery.result {
-        RequestResult::Text(text) => CallResult { text: text.clone(), is_error: false },
-        RequestResult::Failed(why) => CallResult { text: why.clone(), is_error: true },
-    };
-    let results = deliveries.iter().filter_map(|delivery| Some((delivery.call.clone()?, result(delivery)))).collect();
-    let copy = || {
-        let from = BufReader::new(File::open(store.dir().checkpoint(frame.id, checkpoint))?);
-        let mut to = Vec::new();
-        let left = answered::copy(from, results, &mut to)?;
-        store.dir().write(&store.dir().answered(frame.id), &to)?;
-        Ok(left)
-    };
-    let left = copy().map_err(while_trying("add results to the transcript"))?;
-    let given = |delivery: &&Delivery| delivery.call.as_ref().is_none_or(|call| left.contains_key(call));
-    Ok(deliveries.iter().filter(given).cloned().collect())
-}
-
-/// The transcript of the conversation that a frame begins with, where the session alone does not do: Claude Code looks for
-/// sessions of the working directory, and a worktree is another one than that in which the conversation was held.
-///
-/// If calls stand suspended in it, that is a copy. Their results go to the agent that made them; Claude Code would have the
-/// calls made anew in the fork.
-fn transcript_of_baseline(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
-    const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
-    let (Some(Baseline { session, .. }), Some(config)) = (frame.baseline, config_dir(&frame.launch)) else {
-        return Ok(None);
-    };
-    let Some(found) = transcript::find(&config, &frame.cwd, session) else { return Ok(None) };
-    let close = || {
-        let open = answered::suspended_calls(BufReader::new(File::open(&found)?))?;
-        if open.is_empty() {
-            let is_elsewhere = found != transcript::expected(&config, &frame.cwd, session);
-            return Ok(Some(found.clone()).filter(|_| is_elsewhere && frame.launch.worktree.is_some()));
-        }
-        let result = CallResult { text: ELSEWHERE.to_owned(), is_error: false };
-        let results = open.into_iter().map(|call| (call, result.clone())).collect();
-        let mut to = Vec::new();
-        answered::copy(BufReader::new(File::open(&found)?), results, &mut to)?;
-        let file = store.dir().answered(frame.id);
-        store.dir().write(&file, &to)?;
-        Ok(Some(file))
-    };
-    close().map_err(while_trying("copy the conversation to begin with"))
 }
 
 /// The settings file with this program's hooks beside the user's own settings, where `claude` can make use of them.
@@ -229,9 +134,25 @@ fn hooks(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Res
             None => return Ok(None),
         },
     };
-    let text = settings::settings(&own.own_program, user.as_ref()).to_string();
+    let text = settings::settings(&own.own_program, user.as_ref(), frame.launch.native_questions).to_string();
     let file = store.dir().settings(frame.id);
     store.dir().write(&file, text.as_bytes()).map_err(while_trying("write the settings"))?;
+    Ok(Some(file))
+}
+
+/// The file that leads `claude` to this program's tool for approvals. Claude Code passes not all of its environment on.
+fn permission_tool(
+    store: &Store,
+    own: &Settings,
+    frame: FrameId,
+    session: SessionId,
+) -> Result<Option<PathBuf>, RuntimeError> {
+    let state_dir = store.dir().path().display().to_string();
+    let environment = [(FRAME, frame.to_string()), (ATTEMPT, session.to_string()), (STATE_DIR, state_dir)];
+    let Some(config) = permission_tool::config(&own.own_program, &environment) else { return Ok(None) };
+    let file = store.dir().permission_tool(frame);
+    let written = store.dir().write(&file, config.to_string().as_bytes());
+    written.map_err(while_trying("write the file that leads to the permission tool"))?;
     Ok(Some(file))
 }
 

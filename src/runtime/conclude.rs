@@ -16,6 +16,7 @@ use crate::claude::version::Version;
 use crate::core::frame::{Frame, Trouble};
 use crate::core::id::RequestId;
 use crate::core::outcome::{Fork, Outcome, Report, Turn, Verdict, verdict};
+use crate::core::request::Wish;
 use crate::core::state::{Ended, Failure};
 use crate::core::stream::Digest;
 use crate::store::{Attempt, Lease, Settlement, Store, checkpoint};
@@ -67,7 +68,11 @@ fn settle(
     }
     let died = matches!(outcome, Outcome::Died { .. }).then(|| outcome.clone());
     let lost = lost(store, attempt, digest)?;
-    let outcome = outcome.given_open_requests(lost.is_some() || store.has_open_requests(attempt.session)?);
+    let outcome = match outcome {
+        // Claude Code calls it an error that the agent was stopped at a call.
+        Outcome::Error(_) if store.awaits_permission(attempt.session)? => Outcome::Requested,
+        other => other.given_open_requests(!lost.is_empty() || store.has_open_requests(attempt.session)?),
+    };
     let outcome = not_a_quoted_signal(store, frame, digest, outcome)?;
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
     let verdict = verdict(&outcome, turn);
@@ -115,15 +120,19 @@ fn settle(
     Ok(Conclusion { verdict, outcome })
 }
 
-/// The request whose result the agent did not see, though its call was resumed to return it: a user's hook that denies or
-/// rewrites the call has the last word, and so has a rule against the command that returns it.
-fn lost(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<Option<RequestId>, RuntimeError> {
-    let Some(returned) = &digest.returned else { return Ok(None) };
-    let given = store
-        .deliveries(attempt.frame)?
-        .into_iter()
-        .find(|delivery| attempt.carried.contains(&delivery.request) && delivery.call.as_ref() == Some(&returned.call));
-    Ok(given.filter(|delivery| !delivery.result.is_in(returned)).map(|delivery| delivery.request))
+/// The requests whose results the agent did not see, though their call was resumed to return them: a user's hook that
+/// denies or rewrites the call has the last word, and so has a rule against the command that returns it.
+fn lost(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<Vec<RequestId>, RuntimeError> {
+    let Some(returned) = &digest.returned else { return Ok(Vec::new()) };
+    let mut given = store.deliveries(attempt.frame)?;
+    given.retain(|delivery| {
+        // What an approved call returns is the tool's own.
+        let is_result = !matches!(delivery.wish, Wish::Permission { .. });
+        let of_call = delivery.call.as_ref() == Some(&returned.call);
+        is_result && of_call && attempt.carried.contains(&delivery.request)
+    });
+    let seen = given.iter().all(|delivery| delivery.result.is_in(returned));
+    Ok(if seen { Vec::new() } else { given.iter().map(|delivery| delivery.request).collect() })
 }
 
 /// Keeps a copy of the transcript. Returns whether there was anything to keep in it.

@@ -12,6 +12,7 @@ mod conclude;
 mod meanwhile;
 mod probe;
 mod programs;
+mod told;
 
 pub mod adopt;
 pub mod doctor;

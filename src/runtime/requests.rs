@@ -149,7 +149,7 @@ impl Wanted {
 /// [`RuntimeError`] when the caller's attempt has ended.
 pub fn ask(store: &Store, caller: Caller, call: Option<&str>, question: String) -> Result<RequestId, RuntimeError> {
     frame_of(store, caller)?;
-    Ok(store.request(caller, call, &Wish::Ask { question })?)
+    Ok(store.request(caller, call, &Wish::Ask { question, choices: None })?)
 }
 
 /// Records that the calling agent waits for something outside. Returns the request's id.

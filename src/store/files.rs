@@ -139,6 +139,12 @@ impl StateDir {
         self.frame_path(frame).join("settings.json")
     }
 
+    /// The file that leads a frame's `claude` to the tool that decides on approvals.
+    #[must_use]
+    pub fn permission_tool(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("permission-tool.json")
+    }
+
     /// The result of a request, while the call that it suspended returns it.
     #[must_use]
     pub fn result(&self, frame: FrameId, request: RequestId) -> PathBuf {

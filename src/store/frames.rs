@@ -212,6 +212,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::launch::OnPermission;
     use crate::core::worktree::Worktree;
     use crate::store::testing::{new, store};
 
@@ -229,6 +230,8 @@ mod tests {
                 args: vec!["--effort".into(), "low".into()],
                 no_hooks: false,
                 no_stale_check: false,
+                native_questions: true,
+                on_permission: OnPermission::Ask,
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
                 worktree: Some(Worktree {

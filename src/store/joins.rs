@@ -70,7 +70,8 @@ impl Store {
 
 /// How many levels and how many agents a tree has.
 fn size(connection: &Connection, root: FrameId) -> std::result::Result<(u32, u32), Fault> {
-    let mut statement = connection.prepare_cached("SELECT max(depth), sum(NOT is_group) FROM frames WHERE root = ?1")?;
+    let mut statement =
+        connection.prepare_cached("SELECT max(depth), sum(NOT is_group) FROM frames WHERE root = ?1")?;
     Ok(statement.query_row([Id(root)], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 

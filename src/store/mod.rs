@@ -10,6 +10,7 @@
 //! * Nothing waits for a process inside a transaction, and nothing waits for a lease at all.
 
 mod attempts;
+mod calls;
 pub mod checkpoint;
 mod codec;
 mod error;

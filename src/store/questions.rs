@@ -23,6 +23,8 @@ pub struct Question {
     pub title: String,
     /// The question.
     pub question: String,
+    /// What was asked for, with what it offers.
+    pub wish: Wish,
     /// When it was asked.
     pub asked: Timestamp,
     /// When it was answered.
@@ -107,8 +109,9 @@ fn why_not(connection: &Connection, id: RequestId) -> Fault {
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
-    let question = match from_json(row, "wish")? {
-        Wish::Ask { question } => question,
+    let wish: Wish = from_json(row, "wish")?;
+    let question = match &wish {
+        Wish::Ask { question, .. } => question.clone(),
         other => other.command(),
     };
     Ok(Question {
@@ -117,6 +120,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
         root: id(row, "root")?,
         title: row.get("title")?,
         question,
+        wish,
         asked: time(row, "made")?,
         answered: maybe_time(row, "answered")?,
         answer: row.get("answer")?,

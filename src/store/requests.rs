@@ -72,20 +72,6 @@ impl Store {
         })
     }
 
-    /// The request that a suspended tool call of a frame has made.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
-    pub fn request_of_call(&self, frame: FrameId, call: &str) -> Result<Option<RequestId>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id FROM requests WHERE frame = ?1 AND call = ?2 AND withdrawn IS NULL ORDER BY seq DESC LIMIT 1",
-            )?;
-            Ok(statement.query_row((Id(frame), call), |row| id(row, "id")).optional()?)
-        })
-    }
-
     /// Whether an attempt made requests that are still without a result.
     ///
     /// # Errors
@@ -189,7 +175,7 @@ pub(super) fn any_open(connection: &Connection, requests: &[Request]) -> std::re
     for request in requests {
         let over = match &request.wish {
             Wish::Spawn { child, .. } => state_of(connection, *child)?.is_none_or(|state| state.is_over()),
-            Wish::Ask { .. } | Wish::Wait(_) => request.settled,
+            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Wait(_) => request.settled,
         };
         if !over {
             return Ok(true);
@@ -247,7 +233,7 @@ pub(super) fn insert(
     };
     let (kind, child) = match wish {
         Wish::Spawn { child, .. } => ("spawn", Some(*child)),
-        Wish::Ask { .. } => ("ask", None),
+        Wish::Ask { .. } | Wish::Permission { .. } => ("ask", None),
         Wish::Wait(_) => ("wait", None),
     };
     connection
@@ -274,7 +260,7 @@ pub(super) fn insert(
 fn result(connection: &Connection, request: &Request) -> std::result::Result<Option<RequestResult>, Fault> {
     match &request.wish {
         Wish::Spawn { child, .. } => result_of_child(connection, *child),
-        Wish::Ask { .. } => {
+        Wish::Ask { .. } | Wish::Permission { .. } => {
             let mut statement = connection.prepare_cached("SELECT answer FROM answers WHERE question = ?1")?;
             let answer = statement.query_row([Id(request.id)], |row| row.get(0)).optional()?;
             Ok(answer.map(RequestResult::Text))

@@ -12,7 +12,7 @@ use super::error::Fault;
 const APPLICATION: i32 = 0x6167_6e74;
 
 /// Step `n` leads from version `n` to version `n + 1`.
-const STEPS: [&str; 5] = [FIRST, SUSPENDED_CALLS, RESUMED_CALLS, LIMITS_OF_TREES, GROUPS_AND_BASELINES];
+const STEPS: [&str; 6] = [FIRST, SUSPENDED_CALLS, RESUMED_CALLS, LIMITS_OF_TREES, GROUPS_AND_BASELINES, PERMISSIONS];
 
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +205,11 @@ ALTER TABLE frames ADD COLUMN is_group INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE frames ADD COLUMN baseline TEXT;
 ";
 
+/// `used_by` is the attempt in which a call ran that a person had allowed once.
+const PERMISSIONS: &str = "
+ALTER TABLE requests ADD COLUMN used_by TEXT REFERENCES attempts (session);
+";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,7 +228,7 @@ mod tests {
             assert_eq!(inspect(&connection).unwrap(), Found::Older);
             migrate(&connection).unwrap();
             assert_eq!(inspect(&connection).unwrap(), Found::Current);
-            connection.execute("UPDATE requests SET call = NULL", []).unwrap();
+            connection.execute("UPDATE requests SET call = NULL, used_by = NULL", []).unwrap();
         }
     }
 

@@ -41,9 +41,9 @@ pub struct Settlement<'a> {
     pub transcript: Option<PathBuf>,
     /// The tool call at which its session stands suspended.
     pub suspended: Option<String>,
-    /// A request whose result it was given and has not seen, because somebody's hook or rule has put something in its
-    /// place. It is given again.
-    pub lost: Option<RequestId>,
+    /// Requests whose results it was given and has not seen, because somebody's hook or rule has put something in their
+    /// place. They are given again.
+    pub lost: Vec<RequestId>,
     /// What the agent is told of it next time. `None`: nothing, not even what was to be told before.
     pub trouble: Option<Trouble>,
 }
@@ -173,8 +173,8 @@ fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::r
         Id(session),
         suspended,
     ))?;
-    if let Some(lost) = settlement.lost {
-        connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE id = ?1")?.execute([Id(lost)])?;
+    for lost in &settlement.lost {
+        connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE id = ?1")?.execute([Id(*lost)])?;
     }
     connection
         .prepare_cached("UPDATE requests SET delivered = ?2 WHERE carried_by = ?1 AND delivered IS NULL")?
@@ -261,7 +261,7 @@ mod tests {
                 version: Some("2.1.330".into()),
                 transcript: Some(PathBuf::from("/t.jsonl")),
                 suspended: None,
-                lost: None,
+                lost: Vec::new(),
                 trouble: Some(Trouble { what: "it".into(), open_call: None }),
             })
         };

@@ -45,7 +45,7 @@ pub(super) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
 }
 
 pub(super) fn ask(question: &str) -> Wish {
-    Wish::Ask { question: question.to_owned() }
+    Wish::Ask { question: question.to_owned(), choices: None }
 }
 
 pub(super) fn reply(text: &str) -> Outcome {
@@ -81,7 +81,7 @@ impl Store {
             version: None,
             transcript: None,
             suspended: None,
-            lost: None,
+            lost: Vec::new(),
             trouble: None,
         };
         self.settle(&settlement).unwrap()

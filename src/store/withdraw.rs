@@ -3,14 +3,15 @@
 use rusqlite::Connection;
 use serde_json::json;
 
-use super::codec::{self, At, Id, id, maybe_id};
+use super::codec::{self, At, Id, from_json, id, maybe_id};
 use super::error::Fault;
 use super::{Result, Store, events};
 use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::request::Wish;
 
 impl Store {
     /// Withdraws the requests of an attempt whose tool calls were not suspended after all: another hook denied or changed
-    /// them. `open` are the calls that have no result.
+    /// them. `open` are the calls that have no result. Those that need a permission have one, that they were denied.
     ///
     /// # Errors
     ///
@@ -18,16 +19,18 @@ impl Store {
     pub fn withdraw_calls(&self, attempt: SessionId, open: &[&str]) -> Result<()> {
         self.write(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT id, child, frame, call FROM requests
+                "SELECT id, child, frame, call, wish FROM requests
                  WHERE attempt = ?1 AND call IS NOT NULL AND withdrawn IS NULL ORDER BY seq",
             )?;
             let made = statement
                 .query_map([Id(attempt)], |row| {
-                    Ok((id(row, "frame")?, row.get::<_, String>("call")?, (id(row, "id")?, maybe_id(row, "child")?)))
+                    let needs_permission = matches!(from_json(row, "wish")?, Wish::Permission { .. });
+                    let stands = needs_permission || open.contains(&row.get::<_, String>("call")?.as_str());
+                    Ok((id(row, "frame")?, stands, (id(row, "id")?, maybe_id(row, "child")?)))
                 })?
-                .collect::<rusqlite::Result<Vec<(FrameId, String, Made)>>>()?;
-            for (frame, call, request) in made {
-                if !open.contains(&call.as_str()) {
+                .collect::<rusqlite::Result<Vec<(FrameId, bool, Made)>>>()?;
+            for (frame, stands, request) in made {
+                if !stands {
                     withdraw(connection, codec::now(), frame, &[request])?;
                 }
             }

@@ -95,6 +95,12 @@ fn every_command_explains_itself() {
               What the agent may do, as for `claude --permission-mode` [default:
               $AGENT_CLI_PERMISSION_MODE]
 
+          --on-permission <WHAT>
+              What becomes of a call that needs an approval: deny it, or ask a person and pause
+              [default: deny, or as the caller]
+
+              [possible values: deny, ask]
+
           --claude <PATH>
               The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
 
@@ -252,6 +258,11 @@ fn every_command_explains_itself() {
     Records the answer and prints the command that carries the chain on. The agent gets the answer
     exactly as given. A question can be answered once.
 
+    Where a question offers choices, the answer may be the number or the label of one, of several with
+    commas between them where several may be chosen, or any other text. Where it is a permission for a
+    call that is asked for, the answer is `allow`, or `deny`, perhaps with a reason for the agent after
+    it.
+
     Usage: agent-cli answer [OPTIONS] <ID> [TEXT]
 
     Arguments:
@@ -259,7 +270,8 @@ fn every_command_explains_itself() {
               The question's id, as `agent-cli questions` shows it
 
       [TEXT]
-              The answer [default: standard input, without its last line break]
+              The answer, or the numbers of choices [default: standard input, without its last line
+              break]
 
     Options:
           --json
@@ -273,6 +285,8 @@ fn every_command_explains_itself() {
 
     Examples:
       agent-cli answer 4f2c1a90 "Jan 1st"
+      agent-cli answer 4f2c1a90 1,3
+      agent-cli answer 4f2c1a90 "deny use the test server"
       agent-cli answer 4f2c1a90 < plan.md
     "#);
     insta::assert_snapshot!(help(&["ls"]), @r"

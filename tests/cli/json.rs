@@ -155,6 +155,7 @@ fn lists_in_json() {
         "asked": "[TIME]",
         "frame": "[ID2]",
         "id": "[ID3]",
+        "kind": "question",
         "question": "When?",
         "root": "[ID1]",
         "task": "child.md"
@@ -177,6 +178,7 @@ fn lists_in_json() {
         "asked": "[TIME]",
         "frame": "[ID2]",
         "id": "[ID3]",
+        "kind": "question",
         "question": "When?",
         "root": "[ID1]",
         "task": "child.md"

@@ -144,3 +144,31 @@ fn agents_find_the_same_programs_under_cron() {
     world.answer("now");
     world.command(["resume", &id]).with("PATH", "/usr/bin:/bin").run().prints("helped");
 }
+
+#[test]
+fn who_is_asked_about_approvals_is_a_matter_of_the_root() {
+    let world = World::new();
+    world.file("root.md", "run agent-cli spawn child.md --on-permission ask\nreply {result}\n");
+    world.file("child.md", "reply ok\n");
+    insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
+    Exit code 2
+    error: an agent cannot start another with wider permissions than its own (--on-permission ask)
+    hint: leave it out
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["spawn", "root.md", "--on-permission", "ask", "--no-hooks"]), @"
+    --- stderr
+    error: --on-permission ask cannot work with --no-hooks or --permission-prompt-tool
+    hint: leave one of them out
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(world.run(&["spawn", "root.md", "--on-permission", "maybe"]), @"
+    --- stderr
+    error: invalid value 'maybe' for '--on-permission <WHAT>'
+      [possible values: deny, ask]
+
+    For more information, try '--help'.
+    --- exit status: 2
+    ");
+    world.run(&["spawn", "child.md", "--on-permission", "ask"]).prints("ok");
+}

@@ -10,6 +10,7 @@ mod api_errors;
 mod deferral;
 mod delivery;
 mod other_hooks;
+mod permission_tool;
 mod permissions;
 mod questions;
 mod results;

@@ -100,7 +100,11 @@ fn without_cache_marks(value: &Value) -> Value {
             let kept = map.iter().filter(|(key, _)| *key != "cache_control");
             kept.map(|(key, value)| (key.clone(), without_cache_marks(value))).collect::<serde_json::Map<_, _>>().into()
         }
-        Value::Array(items) => items.iter().map(without_cache_marks).collect(),
+        // A text that bears a mark is a block, and without one it may be the text alone.
+        Value::Array(items) => match items.as_slice() {
+            [Value::Object(block)] if block.get("type").is_some_and(|kind| kind == "text") => block["text"].clone(),
+            items => items.iter().map(without_cache_marks).collect(),
+        },
         other => other.clone(),
     }
 }

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use crate::chain::{Chain, TEMPLATE};
 use crate::processes::{Background, Gate};
-use crate::support::{Conversation, Hold, MessagesApi, NEWEST, OLDER, follow};
+use crate::support::{Conversation, Hold, MessagesApi, NEWEST, OLDER, Turn, follow};
 
 const BYPASS: [&str; 4] = ["spawn", "ins.md", "--permission-mode", "bypassPermissions"];
 
@@ -156,4 +156,40 @@ fn stopped(chain: &Chain, runner: Background, signal: Signal) -> String {
     assert!(said.err.contains(&format!("hint: agent-cli resume {root} carries on")), "{said:?}");
     assert!(!claude.lives());
     root
+}
+
+#[test]
+fn a_permission_that_is_asked_for_after_the_runner_was_killed_waits_for_an_answer_on_the_newest_version() {
+    a_permission_that_is_asked_for_after_the_runner_was_killed_waits_for_an_answer(NEWEST);
+}
+
+#[test]
+fn a_permission_that_is_asked_for_after_the_runner_was_killed_waits_for_an_answer_on_an_older_version() {
+    a_permission_that_is_asked_for_after_the_runner_was_killed_waits_for_an_answer(OLDER);
+}
+
+fn a_permission_that_is_asked_for_after_the_runner_was_killed_waits_for_an_answer(version: &str) {
+    let hold = Hold::new();
+    let held = hold.clone();
+    let chain = Chain::with_model(
+        version,
+        MessagesApi::start(move |said| match said.last_result() {
+            Some(result) => Turn::text(result),
+            None => Turn::bash("echo x >> made; echo ran").held(&held),
+        }),
+    );
+    chain.home.write("ins.md", "Do what the model does.");
+    let runner = chain.start(&["spawn", "ins.md", "--on-permission", "ask"]);
+    chain.api.wait_until(|requests| requests.len() == 1);
+    let claude = runner.claude();
+    let root = chain.only_root();
+    runner.killed();
+    hold.release();
+    claude.has_ended();
+    assert_eq!(chain.started(&["resume", &root]), root);
+    assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
+    assert!(!chain.home.project().join("made").exists());
+    chain.answer("allow");
+    assert_eq!(chain.ok(&["resume", &root]), "ran\n");
+    assert_eq!(std::fs::read_to_string(chain.home.project().join("made")).unwrap(), "x\n");
 }

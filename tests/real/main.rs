@@ -16,6 +16,7 @@ mod meanwhile;
 mod peer;
 mod permissions;
 mod processes;
+mod questions;
 mod subfolder;
 mod suspended;
 mod transcripts;

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
+use crate::birthday::shares_its_prefix;
 use crate::chain::{Chain, TEMPLATE};
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, Turn, follow};
+use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, RecordedRequest, Turn, follow};
 
 /// The text and kind of every result so far.
 fn results(conversation: &Conversation) -> Vec<(String, bool)> {
@@ -81,4 +82,170 @@ fn other_commands_are_denied_unless_the_user_allows_them(version: &str) {
     assert!(!chain.home.project().join("made.d").exists());
     let last = chain.api.requests().pop().unwrap().conversation();
     assert!(last.last_result().unwrap().contains("error: "), "the rules of requests are lost: {last:?}");
+}
+
+/// Runs a fact on both versions.
+macro_rules! on_both_versions {
+    ($($fact:ident),+ $(,)?) => {
+        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
+        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
+    };
+}
+
+on_both_versions!(
+    a_denied_call_is_denied_as_by_plain_claude,
+    an_allowed_call_runs_once_and_only_that_one,
+    a_call_that_a_person_denies_does_not_run_and_says_why,
+    a_call_beside_others_is_asked_about_alone,
+    an_allowed_call_that_was_cut_short_does_not_run_again,
+    a_call_of_a_subagent_is_denied,
+);
+
+/// An agent that makes these calls, one after another, and replies with their results.
+fn asking(version: &str, turns: Vec<Turn>) -> Chain {
+    let chain = Chain::with_model(
+        version,
+        MessagesApi::start(move |said| {
+            let calls = said.items().iter().filter(|item| matches!(item, Item::Call { .. })).count();
+            let mut made = 0;
+            let next = turns.iter().find(|turn| {
+                made += turn.tool_calls().len();
+                made > calls
+            });
+            next.cloned().unwrap_or_else(|| Turn::text(json!(results(said)).to_string()))
+        }),
+    );
+    chain.home.write("ins.md", "Do what the model does.");
+    chain
+}
+
+const ASKING: [&str; 4] = ["spawn", "ins.md", "--on-permission", "ask"];
+
+/// The denials in what `claude` printed.
+fn denials(chain: &Chain, root: &str) -> Vec<String> {
+    let output = chain.json(&["show", root, "--json"])["output"].as_str().unwrap().to_owned();
+    let text = std::fs::read_to_string(output).unwrap();
+    let mut events = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let last = events.rfind(|event| event["type"] == "result").unwrap();
+    let denied = last["permission_denials"].as_array().unwrap().iter();
+    denied.map(|denial| denial["tool_input"]["command"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn a_denied_call_is_denied_as_by_plain_claude(version: &str) {
+    let chain = asking(version, vec![Turn::bash("touch made")]);
+    let reply = chain.ok(&["spawn", "ins.md"]);
+    assert!(reply.contains("Claude requested permissions to use Bash, but you haven't granted it yet."), "{reply}");
+    assert!(!chain.home.project().join("made").exists());
+    assert_eq!(denials(&chain, &chain.only_root()), ["touch made"]);
+}
+
+fn an_allowed_call_runs_once_and_only_that_one(version: &str) {
+    let chain = asking(version, vec![Turn::bash("echo x >> made"), Turn::bash("echo x >> made")]);
+    let root = chain.started(&ASKING);
+    let asked = chain.api.count();
+    let [listed] = chain.json(&["questions", "--json"]).as_array().unwrap().clone().try_into().unwrap();
+    assert_eq!((&listed["kind"], &listed["tool"]), (&json!("permission"), &json!("Bash")));
+    assert_eq!(listed["input"]["command"], "echo x >> made");
+    assert_eq!(chain.json(&["tree", "--json"])[0]["waiting_on"][0]["for"], "permission");
+    let id = listed["id"].as_str().unwrap();
+    let said = chain.run(&["answer", id, "yes"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("\"allow\"") && said.err.contains("hint: agent-cli answer"), "{said:?}");
+    assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
+    assert_eq!(chain.api.count(), asked);
+    chain.ok(&["answer", id, "allow"]);
+
+    // The same call once more is another one.
+    assert_eq!(chain.ok(&["resume", &root]), format!("SGN_PEND_STARTED ({root})\n"));
+    let made = || std::fs::read_to_string(chain.home.project().join("made")).unwrap();
+    assert_eq!(made(), "x\n");
+    let requests = chain.api.requests();
+    shares_its_prefix(&requests[asked - 1], &requests[asked]);
+    chain.answer("deny: once is enough");
+    let reply = chain.ok(&["resume", &root]);
+    assert!(reply.contains("false],[\"once is enough\",true]"), "{reply}");
+    assert_eq!(made(), "x\n");
+}
+
+fn a_call_that_a_person_denies_does_not_run_and_says_why(version: &str) {
+    let chain = asking(version, vec![Turn::bash("touch made")]);
+    let root = chain.started(&ASKING);
+    for transcript in chain.home.transcripts() {
+        std::fs::remove_file(transcript).unwrap();
+    }
+    chain.answer("deny");
+    let reply = chain.ok(&["resume", &root]);
+    assert!(reply.contains("[\"a person has denied this call\",true]"), "{reply}");
+    assert!(!chain.home.project().join("made").exists());
+}
+
+/// One runs, one needs an approval, one more does, and one asks: the first is over, and the others are not lost.
+fn a_call_beside_others_is_asked_about_alone(version: &str) {
+    let turn = Turn::bash("echo hi").and_bash("touch a").and_bash("touch b").and_bash("agent-cli ask 'When?'");
+    let chain = asking(version, vec![turn]);
+    let root = chain.started(&ASKING);
+    let questions = chain.json(&["questions", "--json"]);
+    for question in questions.as_array().unwrap() {
+        chain.ok(&["answer", question["id"].as_str().unwrap(), "allow"]);
+    }
+    let reply: Vec<(String, bool)> = serde_json::from_str(&chain.ok(&["resume", &root])).unwrap();
+    assert!(reply.contains(&("hi".to_owned(), false)), "{reply:?}");
+    assert!(chain.home.project().join("a").exists() && !chain.home.project().join("b").exists());
+    let not_run = reply.iter().filter(|(text, is_error)| *is_error && text.starts_with("not run: ")).count();
+    assert!(not_run >= 1 && reply.len() == 4, "{reply:?}");
+    assert!(!reply.iter().any(|(text, _)| text.contains("doesn't want to proceed")), "{reply:?}");
+}
+
+/// The agent dies while the allowed call runs.
+fn an_allowed_call_that_was_cut_short_does_not_run_again(version: &str) {
+    // It kills the agent that runs it, once.
+    let call = "echo x >> made; test -e killed || { touch killed; kill -9 $(cat ../claude); }";
+    let chain = asking(version, vec![Turn::bash(call)]);
+    let claude = chain.home.home().join("claude.sh");
+    let script = format!(
+        "#!/bin/sh\ncase $1 in -p) echo $$ > '{}' ;; esac\nexec '{}' \"$@\"\n",
+        chain.home.home().join("claude").display(),
+        crate::support::claude(version).display()
+    );
+    std::fs::write(&claude, script).unwrap();
+    std::fs::set_permissions(&claude, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let named = [&ASKING[..], &["--claude", claude.to_str().unwrap()]].concat();
+    let root = chain.started(&named);
+    chain.answer("allow");
+    let run = |arguments: &[&str]| {
+        let mut command = chain.command();
+        command.env("AGENT_CLI_CLAUDE", &claude).args(arguments);
+        crate::chain::Said::from(command.output().unwrap())
+    };
+    let died = run(&["resume", &root]);
+    assert_eq!(died.code, Some(1), "{died:?}");
+    let over = run(&["resume", &root]);
+    assert_eq!(over.code, Some(0), "{over:?}");
+    assert_eq!(std::fs::read_to_string(chain.home.project().join("made")).unwrap(), "x\n");
+    let last = chain.api.requests().pop().unwrap().body.to_string();
+    assert!(last.contains("it may have run before you were cut short"), "{last}");
+}
+
+fn a_call_of_a_subagent_is_denied(version: &str) {
+    let task = json!({"description": "d", "prompt": "in a subagent", "subagent_type": "general-purpose"});
+    let chain = Chain::with_model(
+        version,
+        MessagesApi::start(move |said| {
+            let in_subagent = said.items().iter().find_map(|item| match item {
+                Item::User(text) => Some(text.contains("in a subagent")),
+                _ => None,
+            });
+            match (results(said).is_empty(), in_subagent) {
+                (true, Some(true)) => Turn::bash("touch made"),
+                (true, _) => Turn::call("Agent", task.clone()),
+                (false, _) => Turn::text("over"),
+            }
+        }),
+    );
+    chain.home.write("ins.md", "Do what the model does.");
+    assert_eq!(chain.ok(&ASKING), "over\n");
+    let denied = |request: &RecordedRequest| request.body.to_string().contains("you haven't granted it yet");
+    assert!(chain.api.requests().iter().any(denied));
+    assert_eq!(chain.ok(&["questions", "--all", "--json"]), "[]\n");
+    assert!(!chain.home.project().join("made").exists());
 }

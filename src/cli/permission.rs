@@ -1,0 +1,127 @@
+//! `agent-cli permission`: Claude Code asks about calls that need an approval.
+//!
+//! Without more, it answers as plain `claude -p` does, where there is nobody to ask: such a call is denied. With
+//! `--on-permission ask` the call becomes a question, and the agent is stopped at it. When there is an answer, the resumed
+//! `claude` comes to the same call once more, and is told.
+//!
+//! Whatever goes wrong here, the call is denied.
+
+use std::fs::File;
+use std::io::{self, BufReader, Seek, SeekFrom};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::hook::note;
+use super::output::print_json;
+use crate::claude::output;
+use crate::claude::permission_tool::{self, Call, Permission};
+use crate::claude::question::ASK_USER_QUESTION;
+use crate::claude::reopened::NOT_RUN;
+use crate::core::launch::OnPermission;
+use crate::core::question::{Permit, permit};
+use crate::core::request::{Request, RequestResult, Wish};
+use crate::store::{Attempt, Caller, Store};
+
+/// Decide on calls that need an approval: for claude, not for people
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(super) struct PermissionTool {}
+
+/// What an agent is told whose question no hook has seen: hooks are switched off.
+const NO_QUESTIONS: &str = "nobody can be asked this way here: run `agent-cli ask QUESTION` and end your turn";
+const DENIED: &str = "a person has denied this call";
+const PERHAPS_RUN: &str = "a person has allowed this call once, and it may have run before you were cut short: check \
+    before you make it again";
+
+impl PermissionTool {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        for line in io::stdin().lines() {
+            let line = line.map_err(|error| CliError::failed(format!("cannot read what claude asks: {error}")))?;
+            if let Some(answer) = permission_tool::respond(&line, |call| decide(context, call)) {
+                print_json(&answer)?;
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn decide(context: &Context, call: &Call) -> Permission {
+    if call.tool == ASK_USER_QUESTION {
+        return deny(NO_QUESTIONS);
+    }
+    let (Some(caller), Some(id)) = (context.caller, &call.id) else { return as_plain(call) };
+    ask(context, caller, call, id).unwrap_or_else(|error| {
+        note(context, caller, "permission", &error);
+        as_plain(call)
+    })
+}
+
+/// What Claude Code itself says of most tools.
+fn as_plain(call: &Call) -> Permission {
+    deny(&format!("Claude requested permissions to use {}, but you haven't granted it yet.", call.tool))
+}
+
+fn deny(message: &str) -> Permission {
+    Permission::Deny { message: message.to_owned() }
+}
+
+fn ask(context: &Context, caller: Caller, call: &Call, id: &str) -> Result<Permission, CliError> {
+    let store = context.store()?;
+    let frame = store.frame(caller.frame)?.filter(|frame| frame.launch.on_permission == OnPermission::Ask);
+    let attempt = store.running_attempt(caller.frame)?.filter(|attempt| attempt.session == caller.attempt);
+    let (Some(_), Some(attempt)) = (frame, attempt) else { return Ok(as_plain(call)) };
+    if let Some(known) = store.requests_of_call(caller.frame, id)?.pop() {
+        return answer(&store, caller, call, &known);
+    }
+    if !is_of_the_agent_itself(&store, &attempt, id)? {
+        return Ok(as_plain(call));
+    }
+    // Only one call can be come to once more.
+    if store.awaits_permission(caller.attempt)? {
+        return Ok(deny(NOT_RUN));
+    }
+    store.request_all(caller, id, &[Wish::Permission { tool: call.tool.clone(), input: call.input.clone() }])?;
+    Ok(Permission::Stop)
+}
+
+/// A call that was allowed runs in one attempt, and in no other: it would run twice.
+fn answer(store: &Store, caller: Caller, call: &Call, known: &Request) -> Result<Permission, CliError> {
+    let Some(RequestResult::Text(said)) = store.result_of(known.id)? else { return Ok(Permission::Stop) };
+    let same = matches!(&known.wish, Wish::Permission { tool, input } if *tool == call.tool && *input == call.input);
+    Ok(match permit(&said) {
+        Some(Permit::Allow) if !same => as_plain(call),
+        Some(Permit::Allow) if store.use_permission(caller, known.id)? => {
+            Permission::Allow { input: call.input.clone() }
+        }
+        Some(Permit::Allow) => deny(PERHAPS_RUN),
+        Some(Permit::Deny { reason }) if !reason.is_empty() => deny(&reason),
+        Some(Permit::Deny { .. }) | None => deny(DENIED),
+    })
+}
+
+/// Whether the agent makes this call, and not one of Claude Code's own subagents, which cannot wait. The call is in what
+/// the attempt printed, or is on its way there.
+fn is_of_the_agent_itself(store: &Store, attempt: &Attempt, call: &str) -> Result<bool, CliError> {
+    const LOOKS: u32 = 20;
+    for look in 0..LOOKS {
+        let read = || {
+            let mut file = File::open(store.dir().output(attempt.frame))?;
+            file.seek(SeekFrom::Start(attempt.output_from))?;
+            output::read(BufReader::new(file))
+        };
+        let digest =
+            read().map_err(|error| CliError::failed(format!("what claude printed cannot be read: {error}")))?;
+        if digest.open_calls.iter().any(|open| open.id == call) {
+            return Ok(true);
+        }
+        if look + 1 < LOOKS {
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+    Ok(false)
+}
