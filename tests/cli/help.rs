@@ -84,6 +84,10 @@ fn every_command_explains_itself() {
           --cwd <DIR>
               Where the agents work, with the settings of that project [default: the current directory]
 
+          --worktree
+              Give each agent a git worktree of its own, on a new branch that begins with what is
+              committed
+
           --fork-from <ID>
               Begin with the conversation of another agent, or of any Claude session, which is left as
               it is

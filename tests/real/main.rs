@@ -22,3 +22,4 @@ mod suspended;
 mod transcripts;
 mod trouble;
 mod unavailable;
+mod worktrees;
