@@ -45,6 +45,14 @@ pub fn expected(config_dir: &Path, cwd: &Path, session: SessionId) -> PathBuf {
     config_dir.join(PROJECTS).join(folder_name(cwd)).join(file_name(session))
 }
 
+/// Whether `path` is a place where Claude Code keeps the transcript of a session.
+#[must_use]
+pub fn is_place(path: &Path, config_dir: &Path, session: SessionId) -> bool {
+    let folder = path.parent().filter(|folder| folder.file_name().is_some());
+    path.file_name().is_some_and(|name| name == file_name(session).as_str())
+        && folder.and_then(Path::parent) == Some(config_dir.join(PROJECTS).as_path())
+}
+
 /// Deletes a transcript and the folder of the same name that Claude Code keeps beside it for some sessions.
 ///
 /// # Errors
@@ -129,6 +137,21 @@ fn base36(mut number: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_in_a_folder_of_projects() {
+        let session = SessionId::random();
+        let is = |path: &str| {
+            is_place(Path::new(&path.replace("ID", &session.to_string())), Path::new("/home/a/.claude"), session)
+        };
+        assert!(is("/home/a/.claude/projects/-srv/ID.jsonl"));
+        for other in ["/home/b/.claude/projects/-srv/ID.jsonl", "/home/a/.claude/projects/-srv/x.jsonl"] {
+            assert!(!is(other), "{other}");
+        }
+        for leads_out in ["/home/a/.claude/projects/../ID.jsonl", "/home/a/.claude/projects/x/../../ID.jsonl"] {
+            assert!(!is(leads_out), "{leads_out}");
+        }
+    }
 
     fn session() -> SessionId {
         "0193e7b0-1c2d-4abc-8def-0123456789ff".parse().unwrap()

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use crate::claude::program::ProgramError;
+use crate::core::archive::BadArchive;
 use crate::core::id::{BadId, FrameId};
 use crate::core::launch::BadLaunch;
 use crate::runtime::RuntimeError;
 use crate::runtime::fork::BadSource;
 use crate::runtime::worktree::WorktreeError;
-use crate::store::StoreError;
+use crate::store::{ArchiveError, StoreError};
 
 use super::exit::Exit;
 use super::output::tell;
@@ -139,6 +140,7 @@ impl From<StoreError> for CliError {
             }
             StoreError::NotADatabase(_) | StoreError::Damaged { .. } => Self::failed(message)
                 .hint("move the file away if it is not needed, or set AGENT_CLI_STATE_DIR to another directory"),
+            StoreError::Archive(error) => archive(message, &error),
             StoreError::Newer { .. } => Self::failed(message).hint("upgrade agent-cli"),
             StoreError::Busy(_) => Self::failed(message).hint("run the command again"),
             StoreError::NotUtf8(_) => Self::usage(message).hint("rename it"),
@@ -161,4 +163,21 @@ impl From<StoreError> for CliError {
             }
         }
     }
+}
+
+fn archive(message: String, error: &ArchiveError) -> CliError {
+    let hint = match error {
+        ArchiveError::Running(frame) => {
+            format!("agent-cli resume {} waits for it, or takes up what it left", frame.short())
+        }
+        ArchiveError::NoCopy(_) => "agent-cli fsck --repair copies sessions that Claude Code still has".to_owned(),
+        ArchiveError::NoDirectory { cwd, .. } => {
+            format!("make it, or say which it is now: --cwd {}=DIR", cwd.display())
+        }
+        ArchiveError::Exists(id) => format!("agent-cli show {id}"),
+        ArchiveError::Bad(BadArchive::Newer(_)) => "upgrade agent-cli".to_owned(),
+        ArchiveError::Bad(_) | ArchiveError::Contradicts(_) => "export it again".to_owned(),
+        _ => return CliError::failed(message),
+    };
+    CliError::failed(message).hint(hint)
 }

@@ -15,7 +15,11 @@ mod answer;
 mod ask;
 mod completions;
 mod doctor;
+mod export;
+mod fsck;
+mod gc;
 mod hook;
+mod import;
 mod limits;
 mod ls;
 mod permission;
@@ -61,6 +65,10 @@ enum Command {
     Tree(tree::Tree),
     Show(show::Show),
     Doctor(doctor::Doctor),
+    Export(export::Export),
+    Import(import::Import),
+    Gc(gc::Gc),
+    Fsck(fsck::Fsck),
     Completions(completions::Completions),
     Hook(hook::Hook),
     #[command(name = "permission")]
@@ -88,6 +96,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Tree(command) => command.run(&context),
         Command::Show(command) => command.run(&context),
         Command::Doctor(command) => command.run(&context),
+        Command::Export(command) => command.run(&context),
+        Command::Import(command) => command.run(&context),
+        Command::Gc(command) => command.run(&context),
+        Command::Fsck(command) => command.run(&context),
         Command::Completions(command) => command.run(),
         Command::Hook(command) => command.run(&context),
         Command::PermissionTool(command) => command.run(&context),

@@ -13,6 +13,19 @@ pub(super) fn age(then: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// A number of bytes, in one unit: `512 B`, `90 kB`, `1.5 MB`.
+pub(super) fn bytes(count: u64) -> String {
+    let (mut value, mut units) = (count as f64, ["B", "kB", "MB", "GB", "TB"].iter());
+    let mut unit = units.next().unwrap_or(&"");
+    while value >= 999.5
+        && let Some(larger) = units.next()
+    {
+        (value, unit) = (value / 1000.0, larger);
+    }
+    let digits = usize::from(value < 9.95 && count > 999);
+    format!("{value:.digits$} {unit}")
+}
+
 /// `text` without control characters, which could do anything to a terminal. Line breaks become spaces.
 pub(super) fn one_line(text: &str) -> String {
     text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
@@ -49,6 +62,12 @@ mod tests {
         let ages = [0, 59, 60, 3_599, 3_600, 172_799, 172_800].map(|seconds| age(at(0), at(seconds)));
         assert_eq!(ages, ["0 s", "59 s", "1 min", "59 min", "1 h", "47 h", "2 d"]);
         assert_eq!(age(at(9), at(0)), "0 s");
+    }
+
+    #[test]
+    fn a_size_has_one_unit() {
+        let sizes = [0, 999, 1_000, 1_499, 9_999, 90_000, 999_999, 1_500_000_000].map(bytes);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.5 kB", "10 kB", "90 kB", "1.0 MB", "1.5 GB"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::core::frame::Task;
 use crate::core::id::{FrameId, SessionId};
 use crate::core::launch::Launch;
 use crate::core::limits::Limits;
-use crate::store::{NewFrame, Store, checkpoint};
+use crate::store::{NewFrame, Store, checkpoint, results};
 
 /// Makes a root frame that continues from `session`, if Claude Code has such a session. Its working directory and its
 /// model are in its transcript. Whether its wait is over, only its agent can judge.
@@ -25,5 +25,6 @@ pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option
     let (id, limits) = (FrameId(session.0), Limits::default());
     let frame = store.adopt(&NewFrame { id, task, cwd, launch, limits, baseline: None }, session)?;
     checkpoint::keep(store.dir(), frame, session, &found).map_err(while_trying("keep a copy of the transcript"))?;
+    results::keep(store.dir(), frame, session, &found).map_err(while_trying("keep copies of the results of tools"))?;
     Ok(Some(frame))
 }

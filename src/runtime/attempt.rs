@@ -9,16 +9,17 @@ use std::process::{self, Stdio};
 use jiff::Timestamp;
 
 use super::programs::Program;
+use super::put_back;
 use super::told::{Told, told};
 use super::{RuntimeError, Settings, while_trying, worktree};
-use crate::claude::command::{ATTEMPT, FRAME, Invocation, STATE_DIR, config_dir};
+use crate::claude::command::{ATTEMPT, FRAME, Invocation, STATE_DIR};
 use crate::claude::process::Running;
-use crate::claude::{permission_tool, settings, survivors, transcript};
+use crate::claude::{permission_tool, settings, survivors};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::prompt;
 use crate::core::tree::Tried;
-use crate::store::{Lease, NewAttempt, Store, StoreError, checkpoint};
+use crate::store::{Lease, NewAttempt, Store, StoreError};
 
 /// What came of the wish to run a frame.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ pub(super) fn start(
     if !frame.cwd.is_dir() {
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
-    put_checkpoint_back(store, &frame)?;
+    put_back::put_back(store, &frame)?;
     let survivors = survivors::end(store.dir().path(), frame.id);
     if survivors > 0 {
         tracing::info!(frame = %frame.id, "ended {survivors} processes that its last attempt had left behind");
@@ -170,18 +171,6 @@ fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&
     let Some(asking) = store.asked_by(frame)? else { return Ok(None) };
     let is_there = path.canonicalize().is_ok_and(|file| file.starts_with(&asking.cwd));
     Ok(is_there.then_some(path))
-}
-
-/// Claude Code deletes old transcripts. The kept copy takes their place, so that the session can be forked.
-fn put_checkpoint_back(store: &Store, frame: &Frame) -> Result<(), RuntimeError> {
-    let (Some((owner, session)), Some(config)) = (frame.forked(), config_dir(&frame.launch)) else { return Ok(()) };
-    let place = transcript::find(&config, &frame.cwd, session)
-        .unwrap_or_else(|| transcript::expected(&config, &frame.cwd, session));
-    let restored = checkpoint::restore(store.dir(), owner, session, &place);
-    if restored.map_err(while_trying("put the transcript back"))? {
-        tracing::info!(session = %session, "put the transcript back at {}", place.display());
-    }
-    Ok(())
 }
 
 /// A frame's first session has the frame's id. Claude Code refuses an id that was used before.

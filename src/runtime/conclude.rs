@@ -19,7 +19,7 @@ use crate::core::outcome::{Fork, Outcome, Report, Turn, Verdict, verdict};
 use crate::core::request::Wish;
 use crate::core::state::{Ended, Failure};
 use crate::core::stream::Digest;
-use crate::store::{Attempt, Lease, Settlement, Store, checkpoint};
+use crate::store::{Attempt, Lease, Settlement, Store, checkpoint, results};
 
 /// What an attempt came to.
 #[derive(Clone, Debug)]
@@ -138,7 +138,11 @@ fn lost(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<Vec<Request
 /// Keeps a copy of the transcript. Returns whether there was anything to keep in it.
 fn keep(store: &Store, frame: &Frame, attempt: &Attempt, transcript: &Path) -> Result<bool, RuntimeError> {
     match checkpoint::keep(store.dir(), frame.id, attempt.session, transcript) {
-        Ok(()) => Ok(true),
+        Ok(()) => {
+            let kept = results::keep(store.dir(), frame.id, attempt.session, transcript);
+            kept.map_err(while_trying("keep copies of the results of tools"))?;
+            Ok(true)
+        }
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
         Err(error) => Err(while_trying("keep a copy of the transcript")(error)),
     }

@@ -5,6 +5,8 @@
 //!    └──── a frame whose runner died ─────────────────────────────────────────────^
 //! ```
 //!
+//! Beside it stand what concerns whole trees: `gc` removes them, and `check` looks whether what was kept fits together.
+//!
 //! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead.
 
 mod attempt;
@@ -12,12 +14,15 @@ mod conclude;
 mod meanwhile;
 mod probe;
 mod programs;
+mod put_back;
 mod told;
 
 pub mod adopt;
+pub mod check;
 pub mod doctor;
 pub mod drive;
 pub mod fork;
+pub mod gc;
 pub mod interrupt;
 pub mod requests;
 pub mod standing;

@@ -1,6 +1,6 @@
 //! Attempts: recorded before their process starts, so that whoever finds a dead one knows what to look for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -147,6 +147,21 @@ impl Store {
                 attempt.carried = carried(connection, attempt.session)?;
             }
             Ok(running)
+        })
+    }
+
+    /// Records that the transcript of a session, and what lies beside it, is in another place now.
+    ///
+    /// # Errors
+    ///
+    /// The path is not valid UTF-8, or the database cannot be written.
+    pub fn transcript_moved(&self, session: SessionId, transcript: &Path) -> Result<()> {
+        let transcript = codec::path_text(transcript)?;
+        self.write(|connection| {
+            connection
+                .prepare_cached("UPDATE attempts SET transcript = ?2 WHERE session = ?1")?
+                .execute((Id(session), transcript))?;
+            Ok(())
         })
     }
 

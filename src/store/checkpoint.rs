@@ -6,9 +6,11 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
+use serde::de::IgnoredAny;
 use uuid::Uuid;
 
 use super::files::{SEEN, StateDir, TEMPORARY, create_private};
+use crate::core::check::Lines;
 use crate::core::id::{FrameId, SessionId};
 
 /// Copies a transcript, up to its last whole line. When this returns, the copy outlives a power failure.
@@ -73,8 +75,30 @@ pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, to: &Path) ->
     Ok(true)
 }
 
+/// Whether what lies at `path` is a session: whole lines, the last of them JSON.
+///
+/// # Errors
+///
+/// It cannot be read.
+pub fn lines(path: &Path) -> io::Result<Lines> {
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lines::None),
+        file => file?,
+    };
+    let (whole, length) = (whole_lines(&mut file)?, file.metadata()?.len());
+    if whole == 0 {
+        return Ok(Lines::None);
+    }
+    let start = whole_lines_before(&mut file, whole - 1)?;
+    let mut last = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.take(whole - start).read_to_end(&mut last)?;
+    let is_json = serde_json::from_slice::<IgnoredAny>(&last).is_ok();
+    Ok(if whole == length && is_json { Lines::Whole } else { Lines::Torn })
+}
+
 /// Writes the first `length` bytes of `source` to `to`, which never holds less than all of them.
-fn replace(source: &mut File, length: u64, to: &Path) -> io::Result<()> {
+pub(super) fn replace(source: &mut File, length: u64, to: &Path) -> io::Result<()> {
     let name = to.file_name().unwrap_or_default().to_string_lossy();
     let fresh = to.with_file_name(format!(".{name}-{}{TEMPORARY}", Uuid::new_v4()));
     let mut write = || {
@@ -109,8 +133,13 @@ fn is_whole(path: &Path, length: u64) -> io::Result<bool> {
 
 /// The length of a file up to and with its last newline, found from its end: transcripts are large, lines are not.
 fn whole_lines(file: &mut File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    whole_lines_before(file, length)
+}
+
+/// The same of its first `end` bytes.
+fn whole_lines_before(file: &mut File, mut end: u64) -> io::Result<u64> {
     const BLOCK: u64 = 64 * 1024;
-    let mut end = file.metadata()?.len();
     while end > 0 {
         let start = end.saturating_sub(BLOCK);
         let mut block = Vec::new();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use rusqlite::ffi::{ErrorCode, SQLITE_IOERR_SHMSIZE};
 
+use super::archive::ArchiveError;
 use super::files::StateDir;
 use crate::core::hold::Hold;
 use crate::core::id::{FrameId, RequestId, SessionId};
@@ -117,6 +118,9 @@ pub enum StoreError {
     /// The request does not wait for something outside.
     #[error("request {0} does not wait for something outside")]
     NotAWait(RequestId),
+    /// A tree cannot be carried to another machine.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// The attempt that asked the question was discarded.
     #[error("question {0} was withdrawn")]
     QuestionWithdrawn(RequestId),

@@ -13,7 +13,7 @@ use crate::core::id::{FrameId, RequestId, SessionId};
 /// The permissions of every file in the state directory.
 pub(super) const PRIVATE: u32 = 0o600;
 /// The permissions of the state directory and those in it.
-const PRIVATE_DIR: u32 = 0o700;
+pub(super) const PRIVATE_DIR: u32 = 0o700;
 /// How names of files end that only live within a call. They are left over when the process is killed.
 pub(super) const TEMPORARY: &str = ".tmp";
 
@@ -206,7 +206,7 @@ pub(super) fn create_private(path: &Path) -> io::Result<File> {
 }
 
 /// Creates a directory with the right permissions, and those above it. One that exists stays as it is.
-fn make_private(path: &Path) -> io::Result<()> {
+pub(super) fn make_private(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }

@@ -189,7 +189,7 @@ pub(super) fn launch_text(launch: &Launch) -> std::result::Result<String, Fault>
     codec::json(launch, &paths)
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
+pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
     Ok(Frame {
         id: id(row, "id")?,
         parent: maybe_id(row, "parent")?,

@@ -2,7 +2,8 @@
 //!
 //! It is a lock on the file that `claude` prints to. The system keeps it as long as anybody has that file open, the
 //! runner or `claude`, and drops it when the last of them is gone, however it went: there is no heartbeat and no stale
-//! process id. The file is never renamed or deleted, or two runners could hold locks on two files of one name.
+//! process id. The file is never renamed or deleted as long as its frame is
+//! there, or two runners could hold locks on two files of one name.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};

@@ -9,25 +9,33 @@
 //!   transaction appends the change to the event log.
 //! * Nothing waits for a process inside a transaction, and nothing waits for a lease at all.
 
+mod archive;
 mod attempts;
 mod calls;
+mod check;
 pub mod checkpoint;
 mod codec;
 mod error;
 mod events;
+mod export;
 mod files;
 mod frames;
 mod glance;
 mod groups;
 pub mod health;
+mod import;
 mod joins;
 mod lease;
+mod leftovers;
 mod limits;
 mod lookup;
+mod members;
 mod observed;
 mod open;
 mod questions;
+mod removal;
 mod requests;
+pub mod results;
 mod returns;
 mod schema;
 mod settle;
@@ -44,7 +52,9 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub use archive::ArchiveError;
 pub use attempts::{Attempt, NewAttempt, Spent};
+pub use check::Facts;
 use error::Fault;
 pub use error::StoreError;
 pub use events::EventRecord;
@@ -52,9 +62,11 @@ pub use files::StateDir;
 pub use frames::NewFrame;
 pub use groups::NewGroup;
 pub use lease::Lease;
+pub use leftovers::{Leftover, size};
 pub use lookup::Target;
 pub use observed::{Pause, RecordedProgram};
 pub use questions::Question;
+pub use removal::Removable;
 pub use requests::Caller;
 pub use settle::Settlement;
 pub use trees::Summary;

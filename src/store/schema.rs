@@ -12,7 +12,8 @@ use super::error::Fault;
 const APPLICATION: i32 = 0x6167_6e74;
 
 /// Step `n` leads from version `n` to version `n + 1`.
-const STEPS: [&str; 6] = [FIRST, SUSPENDED_CALLS, RESUMED_CALLS, LIMITS_OF_TREES, GROUPS_AND_BASELINES, PERMISSIONS];
+const STEPS: [&str; 7] =
+    [FIRST, SUSPENDED_CALLS, RESUMED_CALLS, LIMITS_OF_TREES, GROUPS_AND_BASELINES, PERMISSIONS, REMOVABLE_LOGS];
 
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,6 +211,15 @@ const PERMISSIONS: &str = "
 ALTER TABLE requests ADD COLUMN used_by TEXT REFERENCES attempts (session);
 ";
 
+/// The log of a frame that is there is append-only. That of a frame that was removed may go.
+const REMOVABLE_LOGS: &str = "
+DROP TRIGGER events_are_not_deleted;
+CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
+WHEN EXISTS (SELECT 1 FROM frames WHERE id = OLD.frame) BEGIN
+    SELECT RAISE (ABORT, 'the event log is append-only');
+END;
+";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,10 +263,17 @@ mod tests {
     }
 
     #[test]
-    fn the_log_is_append_only() {
+    fn the_log_is_append_only_as_long_as_its_frame_is_there() {
         let connection = memory();
         migrate(&connection).unwrap();
-        connection.execute_batch("INSERT INTO events (at, frame, kind, detail) VALUES (1, '', '', '{}')").unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO frames (id, root, depth, status, state, since, created, title, cwd, limits, launch, task)
+                 VALUES ('f', 'f', 1, '', '{}', 0, 0, '', '', '', '', '');
+                 INSERT INTO events (at, frame, kind, detail) VALUES (1, 'f', '', '{}'), (1, 'gone', '', '{}');
+                 DELETE FROM events WHERE frame = 'gone'",
+            )
+            .unwrap();
         for sql in ["DELETE FROM events", "UPDATE events SET kind = 'x'"] {
             assert!(connection.execute_batch(sql).unwrap_err().to_string().contains("append-only"), "{sql}");
         }

@@ -31,6 +31,11 @@ fn every_command_explains_itself() {
       show         Show everything that is known of a frame: its sessions, transcripts, costs and
                    history
       doctor       Check claude, login, settings, PATH and the state directory, and say what to do
+      export       Write a chain, with its transcripts, as one file that can be resumed on another
+                   machine
+      import       Take up a chain that `agent-cli export` wrote
+      gc           Remove the chains that were finished long ago, and files that nothing uses any more
+      fsck         Check the database, the files, the transcripts and the leases against each other
       completions  Print completions for a shell
       help         Print this message or the help of the given subcommand(s)
 
@@ -347,6 +352,110 @@ fn every_command_explains_itself() {
 
           --json
               Print a JSON object: claude, checks
+
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    insta::assert_snapshot!(help(&["export"]), @"
+    Write a chain, with its transcripts, as one file that can be resumed on another machine
+
+    The file holds everything that was said in the chain: keep it as private as the chain. The chain
+    itself stays; resume only one of the two. `agent-cli import` takes it up.
+
+    Usage: agent-cli export [OPTIONS] <ID>
+
+    Arguments:
+      <ID>
+              A frame of the chain, or a session it had
+
+    Options:
+      -o, --output <FILE>
+              Where to write it [default: standard output]
+
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    insta::assert_snapshot!(help(&["import"]), @"
+    Take up a chain that `agent-cli export` wrote
+
+    Prints the id of its root. All of the chain is taken up, or nothing. Its agents work where they
+    worked before; where that is another directory here, say so with --cwd. Import only what you would
+    run: the chain brings its instructions, its permissions and the arguments for claude with it.
+
+    Usage: agent-cli import [OPTIONS] <FILE>
+
+    Arguments:
+      <FILE>
+              The file; - is standard input
+
+    Options:
+          --cwd <OLD=NEW>
+              A directory and those below it that have another path here; may be given several times
+
+          --json
+              Print a JSON object: id, next
+
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Example:
+      ssh old agent-cli export 4f2c1a90 | agent-cli import - --cwd /home/ann/work=/home/bob/work
+    ");
+    insta::assert_snapshot!(help(&["gc"]), @"
+    Remove the chains that were finished long ago, and files that nothing uses any more
+
+    A chain goes as a whole: its agents, questions, replies and log, its files in the state directory,
+    and the transcripts of its sessions in Claude Code's folders. One in which anything still waits or
+    runs stays, and so do transcripts of sessions that agent-cli did not start. `agent-cli export` saves
+    a chain before.
+
+    Usage: agent-cli gc [OPTIONS]
+
+    Options:
+          --older-than <DURATION>
+              Only chains in which nothing has changed for this long
+
+              [default: 30d]
+
+          --failed
+              Also chains that failed or were stopped, and could still be resumed
+
+          --dry-run
+              Only say what would be removed
+
+          --json
+              Print a JSON object
+
+      -v, --verbose
+              Say on standard error what happens
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    insta::assert_snapshot!(help(&["fsck"]), @"
+    Check the database, the files, the transcripts and the leases against each other
+
+    Says in words what does not fit, and ends with 1 when something is left to repair. Chains may run
+    meanwhile.
+
+    Usage: agent-cli fsck [OPTIONS]
+
+    Options:
+          --repair
+              Repair what can be repaired without losing anything: permissions, copies of transcripts,
+              leftovers
+
+          --json
+              Print a JSON object
 
       -v, --verbose
               Say on standard error what happens

@@ -97,6 +97,11 @@ impl Running<'_> {
         Outcome::new(status.expect("it has ended"), stdout, stderr, |text| self.world.named(text))
     }
 
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("it is a child").is_some()
+    }
+
     /// Sends a signal to the process and to nothing else.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);

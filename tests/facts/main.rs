@@ -7,6 +7,7 @@
 mod support;
 
 mod api_errors;
+mod cleanup;
 mod deferral;
 mod delivery;
 mod other_hooks;

@@ -11,6 +11,7 @@ mod chain;
 mod delivery;
 mod fan_out;
 mod interactive;
+mod kept;
 mod killed;
 mod meanwhile;
 mod peer;

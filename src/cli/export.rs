@@ -1,0 +1,70 @@
+//! `agent-cli export`: a chain as one file.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::output::tell;
+use super::resume::frame_named;
+use crate::core::id::FrameId;
+use crate::store::Store;
+
+/// Write a chain, with its transcripts, as one file that can be resumed on another machine
+///
+/// The file holds everything that was said in the chain: keep it as private as the chain. The chain itself stays; resume
+/// only one of the two. `agent-cli import` takes it up.
+#[derive(Debug, Args)]
+pub(super) struct Export {
+    /// A frame of the chain, or a session it had
+    id: String,
+
+    /// Where to write it [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Export {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        if context.caller.is_some() {
+            return Err(CliError::usage("an agent does not export chains").hint("this is for the person"));
+        }
+        let store = context.store()?;
+        let root = store.root_of(frame_named(&store, &self.id)?)?;
+        match &self.output {
+            None => store.export(root, &mut BufWriter::new(io::stdout().lock()))?,
+            Some(path) => {
+                write(&store, root, path)?;
+                tell(&format!("the chain {} is in {}", root.short(), path.display()));
+                tell(&format!("hint: agent-cli import {} takes it up", path.display()));
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// What was there before is replaced when all is written.
+fn write(store: &Store, root: FrameId, path: &Path) -> Result<(), CliError> {
+    let broken = |error: io::Error| CliError::failed(format!("cannot write {}: {error}", path.display()));
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.tmp", uuid::Uuid::new_v4()));
+    let fresh = PathBuf::from(name);
+    let work = || {
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).map_err(broken)?;
+        let mut writer = BufWriter::new(file);
+        store.export(root, &mut writer)?;
+        writer.flush().map_err(broken)?;
+        writer.get_ref().sync_all().map_err(broken)?;
+        fs::rename(&fresh, path).map_err(broken)
+    };
+    let written = work();
+    if written.is_err() {
+        let _ = fs::remove_file(&fresh);
+    }
+    written
+}

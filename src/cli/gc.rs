@@ -1,0 +1,107 @@
+//! `agent-cli gc`: removes what was finished long ago.
+
+use clap::Args;
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
+
+use super::context::Context;
+use super::error::CliError;
+use super::exit::Exit;
+use super::output::{print, print_json, tell};
+use super::text::{age, bytes, cut, one_line, table};
+use crate::core::retention::Retention;
+use crate::runtime::gc::{self, Collected};
+
+/// Remove the chains that were finished long ago, and files that nothing uses any more
+///
+/// A chain goes as a whole: its agents, questions, replies and log, its files in the state directory, and the transcripts
+/// of its sessions in Claude Code's folders. One in which anything still waits or runs stays, and so do transcripts of
+/// sessions that agent-cli did not start. `agent-cli export` saves a chain before.
+#[derive(Debug, Args)]
+pub(super) struct Gc {
+    /// Only chains in which nothing has changed for this long
+    #[arg(long, value_name = "DURATION", default_value = "30d")]
+    older_than: Span,
+
+    /// Also chains that failed or were stopped, and could still be resumed
+    #[arg(long)]
+    failed: bool,
+
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Gc {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        if context.caller.is_some() {
+            return Err(CliError::usage("an agent does not remove chains").hint("this is for the person"));
+        }
+        let now = Timestamp::now();
+        context.start_log();
+        let retention = Retention { before: before(self.older_than, now)?, failed: self.failed };
+        let collected = gc::collect(&context.store()?, retention, self.dry_run)?;
+        if self.json {
+            let mut object = serde_json::to_value(&collected)
+                .map_err(|error| CliError::failed(format!("failed to write the result as JSON: {error}")))?;
+            object["dry_run"] = self.dry_run.into();
+            print_json(&object)?;
+            return Ok(Exit::Ok);
+        }
+        print(&listed(&collected, now))?;
+        tell(&summed(&collected, self.dry_run));
+        Ok(Exit::Ok)
+    }
+}
+
+/// A day is 24 hours here, whatever the calendar did meanwhile.
+fn before(span: Span, now: Timestamp) -> Result<Timestamp, CliError> {
+    span.to_duration(SpanRelativeTo::days_are_24_hours())
+        .ok()
+        .filter(|span| *span >= SignedDuration::ZERO)
+        .and_then(|span| now.checked_sub(span).ok())
+        .ok_or_else(|| {
+            CliError::usage("there is no such age").hint("give weeks, days, hours, minutes or seconds, as in 30d")
+        })
+}
+
+fn listed(collected: &Collected, now: Timestamp) -> String {
+    let head = ["CHAIN", "STATE", "FOR", "AGENTS", "SIZE", "TASK"].map(str::to_owned).to_vec();
+    let trees = collected.trees.iter().map(|tree| {
+        let (state, agents) = (tree.status.to_owned(), tree.agents.to_string());
+        vec![tree.id.short(), state, age(tree.since, now), agents, bytes(tree.bytes), cut(&tree.task, 60)]
+    });
+    let rows: Vec<_> = trees.collect();
+    let trees = if rows.is_empty() { String::new() } else { table(&[vec![head], rows].concat()) };
+    let leftovers = collected.leftovers.iter().map(|path| format!("{}\n", one_line(&path.display().to_string())));
+    trees + &leftovers.collect::<String>()
+}
+
+fn summed(collected: &Collected, pretend: bool) -> String {
+    let busy = match collected.busy.len() {
+        0 => String::new(),
+        n => format!("{n} stay because a process of theirs still lives or somebody carries on with them\n"),
+    };
+    if collected.trees.is_empty() && collected.leftovers.is_empty() {
+        return busy + "there is nothing to remove";
+    }
+    let agents: u64 = collected.trees.iter().map(|tree| tree.agents).sum();
+    let done = if pretend { "would remove" } else { "removed" };
+    let what = format!("{} with {}", many(collected.trees.len(), "chain"), many(agents as usize, "agent"));
+    let leftovers = match collected.leftovers.len() {
+        0 => String::new(),
+        n => format!(" and {}", many(n, "leftover")),
+    };
+    let database = match collected.database_bytes {
+        0 => String::new(),
+        shrunk => format!("; the database has shrunk by {}", bytes(shrunk)),
+    };
+    format!("{busy}{done} {what}{leftovers}: {}{database}", bytes(collected.bytes))
+}
+
+fn many(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,253 @@
+//! Files of the state directory that nothing uses any more: a killed process left them, or a frame that is gone.
+
+use std::collections::HashMap;
+use std::fs::{self, DirEntry, Metadata};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use uuid::Uuid;
+
+use super::codec::{Id, id, maybe_id};
+use super::files::{SEEN, StateDir, TEMPORARY};
+use super::{Lease, Result, Store, StoreError};
+use crate::core::id::{FrameId, SessionId};
+
+/// A file or directory that can go.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leftover {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The frame that it was of; `None`: nobody's.
+    pub frame: Option<FrameId>,
+    /// How many bytes its files hold.
+    pub bytes: u64,
+}
+
+/// What every attempt writes anew, and leaves behind.
+const ROUTINE: [&str; 3] = ["answered.jsonl", "settings.json", "permission-tool.json"];
+/// How directories are named that are about to be deleted.
+const TRASH: &str = "trash-";
+/// How directories are named that are about to be a frame's.
+const STAGE: &str = "stage-";
+/// A stage that is this old has been left behind: filling one takes seconds.
+const STAGE_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Leftover {
+    /// Whether every attempt leaves it behind: it is no sign of an accident.
+    #[must_use]
+    pub fn is_routine(&self) -> bool {
+        self.path.file_name().and_then(|name| name.to_str()).is_some_and(|name| ROUTINE.contains(&name))
+    }
+}
+
+impl StateDir {
+    /// A new directory, private and empty, whose content will become that of frames.
+    pub(super) fn stage(&self) -> io::Result<PathBuf> {
+        let path = self.frames().join(format!("{STAGE}{}{TEMPORARY}", Uuid::new_v4()));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        Ok(path)
+    }
+
+    /// The directory of all frames.
+    pub(super) fn frames(&self) -> PathBuf {
+        self.path().join("frames")
+    }
+}
+
+impl Store {
+    /// What is left over. Files of a frame that somebody runs are in use, and not among them.
+    ///
+    /// # Errors
+    ///
+    /// The database or the state directory cannot be read.
+    pub fn leftovers(&self) -> Result<Vec<Leftover>> {
+        let frames = self.dir.frames();
+        let broken = |error| StoreError::io(&frames, error);
+        // First the directories, then the frames: a frame is recorded before it gets a directory.
+        let entries = entries(&frames).map_err(broken)?;
+        let known = self.checkpoints()?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = entry.file_name();
+            let name = name.to_str().unwrap_or_default();
+            match name.parse::<FrameId>().ok().map(|frame| (frame, known.get(&frame))) {
+                Some((frame, Some(checkpoint))) => {
+                    found.extend(of_frame(&entry.path(), frame, *checkpoint).map_err(broken)?);
+                }
+                Some((_, None)) => found.extend(leftover(entry.path(), None)),
+                None if is_left(name, entry.metadata()) => found.extend(leftover(entry.path(), None)),
+                // It is not this program's.
+                None => {}
+            }
+        }
+        found.retain(|leftover| leftover.frame.is_none_or(|frame| !is_run(&self.dir, frame)));
+        found.sort();
+        Ok(found)
+    }
+
+    /// Removes what is left over, if that is still so. Returns whether it did.
+    ///
+    /// # Errors
+    ///
+    /// The database or the lease cannot be read, or the file cannot be deleted.
+    pub fn remove_leftover(&self, leftover: &Leftover) -> Result<bool> {
+        let broken = |error| StoreError::io(&leftover.path, error);
+        let Some(frame) = leftover.frame else {
+            // A frame that is being imported gets its directory within its transaction, so in this one nobody does.
+            let trash = self.dir.frames().join(format!("{TRASH}{}{TEMPORARY}", Uuid::new_v4()));
+            let name = leftover.path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+            let moved = self.write(|connection| {
+                let mut statement = connection.prepare_cached("SELECT 1 FROM frames WHERE id = ?1")?;
+                if name.map(|frame: FrameId| statement.exists([Id(frame)])).transpose()? == Some(true) {
+                    return Ok(false);
+                }
+                fs::rename(&leftover.path, &trash).map_err(broken)?;
+                Ok(true)
+            })?;
+            if moved {
+                fs::remove_dir_all(&trash).map_err(broken)?;
+            }
+            return Ok(moved);
+        };
+        let Some(_lease) = Lease::try_take(&self.dir, frame)? else { return Ok(false) };
+        let checkpoint = self.checkpoints()?.get(&frame).copied().flatten();
+        let still = of_frame(&self.dir.frame_path(frame), frame, checkpoint).map_err(broken)?;
+        if !still.iter().any(|now| now.path == leftover.path) {
+            return Ok(false);
+        }
+        fs::remove_file(&leftover.path).map_err(broken)?;
+        Ok(true)
+    }
+
+    /// Removes the directory of a frame that is gone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Store::remove_leftover`].
+    pub fn remove_frame_dir(&self, frame: FrameId) -> Result<()> {
+        let path = self.dir.frame_path(frame);
+        if path.exists() {
+            self.remove_leftover(&Leftover { path, frame: None, bytes: 0 })?;
+        }
+        Ok(())
+    }
+
+    /// All frames, each with the session that it continues from.
+    fn checkpoints(&self) -> Result<HashMap<FrameId, Option<SessionId>>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached("SELECT id, checkpoint FROM frames")?;
+            let frames = statement.query_map([], |row| Ok((id(row, "id")?, maybe_id(row, "checkpoint")?)))?;
+            Ok(frames.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+}
+
+/// How many bytes the files at `path` and below it hold; links are not followed. What cannot be read counts nothing.
+#[must_use]
+pub fn size(path: &Path) -> u64 {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => entries(path).unwrap_or_default().iter().map(|entry| size(&entry.path())).sum(),
+        Ok(found) if found.is_file() => found.len(),
+        _ => 0,
+    }
+}
+
+/// Somebody may have been faster.
+fn leftover(path: PathBuf, frame: Option<FrameId>) -> Option<Leftover> {
+    path.symlink_metadata().ok().map(|_| Leftover { bytes: size(&path), path, frame })
+}
+
+/// Of a frame that nobody runs: copies of other sessions than the checkpoint, and what only lives during an attempt.
+fn of_frame(folder: &Path, frame: FrameId, checkpoint: Option<SessionId>) -> io::Result<Vec<Leftover>> {
+    let is_left = |name: &str| {
+        let of_session = name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(SEEN));
+        let session = of_session.and_then(|name| name.parse::<SessionId>().ok());
+        name.ends_with(TEMPORARY)
+            || ROUTINE.contains(&name)
+            || session.is_some_and(|session| Some(session) != checkpoint)
+    };
+    let files = entries(folder)?.into_iter().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
+    Ok(files.filter_map(|entry| leftover(entry.path(), Some(frame))).collect())
+}
+
+fn is_left(name: &str, metadata: io::Result<Metadata>) -> bool {
+    let old = || {
+        let age = metadata.and_then(|found| found.modified()).map(|time| SystemTime::now().duration_since(time));
+        matches!(age, Ok(Ok(age)) if age > STAGE_LASTS)
+    };
+    name.ends_with(TEMPORARY) && (name.starts_with(TRASH) || name.starts_with(STAGE) && old())
+}
+
+/// Where this cannot be told, it is safer to say so.
+fn is_run(dir: &StateDir, frame: FrameId) -> bool {
+    Lease::is_held(dir, frame).unwrap_or(true)
+}
+
+/// The entries of a directory, none when it does not exist.
+pub(super) fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries?.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::store;
+
+    fn names(store: &Store) -> Vec<String> {
+        let name = |leftover: Leftover| leftover.path.file_name().unwrap().to_str().unwrap().to_owned();
+        store.leftovers().unwrap().into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn what_nobody_uses_is_found_and_removed() {
+        let (_temp, store) = store();
+        let (frame, _) = store.asking("When?");
+        let checkpoint = store.frame(frame).unwrap().unwrap().checkpoint.unwrap();
+        assert_eq!(names(&store), [""; 0]);
+        let gone = FrameId::random();
+        let other = SessionId::random();
+        let folder = store.dir().frame_dir(frame).unwrap();
+        for name in [format!("{checkpoint}.jsonl"), format!("{other}.jsonl"), "x.tmp".into(), "out.ndjson".into()] {
+            fs::write(folder.join(name), "12345").unwrap();
+        }
+        fs::write(store.dir().frame_dir(gone).unwrap().join("out.ndjson"), "123").unwrap();
+        fs::write(store.dir().frames().join("notes.txt"), "a person's").unwrap();
+        store.dir().stage().unwrap();
+        let mut found = store.leftovers().unwrap();
+        found.sort_by_key(|leftover| leftover.bytes);
+        assert_eq!(found.iter().map(|leftover| leftover.bytes).collect::<Vec<_>>(), [3, 5, 5]);
+        for leftover in &found {
+            assert!(store.remove_leftover(leftover).unwrap(), "{leftover:?}");
+        }
+        assert_eq!(names(&store), [""; 0]);
+        assert!(store.dir().checkpoint(frame, checkpoint).exists());
+        assert!(store.dir().frames().join("notes.txt").exists());
+    }
+
+    #[test]
+    fn what_a_frame_uses_that_somebody_runs_is_not_left_over() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let lease = Lease::try_take(store.dir(), frame).unwrap().unwrap();
+        let path = store.dir().frame_path(frame).join("settings.json");
+        fs::write(&path, "{}").unwrap();
+        assert_eq!(names(&store), [""; 0]);
+        assert!(!store.remove_leftover(&Leftover { path, frame: Some(frame), bytes: 2 }).unwrap());
+        drop(lease);
+        assert_eq!(names(&store), ["settings.json"]);
+    }
+
+    #[test]
+    fn a_directory_that_got_a_frame_meanwhile_stays() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let path = store.dir().frame_dir(frame).unwrap();
+        assert!(!store.remove_leftover(&Leftover { path: path.clone(), frame: None, bytes: 0 }).unwrap());
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,201 @@
+//! `fsck`: everything that was kept fits together, or it says what does not.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+
+use crate::gate::wait_until;
+use crate::world::World;
+
+/// A chain that waits for an answer, its root, and the directory of that.
+fn paused() -> (World, String, PathBuf) {
+    let world = World::new();
+    world.file("root.md", "spawn child.md\nreply {result}\n");
+    world.file("child.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    let folder = world.state().join("frames").join(&id);
+    (world, id, folder)
+}
+
+fn clean(world: &World) {
+    insta::allow_duplicates! {
+        insta::assert_snapshot!(world.run(&["fsck"]), @"
+        --- stderr
+        nothing is wrong
+        --- exit status: 0
+        ");
+    }
+}
+
+/// The chain carries on, and nothing is wrong with it then.
+fn goes_on(world: &World, id: &str) {
+    world.answer("Jan 1st");
+    world.run(&["resume", id]).prints("Jan 1st");
+    clean(world);
+}
+
+#[test]
+fn nothing_is_wrong_with_a_chain_in_any_state() {
+    let world = World::new();
+    clean(&world);
+    let (world, id, _) = paused();
+    clean(&world);
+    world.file("fails.md", "fail API Error: 400 boom\n");
+    world.run(&["spawn", "fails.md"]).exits_with(1);
+    goes_on(&world, &id);
+}
+
+#[test]
+fn a_chain_that_runs_raises_no_alarm() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "spawn child.md\nreply {result}\n");
+    world.file("child.md", "hold gate\nreply done\n");
+    let mut spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    clean(&world);
+    gate.open_for_one();
+    while !spawn.has_ended() {
+        clean(&world);
+    }
+    spawn.ends().prints("done");
+}
+
+#[test]
+fn what_a_runner_left_is_no_error() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "hold gate\nreply done\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    spawn.signal(Signal::KILL);
+    spawn.ends();
+    clean(&world);
+    gate.open_for_one();
+    wait_until("the agent ends its turn", || !world.log().starts[0].is_alive());
+    insta::assert_snapshot!(world.run(&["fsck"]).exits_with(0), @"
+    note: [ID1:8] was left by its runner: the next resume takes it up, and nothing is lost
+    --- stderr
+    hint: agent-cli resume [ID1:8]
+    --- exit status: 0
+    ");
+    world.run(&["resume", world.log().starts[0].session()]).prints("done");
+    clean(&world);
+}
+
+#[test]
+fn a_missing_copy_is_made_again() {
+    let (world, id, folder) = paused();
+    fs::remove_file(folder.join(format!("{id}.jsonl"))).expect("a copy");
+    insta::assert_snapshot!(world.run(&["fsck"]).exits_with(1), @"
+    wrong: [ID1:8] has no kept copy of session [ID1:8]
+    --- stderr
+    hint: agent-cli fsck --repair
+    --- exit status: 1
+    ");
+    insta::assert_snapshot!(world.run(&["fsck", "--repair"]).exits_with(0), @"
+    repaired: [ID1:8] copied the transcript of session [ID1:8]
+    --- stderr
+    nothing is wrong
+    --- exit status: 0
+    ");
+    fs::remove_dir_all(world.home().join(".claude/projects")).expect("Claude's folder");
+    goes_on(&world, &id);
+}
+
+#[test]
+fn a_torn_copy_is_made_again_or_cut() {
+    let (world, id, folder) = paused();
+    let copy = folder.join(format!("{id}.jsonl"));
+    let whole = fs::read(&copy).expect("a copy");
+    fs::write(&copy, [&whole[..], b"{\"torn\":"].concat()).expect("own file");
+    insta::assert_snapshot!(world.run(&["fsck"]).exits_with(1), @"
+    wrong: [ID1:8] has a torn copy of session [ID1:8]
+    --- stderr
+    hint: agent-cli fsck --repair
+    --- exit status: 1
+    ");
+    world.run(&["fsck", "--repair"]).succeeds();
+    assert_eq!(fs::read(&copy).expect("a copy"), whole);
+    fs::write(&copy, [&whole[..], b"{\"torn\":"].concat()).expect("own file");
+    fs::remove_dir_all(world.home().join(".claude/projects")).expect("Claude's folder");
+    insta::assert_snapshot!(world.run(&["fsck", "--repair"]).exits_with(0), @"
+    repaired: [ID1:8] cut what was torn off the copy of session [ID1:8]
+    --- stderr
+    nothing is wrong
+    --- exit status: 0
+    ");
+    assert_eq!(fs::read(&copy).expect("a copy"), whole);
+    goes_on(&world, &id);
+}
+
+#[test]
+fn a_session_that_is_lost_cannot_be_repaired() {
+    let (world, id, folder) = paused();
+    fs::remove_file(folder.join(format!("{id}.jsonl"))).expect("a copy");
+    fs::remove_dir_all(world.home().join(".claude/projects")).expect("Claude's folder");
+    insta::assert_snapshot!(world.run(&["fsck", "--repair"]).exits_with(1), @"
+    wrong: [ID1:8] cannot be resumed: neither a transcript nor a copy of session [ID1] is there
+    --- stderr
+    hint: put a backup of [ID1].jsonl into Claude Code's folder, or start the chain anew
+    --- exit status: 1
+    ");
+}
+
+#[test]
+fn permissions_and_leftovers_are_repaired() {
+    let (world, id, folder) = paused();
+    let database = world.state().join("agent-cli.db");
+    fs::set_permissions(&database, Permissions::from_mode(0o644)).expect("own file");
+    fs::write(folder.join("x.tmp"), "x").expect("own folder");
+    fs::set_permissions(folder.join("x.tmp"), Permissions::from_mode(0o600)).expect("own file");
+    insta::assert_snapshot!(world.run(&["fsck"]).exits_with(1), @"
+    wrong: [ID1:8] nothing uses [STATE]/frames/[ID1]/x.tmp any more
+    wrong: [STATE]/agent-cli.db has the permissions 644
+    wrong: [STATE]/agent-cli.db-shm has the permissions 644
+    wrong: [STATE]/agent-cli.db-wal has the permissions 644
+    --- stderr
+    hint: agent-cli fsck --repair
+    --- exit status: 1
+    ");
+    insta::assert_snapshot!(world.run(&["fsck", "--repair"]).exits_with(0), @"
+    repaired: removed [STATE]/frames/[ID1]/x.tmp
+    repaired: made [STATE]/agent-cli.db private
+    repaired: made [STATE]/agent-cli.db-shm private
+    repaired: made [STATE]/agent-cli.db-wal private
+    --- stderr
+    nothing is wrong
+    --- exit status: 0
+    ");
+    assert_eq!(fs::metadata(&database).expect("it is there").permissions().mode() & 0o777, 0o600);
+    goes_on(&world, &id);
+}
+
+#[test]
+fn a_database_that_contradicts_itself_is_told_of() {
+    let (world, _, _) = paused();
+    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("a database");
+    database
+        .execute_batch(
+            "PRAGMA foreign_keys = OFF; UPDATE frames SET depth = 7 WHERE parent IS NOT NULL;
+             UPDATE requests SET settled = 1 WHERE kind = 'ask'; UPDATE attempts SET ended = NULL WHERE seq = 1;
+             INSERT INTO replies SELECT id, 'x' FROM frames WHERE parent IS NULL;
+             UPDATE requests SET wish = '{' WHERE kind = 'spawn'",
+        )
+        .expect("own database");
+    drop(database);
+    let outcome = world.run(&["fsck", "--repair"]);
+    insta::assert_snapshot!(outcome.exits_with(1), @"
+    wrong: the row [ID4] of requests cannot be read: Conversion error from type Text at index: 11, EOF while parsing an object at line 1 column 1
+    wrong: [ID1:8] has the attempt [ID1:8] without an end, and is not marked as running
+    wrong: [ID1:8] has a reply, and is not done
+    wrong: [ID2:8] has a root or a depth that does not follow from its parent's
+    wrong: [ID2:8] has the request [ID3:8]: it is marked as answered, and has no answer
+    --- exit status: 1
+    ");
+    let report = world.run(&["fsck", "--json"]).exits_with(1).json();
+    let kinds: Vec<_> = report["findings"].as_array().expect("a list").iter().map(|found| &found["kind"]).collect();
+    assert_eq!(kinds.len(), 5, "{report}");
+}

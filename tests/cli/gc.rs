@@ -1,0 +1,176 @@
+//! `gc`: what was finished long ago is removed, and nothing else.
+
+use std::fs;
+
+use crate::world::{World, files_below};
+
+/// A world with a chain that is done, and its root.
+fn done() -> (World, String) {
+    let world = World::new();
+    world.file("root.md", "spawn child.md\nreply {result}\n");
+    world.file("child.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    (world, id)
+}
+
+fn gc(world: &World, arguments: &[&str]) -> serde_json::Value {
+    let all = [&["gc", "--json"], arguments].concat();
+    world.run(&all).succeeds().json()
+}
+
+/// What a table looks like whatever the sizes are: those of transcripts depend on the length of paths.
+fn sizeless(text: &str) -> String {
+    let line = |line: &str| {
+        let words = line.split_whitespace().collect::<Vec<_>>();
+        let is_size = |at: usize| words.get(at + 1).is_some_and(|unit| ["B", "kB", "MB"].contains(unit));
+        let shown = words.iter().enumerate().map(|(at, word)| if is_size(at) { "[N]" } else { word });
+        shown.collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_chain_that_is_done_goes_with_all_its_files() {
+    let (world, id) = done();
+    assert_eq!(world.transcripts().len(), 4);
+    insta::assert_snapshot!(sizeless(&world.run(&["gc", "--older-than", "0s", "--dry-run"]).to_string()), @"
+    CHAIN STATE FOR AGENTS SIZE TASK
+    [ID1:8] done [AGE] 2 [N] kB root.md
+    --- stderr
+    would remove 1 chain with 2 agents: [N] kB
+    --- exit status: 0
+    ");
+    assert_eq!(world.transcripts().len(), 4, "nothing was removed");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    let gone = gc(&world, &["--older-than", "0s"]);
+    assert_eq!((&gone["trees"][0]["id"], &gone["trees"][0]["agents"]), (&id.clone().into(), &2.into()));
+    assert!(gone["bytes"].as_u64() > Some(1000) && gone["dry_run"] == false, "{gone}");
+    assert!(world.transcripts().is_empty());
+    assert!(files_below(&world.state().join("frames")).is_empty());
+    world.run(&["show", &id]).exits_with(3);
+    assert_eq!(world.run(&["ls", "--json"]).stdout, "[]\n");
+    insta::assert_snapshot!(world.run(&["gc", "--older-than", "0s"]), @"
+    --- stderr
+    there is nothing to remove
+    --- exit status: 0
+    ");
+}
+
+#[test]
+fn the_database_shrinks() {
+    let world = World::new();
+    world.file("root.md", "bigreply 2000000\n");
+    world.run(&["spawn", "root.md"]).succeeds();
+    let size = || fs::metadata(world.state().join("agent-cli.db")).expect("a database").len();
+    assert!(size() > 2_000_000);
+    let gone = gc(&world, &["--older-than", "0s"]);
+    assert!(size() < 500_000 && gone["database_bytes"].as_u64() > Some(1_500_000), "{gone}");
+}
+
+#[test]
+fn what_is_recent_or_not_finished_stays() {
+    let (world, _) = done();
+    world.spawn_paused("root.md");
+    world.file("fails.md", "fail API Error: 400 boom\n");
+    world.run(&["spawn", "fails.md"]).exits_with(1);
+    assert_eq!(gc(&world, &[])["trees"], serde_json::json!([]));
+    assert_eq!(gc(&world, &["--older-than", "0s"])["trees"].as_array().map(Vec::len), Some(1));
+    let gone = gc(&world, &["--older-than", "0s", "--failed"]);
+    assert_eq!((gone["trees"].as_array().map(Vec::len), &gone["trees"][0]["status"]), (Some(1), &"failed".into()));
+    world.answer("now");
+}
+
+#[test]
+fn transcripts_that_agent_cli_did_not_make_stay() {
+    let world = World::new();
+    let session = "8a6f7c1e-0000-4000-8000-000000000001";
+    world.file("foreign.md", "decide sign\nreply fine\n");
+    world.foreign_session(session, "foreign.md");
+    let before = world.transcripts();
+    assert_eq!(before.len(), 1);
+    world.file("sign", "");
+    world.run(&["resume", session]).prints("fine");
+    assert_eq!(world.transcripts().len(), 2);
+    assert_eq!(gc(&world, &["--older-than", "0s"])["trees"].as_array().map(Vec::len), Some(1));
+    assert_eq!(world.transcripts(), before);
+}
+
+#[test]
+fn a_session_that_somebody_carried_on_with_by_hand_stays() {
+    let (world, _) = done();
+    let transcript = world.transcripts().remove(0);
+    let file = fs::File::options().append(true).open(&transcript).expect("own file");
+    file.set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(60)).expect("own file");
+    gc(&world, &["--older-than", "0s"]);
+    assert_eq!(world.transcripts(), [transcript]);
+}
+
+#[test]
+fn what_a_killed_gc_has_left_behind_goes_next_time() {
+    let (world, id) = done();
+    let folder = world.state().join("frames").join(&id);
+    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("a database");
+    // As it is after the rows of a tree were removed, and before its files were.
+    database
+        .execute_batch(
+            "PRAGMA foreign_keys = OFF; DELETE FROM frames; DELETE FROM replies; DELETE FROM attempts;
+             DELETE FROM answers; DELETE FROM requests; DELETE FROM events;",
+        )
+        .expect("own database");
+    drop(database);
+    let gone = gc(&world, &[]);
+    assert_eq!(gone["leftovers"].as_array().map(Vec::len), Some(2), "{gone}");
+    assert!(!folder.exists());
+    assert!(files_below(&world.state().join("frames")).is_empty());
+}
+
+#[test]
+fn leftovers_of_attempts_go_and_the_chain_goes_on() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    let folder = world.state().join("frames").join(&id);
+    let (result, kept) = (folder.join("result-x.tmp"), folder.join(format!("{id}.jsonl")));
+    fs::write(&result, "x").expect("own folder");
+    let would = gc(&world, &["--dry-run"]);
+    // The settings of the last attempt and its permission tool are left over, too: the next one writes its own.
+    assert_eq!(would["leftovers"].as_array().map(Vec::len), Some(3), "{would}");
+    assert!(result.exists() && kept.exists());
+    gc(&world, &[]);
+    assert!(!result.exists() && kept.exists());
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+}
+
+#[test]
+fn a_frame_whose_agent_still_lives_stays() {
+    let (world, id) = done();
+    let output = world.state().join("frames").join(&id).join("out.ndjson");
+    let held = fs::File::options().append(true).open(&output).expect("own file");
+    held.lock().expect("nobody else runs it");
+    let gone = gc(&world, &["--older-than", "0s"]);
+    assert_eq!((&gone["trees"], &gone["busy"]), (&serde_json::json!([]), &serde_json::json!([id])));
+    world.run(&["resume", &id]).prints("Jan 1st");
+    drop(held);
+    assert_eq!(gc(&world, &["--older-than", "0s"])["busy"], serde_json::json!([]));
+}
+
+#[test]
+fn an_age_that_cannot_be_is_refused() {
+    let world = World::new();
+    insta::assert_snapshot!(world.run(&["gc", "--older-than=-3d"]), @"
+    --- stderr
+    error: there is no such age
+    hint: give weeks, days, hours, minutes or seconds, as in 30d
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(world.run(&["gc", "--older-than", "soon"]), @r#"
+    --- stderr
+    error: invalid value 'soon' for '--older-than <DURATION>': failed to parse input in the "friendly" duration format: expected duration to start with a unit value (a decimal integer) after an optional sign, but no integer was found
+
+    For more information, try '--help'.
+    --- exit status: 2
+    "#);
+}
