@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::id::FrameId;
+
 /// A git worktree with a branch, made for one frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
@@ -24,6 +26,19 @@ pub struct Condition {
     pub dirty: bool,
     /// Whether its branch has commits that no other branch has.
     pub ahead: bool,
+}
+
+/// Why a worktree is not removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// The frame that it was made for.
+    pub frame: FrameId,
+    /// Its top folder.
+    pub path: PathBuf,
+    /// Its branch.
+    pub branch: String,
+    /// What would be lost, or what went wrong.
+    pub why: String,
 }
 
 impl Worktree {
@@ -63,7 +78,18 @@ impl Condition {
     /// Whether nothing is lost with it.
     #[must_use]
     pub fn is_dispensable(self) -> bool {
-        !self.dirty && !self.ahead
+        self.would_lose().is_none()
+    }
+
+    /// What is lost with it, in words.
+    #[must_use]
+    pub fn would_lose(self) -> Option<&'static str> {
+        match (self.dirty, self.ahead) {
+            (true, true) => Some("it has uncommitted changes and commits that are on no other branch"),
+            (true, false) => Some("it has uncommitted changes"),
+            (false, true) => Some("it has commits that are on no other branch"),
+            (false, false) => None,
+        }
     }
 }
 

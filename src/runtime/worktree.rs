@@ -7,7 +7,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::core::worktree::{Condition, Worktree};
+use super::RuntimeError;
+use crate::core::id::FrameId;
+use crate::core::worktree::{Condition, Held, Worktree};
+use crate::store::Store;
 
 /// Why there can be no worktree.
 #[derive(Debug, thiserror::Error)]
@@ -89,21 +92,67 @@ pub(super) fn ensure(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeErro
     fs::create_dir_all(cwd).map_err(io("make the working directory in the worktree"))
 }
 
-/// What git tells of a worktree. `None`: it is not there.
+/// What came of the wish to remove worktrees.
+#[derive(Debug, Default)]
+pub struct Cleared {
+    /// Those that are gone, or would be.
+    pub removed: Vec<PathBuf>,
+    /// Those that stay.
+    pub held: Vec<Held>,
+}
+
+/// Removes worktrees in which nothing would be lost and nobody works. With `pretend`, only says which.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the database cannot be read. What git refuses is a reason to keep a worktree.
+pub fn clear(store: &Store, worktrees: Vec<(FrameId, Worktree)>, pretend: bool) -> Result<Cleared, RuntimeError> {
+    let mut cleared = Cleared::default();
+    for (frame, worktree) in worktrees {
+        let why = if store.is_worked_in(&worktree)? {
+            Some("another agent works in it".to_owned())
+        } else {
+            match condition(&worktree) {
+                Ok(None) => continue,
+                Ok(Some(condition)) => condition.would_lose().map(str::to_owned),
+                Err(error) => Some(error.to_string()),
+            }
+        };
+        let why = match why {
+            None if !pretend => match remove(&worktree) {
+                Ok(true) => None,
+                Ok(false) => Some("it was changed just now".to_owned()),
+                Err(error) => Some(error.to_string()),
+            },
+            why => why,
+        };
+        let Worktree { path, branch, .. } = worktree;
+        match why {
+            Some(why) => cleared.held.push(Held { frame, path, branch, why }),
+            None => cleared.removed.push(path),
+        }
+    }
+    Ok(cleared)
+}
+
+/// What git tells of a worktree and its branch. `None`: neither is there.
 ///
 /// # Errors
 ///
 /// [`WorktreeError`] when git refuses.
-pub fn condition(worktree: &Worktree) -> Result<Option<Condition>, WorktreeError> {
+fn condition(worktree: &Worktree) -> Result<Option<Condition>, WorktreeError> {
     let Worktree { repository, path, branch, base } = worktree;
-    if !path.exists() {
+    let (is_there, tip) = (path.exists(), tip(repository, branch));
+    if !is_there && tip.is_none() {
         return Ok(None);
     }
-    let dirty = !git(path, ["status", "--porcelain"])?.is_empty();
-    // Its agent may have left the branch.
-    let head = git(path, ["rev-parse", "--verify", "HEAD^{commit}"])?;
-    let mut ahead = false;
-    for commit in [Some(head), tip(repository, branch)].into_iter().flatten().filter(|commit| commit != base) {
+    let (mut dirty, mut ahead, mut head) = (false, false, None);
+    if is_there {
+        dirty = !git(path, ["status", "--porcelain"])?.is_empty();
+        // Its agent may have left the branch.
+        head = Some(git(path, ["rev-parse", "--verify", "HEAD^{commit}"])?);
+    }
+    for commit in [head, tip].into_iter().flatten().filter(|commit| commit != base) {
         let contains = format!("--contains={commit}");
         let holders = git(repository, ["for-each-ref", "--format=%(refname:short)", &contains, "refs/heads"])?;
         ahead |= holders.lines().all(|holder| holder == branch);
@@ -117,13 +166,15 @@ pub fn condition(worktree: &Worktree) -> Result<Option<Condition>, WorktreeError
 /// # Errors
 ///
 /// [`WorktreeError`] when git refuses.
-pub fn remove(worktree: &Worktree) -> Result<bool, WorktreeError> {
+fn remove(worktree: &Worktree) -> Result<bool, WorktreeError> {
     match condition(worktree)? {
         None => return Ok(true),
         Some(condition) if !condition.is_dispensable() => return Ok(false),
         Some(_) => {}
     }
-    git(&worktree.repository, ["worktree".as_ref(), "remove".as_ref(), worktree.path.as_os_str()])?;
+    if worktree.path.exists() {
+        git(&worktree.repository, ["worktree".as_ref(), "remove".as_ref(), worktree.path.as_os_str()])?;
+    }
     if tip(&worktree.repository, &worktree.branch).is_some() {
         // Its commits are on another branch; git itself only compares it with the one that is checked out.
         git(&worktree.repository, ["branch", "-D", &worktree.branch])?;

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::outcome::Outcome;
 use crate::world::World;
 
 /// A world whose project is a repository with these files committed.
@@ -325,4 +326,62 @@ fn an_agent_may_let_a_child_read_instructions_that_it_could_read_itself() {
     for outside in [&secret, "link.md", "../home/secret.md"] {
         assert_eq!(rule(outside, "--worktree"), None, "{outside}");
     }
+}
+
+#[test]
+fn gc_removes_worktrees_in_which_nothing_is_lost_and_keeps_chains_with_others() {
+    let world =
+        repository(&[("a.md", &commits("a.txt")), ("b.md", "run echo b > b.txt\nreply B\n"), ("c.md", "reply C")]);
+    let group = world.run(&["spawn", "a.md", "b.md", "c.md", "--worktree", "--json"]).json();
+    let branch = |at: usize| group["members"][at]["worktree"]["branch"].as_str().expect("a branch").to_owned();
+    let gc = |more: &[&str]| world.run(&[["gc", "--older-than", "0s"].as_slice(), more].concat());
+    let said = |outcome: Outcome| {
+        let lines = [outcome.stdout.lines(), outcome.stderr.lines()].into_iter().flatten();
+        let lines: Vec<_> = lines.filter(|line| line.contains("worktree")).collect();
+        let sizeless = lines.join("\n");
+        world.named(sizeless.rsplit_once(" and ").map_or(&sizeless, |(before, _)| before))
+    };
+    insta::assert_snapshot!(said(gc(&["--dry-run"])), @"
+    [STATE]/worktrees/c-[ID4:8]
+    [ID2:8] keeps its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no other branch
+    [ID3:8] keeps its worktree [STATE]/worktrees/b-[ID3:8] (branch agent-cli/b-[ID3:8]): it has uncommitted changes
+    would remove 0 chains with 0 agents and 1 worktree
+    ");
+    assert_eq!(worktrees(&world).len(), 3, "it only says so");
+    insta::assert_snapshot!(said(gc(&[])), @"
+    [STATE]/worktrees/c-[ID4:8]
+    [ID2:8] keeps its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no other branch
+    [ID3:8] keeps its worktree [STATE]/worktrees/b-[ID3:8] (branch agent-cli/b-[ID3:8]): it has uncommitted changes
+    removed 0 chains with 0 agents and 1 worktree
+    ");
+    assert_eq!(branches(&world), [branch(0), branch(1)]);
+
+    git(&world.project(), &format!("merge -q {}", branch(0)));
+    let held = gc(&["--json"]).json();
+    assert_eq!((held["held"].as_array().map(Vec::len), &held["held"][0]["branch"]), (Some(1), &branch(1).into()));
+    assert_eq!(held["trees"], serde_json::json!([]), "the chain stays with it");
+    fs::remove_file(worktrees(&world)[0].join("b.txt")).expect("it is there");
+    let gone = gc(&["--json"]).json();
+    assert_eq!((gone["trees"].as_array().map(Vec::len), gone["held"].as_array().map(Vec::len)), (Some(1), Some(0)));
+    assert_eq!((branches(&world).len(), worktrees(&world).len()), (0, 0));
+}
+
+#[test]
+fn gc_removes_a_worktree_of_an_open_chain_when_its_parent_has_the_result_and_nobody_works_there() {
+    let world = repository(&[("a.md", "reply A"), ("b.md", "ask B?\nreply {result}\n")]);
+    world.file("root.md", "spawn a.md --worktree\nspawn b.md --worktree\nreply {results}\n");
+    let id = world.run(&["spawn", "root.md"]).started();
+    let tree = world.run(&["tree", &id, "--json"]).json();
+    let done = tree.as_array().expect("frames").iter().find(|frame| frame["status"] == "done").expect("a child");
+    let (child, path) = (done["id"].as_str().expect("an id"), done["worktree"]["path"].as_str().expect("a path"));
+    world.file("fork.md", "ask F?\nreply {result}\n");
+    let fork = world.run(&["spawn", "fork.md", "--fork-from", child]).started();
+    let gc = || world.run(&["gc", "--older-than", "0s", "--json"]).json();
+    assert_eq!(gc()["held"][0]["why"], "another agent works in it");
+    world.answer_to("F?", "yes");
+    world.run(&["resume", &fork]).succeeds();
+    assert_eq!(gc()["worktrees"], serde_json::json!([path]));
+    assert_eq!(worktrees(&world).len(), 1, "that of the one that waits");
+    world.answer_to("B?", "be");
+    world.run(&["resume", &id]).succeeds();
 }
