@@ -5,10 +5,10 @@
 //! cargo bench --bench poll
 //! ```
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use agent_cli::core::frame::Task;
 use agent_cli::core::id::{FrameId, SessionId};
@@ -25,49 +25,24 @@ const RUNS: usize = 300;
 
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let empty = empty_program(folder.path());
     let state = folder.path().join("state");
     println!("filling the database with {FRAMES} frames in chains of {DEPTH}");
     let chain = fill(&state);
 
-    let mut poll = Command::new(env!("CARGO_BIN_EXE_agent-cli"));
-    poll.args(["resume", &chain.to_string()]).env("AGENT_CLI_STATE_DIR", &state);
-    let said = poll.output().expect("the program can be started");
+    let poll = || {
+        let mut poll = Command::new(env!("CARGO_BIN_EXE_agent-cli"));
+        poll.args(["resume", &chain.to_string()]).env("AGENT_CLI_STATE_DIR", &state);
+        poll
+    };
+    let said = poll().output().expect("the program can be started");
     assert_eq!(String::from_utf8_lossy(&said.stdout), "SGN_PEND_ONGOING\n");
 
-    // One after the other, so that a change of the machine's speed meets both.
-    let pairs: Vec<_> = (0..RUNS).map(|_| (time(&mut poll), time(&mut Command::new(&empty)))).collect();
-    let median = |of: &dyn Fn(&(Duration, Duration)) -> f64| {
-        let mut values: Vec<f64> = pairs.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values[RUNS / 2]
-    };
-    let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
-    println!("poll           {:.2} ms", median(&|pair| milliseconds(pair.0)));
-    println!("empty program  {:.2} ms", median(&|pair| milliseconds(pair.1)));
-    println!(
-        "ratio          {:.2} (medians of {RUNS} pairs)",
-        median(&|pair| pair.0.as_secs_f64() / pair.1.as_secs_f64())
-    );
-}
-
-fn time(command: &mut Command) -> Duration {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let began = Instant::now();
-    let status = command.status().expect("the program can be started");
-    let took = began.elapsed();
-    assert!(status.success());
-    took
-}
-
-/// `fn main() {}`, compiled as this program is.
-fn empty_program(folder: &Path) -> PathBuf {
-    let (source, program) = (folder.join("empty.rs"), folder.join("empty"));
-    fs::write(&source, "fn main() {}\n").expect("the folder can be written to");
-    let mut rustc = Command::new("rustc");
-    let status = rustc.args(["-O", "-C", "strip=symbols", "-o"]).arg(&program).arg(&source).status();
-    assert!(status.expect("rustc can be started").success());
-    program
+    let empty = support::empty_program(folder.path());
+    support::compare("poll", &empty, RUNS, |_| {
+        let mut poll = poll();
+        poll.stdin(Stdio::null());
+        poll
+    });
 }
 
 /// Chains that wait for an answer at their leaf. Returns the last one.

@@ -19,7 +19,7 @@ fn main() {
     let stage = Stage::set();
 
     stage.show(&["spawn", "ins1.md"]);
-    stage.say("Every agent has ended its turn: no process is left. Cron may ask as often as it likes.");
+    stage.say("Every agent stands inside a tool call, and no process is left. Cron may ask as often as it likes.");
     let chain = stage.chain();
     stage.show(&["resume", &chain]);
     stage.show(&["resume", &chain]);
@@ -29,6 +29,8 @@ fn main() {
     stage.show(&["answer", &stage.question(), "Jan 1st"]);
     stage.say("The answer goes to the agent that asked, and its reply goes up the chain.");
     stage.show(&["resume", &chain]);
+    stage.say("What the agent that asked has seen: a call that took long, and no signal.");
+    stage.show_conversation_of_the_asker();
     stage.say("A chain that is done says so again, and starts nothing.");
     stage.show(&["resume", &chain]);
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::support::{MessagesApi, NEWEST, RealHome, RecordedRequest, claude, follow};
+use crate::support::{Item, MessagesApi, NEWEST, RealHome, RecordedRequest, claude, follow};
 
 /// The project, and what its programs talk to.
 pub(crate) struct Stage {
@@ -46,6 +46,23 @@ impl Stage {
         println!("    {} requests, {tokens} tokens, {milliseconds:.0} ms", requests.len());
     }
 
+    /// Shows the calls of the agent that asked, and their results, as its model was sent them last.
+    pub(crate) fn show_conversation_of_the_asker(&self) {
+        let asks = |item: &Item| matches!(item, Item::Call { input, .. } if is_question(input));
+        let conversations = self.api.requests().into_iter().map(|request| request.conversation());
+        let last = conversations.filter(|conversation| conversation.items().iter().any(asks)).last();
+        let last = last.expect("an agent has asked");
+        let at = last.items().iter().position(asks).unwrap_or_default();
+        for item in &last.items()[at..] {
+            match item {
+                Item::Call { input, .. } => println!("    call    {}", input["command"].as_str().unwrap_or_default()),
+                Item::Result { text, .. } => println!("    result  {text}"),
+                Item::User(text) => println!("    user    {text}"),
+                Item::Assistant(text) => println!("    agent   {text}"),
+            }
+        }
+    }
+
     /// Says something beside the commands.
     pub(crate) fn say(&self, text: &str) {
         println!("\n# {text}");
@@ -77,6 +94,10 @@ impl Stage {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("results are text")
     }
+}
+
+fn is_question(input: &Value) -> bool {
+    input["command"].as_str().is_some_and(|command| command.contains("agent-cli ask"))
 }
 
 /// Cargo builds no binary for an example that runs it.

@@ -16,7 +16,7 @@ use crate::core::launch::Launch;
 use crate::core::signal;
 use crate::runtime::requests::{self, Progress};
 use crate::runtime::{RuntimeError, adopt, drive, standing};
-use crate::store::{Caller, Store, StoreError, Target};
+use crate::store::{Store, StoreError, Target};
 
 /// Carry a chain on where it stopped, or see how it stands
 ///
@@ -61,7 +61,10 @@ impl Resume {
         let store = context.store()?;
         let target = self.target(context, &store)?;
         if let Some(caller) = context.caller {
-            return tell_progress(&store, caller, target);
+            return tell(match target {
+                Target::Frame(frame) => requests::progress_for(&store, caller, frame)?,
+                Target::Request(request) => requests::progress_of_request(&store, request)?,
+            });
         }
         let top = match target {
             Target::Frame(frame) => frame,
@@ -131,14 +134,6 @@ impl Resume {
         }
         Err(error.into())
     }
-}
-
-fn tell_progress(store: &Store, caller: Caller, target: Target) -> Result<Exit, CliError> {
-    let progress = match target {
-        Target::Frame(frame) => requests::progress_for(store, caller, frame)?,
-        Target::Request(request) => requests::progress_of_request(store, request)?,
-    };
-    tell(progress)
 }
 
 /// Tells an agent what came of its request.

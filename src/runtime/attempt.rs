@@ -46,13 +46,10 @@ pub(super) fn start(
 ) -> Result<Start, RuntimeError> {
     let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Start::Busy) };
     // Only now is it certain that nobody else changes the frame.
-    let (alone, now) = (store.tree(frame)?, Timestamp::now());
-    let (Some(frame), Some(node)) = (store.frame(frame)?, alone.get(frame)) else { return Ok(Start::Changed) };
-    if !alone.can_run(node, tried, now) {
+    let family = store.family(frame)?;
+    let (Some(frame), Some(node)) = (store.frame(frame)?, family.get(frame)) else { return Ok(Start::Changed) };
+    if !family.can_run(node, tried, Timestamp::now()) {
         return Ok(Start::Changed);
-    }
-    if alone.holds(now).on(node).is_some() {
-        return Ok(Start::Held);
     }
     if let Some(worktree) = &frame.launch.worktree
         && store.attempts(frame.id)?.is_empty()

@@ -145,10 +145,8 @@ impl Drive<'_> {
     async fn run(mut self) -> Result<Driven, RuntimeError> {
         let mut looked_again = false;
         loop {
-            self.harvest()?;
-            self.look_outside().await?;
-            self.end_groups()?;
-            let held = self.start_what_can_run().await?;
+            let tree = self.tree_as_it_is().await?;
+            let held = self.start_what_can_run(&tree).await?;
             match self.exits.join_next().await {
                 Some(ended) => {
                     let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
@@ -167,10 +165,28 @@ impl Drive<'_> {
         Ok(self.driven)
     }
 
+    /// The tree when what has happened to it without this program is recorded. Reading it costs more than all else where
+    /// it is large, so it is read again only when something may have changed.
+    async fn tree_as_it_is(&mut self) -> Result<Tree, RuntimeError> {
+        let mut tree = self.store.tree(self.top)?;
+        if self.harvest(&tree)? {
+            tree = self.store.tree(self.top)?;
+        }
+        if probe::has_outside_waits(&tree) {
+            self.look_outside(&tree).await?;
+            tree = self.store.tree(self.top)?;
+        }
+        // The end of a group may be that of the group that it is in.
+        while self.end_groups(&tree)? {
+            tree = self.store.tree(self.top)?;
+        }
+        Ok(tree)
+    }
+
     /// Concludes attempts whose runner died, in the whole tree: they count for its limits. What another process still
-    /// runs is left alone.
-    fn harvest(&mut self) -> Result<(), RuntimeError> {
-        let tree = self.store.tree(self.top)?;
+    /// runs is left alone. Returns whether there were any.
+    fn harvest(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
+        let mut any = false;
         let below: HashSet<FrameId> = tree.leaves_up().into_iter().map(|node| node.id).collect();
         for node in tree.all() {
             if !matches!(node.state, FrameState::Running { .. }) || self.live.contains_key(&node.id) {
@@ -190,35 +206,38 @@ impl Drive<'_> {
                 if is_below {
                     self.take_note(node.id, &conclusion, !died);
                 }
+                any = true;
             }
         }
-        Ok(())
+        Ok(any)
     }
 
-    async fn look_outside(&mut self) -> Result<(), RuntimeError> {
-        let tree = self.store.tree(self.top)?;
-        if probe::without_processes(self.store, &tree, Timestamp::now())? {
+    async fn look_outside(&mut self, tree: &Tree) -> Result<(), RuntimeError> {
+        if probe::without_processes(self.store, tree, Timestamp::now())? {
             tokio::select! {
-                looked = probe::commands(self.store, &tree) => looked?,
+                looked = probe::commands(self.store, tree) => looked?,
                 _ = self.stop.wait_for(|stop| *stop != Stop::No) => {}
             }
         }
         Ok(())
     }
 
-    /// Ends groups whose members are all over. That takes no process, so no limit of processes counts.
-    fn end_groups(&mut self) -> Result<(), RuntimeError> {
-        for group in self.store.tree(self.top)?.groups_to_end() {
+    /// Ends groups whose members are all over. That takes no process, so no limit of processes counts. Returns whether
+    /// there were any.
+    fn end_groups(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
+        let mut any = false;
+        for group in tree.groups_to_end() {
             if self.store.end_group(group)? {
                 tracing::info!(frame = %group, "all agents of the group are over");
+                any = true;
             }
         }
-        Ok(())
+        Ok(any)
     }
 
-    /// Returns whether a frame could have been started but for what other processes did at the same time.
-    async fn start_what_can_run(&mut self) -> Result<bool, RuntimeError> {
-        let tree = self.store.tree(self.top)?;
+    /// Returns whether it is worth to look again: what could not be started may make another frame run, or can be started
+    /// once other processes are done with it.
+    async fn start_what_can_run(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
         let mut held = false;
         for frame in tree.runnable(&self.tried, Timestamp::now()) {
             if *self.stop.borrow() != Stop::No {
@@ -250,6 +269,7 @@ impl Drive<'_> {
             Ok(Start::NotStarted(_lease, why)) => {
                 let conclusion = conclude::conclude_unstarted(self.store, &frame, why)?;
                 conclusion.iter().for_each(|conclusion| self.take_note(id, conclusion, true));
+                return Ok(true);
             }
             Ok(Start::Busy) => self.note_busy(id)?,
             Ok(Start::Changed) => self.tried.bench(id),

@@ -198,11 +198,16 @@ pub fn progress_for(store: &Store, caller: Caller, frame: FrameId) -> Result<Pro
 ///
 /// Those of the state directory.
 pub fn progress_of_request(store: &Store, request: RequestId) -> Result<Progress, RuntimeError> {
-    Ok(match store.result_of(request)? {
-        Some(RequestResult::Text(text)) => Progress::Over(text),
-        Some(RequestResult::Failed(message)) => Progress::Failed(message),
-        None => Progress::Open,
-    })
+    Ok(store.result_of(request)?.map_or(Progress::Open, Progress::from))
+}
+
+impl From<RequestResult> for Progress {
+    fn from(result: RequestResult) -> Self {
+        match result {
+            RequestResult::Text(text) => Self::Over(text),
+            RequestResult::Failed(message) => Self::Failed(message),
+        }
+    }
 }
 
 /// What came of the request that the resumed call of the calling agent's attempt has made, if that call is the one that

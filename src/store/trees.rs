@@ -57,6 +57,10 @@ macro_rules! below {
 const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
+/// The same of a frame and its children.
+const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group FROM frames
+     WHERE id = ?1 OR parent = ?1 ORDER BY seq";
+
 const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.wish, r.settled IS NOT NULL AS is_settled, r.made
      FROM frames AS f CROSS JOIN requests AS r ON r.frame = f.id
      WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.delivered IS NULL AND r.withdrawn IS NULL
@@ -78,24 +82,21 @@ impl Store {
     /// The database cannot be read.
     pub fn tree(&self, top: FrameId) -> Result<Tree> {
         self.read(|connection| {
-            let mut requests = pending(connection, top)?;
-            let mut statement = connection.prepare_cached(NODES)?;
-            let nodes = statement.query_map([Id(top)], |row| {
-                let id = id(row, "id")?;
-                Ok(Node {
-                    id,
-                    parent: maybe_id(row, "parent")?,
-                    title: row.get("title")?,
-                    state: from_json(row, "state")?,
-                    since: time(row, "since")?,
-                    kept: row.get("kept")?,
-                    is_group: row.get("is_group")?,
-                    requests: requests.remove(&id).unwrap_or_default(),
-                })
-            })?;
-            let nodes = nodes.collect::<rusqlite::Result<Vec<_>>>()?;
+            let nodes = nodes(connection, top, NODES, pending(connection, top)?)?;
             let whole = limits::of_tree(connection, top, &nodes)?;
             Ok(Tree::new(top, nodes).within(whole))
+        })
+    }
+
+    /// A frame and its children, with the requests of the frame: all that says whether it can run when it is awaited.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn family(&self, top: FrameId) -> Result<Tree> {
+        self.read(|connection| {
+            let own = HashMap::from([(top, requests::pending(connection, top)?)]);
+            Ok(Tree::new(top, nodes(connection, top, FAMILY, own)?))
         })
     }
 
@@ -136,6 +137,29 @@ impl Store {
     }
 }
 
+fn nodes(
+    connection: &Connection,
+    top: FrameId,
+    sql: &str,
+    mut requests: HashMap<FrameId, Vec<Request>>,
+) -> std::result::Result<Vec<Node>, Fault> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let nodes = statement.query_map([Id(top)], |row| {
+        let id = id(row, "id")?;
+        Ok(Node {
+            id,
+            parent: maybe_id(row, "parent")?,
+            title: row.get("title")?,
+            state: from_json(row, "state")?,
+            since: time(row, "since")?,
+            kept: row.get("kept")?,
+            is_group: row.get("is_group")?,
+            requests: requests.remove(&id).unwrap_or_default(),
+        })
+    })?;
+    Ok(nodes.collect::<rusqlite::Result<_>>()?)
+}
+
 fn pending(connection: &Connection, top: FrameId) -> std::result::Result<HashMap<FrameId, Vec<Request>>, Fault> {
     let mut statement = connection.prepare_cached(REQUESTS)?;
     let mut pending: HashMap<FrameId, Vec<Request>> = HashMap::new();
@@ -164,7 +188,8 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
 mod tests {
     use super::*;
     use crate::core::outcome::Outcome;
-    use crate::store::testing::{ask, new, store};
+    use crate::core::tree::Tried;
+    use crate::store::testing::{ask, new, reply, store};
 
     /// Many rows, made by the database itself.
     fn fill(connection: &Connection, rows: u32) {
@@ -189,7 +214,7 @@ mod tests {
         let (top, question) = store.asking("When?");
         fill(&store.connection, 10_000);
         for analyzed in [false, true] {
-            for sql in [NODES, REQUESTS, SPENT] {
+            for sql in [NODES, FAMILY, REQUESTS, SPENT] {
                 let plan = plan(&store.connection, sql);
                 let scans: Vec<_> = plan.iter().filter(|step| step.contains("SCAN")).collect();
                 assert!(
@@ -222,6 +247,24 @@ mod tests {
         assert_eq!(tree.get(children[7]).unwrap().title, "child 7");
         assert!(tree.get(caller.frame).unwrap().kept);
         assert!(!tree.get(children[0]).unwrap().kept);
+    }
+
+    #[test]
+    fn a_family_says_whether_a_frame_can_run() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        store.end(caller, &Outcome::Requested);
+        let below = store.start(child);
+        store.request_child(below, None, &new("grandchild"), "grandchild").unwrap();
+        let can_run = |frame| {
+            let tree = store.family(frame).unwrap();
+            tree.runnable(&Tried::default(), Timestamp::UNIX_EPOCH).contains(&frame)
+        };
+        assert_eq!(store.family(caller.frame).unwrap().leaves_up().len(), 2);
+        assert!(!can_run(caller.frame));
+        store.end(below, &reply("done"));
+        assert!(can_run(caller.frame));
     }
 
     #[test]

@@ -7,6 +7,9 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Below the minute that the program itself gives to a command that an agent waits for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(50);
+
 /// A fifo at which the step `hold` waits. When a gate is dropped nobody waits at it any more.
 pub(crate) struct Gate {
     path: PathBuf,
@@ -37,9 +40,13 @@ impl Gate {
 }
 
 /// Waits for an event that must come, and fails the test when it does not.
-pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
-    // Below the minute that the program itself gives to a command that an agent waits for.
-    let deadline = Instant::now() + Duration::from_secs(50);
+pub(crate) fn wait_until(what: &str, happened: impl FnMut() -> bool) {
+    wait_within(PATIENCE, what, happened);
+}
+
+/// Waits so long for an event that must come.
+pub(crate) fn wait_within(patience: Duration, what: &str, mut happened: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience;
     while !happened() {
         assert!(Instant::now() < deadline, "this did not happen: {what}");
         thread::sleep(Duration::from_millis(5));

@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::gate::wait_until;
+use crate::gate::{PATIENCE, wait_within};
 use crate::outcome::Outcome;
 use crate::world::World;
 
@@ -86,9 +87,14 @@ impl<'a> Invocation<'a> {
 
 impl Running<'_> {
     /// Waits for its end.
-    pub(crate) fn ends(mut self) -> Outcome {
+    pub(crate) fn ends(self) -> Outcome {
+        self.ends_within(PATIENCE)
+    }
+
+    /// Waits so long for its end.
+    pub(crate) fn ends_within(mut self, patience: Duration) -> Outcome {
         let mut status = None;
-        wait_until("the command ends", || {
+        wait_within(patience, "the command ends", || {
             status = self.child.try_wait().expect("it is a child");
             status.is_some()
         });

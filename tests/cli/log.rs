@@ -26,8 +26,8 @@ pub(crate) struct Start {
     /// Its process.
     pub(crate) pid: i32,
     env: Value,
-    /// A file that is locked as long as the process lives.
-    mark: File,
+    /// A file that is locked as long as the process lives, and removed when it ends in an orderly way.
+    mark: Option<File>,
 }
 
 impl Log {
@@ -74,7 +74,7 @@ impl Start {
     /// Whether its process still lives.
     pub(crate) fn is_alive(&self) -> bool {
         // The lock is given back at once: an agent that starts now counts locks.
-        self.mark.try_lock().map(|()| self.mark.unlock()).is_err()
+        self.mark.as_ref().is_some_and(|mark| mark.try_lock().map(|()| mark.unlock()).is_err())
     }
 
     fn task(&self) -> &str {
@@ -94,7 +94,7 @@ impl Start {
             alive: event["alive"].as_u64().expect("a number"),
             pid,
             env: event["env"].clone(),
-            mark: File::open(alive.join(pid.to_string())).expect("every agent marks its life"),
+            mark: File::open(alive.join(pid.to_string())).ok(),
         }
     }
 }

@@ -88,6 +88,7 @@ fn sessions_are_kept_where_the_user_keeps_them() {
     let world = World::new();
     let folder = world.project().join("config");
     let world = world.with("CLAUDE_CONFIG_DIR", &folder);
+    world.switch_hooks_off();
     world.file("root.md", "ask When?\nreply {result}\n");
     let id = world.spawn_paused("root.md");
     world.answer("now");

@@ -25,8 +25,15 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world in which `claude` is the stand-in.
+    /// A world in which `claude` is the stand-in. Its user has switched all hooks off: agents pause with signals.
     pub(crate) fn new() -> Self {
+        let world = Self::with_hooks();
+        world.switch_hooks_off();
+        world
+    }
+
+    /// A world in which agents pause inside a tool call.
+    pub(crate) fn with_hooks() -> Self {
         let root = tempfile::Builder::new().prefix("agent-cli-test-").tempdir().expect("a temporary directory");
         let world = Self { root, env: BTreeMap::new(), names: RefCell::default() };
         for folder in [world.home(), world.project()] {
@@ -41,6 +48,18 @@ impl World {
             ("STAND_IN_LOG", world.path("stand-in.log").into()),
         ];
         defaults.into_iter().fold(world, |world, (name, value)| world.with(name, value))
+    }
+
+    /// Writes the user's settings of Claude Code.
+    pub(crate) fn user_settings(&self, settings: &Value) {
+        let folder = self.env.get(OsStr::new("CLAUDE_CONFIG_DIR")).map_or(self.home().join(".claude"), PathBuf::from);
+        fs::create_dir_all(&folder).expect("the home is writable");
+        fs::write(folder.join("settings.json"), settings.to_string()).expect("the home is writable");
+    }
+
+    /// The user switches all hooks off.
+    pub(crate) fn switch_hooks_off(&self) {
+        self.user_settings(&serde_json::json!({"disableAllHooks": true}));
     }
 
     /// The same world with a variable in the environment of every command.

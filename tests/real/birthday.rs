@@ -1,6 +1,5 @@
 //! The main job: four agents deep, one question at the leaf.
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::chain::Chain;
@@ -42,7 +41,7 @@ fn pauses_is_polled_and_resumes(version: &str) {
     for request in &requests {
         assert!(!speaks_of_signals(request), "{:?}", request.conversation().items());
     }
-    one_process_at_a_time(&chain, &root);
+    assert_eq!(chain.attempts_one_after_the_other(&root), 8);
     let (before, after) = requests.split_at(to_the_pause);
     for first_after in after {
         let last_before = before.iter().rfind(|request| is_continued_by(request, first_after)).unwrap();
@@ -58,22 +57,6 @@ fn speaks_of_signals(request: &RecordedRequest) -> bool {
         }
         Item::Call { .. } => false,
     })
-}
-
-/// The attempts of all frames, in the order of their beginnings, do not overlap.
-fn one_process_at_a_time(chain: &Chain, root: &str) {
-    let frames = chain.json(&["tree", root, "--json"]);
-    let mut spans: Vec<(Timestamp, Timestamp)> = Vec::new();
-    for frame in frames.as_array().unwrap() {
-        let shown = chain.json(&["show", frame["id"].as_str().unwrap(), "--json"]);
-        let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
-        spans.extend(shown["sessions"].as_array().unwrap().iter().map(|s| (time(&s["began"]), time(&s["ended"]))));
-    }
-    spans.sort();
-    assert_eq!(spans.len(), 8, "{spans:?}");
-    for pair in spans.windows(2) {
-        assert!(pair[0].1 <= pair[1].0, "{pair:?} overlap");
-    }
 }
 
 /// Whether `after` continues the conversation of `before`: they begin with the same task.

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::support::{MessagesApi, RealHome, claude, follow};
@@ -105,6 +106,22 @@ impl Chain {
         let listed = self.json(&["ls", "--json"]);
         assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
         listed[0]["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The number of attempts of all frames. Fails the test if one began before the one before it had ended.
+    pub(crate) fn attempts_one_after_the_other(&self, root: &str) -> usize {
+        let frames = self.json(&["tree", root, "--json"]);
+        let mut spans: Vec<(Timestamp, Timestamp)> = Vec::new();
+        for frame in frames.as_array().unwrap() {
+            let shown = self.json(&["show", frame["id"].as_str().unwrap(), "--json"]);
+            let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
+            spans.extend(shown["sessions"].as_array().unwrap().iter().map(|s| (time(&s["began"]), time(&s["ended"]))));
+        }
+        spans.sort();
+        for pair in spans.windows(2) {
+            assert!(pair[0].1 <= pair[1].0, "{pair:?} overlap");
+        }
+        spans.len()
     }
 
     pub(crate) fn state(&self) -> PathBuf {

@@ -8,6 +8,7 @@ mod support;
 
 mod birthday;
 mod chain;
+mod deep;
 mod delivery;
 mod fan_out;
 mod interactive;

@@ -15,6 +15,7 @@ macro_rules! on_both_versions {
 
 on_both_versions!(
     without_hooks_agents_pause_with_signals,
+    a_person_is_asked_once_when_hooks_are_switched_off_meanwhile,
     a_request_that_a_users_hook_denies_is_none,
     a_request_in_a_pipe_pauses_with_a_signal,
     a_wrong_request_is_told_what_is_wrong_and_does_not_pause,
@@ -57,6 +58,19 @@ fn without_hooks_agents_pause_with_signals(version: &str) {
     let chain = Chain::new(version);
     user_settings(&chain, &serde_json::json!({"disableAllHooks": true}));
     pauses_with_a_signal(&chain, &["spawn", "ins.md"]);
+}
+
+fn a_person_is_asked_once_when_hooks_are_switched_off_meanwhile(version: &str) {
+    let chain = Chain::new(version);
+    chain.home.write("ins.md", "1. _spawn_ `child.md`.\n2. _terminate_ {the sub-agent's reply}.\n");
+    chain.home.write("child.md", ASK);
+    let root = chain.started(&["spawn", "ins.md"]);
+    user_settings(&chain, &serde_json::json!({"disableAllHooks": true}));
+    chain.answer("Jan 1st");
+    // claude runs the calls that it does not ask about.
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    assert_eq!(chain.ok(&["questions", "--json"]), "[]\n");
+    assert_eq!(chain.api.count(), 4 + 2);
 }
 
 fn a_request_that_a_users_hook_denies_is_none(version: &str) {

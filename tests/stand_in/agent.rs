@@ -8,16 +8,20 @@ use serde_json::json;
 
 use crate::arguments::Arguments;
 use crate::bash::Bash;
+use crate::deferral;
 use crate::events::{End, Events};
+use crate::hooks::Hooks;
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::plan::Next;
 use crate::steps::{Break, Step};
 use crate::transcript::{self, Mark, Transcript};
 use crate::turn::{Flow, Turn};
+use crate::version;
 
 /// Runs the agent on one prompt.
-pub(crate) async fn run(arguments: Arguments, prompt: String, log: &mut Log) -> Result<ExitCode> {
+pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log) -> Result<ExitCode> {
+    let hooks = Hooks::load(arguments.settings.as_deref())?;
     let events = Events::new(&arguments.session, &arguments.model);
     let mut history = Vec::new();
     if let Some(session) = &arguments.resume {
@@ -29,22 +33,37 @@ pub(crate) async fn run(arguments: Arguments, prompt: String, log: &mut Log) -> 
             return Ok(ExitCode::FAILURE);
         }
     }
-    if prompt.is_empty() {
-        bail!("No deferred tool marker found in the resumed session. Provide a prompt to continue the conversation.");
-    }
+    let suspended = match (deferral::open(&history), prompt.is_empty()) {
+        (_, true) if !version::defers() => return Ok(ExitCode::SUCCESS),
+        (None, true) => bail!(deferral::NO_MARKER),
+        (Some(_), false) => bail!("the stand-in knows no prompt beside a deferred call"),
+        (call, _) => call,
+    };
     let bash = Bash::new(&arguments.session)?;
     let woken_bare = prompt.trim() == "SGN_RESUME";
-    let mut transcript = Transcript::begin(&arguments.session, history)?;
-    transcript.add("user", &json!({"role": "user", "content": prompt}), &Mark::default())?;
-    let mut turn = Turn { transcript, events, bash, log, answers: 0 };
+    let transcript = Transcript::begin(&arguments.session, history)?;
+    let permission_mode = arguments.permission_mode;
+    let mut turn = Turn { transcript, events, bash, hooks, permission_mode, log, answers: 0 };
+    if let Some(call) = &suspended {
+        if let Flow::Over(code) = turn.resume(call).await? {
+            return Ok(code);
+        }
+        deferral::CONTINUE.clone_into(&mut prompt);
+    }
+    turn.transcript.add("user", &json!({"role": "user", "content": prompt}), &Mark::default())?;
 
     if let Ok(message) = env::var("STAND_IN_REFUSES") {
-        turn.events.init(&arguments.permission_mode)?;
+        turn.events.init(&turn.permission_mode)?;
         return turn.end_in_disorder(&Break::Refuse(message));
     }
     let first = Next::after(&turn.memory())?.step;
     if !matches!(first, Step::Break(Break::Silent(_) | Break::Garbage | Break::Die(_))) {
-        turn.events.init(&arguments.permission_mode)?;
+        turn.events.init(&turn.permission_mode)?;
+    }
+    let memory = turn.memory();
+    // The call was not deferred again but run: it has made its request as a program.
+    if suspended.is_some() && !memory.pending.is_empty() {
+        return turn.reply(&format!("SGN_PEND_STARTED ({})", memory.last_id), &Mark::default());
     }
     take_turn(&mut turn, woken_bare).await
 }
@@ -78,8 +97,9 @@ async fn take_step(turn: &mut Turn<'_>) -> Result<Flow> {
     }
     let over = Mark { step: next.number, over: true, request: None };
     match next.step {
-        Step::Call { command, go_on } => {
-            let flow = turn.call(&filled(&command, &memory), &over).await?;
+        Step::Call { commands, go_on } => {
+            let commands: Vec<String> = commands.iter().map(|command| filled(command, &memory)).collect();
+            let flow = turn.call(&commands, &over).await?;
             let memory = turn.memory();
             if matches!(flow, Flow::Over(_)) || memory.pending.is_empty() || go_on {
                 return Ok(flow);

@@ -7,12 +7,14 @@ use uuid::Uuid;
 pub(crate) struct Arguments {
     /// `--session-id`.
     pub(crate) session: String,
-    /// `--resume`, which comes with `--fork-session`.
+    /// `--resume`, which comes with `--fork-session`: a session, or the path of a transcript.
     pub(crate) resume: Option<String>,
     /// `--model`, or the default.
     pub(crate) model: String,
     /// `--permission-mode`, or the default.
     pub(crate) permission_mode: String,
+    /// `--settings`: a file, or JSON.
+    pub(crate) settings: Option<String>,
 }
 
 impl Arguments {
@@ -20,8 +22,10 @@ impl Arguments {
     pub(crate) fn parse(args: &[String]) -> Result<Self> {
         let has = |name: &str| args.iter().any(|arg| arg == name);
         let value = |name: &str| {
-            let at = args.iter().position(|arg| arg == name)?;
-            args.get(at + 1).cloned()
+            if let Some(at) = args.iter().position(|arg| arg == name) {
+                return args.get(at + 1).cloned();
+            }
+            args.iter().find_map(|arg| arg.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
         };
         if has("--no-such-option") {
             bail!("unknown option '--no-such-option'");
@@ -49,6 +53,7 @@ impl Arguments {
             resume,
             model,
             permission_mode: value("--permission-mode").unwrap_or_else(|| "default".to_owned()),
+            settings: value("--settings"),
         })
     }
 }

@@ -8,8 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// The version that is imitated.
-pub(crate) const VERSION: &str = "2.1.330";
+use crate::version;
 
 /// The model of messages that are errors of Claude Code's own.
 pub(crate) const SYNTHETIC: &str = "<synthetic>";
@@ -25,12 +24,15 @@ pub(crate) struct Events {
 struct ResultEvent<'a> {
     duration_api_ms: u32,
     stop_reason: &'a str,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    deferred_tool_use: Value,
     session_id: &'a str,
     total_cost_usd: f64,
     usage: Value,
     #[serde(rename = "modelUsage")]
     model_usage: Value,
     permission_denials: [(); 0],
+    #[serde(skip_serializing_if = "str::is_empty")]
     terminal_reason: &'a str,
     is_error: bool,
     api_error_status: Option<u16>,
@@ -54,12 +56,19 @@ pub(crate) enum End<'a> {
     Api(u16, &'a str),
     /// With an error of another kind.
     Errors(&'a str),
+    /// With a call that a hook has deferred: its id, name and input.
+    Deferred(&'a Value),
 }
 
 impl Events {
     /// For one session.
     pub(crate) fn new(session: &str, model: &str) -> Self {
         Self { session: session.to_owned(), model: model.to_owned() }
+    }
+
+    /// The session.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
     }
 
     /// The first event.
@@ -73,15 +82,15 @@ impl Events {
             "mcp_servers": [],
             "model": self.model,
             "permissionMode": permission_mode,
-            "claude_code_version": VERSION,
+            "claude_code_version": version::version(),
             "uuid": Uuid::new_v4(),
         }))
     }
 
-    /// A message of the model.
-    pub(crate) fn assistant(&self, block: &Value) -> Value {
+    /// A part of the message `id` of the model.
+    pub(crate) fn assistant(&self, id: &str, block: &Value) -> Value {
         json!({
-            "id": format!("msg_{}", Uuid::new_v4().simple()),
+            "id": id,
             "type": "message",
             "role": "assistant",
             "model": self.model,
@@ -121,6 +130,16 @@ impl Events {
         }))
     }
 
+    /// What is neither said nor done.
+    pub(crate) fn attachment(&self, attachment: &Value) -> Result<()> {
+        print(&json!({
+            "type": "attachment",
+            "attachment": attachment,
+            "session_id": self.session,
+            "uuid": Uuid::new_v4(),
+        }))
+    }
+
     /// The limit of a subscription.
     pub(crate) fn rate_limit(&self, resets_at: i64) -> Result<()> {
         print(&json!({
@@ -138,10 +157,17 @@ impl Events {
             End::Reply(text) => (json!({"result": text}), "success", "completed"),
             End::ApiError(text) | End::Api(_, text) => (json!({"result": text}), "success", "api_error"),
             End::Errors(text) => (json!({"errors": [text]}), "error_during_execution", "aborted_tools"),
+            // A resume that defers again gives no reason.
+            End::Deferred(_) => (json!({"result": ""}), "success", if answers == 0 { "" } else { "tool_deferred" }),
+        };
+        let deferred = match end {
+            End::Deferred(call) => Some(*call),
+            _ => None,
         };
         print(&ResultEvent {
             duration_api_ms: 32,
-            stop_reason: "end_turn",
+            stop_reason: if deferred.is_some() { "tool_deferred" } else { "end_turn" },
+            deferred_tool_use: deferred.cloned().unwrap_or_default(),
             session_id: &self.session,
             total_cost_usd: f64::from(all_answers) / 100.0,
             usage: json!({
@@ -157,7 +183,7 @@ impl Events {
                 End::Api(status, _) => Some(*status).filter(|status| *status > 0),
                 _ => None,
             },
-            is_error: !matches!(end, End::Reply(_)),
+            is_error: !matches!(end, End::Reply(_) | End::Deferred(_)),
             num_turns: answers,
             subtype,
             text,

@@ -45,7 +45,10 @@ impl Log {
     /// The agent ends in an orderly way.
     pub(crate) fn end(&mut self) -> Result<()> {
         self.append(&json!({"event": "end"}))?;
-        self.alive = None;
+        if let (Some(path), Some(_)) = (&self.path, self.alive.take()) {
+            // Or the next ones would look at ever more of them.
+            fs::remove_file(marks(path).join(process::id().to_string()))?;
+        }
         Ok(())
     }
 
@@ -64,19 +67,24 @@ impl Log {
 ///
 /// A lock ends with its process, however that ends, so a killed process is not counted.
 fn show_life(log: &Path) -> Result<(File, usize)> {
-    let folder = log.with_extension("alive");
+    let folder = marks(log);
     fs::create_dir_all(&folder)?;
     let own = File::create(folder.join(process::id().to_string()))?;
     own.lock()?;
     let mut count = 1;
     for entry in fs::read_dir(&folder)? {
         let entry = entry?;
-        let other = File::open(entry.path())?;
+        // It may have ended by now.
+        let Ok(other) = File::open(entry.path()) else { continue };
         if entry.file_name().to_string_lossy() != process::id().to_string() && other.try_lock().is_err() {
             count += 1;
         }
     }
     Ok((own, count))
+}
+
+fn marks(log: &Path) -> PathBuf {
+    log.with_extension("alive")
 }
 
 fn selected_environment() -> Value {

@@ -1,9 +1,10 @@
 //! What an agent knows: its transcript, read from the beginning.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use crate::deferral;
 use crate::events::SYNTHETIC;
 use crate::sections::{self, Request};
 use crate::transcript::Mark;
@@ -32,6 +33,12 @@ pub(crate) struct Memory {
     pub(crate) announced: HashSet<usize>,
     /// How often the model has answered.
     pub(crate) answers: u32,
+    /// Its calls, and the steps that they belong to.
+    calls: HashMap<String, Mark>,
+    /// Calls that a hook has deferred: they are requests.
+    deferred: HashSet<String>,
+    /// The message that came last.
+    message: Value,
 }
 
 impl Memory {
@@ -39,13 +46,18 @@ impl Memory {
     pub(crate) fn of(lines: &[Value]) -> Self {
         let mut memory = Self::default();
         for line in lines {
-            let mark: Mark = serde_json::from_value(line["standIn"].clone()).unwrap_or_default();
+            let mark: Option<Mark> = serde_json::from_value(line["standIn"].clone()).ok();
             let content = &line["message"]["content"];
             match (line["type"].as_str(), content.as_str()) {
                 (Some("user"), Some(prompt)) => memory.hear(prompt),
-                (Some("user"), None) => memory.take(content[0]["content"].as_str().unwrap_or_default(), &mark),
-                (Some("assistant"), _) if line["message"]["model"] != SYNTHETIC => memory.say(&content[0], &mark),
-                (Some("system"), _) => memory.pass(&mark),
+                (Some("user"), None) => memory.take(&content[0], mark),
+                (Some("assistant"), _) if line["message"]["model"] != SYNTHETIC => {
+                    memory.answers += u32::from(memory.message != line["message"]["id"]);
+                    memory.message = line["message"]["id"].clone();
+                    memory.say(&content[0], &mark.unwrap_or_default());
+                }
+                (Some("system"), _) => memory.pass(&mark.unwrap_or_default()),
+                (Some("attachment"), _) => memory.deferred.extend(deferral::marked(line).map(str::to_owned)),
                 _ => {}
             }
         }
@@ -72,8 +84,13 @@ impl Memory {
         self.over = self.over.max(if mark.over { mark.step } else { 0 });
     }
 
-    fn take(&mut self, output: &str, mark: &Mark) {
-        self.pass(mark);
+    /// A result that bears no mark was put into the transcript by somebody else.
+    fn take(&mut self, block: &Value, mark: Option<Mark>) {
+        let output = block["content"].as_str().unwrap_or_default();
+        let call = block["tool_use_id"].as_str().unwrap_or_default();
+        let was_deferred = mark.is_none() || self.deferred.contains(call);
+        let mark = mark.or_else(|| self.calls.get(call).cloned()).unwrap_or_default();
+        self.pass(&mark);
         if mark.step == 0 {
             self.instructions = Some(output.to_owned());
             return;
@@ -85,13 +102,16 @@ impl Memory {
         let ids: Vec<String> = output.lines().filter_map(started).map(str::to_owned).collect();
         match ids.last() {
             Some(id) => self.last_id.clone_from(id),
+            None if was_deferred => self.deliver(&Request::Called, output.to_owned()),
             None => output.clone_into(&mut self.result),
         }
         self.pending.extend(ids);
     }
 
     fn say(&mut self, block: &Value, mark: &Mark) {
-        self.answers += 1;
+        if let Some(call) = block["id"].as_str() {
+            self.calls.insert(call.to_owned(), mark.clone());
+        }
         if block["type"] == "text" {
             self.pass(mark);
             self.announced.insert(mark.step);

@@ -5,10 +5,13 @@
 //! the first prompt names a file, and every line of that file is a step (see [`steps`]). What was done is remembered in
 //! the transcript alone, so a fork carries on exactly where its checkpoint stopped.
 //!
+//! It runs the PreToolUse hooks of `--settings` and of the user's settings, and a call that they defer ends it as it ends
+//! Claude Code (see [`hooks`], [`deferral`]). Where the user's settings have `disableAllHooks`, it runs none.
+//!
 //! | variable | what it does |
 //! | --- | --- |
 //! | `STAND_IN_LOG` | a file that gets a line for every start and every end |
-//! | `STAND_IN_VERSION` | the version that is printed |
+//! | `STAND_IN_VERSION` | the version that is imitated: before 2.1.89 no call can be deferred |
 //! | `STAND_IN_REFUSES` | an error that comes before any work, whatever the instructions say |
 //! | `STAND_IN_IS_DEAF` | when it is set, SIGINT and SIGTERM are ignored |
 //!
@@ -17,7 +20,9 @@
 mod agent;
 mod arguments;
 mod bash;
+mod deferral;
 mod events;
+mod hooks;
 mod log;
 mod memory;
 mod plan;
@@ -25,6 +30,7 @@ mod sections;
 mod steps;
 mod transcript;
 mod turn;
+mod version;
 
 use std::env;
 use std::io::{self, Read};
@@ -52,8 +58,7 @@ fn imitate() -> Result<ExitCode> {
     }
     if args == ["--version"] {
         Log::open()?.version(&args)?;
-        let version = env::var("STAND_IN_VERSION").unwrap_or_else(|_| events::VERSION.to_owned());
-        println!("{version} (Claude Code)");
+        println!("{} (Claude Code)", version::version());
         return Ok(ExitCode::SUCCESS);
     }
     let mut prompt = String::new();

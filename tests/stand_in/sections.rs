@@ -18,6 +18,8 @@ pub(crate) enum Request {
     /// One that the agent made just before it was killed, so that it does not know of it. It belongs to the step of this
     /// number, which need not be taken again.
     Forgotten(usize),
+    /// One whose call has returned the result.
+    Called,
 }
 
 const START: &str = "\n\nresult of `agent-cli ";
@@ -58,14 +60,19 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
 
 /// Whether a command, as a prompt names it, is what a step asks for.
 fn is_about(command: &str, step: &Step) -> bool {
-    let Step::Call { command: own, .. } = step else { return false };
+    let Step::Call { commands, .. } = step else { return false };
+    commands.iter().any(|own| is_what(command, own))
+}
+
+/// Whether a command, as a prompt names it, is the one that was called.
+fn is_what(command: &str, own: &str) -> bool {
     let file_name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     match (command.strip_prefix("spawn "), own.strip_prefix("agent-cli spawn ")) {
         (Some(path), Some(rest)) => rest.split(' ').next().is_some_and(|own| file_name(own) == file_name(path)),
         (Some(_), None) | (None, Some(_)) => false,
         (None, None) => {
             let question = command.strip_prefix("ask \"").and_then(|rest| rest.strip_suffix('"'));
-            question.is_some_and(|question| *own == steps::ask(question))
+            question.is_some_and(|question| own == steps::ask(question))
         }
     }
 }

@@ -20,6 +20,8 @@
 //! | `garbage` | prints what is no event, and exits |
 //! | `die SIGNAL` | kills its own process with the signal of that number |
 //!
+//! `STEP ++ STEP` makes the calls of several steps in one message, which are one step.
+//!
 //! A call that printed `SGN_PEND_STARTED (ID)` made a request. The turn then ends with that signal, unless the step
 //! ends with ` &`: the agent goes on and may make more requests in the same turn.
 //!
@@ -52,9 +54,9 @@ pub(crate) enum Condition {
 /// What an agent does.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// A Bash call.
+    /// Bash calls, all in one message.
     Call {
-        command: String,
+        commands: Vec<String>,
         /// Whether the turn goes on after a request.
         go_on: bool,
     },
@@ -103,8 +105,8 @@ fn parse_line(line: &str) -> Result<Line> {
 
 fn parse_step(text: &str) -> Result<Step> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-    if let Some(command) = command(word, rest.strip_suffix(" &").unwrap_or(rest))? {
-        return Ok(Step::Call { command, go_on: rest.ends_with(" &") });
+    if let Some(commands) = commands(text.strip_suffix(" &").unwrap_or(text))? {
+        return Ok(Step::Call { commands, go_on: text.ends_with(" &") });
     }
     Ok(match word {
         "reply" => Step::Reply(rest.to_owned()),
@@ -124,6 +126,12 @@ fn parse_step(text: &str) -> Result<Step> {
         "die" => Step::Break(Break::Die(rest.parse()?)),
         _ => bail!("there is no step of this name"),
     })
+}
+
+/// The Bash commands of a step, where it is one.
+fn commands(text: &str) -> Result<Option<Vec<String>>> {
+    let parts = text.split(" ++ ").map(|part| part.split_once(' ').unwrap_or((part, "")));
+    parts.map(|(word, rest)| command(word, rest)).collect()
 }
 
 /// The Bash command of a step, where it is one.

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::events::VERSION;
+use crate::hooks::config_dir;
+use crate::version;
 
 /// What the interpreter remembers with a line.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -29,6 +30,7 @@ pub(crate) struct Mark {
 pub(crate) struct Transcript {
     session: String,
     cwd: PathBuf,
+    path: PathBuf,
     file: File,
     lines: Vec<Value>,
 }
@@ -42,7 +44,7 @@ impl Transcript {
         let Ok(file) = OpenOptions::new().create_new(true).append(true).open(&path) else {
             bail!("Session ID {session} is already in use.");
         };
-        let mut transcript = Self { session: session.to_owned(), cwd, file, lines: Vec::new() };
+        let mut transcript = Self { session: session.to_owned(), cwd, path, file, lines: Vec::new() };
         for mut line in history {
             line["sessionId"] = json!(session);
             transcript.write(line)?;
@@ -50,21 +52,35 @@ impl Transcript {
         Ok(transcript)
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Adds a message.
     pub(crate) fn add(&mut self, kind: &str, message: &Value, mark: &Mark) -> Result<()> {
-        let line = json!({
+        self.add_line(kind, "message", message, mark)
+    }
+
+    /// Adds what is neither said nor done.
+    pub(crate) fn attach(&mut self, attachment: &Value) -> Result<()> {
+        self.add_line("attachment", "attachment", attachment, &Mark::default())
+    }
+
+    fn add_line(&mut self, kind: &str, name: &str, content: &Value, mark: &Mark) -> Result<()> {
+        let mut line = json!({
             "parentUuid": self.lines.last().map(|line| line["uuid"].clone()),
             "isSidechain": false,
             "userType": "external",
             "cwd": self.cwd.to_string_lossy(),
             "sessionId": self.session,
-            "version": VERSION,
+            "version": version::version(),
             "type": kind,
-            "message": message,
             "uuid": Uuid::new_v4(),
             "timestamp": jiff::Timestamp::now(),
             "standIn": mark,
         });
+        line[name] = content.clone();
         self.write(line)
     }
 
@@ -90,10 +106,6 @@ pub(crate) fn load(session: &str) -> Result<Vec<Value>> {
 }
 
 fn path_of(cwd: &Path, session: &str) -> Result<PathBuf> {
-    let folder = match env::var_os("CLAUDE_CONFIG_DIR") {
-        Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(env::var_os("HOME").context("HOME is not set")?).join(".claude"),
-    };
     let slug: String = cwd.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    Ok(folder.join("projects").join(slug).join(format!("{session}.jsonl")))
+    Ok(config_dir()?.join("projects").join(slug).join(format!("{session}.jsonl")))
 }

@@ -1,5 +1,6 @@
 //! What an agent can do in its turn. Everything is written to the transcript before it is printed.
 
+use std::env;
 use std::fs;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ use uuid::Uuid;
 
 use crate::bash::{Bash, Called};
 use crate::events::{self, End, Events};
+use crate::hooks::{Decision, Hooks};
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::steps::Break;
@@ -24,10 +26,26 @@ pub(crate) struct Turn<'a> {
     pub(crate) events: Events,
     /// The Bash tool.
     pub(crate) bash: Bash,
+    /// What is asked before a tool is called.
+    pub(crate) hooks: Hooks,
+    /// What the agent may do.
+    pub(crate) permission_mode: String,
     /// What tests are told.
     pub(crate) log: &'a mut Log,
     /// How often the model has answered in this process.
     pub(crate) answers: u32,
+}
+
+/// A call of a tool.
+pub(crate) struct Call {
+    /// Its id.
+    pub(crate) id: String,
+    /// The tool.
+    pub(crate) tool: String,
+    /// What it was called with.
+    pub(crate) input: Value,
+    /// The step that it belongs to.
+    pub(crate) mark: Mark,
 }
 
 /// Whether the turn goes on.
@@ -44,28 +62,65 @@ impl Turn<'_> {
 
     /// Calls the Read tool.
     pub(crate) fn read(&mut self, path: &str, mark: &Mark) -> Result<()> {
-        let call = self.say_call("Read", &json!({"file_path": path}), mark)?;
+        let id = self.say_calls("Read", &[json!({"file_path": path})], mark)?.remove(0).id;
         match fs::read_to_string(path) {
-            Ok(text) => self.record(&call, text.trim_end(), false, mark),
-            Err(error) => self.record(&call, &format!("end I cannot read {path}: {error}"), true, mark),
+            Ok(text) => self.record(&id, text.trim_end(), false, mark),
+            Err(error) => self.record(&id, &format!("end I cannot read {path}: {error}"), true, mark),
         }
     }
 
-    /// Calls the Bash tool.
-    pub(crate) async fn call(&mut self, command: &str, mark: &Mark) -> Result<Flow> {
-        let call = self.say_call("Bash", &json!({"command": command}), mark)?;
+    /// Calls the Bash tool, perhaps several times in one message. When a call is deferred the others are run, and then the
+    /// process ends.
+    pub(crate) async fn call(&mut self, commands: &[String], mark: &Mark) -> Result<Flow> {
+        let inputs: Vec<Value> = commands.iter().map(|command| json!({"command": command})).collect();
+        let mut deferred = None;
+        for call in self.say_calls("Bash", &inputs, mark)? {
+            match self.ask(&call).await? {
+                Decision::Run { input } => {
+                    if let Flow::Over(code) = self.run(&call, &input).await? {
+                        return Ok(Flow::Over(code));
+                    }
+                }
+                Decision::Deny { reason } => self.record(&call.id, &reason, true, mark)?,
+                Decision::Defer => {
+                    self.mark(&call)?;
+                    deferred = Some(call);
+                }
+            }
+        }
+        deferred.map_or(Ok(Flow::Goes), |call| self.end_deferred(&call).map(Flow::Over))
+    }
+
+    /// Asks the hooks about a call.
+    pub(crate) async fn ask(&self, call: &Call) -> Result<Decision> {
+        let told = json!({
+            "session_id": self.events.session(),
+            "transcript_path": self.transcript.path(),
+            "cwd": env::current_dir()?,
+            "permission_mode": self.permission_mode,
+            "hook_event_name": "PreToolUse",
+            "tool_name": call.tool,
+            "tool_input": call.input,
+            "tool_use_id": call.id,
+        });
+        self.hooks.ask(&told).await
+    }
+
+    /// Runs a call of the Bash tool with an input that need not be the call's own.
+    pub(crate) async fn run(&mut self, call: &Call, input: &Value) -> Result<Flow> {
+        let command = input["command"].as_str().unwrap_or_default();
         match self.bash.call(command).await? {
             Called::Done { output, failed } => {
-                self.record(&call, &output, failed, mark)?;
+                self.record(&call.id, &output, failed, &call.mark)?;
                 Ok(Flow::Goes)
             }
             Called::Interrupted => {
                 let refused = "The user doesn't want to proceed with this tool use.";
-                self.record(&call, refused, true, &Mark { over: false, ..mark.clone() })?;
+                self.record(&call.id, refused, true, &Mark { over: false, ..call.mark.clone() })?;
                 self.end(&End::Errors("[ede_diagnostic] result_type=user")).map(|()| Flow::Over(ExitCode::SUCCESS))
             }
             Called::Terminated => {
-                self.record(&call, "Exit code 137", true, &Mark { over: false, ..mark.clone() })?;
+                self.record(&call.id, "Exit code 137", true, &Mark { over: false, ..call.mark.clone() })?;
                 Ok(Flow::Over(ExitCode::from(143)))
             }
         }
@@ -74,7 +129,7 @@ impl Turn<'_> {
     /// Asks for the result of a request that the prompt did not bring.
     pub(crate) async fn look(&mut self, id: &str) -> Result<Flow> {
         let command = format!("agent-cli resume {id}");
-        let call = self.say_call("Bash", &json!({"command": command}), &Mark::default())?;
+        let call = self.say_calls("Bash", &[json!({"command": command})], &Mark::default())?.remove(0).id;
         // The number of a step that there is not: this is about a step of an earlier turn.
         let mut mark = Mark { step: usize::MAX, ..Mark::default() };
         match self.bash.call(&command).await? {
@@ -91,7 +146,7 @@ impl Turn<'_> {
 
     /// Ends the turn with a text.
     pub(crate) fn reply(&mut self, text: &str, mark: &Mark) -> Result<ExitCode> {
-        self.say(&json!({"type": "text", "text": text}), mark)?;
+        self.say(&[json!({"type": "text", "text": text})], mark)?;
         self.end(&End::Reply(text))?;
         Ok(ExitCode::SUCCESS)
     }
@@ -106,7 +161,7 @@ impl Turn<'_> {
         match how {
             Break::Fail(message) => {
                 if self.answers == 0 {
-                    self.say(&json!({"type": "text", "text": "I begin."}), &Mark::default())?;
+                    self.say(&[json!({"type": "text", "text": "I begin."})], &Mark::default())?;
                 }
                 self.end_with_api_error(message)?;
             }
@@ -138,27 +193,42 @@ impl Turn<'_> {
         self.end(&End::ApiError(message))
     }
 
-    fn say_call(&mut self, tool: &str, input: &Value, mark: &Mark) -> Result<String> {
-        let id = format!("toolu_{}", Uuid::new_v4().simple());
-        self.say(&json!({"type": "tool_use", "id": id, "name": tool, "input": input}), mark)?;
-        Ok(id)
+    /// One message with a call for each input.
+    fn say_calls(&mut self, tool: &str, inputs: &[Value], mark: &Mark) -> Result<Vec<Call>> {
+        let call = |input: &Value| Call {
+            id: format!("toolu_{}", Uuid::new_v4().simple()),
+            tool: tool.to_owned(),
+            input: input.clone(),
+            mark: mark.clone(),
+        };
+        let calls: Vec<Call> = inputs.iter().map(call).collect();
+        let block = |call: &Call| json!({"type": "tool_use", "id": call.id, "name": tool, "input": call.input});
+        self.say(&calls.iter().map(block).collect::<Vec<_>>(), mark)?;
+        Ok(calls)
     }
 
-    fn say(&mut self, block: &Value, mark: &Mark) -> Result<()> {
+    /// Each block of a message is an event and a line of its own.
+    fn say(&mut self, blocks: &[Value], mark: &Mark) -> Result<()> {
         self.answers += 1;
-        let message = self.events.assistant(block);
-        self.transcript.add("assistant", &message, mark)?;
-        self.events.message("assistant", &message)
+        let id = format!("msg_{}", Uuid::new_v4().simple());
+        for block in blocks {
+            let message = self.events.assistant(&id, block);
+            self.transcript.add("assistant", &message, mark)?;
+            self.events.message("assistant", &message)?;
+        }
+        Ok(())
     }
 
-    fn record(&mut self, call: &str, output: &str, failed: bool, mark: &Mark) -> Result<()> {
+    /// Records the result of a call.
+    pub(crate) fn record(&mut self, call: &str, output: &str, failed: bool, mark: &Mark) -> Result<()> {
         let block = json!({"tool_use_id": call, "type": "tool_result", "content": output, "is_error": failed});
         let message = json!({"role": "user", "content": [block]});
         self.transcript.add("user", &message, mark)?;
         self.events.message("user", &message)
     }
 
-    fn end(&self, end: &End<'_>) -> Result<()> {
+    /// Prints the last event.
+    pub(crate) fn end(&self, end: &End<'_>) -> Result<()> {
         self.events.result(end, self.answers, self.memory().answers)
     }
 }

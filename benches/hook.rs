@@ -1,0 +1,90 @@
+//! What the hook costs: `agent-cli hook`, which Claude Code runs before each tool call that may be a request, as a ratio
+//! to the start and end of an empty program.
+//!
+//! ```sh
+//! cargo bench --bench hook
+//! ```
+
+mod support;
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use agent_cli::core::frame::Task;
+use agent_cli::core::id::{FrameId, SessionId};
+use agent_cli::core::launch::Launch;
+use agent_cli::core::limits::Limits;
+use agent_cli::store::{Caller, NewAttempt, NewFrame, Store};
+
+const RUNS: usize = 300;
+
+/// A request, and a command that only looks like one.
+const REQUEST: &str = "agent-cli ask 'When is your birthday?'";
+const OTHER: &str = "agent-cli ask 'When?' | tee log";
+
+fn main() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let state = folder.path().join("state");
+    let caller = running(&state);
+    let hook = |command: &str, run: usize| {
+        let mut hook = Command::new(env!("CARGO_BIN_EXE_agent-cli"));
+        hook.arg("hook")
+            .env("AGENT_CLI_STATE_DIR", &state)
+            .env("AGENT_CLI_FRAME", caller.frame.to_string())
+            .env("AGENT_CLI_ATTEMPT", caller.attempt.to_string())
+            .stdin(Stdio::from(input(folder.path(), command, run)));
+        hook
+    };
+    // A run that is not among those that are measured.
+    let says = |command| hook(command, RUNS).output().expect("the program can be started").stdout;
+    assert!(String::from_utf8_lossy(&says(REQUEST)).contains("\"defer\""));
+    assert!(says(OTHER).is_empty());
+
+    let empty = support::empty_program(folder.path());
+    support::compare("a request, recorded and deferred", &empty, RUNS, |run| hook(REQUEST, run));
+    support::compare("another command, let through", &empty, RUNS, |run| hook(OTHER, run));
+}
+
+/// What Claude Code tells the hook: a new call each time.
+fn input(folder: &Path, command: &str, run: usize) -> File {
+    let file = folder.join("input.json");
+    let call = serde_json::json!({
+        "session_id": "4f2c1a90-0000-4000-8000-000000000000",
+        "transcript_path": "/project/4f2c1a90.jsonl",
+        "cwd": folder,
+        "permission_mode": "default",
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": command, "description": "Ask the user"},
+        "tool_use_id": format!("toolu_{run}"),
+    });
+    fs::write(&file, call.to_string()).expect("the folder can be written to");
+    File::open(file).expect("it was just written")
+}
+
+/// An agent that runs.
+fn running(state: &Path) -> Caller {
+    let store = Store::open(state).expect("the folder can be written to");
+    let root = store.create_root(&NewFrame {
+        id: FrameId::random(),
+        task: Task::File("/project/ins1.md".into()),
+        cwd: "/project".into(),
+        launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
+        limits: Limits::default(),
+        baseline: None,
+    });
+    let frame = root.expect("a frame can be made");
+    let attempt = SessionId::from(frame);
+    let new = NewAttempt {
+        session: attempt,
+        resumed: None,
+        output_from: 0,
+        errors_from: 0,
+        runner: 1,
+        carried: Vec::new(),
+        to_return: None,
+    };
+    store.begin(frame, &new).expect("the frame is ready");
+    Caller { frame, attempt }
+}

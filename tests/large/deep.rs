@@ -1,0 +1,42 @@
+//! A chain a thousand agents deep.
+
+use std::fs;
+
+use crate::PATIENCE;
+use crate::world::World;
+
+/// How deep the chain is. A longer test names its own number in the variable.
+const DEPTH: usize = 1000;
+const OTHER_DEPTH: &str = "AGENT_CLI_LARGE_DEPTH";
+
+/// What the runner may take in memory, in kilobytes, beyond what it takes at the beginning.
+const MORE_MEMORY: u64 = 16 * 1024;
+
+/// Notes the memory of the runner: the parent of the `claude` whose tool this is.
+const NOTE_MEMORY: &str = "run ps -o rss= -p $(ps -o ppid= -p $PPID) >> memory";
+
+#[test]
+fn a_question_at_the_end_of_a_chain_is_answered_with_one_process_at_a_time() {
+    let depth = std::env::var(OTHER_DEPTH).map_or(DEPTH, |depth| depth.parse().expect("a depth"));
+    let world = World::with_hooks();
+    for level in 1..depth {
+        let note = if level == 2 { NOTE_MEMORY } else { "" };
+        world.file(format!("{level}.md"), format!("{note}\nspawn {}.md\n{note}\nreply {{results}}\n", level + 1));
+    }
+    world.file(format!("{depth}.md"), format!("{NOTE_MEMORY}\nask When?\nreply {{result}}\n"));
+
+    let limit = depth.to_string();
+    let spawn = world.command(["spawn", "1.md", "--max-depth", &limit, "--max-frames", &limit]).start();
+    let id = spawn.ends_within(PATIENCE).started();
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.starts(), depth);
+    world.answer("Jan 1st");
+    world.command(["resume", &id]).start().ends_within(PATIENCE).prints("Jan 1st");
+    assert_eq!((world.starts(), world.log().most_alive()), (2 * depth, 1));
+
+    let noted = fs::read_to_string(world.project().join("memory")).expect("three agents noted it");
+    let memory: Vec<u64> = noted.lines().map(|line| line.trim().parse().expect("kilobytes")).collect();
+    println!("memory of the runner at the top, at the end, and at the top again, in kilobytes: {memory:?}");
+    let [top, end, again] = memory[..] else { panic!("three agents noted it: {noted}") };
+    assert!(end.max(again) < top + MORE_MEMORY, "{memory:?}");
+}

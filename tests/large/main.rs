@@ -1,0 +1,28 @@
+//! Trees that are much deeper and wider than those of people, with the stand-in for `claude`.
+//!
+//! What grows with the tree shows here: processes, memory, and work that is done again for each frame. No time is
+//! asserted, but a run that takes minutes has gone wrong.
+#![allow(dead_code, reason = "the tests of the command line use more of the world that they share")]
+
+#[path = "../crash/chance.rs"]
+mod chance;
+#[path = "../cli/gate.rs"]
+mod gate;
+#[path = "../cli/invocation.rs"]
+mod invocation;
+#[path = "../cli/log.rs"]
+mod log;
+#[path = "../cli/names.rs"]
+mod names;
+#[path = "../cli/outcome.rs"]
+mod outcome;
+#[path = "../cli/programs.rs"]
+mod programs;
+#[path = "../cli/world.rs"]
+mod world;
+
+mod deep;
+mod wide;
+
+/// How long a run of a large tree may take before the test gives up.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(600);

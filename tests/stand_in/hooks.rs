@@ -1,0 +1,151 @@
+//! Hooks before a tool call: which are run, and what comes of what they say.
+//!
+//! Those of `--settings` are run beside the user's own, all at the same time, unless the user's settings switch all off.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+use tokio::task::JoinSet;
+
+use crate::version;
+
+/// How long a hook may take that does not say it.
+const SECONDS: u64 = 60;
+
+/// The hooks before a tool call.
+pub(crate) struct Hooks(Vec<Hook>);
+
+/// What comes of a call.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// It is run, perhaps with another input.
+    Run { input: Value },
+    /// It is deferred, and the process ends.
+    Defer,
+    /// It is not run, for this reason.
+    Deny { reason: String },
+}
+
+#[derive(Clone)]
+struct Hook {
+    /// The tools it is asked about; `*` or nothing: all.
+    matcher: String,
+    /// What a command has to contain.
+    word: Option<String>,
+    command: String,
+    timeout: Duration,
+}
+
+impl Hooks {
+    /// Those of `--settings`, a file or JSON, and of the user's settings.
+    pub(crate) fn load(given: Option<&str>) -> Result<Self> {
+        let user = fs::read_to_string(config_dir()?.join("settings.json")).ok();
+        let given = match given {
+            Some(text) if text.trim_start().starts_with('{') => Some(text.to_owned()),
+            Some(file) => Some(fs::read_to_string(file).with_context(|| format!("Settings file not found: {file}"))?),
+            None => None,
+        };
+        let mut hooks = Vec::new();
+        for settings in [user, given].into_iter().flatten() {
+            let settings: Value = serde_json::from_str(&settings).context("Invalid JSON in settings")?;
+            if settings["disableAllHooks"] == true {
+                return Ok(Self(Vec::new()));
+            }
+            for entry in settings["hooks"]["PreToolUse"].as_array().into_iter().flatten() {
+                for hook in entry["hooks"].as_array().into_iter().flatten() {
+                    hooks.push(Hook::read(entry, hook)?);
+                }
+            }
+        }
+        Ok(Self(hooks))
+    }
+
+    /// Asks all hooks that a call concerns. `call` is what they are told.
+    pub(crate) async fn ask(&self, call: &Value) -> Result<Decision> {
+        let mut asked = JoinSet::new();
+        for hook in self.0.iter().filter(|hook| hook.concerns(call)) {
+            let (hook, call) = (hook.clone(), call.to_string());
+            asked.spawn(async move { hook.ask(&call).await });
+        }
+        let mut input = call["tool_input"].clone();
+        let mut strongest = (0, Decision::Run { input: Value::Null });
+        while let Some(said) = asked.join_next().await {
+            let said = said??;
+            // Of several, the one that ends last has its way.
+            if said["permissionDecision"] == "allow" && said["updatedInput"].is_object() {
+                input = said["updatedInput"].clone();
+            }
+            let reason = || said["permissionDecisionReason"].as_str().unwrap_or_default().to_owned();
+            let (strength, decision) = match said["permissionDecision"].as_str() {
+                Some("deny") => (3, Decision::Deny { reason: reason() }),
+                Some("defer") if version::defers() => (2, Decision::Defer),
+                // Nobody is there to be asked.
+                Some("ask") => (1, Decision::Deny { reason: reason() }),
+                _ => continue,
+            };
+            if strength > strongest.0 {
+                strongest = (strength, decision);
+            }
+        }
+        Ok(match strongest.1 {
+            Decision::Run { .. } => Decision::Run { input },
+            other => other,
+        })
+    }
+}
+
+impl Hook {
+    fn read(entry: &Value, hook: &Value) -> Result<Self> {
+        let word = match hook["if"].as_str() {
+            None => None,
+            Some(rule) => match rule.strip_prefix("Bash(*").and_then(|rest| rest.strip_suffix("*)")) {
+                Some(word) => Some(word.to_owned()),
+                None => bail!("the stand-in does not know the rule {rule}"),
+            },
+        };
+        Ok(Self {
+            matcher: entry["matcher"].as_str().unwrap_or_default().to_owned(),
+            word,
+            command: hook["command"].as_str().context("a hook has a command")?.to_owned(),
+            timeout: Duration::from_secs(hook["timeout"].as_u64().unwrap_or(SECONDS)),
+        })
+    }
+
+    fn concerns(&self, call: &Value) -> bool {
+        let tool =
+            ["", "*"].contains(&self.matcher.as_str()) || self.matcher.split('|').any(|tool| call["tool_name"] == tool);
+        let command = call["tool_input"]["command"].as_str().unwrap_or_default();
+        tool && self.word.as_ref().is_none_or(|word| command.contains(word))
+    }
+
+    /// What the hook says; `Null` where it says nothing, fails, or takes too long.
+    async fn ask(&self, call: &str) -> Result<Value> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &self.command]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut hook = command.kill_on_drop(true).spawn()?;
+        let mut stdin = hook.stdin.take().context("a pipe")?;
+        // It may end without reading.
+        let _ = stdin.write_all(call.as_bytes()).await;
+        drop(stdin);
+        let Ok(output) = tokio::time::timeout(self.timeout, hook.wait_with_output()).await else {
+            return Ok(Value::Null);
+        };
+        let said: Value = serde_json::from_slice(&output?.stdout).unwrap_or_default();
+        Ok(said["hookSpecificOutput"].clone())
+    }
+}
+
+/// Where Claude Code keeps settings and sessions.
+pub(crate) fn config_dir() -> Result<PathBuf> {
+    match env::var_os("CLAUDE_CONFIG_DIR") {
+        Some(folder) => Ok(PathBuf::from(folder)),
+        None => Ok(Path::new(&env::var_os("HOME").context("HOME is not set")?).join(".claude")),
+    }
+}
