@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use agent_cli::core::frame::Task;
-use agent_cli::core::id::SessionId;
+use agent_cli::core::id::{FrameId, SessionId};
 use agent_cli::core::launch::Launch;
 use agent_cli::core::limits::Limits;
 use agent_cli::store::{Caller, NewAttempt, NewFrame, Store};
@@ -67,6 +67,7 @@ fn input(folder: &Path, command: &str, run: usize) -> File {
 fn running(state: &Path) -> Caller {
     let store = Store::open(state).expect("the folder can be written to");
     let root = store.create_root(&NewFrame {
+        id: FrameId::random(),
         task: Task::File("/project/ins1.md".into()),
         cwd: "/project".into(),
         launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },

@@ -48,7 +48,8 @@ fn main() {
 /// Chains that wait for an answer at their leaf. Returns the last one.
 fn fill(state: &Path) -> FrameId {
     let store = Store::open(state).expect("the folder can be written to");
-    let new = NewFrame {
+    let new = || NewFrame {
+        id: FrameId::random(),
         task: Task::File("/project/ins1.md".into()),
         cwd: "/project".into(),
         launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
@@ -57,10 +58,10 @@ fn fill(state: &Path) -> FrameId {
     };
     let mut last = None;
     for _ in 0..FRAMES / DEPTH {
-        let root = store.create_root(&new).expect("a frame can be made");
+        let root = store.create_root(&new()).expect("a frame can be made");
         let mut frame = root;
         for level in 1..=DEPTH {
-            let child = pause(&store, frame, (level < DEPTH).then_some(&new));
+            let child = pause(&store, frame, (level < DEPTH).then(new));
             frame = child.unwrap_or(frame);
         }
         last = Some(root);
@@ -69,7 +70,7 @@ fn fill(state: &Path) -> FrameId {
 }
 
 /// An attempt in which the frame's agent spawns a child, or asks.
-fn pause(store: &Store, frame: FrameId, child: Option<&NewFrame>) -> Option<FrameId> {
+fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<FrameId> {
     let session = SessionId::from(frame);
     let attempt = NewAttempt {
         session,
@@ -83,7 +84,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<&NewFrame>) -> Option<Fram
     store.begin(frame, &attempt).expect("the frame is ready");
     let caller = Caller { frame, attempt: session };
     let child = match child {
-        Some(new) => Some(store.request_child(caller, None, new, "/project/ins2.md").expect("the tree has room").1),
+        Some(new) => Some(store.request_child(caller, None, &new, "/project/ins2.md").expect("the tree has room").1),
         None => {
             let wish = Wish::Ask { question: "When is your birthday?".into(), choices: None };
             store.request(caller, None, &wish).expect("the attempt runs");

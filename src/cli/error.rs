@@ -9,6 +9,7 @@ use crate::core::id::{BadId, FrameId};
 use crate::core::launch::BadLaunch;
 use crate::runtime::RuntimeError;
 use crate::runtime::fork::BadSource;
+use crate::runtime::worktree::WorktreeError;
 use crate::store::{ArchiveError, StoreError};
 
 use super::exit::Exit;
@@ -108,9 +109,14 @@ impl From<RuntimeError> for CliError {
                 BadSource::NoWorkingDirectory(_) | BadSource::Foreign => "leave --fork-from out".to_owned(),
                 BadSource::Elsewhere(_) => "leave --cwd out".to_owned(),
             }),
+            RuntimeError::Worktree(WorktreeError::NoRepository(_)) => {
+                Self::usage(message).hint("make it a repository and commit something, or leave --worktree out")
+            }
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR names another directory"),
             RuntimeError::Io { source, .. } if is_full(&source) => Self::failed(message).hint(FREE_SPACE),
-            RuntimeError::NoWorkingDirectory { .. } | RuntimeError::Io { .. } => Self::failed(message),
+            RuntimeError::Worktree(WorktreeError::Git { .. } | WorktreeError::Io { .. })
+            | RuntimeError::NoWorkingDirectory { .. }
+            | RuntimeError::Io { .. } => Self::failed(message),
         }
     }
 }

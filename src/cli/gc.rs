@@ -9,13 +9,15 @@ use super::exit::Exit;
 use super::output::{print, print_json, tell};
 use super::text::{age, bytes, cut, one_line, table};
 use crate::core::retention::Retention;
+use crate::core::worktree::Held;
 use crate::runtime::gc::{self, Collected};
 
 /// Remove the chains that were finished long ago, and files that nothing uses any more
 ///
 /// A chain goes as a whole: its agents, questions, replies and log, its files in the state directory, and the transcripts
 /// of its sessions in Claude Code's folders. One in which anything still waits or runs stays, and so do transcripts of
-/// sessions that agent-cli did not start. `agent-cli export` saves a chain before.
+/// sessions that agent-cli did not start. Git worktrees of its agents go, with their branches, when they are clean and merged;
+/// a chain with one that holds work stays. `agent-cli export` saves a chain before.
 #[derive(Debug, Args)]
 pub(super) struct Gc {
     /// Only chains in which nothing has changed for this long
@@ -77,7 +79,8 @@ fn listed(collected: &Collected, now: Timestamp) -> String {
     let rows: Vec<_> = trees.collect();
     let trees = if rows.is_empty() { String::new() } else { table(&[vec![head], rows].concat()) };
     let leftovers = collected.leftovers.iter().map(|path| format!("{}\n", one_line(&path.display().to_string())));
-    trees + &leftovers.collect::<String>()
+    let worktrees = collected.worktrees.iter().map(|path| format!("{}\n", one_line(&path.display().to_string())));
+    trees + &leftovers.chain(worktrees).collect::<String>()
 }
 
 fn summed(collected: &Collected, pretend: bool) -> String {
@@ -85,7 +88,11 @@ fn summed(collected: &Collected, pretend: bool) -> String {
         0 => String::new(),
         n => format!("{n} stay because a process of theirs still lives or somebody carries on with them\n"),
     };
-    if collected.trees.is_empty() && collected.leftovers.is_empty() {
+    let held = collected.held.iter().map(|Held { frame, path, branch, why }| {
+        format!("{} keeps its worktree {} (branch {branch}): {why}\n", frame.short(), path.display())
+    });
+    let busy = busy + &held.collect::<String>();
+    if collected.trees.is_empty() && collected.leftovers.is_empty() && collected.worktrees.is_empty() {
         return busy + "there is nothing to remove";
     }
     let agents: u64 = collected.trees.iter().map(|tree| tree.agents).sum();
@@ -95,11 +102,15 @@ fn summed(collected: &Collected, pretend: bool) -> String {
         0 => String::new(),
         n => format!(" and {}", many(n, "leftover")),
     };
+    let worktrees = match collected.worktrees.len() {
+        0 => String::new(),
+        n => format!(" and {}", many(n, "worktree")),
+    };
     let database = match collected.database_bytes {
         0 => String::new(),
         shrunk => format!("; the database has shrunk by {}", bytes(shrunk)),
     };
-    format!("{busy}{done} {what}{leftovers}: {}{database}", bytes(collected.bytes))
+    format!("{busy}{done} {what}{worktrees}{leftovers}: {}{database}", bytes(collected.bytes))
 }
 
 fn many(count: usize, what: &str) -> String {

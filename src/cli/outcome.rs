@@ -13,6 +13,7 @@ use crate::core::id::FrameId;
 use crate::core::request::{External, Wish};
 use crate::core::signal;
 use crate::core::stream::Usage;
+use crate::core::worktree::Worktree;
 use crate::runtime::drive::{self, Busy, FrameError, Why};
 use crate::runtime::standing::{self, Standing};
 use crate::runtime::{RuntimeError, Settings, interrupt};
@@ -39,6 +40,9 @@ struct Report<'a> {
     /// Of a group only.
     #[serde(skip_serializing_if = "Option::is_none")]
     members: Option<Vec<Listed<'a>>>,
+    /// Of an agent that has one for itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worktree: Option<&'a Worktree>,
     waiting_on: &'a [Blocker],
     busy: &'a [Busy],
     errors: Vec<String>,
@@ -54,6 +58,8 @@ struct Listed<'a> {
     status: &'static str,
     reply: Option<&'a str>,
     error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worktree: Option<&'a Worktree>,
 }
 
 /// Drives the tree below `top` and tells the caller how it stands then.
@@ -85,25 +91,34 @@ pub(super) struct Told {
     pub(super) spent: Option<Spent>,
     /// The agents of a group, where the caller wants to know of them.
     pub(super) members: Vec<Member>,
+    /// The worktree that the agent at the top has for itself, once it is over.
+    pub(super) worktree: Option<Worktree>,
 }
 
 impl Told {
     pub(super) fn new(store: &Store, top: FrameId, standing: Standing, telling: Telling) -> Result<Self, StoreError> {
         let spent = telling.json.then(|| store.spent(top)).transpose()?;
         let members = if telling.json { store.members(top)? } else { Vec::new() };
-        Ok(Self { top, standing, spent, members })
+        let may_be_over = matches!(standing, Standing::Done(_) | Standing::Failed(_));
+        let frame = if may_be_over { store.frame(top)? } else { None };
+        let worktree = frame.filter(|frame| frame.state.is_over()).and_then(|frame| frame.launch.worktree);
+        Ok(Self { top, standing, spent, members, worktree })
     }
 }
 
 /// Tells the caller how the tree stands.
 pub(super) fn tell(told: &Told, telling: Telling) -> Result<Exit, CliError> {
-    let Told { top, standing, spent, members } = told;
+    let Told { top, standing, spent, members, worktree } = told;
     let top = *top;
     if let Some(spent) = spent {
         let members = (!members.is_empty()).then(|| members.iter().map(listed).collect());
-        print_json(&Report { members, ..report(top, standing, spent.usage, spent.cost_usd) })?;
+        let worktree = worktree.as_ref();
+        print_json(&Report { members, worktree, ..report(top, standing, spent.usage, spent.cost_usd) })?;
     }
     let say = |result: &str| if telling.json { Ok(()) } else { print_line(result) };
+    if let Some(worktree) = worktree {
+        output::tell(&worktree.whereabouts());
+    }
     match standing {
         Standing::Done(reply) => {
             say(reply)?;
@@ -135,9 +150,9 @@ pub(super) fn tell(told: &Told, telling: Telling) -> Result<Exit, CliError> {
 }
 
 fn listed(member: &Member) -> Listed<'_> {
-    let Member { id, task, state, reply } = member;
+    let Member { id, task, state, reply, worktree } = member;
     let error = member.failure().map(|failure| failure.message.as_str());
-    Listed { id: *id, task, status: state.name(), reply: reply.as_deref(), error }
+    Listed { id: *id, task, status: state.name(), reply: reply.as_deref(), error, worktree: worktree.as_ref() }
 }
 
 fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) -> Report<'a> {
@@ -147,6 +162,7 @@ fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) 
         status: "interrupted",
         reply: None,
         members: None,
+        worktree: None,
         waiting_on: &[],
         busy: &[],
         errors: Vec::new(),
@@ -248,6 +264,9 @@ fn help(why: &Why) -> Option<String> {
             Some("its transcript is gone, and so is the kept copy: put one of them back, or start anew".to_owned())
         }
         Why::NoWorkingDirectory(cwd) => Some(format!("make {} again, or move it back", cwd.display())),
-        Why::Refused(_) | Why::Ended(_) => None,
+        Why::WorktreeGone(Worktree { repository, path, branch, .. }) => {
+            Some(format!("git -C {} worktree add -f {} {branch}", repository.display(), path.display()))
+        }
+        Why::NoWorktree(_) | Why::Refused(_) | Why::Ended(_) => None,
     }
 }

@@ -20,6 +20,7 @@ use crate::core::launch::{Launch, OnPermission};
 use crate::core::limits::Limits;
 use crate::core::state::FrameState;
 use crate::core::stream::Usage;
+use crate::core::worktree::Worktree;
 use crate::store::{Attempt, Store};
 
 /// Show everything that is known of a frame: its sessions, transcripts, costs and history
@@ -165,6 +166,10 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     ));
     rows.extend(shown.baseline.map(|baseline| row("fork of", baseline.session.to_string())));
     rows.push(row("works in", shown.cwd.display().to_string()));
+    rows.extend(shown.launch.worktree.iter().map(|worktree| {
+        let Worktree { path, branch, .. } = worktree;
+        row("worktree", format!("{}, on the branch {branch}", path.display()))
+    }));
     rows.push(row("state", format!("{} for {}", shown.status, age(shown.since, now))));
     rows.extend(shown.waiting_on.iter().map(|blocker| row("waits for", described(&blocker.what))));
     rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));

@@ -11,7 +11,7 @@ use super::error::CliError;
 use super::exit::Exit;
 use super::limits::LimitOptions;
 use super::outcome::{self, Telling};
-use super::output::{print_json, print_line};
+use super::output::{print_json, print_line, tell};
 use super::resume;
 use super::tasks::Tasks;
 use crate::claude::program;
@@ -23,6 +23,7 @@ use crate::core::signal;
 use crate::runtime::RuntimeError;
 use crate::runtime::fork::{self, BadSource, Source};
 use crate::runtime::requests::{self, Wanted};
+use crate::runtime::worktree;
 use crate::store::{Caller, Store};
 
 /// Start agents, each of which follows the instructions in a FILE
@@ -48,6 +49,10 @@ pub(super) struct Spawn {
     /// Where the agents work, with the settings of that project [default: the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
+
+    /// Give each agent a git worktree of its own, on a new branch that begins with what is committed
+    #[arg(long)]
+    worktree: bool,
 
     /// Begin with the conversation of another agent, or of any Claude session, which is left as it is
     #[arg(long, value_name = "ID")]
@@ -140,7 +145,7 @@ impl Spawn {
             (None, Some(named)) => named,
             (None, None) => working_directory(Path::new("."))?,
         };
-        Ok(Wanted { tasks, cwd, source })
+        Ok(Wanted { tasks, cwd, apart: self.worktree, source })
     }
 
     fn start(self, context: &Context) -> Result<Exit, CliError> {
@@ -167,6 +172,10 @@ impl Spawn {
         let limits = Limits::default().changed(self.limits.given());
         let store = context.store()?;
         let top = requests::start(&store, &wanted, &launch, limits)?;
+        if wanted.apart && worktree::has_uncommitted_changes(&wanted.cwd) {
+            let cwd = wanted.cwd.display();
+            tell(&format!("a worktree begins with the last commit: it has none of the uncommitted changes in {cwd}"));
+        }
         outcome::drive(context, &store, &settings, top, self.telling)
     }
 }

@@ -17,6 +17,7 @@ use crate::core::blocker::Blocker;
 use crate::core::id::FrameId;
 use crate::core::state::FrameState;
 use crate::core::tree::{Node, Tree as Frames};
+use crate::core::worktree::Worktree;
 
 /// Show a chain as a tree: every agent, its state, what it waits for and how long
 #[derive(Debug, Args)]
@@ -39,6 +40,9 @@ struct Listed<'a> {
     since: Timestamp,
     error: Option<&'a str>,
     waiting_on: Vec<Blocker>,
+    /// Of an agent that has one for itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worktree: Option<Worktree>,
 }
 
 impl Tree {
@@ -54,9 +58,13 @@ impl Tree {
         let now = Timestamp::now();
         let trees = tops.into_iter().map(|top| store.tree(top)).collect::<Result<Vec<_>, _>>()?;
         if self.json {
-            let listed =
-                trees.iter().flat_map(|tree| tree.parents_first().into_iter().map(|node| listed(tree, node, now)));
-            print_json(&listed.collect::<Vec<_>>())?;
+            let mut all = Vec::new();
+            for tree in &trees {
+                let mut worktrees: HashMap<_, _> = store.worktrees(tree.top())?.into_iter().collect();
+                let listed = tree.parents_first().into_iter().map(|node| listed(tree, node, now));
+                all.extend(listed.map(|listed| Listed { worktree: worktrees.remove(&listed.id), ..listed }));
+            }
+            print_json(&all)?;
             return Ok(Exit::Ok);
         }
         if trees.is_empty() {
@@ -74,7 +82,8 @@ fn listed<'a>(tree: &Frames, node: &'a Node, now: Timestamp) -> Listed<'a> {
         _ => None,
     };
     let (status, waiting_on) = (node.state.name(), tree.blockers_of(node, now));
-    Listed { id: node.id, parent: node.parent, task: &node.title, status, since: node.since, error, waiting_on }
+    let (id, parent, task, since) = (node.id, node.parent, &node.title, node.since);
+    Listed { id, parent, task, status, since, error, waiting_on, worktree: None }
 }
 
 /// Each frame on a line, below its parent.

@@ -3,6 +3,7 @@
 use super::id::FrameId;
 use super::state::{Ended, Failure, FailureKind, FrameState};
 use super::tree::{Node, Tree};
+use super::worktree::{self, Worktree};
 
 /// One agent of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Member {
     pub state: FrameState,
     /// What it replied.
     pub reply: Option<String>,
+    /// The worktree that it has for itself.
+    pub worktree: Option<Worktree>,
 }
 
 /// What becomes of a group; `None` while one of its members is not over.
@@ -49,7 +52,7 @@ pub fn text(members: &[Member]) -> String {
     );
     let sections = members.iter().enumerate().map(|(at, member)| {
         let outcome = if member.failure().is_some() { "failed" } else { "done" };
-        format!("{marks} {} of {all}: {}: {outcome}\n{}", at + 1, member.name(), member.said())
+        format!("{marks} {} of {all}: {}: {outcome}\n{}", at + 1, member.name(), member.told())
     });
     std::iter::once(first).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
@@ -68,8 +71,10 @@ impl Member {
         format!("{} ({})", self.task, self.id.short())
     }
 
-    fn said(&self) -> &str {
-        self.failure().map_or_else(|| self.reply.as_deref().unwrap_or_default(), |failure| &failure.message)
+    fn told(&self) -> String {
+        let reply = || self.reply.as_deref().unwrap_or_default();
+        let said = self.failure().map_or_else(reply, |failure| failure.message.as_str());
+        worktree::told(said.to_owned(), self.worktree.as_ref())
     }
 }
 
@@ -92,7 +97,8 @@ impl Tree {
 
 /// What headings begin with: two `#`, or as many as it takes for no line of a reply to begin like a heading.
 fn marks(members: &[Member]) -> String {
-    let longest = members.iter().flat_map(|member| member.said().split(is_line_break)).filter_map(counterfeit).max();
+    let told = members.iter().map(Member::told).collect::<Vec<_>>();
+    let longest = told.iter().flat_map(|said| said.split(is_line_break)).filter_map(counterfeit).max();
     "#".repeat(longest.map_or(2, |longest| longest + 1))
 }
 
@@ -162,7 +168,7 @@ mod tests {
 
     fn done(n: u128, reply: &str) -> Member {
         let id = FrameId(Uuid::from_u128(n << 96));
-        Member { id, task: format!("{n}.md"), state: FrameState::Done, reply: Some(reply.to_owned()) }
+        Member { id, task: format!("{n}.md"), state: FrameState::Done, reply: Some(reply.to_owned()), worktree: None }
     }
 
     fn failed(n: u128, why: &str) -> Member {
@@ -199,6 +205,30 @@ mod tests {
 
         ## 3 of 3: 3.md (00000003): done
         "#);
+    }
+
+    #[test]
+    fn the_worktree_of_an_agent_is_named_below_what_it_said() {
+        let worktree = |name: &str| Worktree {
+            repository: "/r/.git".into(),
+            path: format!("/w/{name}").into(),
+            branch: format!("agent-cli/{name}"),
+            base: "c".to_owned(),
+        };
+        let with = |member: Member, name| Member { worktree: Some(worktree(name)), ..member };
+        insta::assert_snapshot!(text(&[with(done(1, "A"), "a"), with(failed(2, "API Error: 500"), "b")]), @r"
+        2 agents: 1 done, 1 failed. Each reply stands below a line that begins with `## N of 2: `; no reply has such a line.
+
+        ## 1 of 2: 1.md (00000001): done
+        A
+
+        (its work is on the branch agent-cli/a, in the worktree /w/a)
+
+        ## 2 of 2: 2.md (00000002): failed
+        API Error: 500
+
+        (its work is on the branch agent-cli/b, in the worktree /w/b)
+        ");
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::worktree::Worktree;
+
 /// The launch options of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
@@ -35,6 +37,9 @@ pub struct Launch {
     pub path: Option<String>,
     /// `CLAUDE_CONFIG_DIR` of the shell that made the frame: Claude Code keeps sessions there.
     pub config_dir: Option<PathBuf>,
+    /// The worktree that is made for this agent alone. A child works in it too, unless it asks for its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
 }
 
 /// What becomes of a call that needs an approval.
@@ -147,6 +152,7 @@ impl Launch {
             permission_mode: wanted.permission_mode.or_else(|| self.permission_mode.clone()),
             on_permission: wanted.on_permission.unwrap_or(self.on_permission),
             args: self.args.iter().cloned().chain(wanted.args).collect(),
+            worktree: None,
             ..self.clone()
         };
         Ok(if self.native_questions { launch.with_native_questions() } else { launch })
@@ -228,6 +234,14 @@ mod tests {
         let child = parent.child(wanted(Some("plan"), &["--effort", "low"])).unwrap();
         assert_eq!(child.permission_mode.as_deref(), Some("plan"));
         assert_eq!(child.args, ["--max-turns", "9", "--effort", "low"]);
+        let worktree =
+            Worktree { repository: "/r/.git".into(), path: "/w".into(), branch: "b".into(), base: "c".into() };
+        let apart = Launch { worktree: Some(worktree), ..parent.clone() };
+        assert_eq!(
+            apart.child(Overrides::default()),
+            Ok(parent),
+            "it works there too, but the worktree is not its own"
+        );
     }
 
     #[test]

@@ -31,3 +31,4 @@ pub mod signal;
 pub mod state;
 pub mod stream;
 pub mod tree;
+pub mod worktree;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::frame::Task;
 use super::launch::Launch;
 use super::request::{External, Wish};
+use super::worktree::Worktree;
 
 /// One directory, as it was and as it is. As a text: `OLD=NEW`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +87,11 @@ impl Moves {
             claude: self.path(&launch.claude),
             config_dir: launch.config_dir.map(|dir| self.path(&dir)),
             args: launch.args.into_iter().map(arg).collect(),
+            worktree: launch.worktree.map(|worktree| Worktree {
+                repository: self.path(&worktree.repository),
+                path: self.path(&worktree.path),
+                ..worktree
+            }),
             ..launch
         }
     }

@@ -3,6 +3,7 @@
 use super::frame::{Frame, Task, Trouble};
 use super::request::{Delivery, RequestResult, Wish};
 use super::signal;
+use super::worktree::Worktree;
 
 /// How an agent is told what it was waiting for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,20 @@ fn is_returned(deliveries: &[Delivery]) -> bool {
 
 /// The first prompt of a frame.
 #[must_use]
-pub fn first(task: &Task) -> String {
+pub fn first(frame: &Frame) -> String {
+    let task = of_task(&frame.task);
+    match &frame.launch.worktree {
+        // The conversation speaks of the files that it was held among.
+        Some(Worktree { path, branch, .. }) if frame.baseline.is_some() => format!(
+            "{task}\n\nYou work in a git worktree of your own from now on, {}, on the branch {branch}. Read and change \
+             the files there, not those that this conversation has named so far.",
+            path.display()
+        ),
+        _ => task,
+    }
+}
+
+fn of_task(task: &Task) -> String {
     match task {
         Task::File(path) => format!("Read {} and follow its instructions.", path.display()),
         // Claude Code takes a prompt that begins like this for a command, but not after a line break.
@@ -127,13 +141,13 @@ mod tests {
     #[test]
     fn the_first_prompt_names_the_file() {
         let task = Task::File(PathBuf::from("/my dir/ins1.md"));
-        assert_eq!(first(&task), "Read /my dir/ins1.md and follow its instructions.");
+        assert_eq!(of_task(&task), "Read /my dir/ins1.md and follow its instructions.");
     }
 
     #[test]
     fn a_first_prompt_is_no_command() {
-        assert_eq!(first(&Task::Prompt("/compact is a word".into())), "\n/compact is a word");
-        assert_eq!(first(&Task::Prompt(" say /help\n".into())), " say /help\n");
+        assert_eq!(of_task(&Task::Prompt("/compact is a word".into())), "\n/compact is a word");
+        assert_eq!(of_task(&Task::Prompt(" say /help\n".into())), " say /help\n");
     }
 
     #[test]

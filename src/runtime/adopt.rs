@@ -32,6 +32,6 @@ pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option
     let kept = checkpoint::keep(store.dir(), frame, session, &found);
     kept.map_err(while_trying("keep a copy of the transcript"))?;
     results::keep(store.dir(), frame, session, &found).map_err(while_trying("keep copies of the results of tools"))?;
-    let new = NewFrame { task, cwd, launch, limits: Limits::default(), baseline: None };
+    let new = NewFrame { id: frame, task, cwd, launch, limits: Limits::default(), baseline: None };
     Ok(Some(store.adopt(&new, session)?))
 }

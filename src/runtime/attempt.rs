@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::programs::Program;
 use super::put_back;
 use super::told::{Told, told};
-use super::{RuntimeError, Settings, while_trying};
+use super::{RuntimeError, Settings, while_trying, worktree};
 use crate::claude::command::{ATTEMPT, FRAME, Invocation, STATE_DIR};
 use crate::claude::process::Running;
 use crate::claude::{permission_tool, settings, survivors};
@@ -52,6 +52,11 @@ pub(super) fn start(
     if !family.can_run(node, tried, Timestamp::now()) {
         return Ok(Start::Changed);
     }
+    if let Some(worktree) = &frame.launch.worktree
+        && store.attempts(frame.id)?.is_empty()
+    {
+        worktree::ensure(worktree, &frame.cwd)?;
+    }
     if !frame.cwd.is_dir() {
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
@@ -86,6 +91,7 @@ pub(super) fn start(
         _ => None,
     };
 
+    let instructions = instructions_to_allow(store, &frame)?;
     let invocation = Invocation {
         program: &program.path,
         frame: frame.id,
@@ -93,7 +99,7 @@ pub(super) fn start(
         resume: forked,
         transcript: transcript.as_deref(),
         cwd: &frame.cwd,
-        instructions: instructions_of_a_person(&frame),
+        instructions,
         launch: &frame.launch,
         state_dir: store.dir().path(),
         own_program: &own.own_program,
@@ -151,12 +157,19 @@ fn permission_tool(
 }
 
 /// The instructions of an agent at the top were named by a person. Those of a child were named by an agent, which could
-/// otherwise read any file through its children.
-fn instructions_of_a_person(frame: &Frame) -> Option<&Path> {
-    match &frame.task {
-        Task::File(path) if frame.depth == 1 => Some(path),
-        Task::File(_) | Task::Prompt(_) | Task::Group(_) => None,
+/// otherwise read any file through its children. A child in a worktree of its own may read a file that lies where that agent
+/// works: its own worktree may not have it.
+fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&'a Path>, RuntimeError> {
+    let Task::File(path) = &frame.task else { return Ok(None) };
+    if frame.depth == 1 {
+        return Ok(Some(path));
     }
+    if frame.launch.worktree.is_none() {
+        return Ok(None);
+    }
+    let Some(asking) = store.asked_by(frame)? else { return Ok(None) };
+    let is_there = path.canonicalize().is_ok_and(|file| file.starts_with(&asking.cwd));
+    Ok(is_there.then_some(path))
 }
 
 /// A frame's first session has the frame's id. Claude Code refuses an id that was used before.

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use super::attempt::{self, Start};
 use super::conclude::{self, Conclusion};
+use super::worktree::WorktreeError;
 use super::{RuntimeError, Settings, probe, programs, while_trying};
 use crate::claude::process::{Exit, Stop};
 use crate::claude::program::ProgramError;
@@ -16,6 +17,7 @@ use crate::core::id::FrameId;
 use crate::core::outcome::{Fork, Outcome, Report};
 use crate::core::state::{Ended, FrameState};
 use crate::core::tree::{Tree, Tried};
+use crate::core::worktree::Worktree;
 use crate::crash::{self, Step};
 use crate::store::{Lease, Store, StoreError};
 
@@ -55,6 +57,12 @@ pub enum Why {
     /// The working directory is not there.
     #[error("the working directory is gone: {}", .0.display())]
     NoWorkingDirectory(std::path::PathBuf),
+    /// The worktree that was made for it is not there.
+    #[error("its worktree is gone: {}", .0.path.display())]
+    WorktreeGone(Worktree),
+    /// No worktree could be made for it.
+    #[error(transparent)]
+    NoWorktree(WorktreeError),
     /// The attempt ended badly.
     #[error("{0}")]
     Ended(String),
@@ -272,7 +280,14 @@ impl Drive<'_> {
             Ok(Start::Busy) => self.note_busy(id)?,
             Ok(Start::Changed) => self.tried.bench(id),
             Ok(Start::Held) => return Ok(true),
-            Err(RuntimeError::NoWorkingDirectory { cwd, .. }) => self.fail(id, Why::NoWorkingDirectory(cwd)),
+            Err(RuntimeError::NoWorkingDirectory { cwd, .. }) => self.fail(
+                id,
+                match frame.launch.worktree {
+                    Some(worktree) if !worktree.path.exists() => Why::WorktreeGone(worktree),
+                    _ => Why::NoWorkingDirectory(cwd),
+                },
+            ),
+            Err(RuntimeError::Worktree(error)) => self.fail(id, Why::NoWorktree(error)),
             Err(error) => return Err(error),
         }
         Ok(false)

@@ -1,6 +1,6 @@
 //! Removes trees that were finished long ago, with everything that was kept for them.
 //!
-//! The order makes a kill at any moment harmless. First go the transcripts in Claude Code's folders, while the database
+//! The order makes a kill at any moment harmless. First go worktrees in which nothing would be lost, then the transcripts in Claude Code's folders, while the database
 //! still says which of them are this program's; then the rows, in one transaction; then the files of the state directory,
 //! which nothing refers to any more: whoever is killed before that leaves leftovers, and the next one removes them.
 
@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::worktree::{self, Cleared};
 use super::{RuntimeError, while_trying};
 use crate::claude::command::config_dir;
 use crate::claude::transcript;
 use crate::core::id::FrameId;
 use crate::core::retention::Retention;
+use crate::core::worktree::Held;
 use crate::store::{Lease, Leftover, Removable, Store, size};
 
 /// What was removed, or would be.
@@ -23,6 +25,10 @@ pub struct Collected {
     pub trees: Vec<Tree>,
     /// Trees that stay because a process of one of their frames still lives.
     pub busy: Vec<FrameId>,
+    /// Worktrees of agents that were removed.
+    pub worktrees: Vec<PathBuf>,
+    /// Worktrees that stay, and their trees with them.
+    pub held: Vec<Held>,
     /// Files and directories that nothing used any more.
     pub leftovers: Vec<PathBuf>,
     /// How many bytes the files held, those of trees and leftovers.
@@ -61,6 +67,16 @@ pub fn collect(store: &Store, retention: Retention, pretend: bool) -> Result<Col
     let mut collected = Collected::default();
     for tree in store.removable(retention)? {
         let root = tree.root;
+        if is_run(store, root)? {
+            collected.busy.push(root);
+            continue;
+        }
+        let cleared = worktree::clear(store, store.worktrees(root)?, pretend)?;
+        let holds_work = !cleared.held.is_empty();
+        collected.take(cleared);
+        if holds_work {
+            continue;
+        }
         match remove(store, tree, retention, pretend)? {
             Some(removed) => {
                 collected.bytes += removed.bytes;
@@ -69,6 +85,7 @@ pub fn collect(store: &Store, retention: Retention, pretend: bool) -> Result<Col
             None => collected.busy.push(root),
         }
     }
+    collected.take(worktree::clear(store, store.handed_over_worktrees(retention.before)?, pretend)?);
     // What is in the directory of a tree that goes was counted with it.
     let counted: HashSet<FrameId> = collected.trees.iter().flat_map(|tree| tree.frames.iter().copied()).collect();
     for leftover in store.leftovers()? {
@@ -91,13 +108,33 @@ pub fn collect(store: &Store, retention: Retention, pretend: bool) -> Result<Col
     Ok(collected)
 }
 
+impl Collected {
+    /// Adds worktrees that were not met before.
+    fn take(&mut self, cleared: Cleared) {
+        self.worktrees.extend(cleared.removed);
+        self.held.extend(cleared.held);
+        self.worktrees.sort();
+        self.worktrees.dedup();
+        self.held.sort_by(|one, other| one.path.cmp(&other.path));
+        self.held.dedup();
+    }
+}
+
+/// Whether a process of one of its frames lives.
+fn is_run(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
+    for node in store.tree(root)?.all() {
+        if Lease::is_held(store.dir(), node.id)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// `None`: it stays, because a process of it lives or because somebody has carried on with it meanwhile.
 fn remove(store: &Store, tree: Removable, retention: Retention, pretend: bool) -> Result<Option<Tree>, RuntimeError> {
     let frames: Vec<FrameId> = store.tree(tree.root)?.parents_first().into_iter().map(|node| node.id).collect();
-    for frame in &frames {
-        if Lease::is_held(store.dir(), *frame)? {
-            return Ok(None);
-        }
+    if is_run(store, tree.root)? {
+        return Ok(None);
     }
     let transcripts = own_transcripts(store, &frames, retention)?;
     let beside = |path: &PathBuf| size(path) + size(&path.with_extension(""));

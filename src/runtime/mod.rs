@@ -26,6 +26,7 @@ pub mod gc;
 pub mod interrupt;
 pub mod requests;
 pub mod standing;
+pub mod worktree;
 
 use std::path::PathBuf;
 
@@ -33,6 +34,7 @@ use crate::claude::program::ProgramError;
 use crate::core::id::FrameId;
 use crate::core::launch::BadLaunch;
 use crate::store::StoreError;
+use worktree::WorktreeError;
 
 /// What the runtime needs to know and no frame records.
 #[derive(Clone, Debug)]
@@ -60,6 +62,9 @@ pub enum RuntimeError {
     /// There is nothing to fork.
     #[error(transparent)]
     Fork(#[from] fork::BadSource),
+    /// There can be no worktree for an agent.
+    #[error(transparent)]
+    Worktree(#[from] WorktreeError),
     /// The frame's working directory is not there.
     #[error("the working directory of {} is gone: {}", frame.short(), cwd.display())]
     NoWorkingDirectory {

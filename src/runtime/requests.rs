@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use super::RuntimeError;
 use super::fork::{BadSource, Source};
+use super::{while_trying, worktree};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::launch::{BadLaunch, Launch, Overrides};
 use crate::core::limits::Limits;
 use crate::core::request::{External, RequestResult, Wish};
 use crate::core::state::FrameState;
+use crate::core::worktree::told;
 use crate::store::{Caller, NewFrame, NewGroup, Store};
 
 /// A task, and how the command that asks for it names it.
@@ -38,6 +40,8 @@ pub struct Wanted {
     pub tasks: Vec<Named>,
     /// Where they work.
     pub cwd: PathBuf,
+    /// Whether each works there in a git worktree of its own.
+    pub apart: bool,
     /// The conversation that all of them begin with.
     pub source: Option<Source>,
 }
@@ -59,11 +63,13 @@ pub enum Progress {
 ///
 /// # Errors
 ///
-/// [`RuntimeError`] when the tree would be beyond its limit, or the state directory cannot be written.
+/// [`RuntimeError`] when the tree would be beyond its limit, there can be no worktree, or the state directory cannot be
+/// written.
 pub fn start(store: &Store, wanted: &Wanted, launch: &Launch, limits: Limits) -> Result<FrameId, RuntimeError> {
-    Ok(match wanted.frames(launch, limits).as_slice() {
+    let members = wanted.frames(store, launch, limits)?;
+    Ok(match members.as_slice() {
         [only] => store.create_root(only)?,
-        several => store.create_group(&NewGroup { members: several.to_vec(), tasks: wanted.names() })?,
+        _ => store.create_group(&wanted.group(members))?,
     })
 }
 
@@ -72,8 +78,8 @@ pub fn start(store: &Store, wanted: &Wanted, launch: &Launch, limits: Limits) ->
 ///
 /// # Errors
 ///
-/// [`RuntimeError`] when the tree is at its limit, the child would have wider permissions than its parent, or the
-/// caller's attempt has ended.
+/// [`RuntimeError`] when the tree is at its limit, the child would have wider permissions than its parent, there can be no
+/// worktree, or the caller's attempt has ended.
 pub fn spawn(
     store: &Store,
     caller: Caller,
@@ -90,16 +96,14 @@ pub fn spawn(
         overrides.model = overrides.model.or_else(|| source.model.clone());
     }
     let launch = parent.launch.child(overrides)?;
+    // A worktree has what was committed there, and its agent works in the same part of it.
     if !launch.is_unrestricted() && !wanted.cwd.starts_with(&parent.cwd) {
         return Err(BadLaunch::Outside { own: parent.cwd, child: wanted.cwd }.into());
     }
-    let frames = wanted.frames(&launch, parent.limits);
+    let frames = wanted.frames(store, &launch, parent.limits)?;
     let (_, child) = match frames.as_slice() {
         [only] => store.request_child(caller, call, only, &wanted.title())?,
-        _ => {
-            let group = NewGroup { members: frames, tasks: wanted.names() };
-            store.request_group(caller, call, &group, &wanted.title())?
-        }
+        _ => store.request_group(caller, call, &wanted.group(frames), &wanted.title())?,
     };
     Ok(child)
 }
@@ -114,19 +118,27 @@ impl Wanted {
         }
     }
 
-    fn frames(&self, launch: &Launch, limits: Limits) -> Vec<NewFrame> {
-        let frame = |named: &Named| NewFrame {
-            task: named.task.clone(),
-            cwd: self.cwd.clone(),
-            launch: launch.clone(),
-            limits,
-            baseline: self.source.as_ref().map(|source| source.baseline),
-        };
-        self.tasks.iter().map(frame).collect()
+    fn frames(&self, store: &Store, launch: &Launch, limits: Limits) -> Result<Vec<NewFrame>, RuntimeError> {
+        self.tasks.iter().map(|named| self.frame(store, named, launch, limits)).collect()
     }
 
-    fn names(&self) -> Vec<String> {
-        self.tasks.iter().map(|named| named.name.clone()).collect()
+    fn frame(&self, store: &Store, named: &Named, launch: &Launch, limits: Limits) -> Result<NewFrame, RuntimeError> {
+        let (id, task) = (FrameId::random(), named.task.clone());
+        let (worktree, cwd) = if self.apart {
+            let folder = store.dir().worktrees().map_err(while_trying("find the folder of worktrees"))?;
+            let (worktree, cwd) = worktree::plan(&folder, &self.cwd, &task.title(), &id.short())?;
+            (Some(worktree), cwd)
+        } else {
+            (None, self.cwd.clone())
+        };
+        let launch = Launch { worktree, ..launch.clone() };
+        let baseline = self.source.as_ref().map(|source| source.baseline);
+        Ok(NewFrame { id, task, cwd, launch, limits, baseline })
+    }
+
+    fn group(&self, members: Vec<NewFrame>) -> NewGroup {
+        let tasks = self.tasks.iter().map(|named| named.name.clone()).collect();
+        NewGroup { members, tasks, cwd: self.cwd.clone() }
     }
 }
 
@@ -156,10 +168,12 @@ pub fn wait(store: &Store, caller: Caller, call: Option<&str>, wait: External) -
 ///
 /// Those of the state directory.
 fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, RuntimeError> {
-    Ok(match (store.frame(frame)?.map(|frame| frame.state), store.reply(frame)?) {
-        (Some(FrameState::Done), Some(reply)) => Progress::Over(reply),
-        (Some(FrameState::Failed { .. }), Some(replies)) => Progress::PartlyFailed(replies),
-        (Some(FrameState::Failed { failure }), None) => Progress::Failed(failure.message),
+    let Some(Frame { state, launch, .. }) = store.frame(frame)? else { return Ok(Progress::Open) };
+    let told = |said| told(said, launch.worktree.as_ref());
+    Ok(match (state, store.reply(frame)?) {
+        (FrameState::Done, Some(reply)) => Progress::Over(told(reply)),
+        (FrameState::Failed { .. }, Some(replies)) => Progress::PartlyFailed(replies),
+        (FrameState::Failed { failure }, None) => Progress::Failed(told(failure.message)),
         _ => Progress::Open,
     })
 }

@@ -37,7 +37,7 @@ pub(super) fn told(
 ) -> Result<Told, RuntimeError> {
     let by_prompt = |text| Told { text, transcript: None, to_return: None };
     let Some(checkpoint) = frame.checkpoint else {
-        return Ok(Told { transcript: close_baseline(store, frame)?, ..by_prompt(prompt::first(&frame.task)) });
+        return Ok(Told { transcript: transcript_of_baseline(store, frame)?, ..by_prompt(prompt::first(frame)) });
     };
     let notices = notices(store, own, frame);
     match prompt::telling(frame, deliveries, &notices, hooks) {
@@ -110,9 +110,12 @@ fn add_results(
     Ok(deliveries.iter().filter(given).cloned().collect())
 }
 
-/// A copy of the conversation that a frame begins with, if calls stand suspended in it. Their results go to the agent
-/// that made them; Claude Code would have the calls made anew in the fork.
-fn close_baseline(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
+/// The transcript of the conversation that a frame begins with, where the session alone does not do: Claude Code looks for
+/// sessions of the working directory, and a worktree is another one than that in which the conversation was held.
+///
+/// If calls stand suspended in it, that is a copy. Their results go to the agent that made them; Claude Code would have the
+/// calls made anew in the fork.
+fn transcript_of_baseline(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
     const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
     let (Some(Baseline { session, .. }), Some(config)) = (frame.baseline, config_dir(&frame.launch)) else {
         return Ok(None);
@@ -121,7 +124,8 @@ fn close_baseline(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, Runti
     let close = || {
         let open = answered::suspended_calls(BufReader::new(File::open(&found)?))?;
         if open.is_empty() {
-            return Ok(None);
+            let is_elsewhere = found != transcript::expected(&config, &frame.cwd, session);
+            return Ok(Some(found.clone()).filter(|_| is_elsewhere && frame.launch.worktree.is_some()));
         }
         let result = CallResult { text: ELSEWHERE.to_owned(), is_error: false };
         let results = open.into_iter().map(|call| (call, result.clone())).collect();

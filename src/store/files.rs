@@ -67,6 +67,15 @@ impl StateDir {
         self.path.join("agent-cli.db")
     }
 
+    /// Where worktrees lie that are made for agents, which need not exist. Canonical: git and Claude Code report it so.
+    ///
+    /// # Errors
+    ///
+    /// The state directory does not exist.
+    pub fn worktrees(&self) -> io::Result<PathBuf> {
+        Ok(self.path.canonicalize()?.join("worktrees"))
+    }
+
     /// The directory of a frame, which need not exist.
     #[must_use]
     pub fn frame_path(&self, frame: FrameId) -> PathBuf {

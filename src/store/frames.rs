@@ -20,6 +20,8 @@ use crate::crash::Step;
 /// A frame that is to be made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewFrame {
+    /// Its id, for life.
+    pub id: FrameId,
     /// What its agent is told first.
     pub task: Task,
     /// Where its agent works. Absolute.
@@ -35,7 +37,6 @@ pub struct NewFrame {
 /// Where a new frame stands, and how it begins.
 #[derive(Clone)]
 pub(super) struct Place {
-    pub(super) id: FrameId,
     pub(super) parent: Option<FrameId>,
     pub(super) root: FrameId,
     pub(super) depth: u32,
@@ -51,8 +52,7 @@ impl Store {
     ///
     /// A path is not valid UTF-8, or the database cannot be written.
     pub fn create_root(&self, new: &NewFrame) -> Result<FrameId> {
-        let id = FrameId::random();
-        self.create(Step::CreateRoot, new, id, FrameState::Ready, None)
+        self.create(Step::CreateRoot, new, FrameState::Ready, None)
     }
 
     /// Makes a root of a session that `claude` was started for by someone else. What that session waits for, only its
@@ -62,8 +62,8 @@ impl Store {
     ///
     /// There is such a frame already, a path is not valid UTF-8, or the database cannot be written.
     pub fn adopt(&self, new: &NewFrame, session: SessionId) -> Result<FrameId> {
-        let state = FrameState::Waiting { wait: Wait::AgentDecides };
-        self.create(Step::Adopt, new, FrameId(session.0), state, Some(session))
+        let new = NewFrame { id: FrameId(session.0), ..new.clone() };
+        self.create(Step::Adopt, &new, FrameState::Waiting { wait: Wait::AgentDecides }, Some(session))
     }
 
     /// One frame.
@@ -75,6 +75,21 @@ impl Store {
         self.query(|connection| load(connection, id))
     }
 
+    /// The frame whose agent asked for a frame, for itself or as one of a group; `None`: no agent did.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn asked_by(&self, frame: &Frame) -> Result<Option<Frame>> {
+        self.query(|connection| {
+            let above = |frame: &Frame| frame.parent.map_or(Ok(None), |parent| load(connection, parent));
+            match above(frame)? {
+                Some(group) if group.task.is_group() => above(&group),
+                parent => Ok(parent),
+            }
+        })
+    }
+
     /// The text that a frame's agent ended with.
     ///
     /// # Errors
@@ -84,15 +99,9 @@ impl Store {
         self.query(|connection| reply(connection, frame))
     }
 
-    fn create(
-        &self,
-        step: Step,
-        new: &NewFrame,
-        id: FrameId,
-        state: FrameState,
-        checkpoint: Option<SessionId>,
-    ) -> Result<FrameId> {
-        let place = Place { id, parent: None, root: id, depth: 1, limits: new.limits, state, checkpoint };
+    fn create(&self, step: Step, new: &NewFrame, state: FrameState, checkpoint: Option<SessionId>) -> Result<FrameId> {
+        let id = new.id;
+        let place = Place { parent: None, root: id, depth: 1, limits: new.limits, state, checkpoint };
         self.write(step, |connection| insert(connection, codec::now(), new, &place))?;
         Ok(id)
     }
@@ -117,7 +126,7 @@ pub(super) fn insert(
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .execute((
-            Id(place.id),
+            Id(new.id),
             place.parent.map(Id),
             Id(place.root),
             place.depth,
@@ -134,7 +143,7 @@ pub(super) fn insert(
             new.baseline.map(|baseline| codec::json(&baseline, &[])).transpose()?,
         ))?;
     let detail = json!({"parent": place.parent, "title": title, "to": place.state, "checkpoint": place.checkpoint});
-    events::append(connection, now, place.id, "created", &detail)
+    events::append(connection, now, new.id, "created", &detail)
 }
 
 /// One frame.
@@ -177,6 +186,7 @@ pub(super) fn advance(
 pub(super) fn launch_text(launch: &Launch) -> std::result::Result<String, Fault> {
     let mut paths: Vec<&Path> = vec![&launch.claude];
     paths.extend(launch.config_dir.as_deref());
+    paths.extend(launch.worktree.iter().flat_map(|worktree| [worktree.repository.as_path(), &worktree.path]));
     codec::json(launch, &paths)
 }
 
@@ -204,12 +214,14 @@ pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
 mod tests {
     use super::*;
     use crate::core::launch::OnPermission;
+    use crate::core::worktree::Worktree;
     use crate::store::testing::{new, store};
 
     #[test]
     fn a_frame_is_read_back_as_it_was_made() {
         let (_temp, store) = store();
         let wanted = NewFrame {
+            id: FrameId::random(),
             task: Task::File(PathBuf::from("/srv/ins 1.md")),
             cwd: PathBuf::from("/srv/ü"),
             launch: Launch {
@@ -223,6 +235,12 @@ mod tests {
                 on_permission: OnPermission::Ask,
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
+                worktree: Some(Worktree {
+                    repository: PathBuf::from("/srv/r/.git"),
+                    path: PathBuf::from("/srv/ü"),
+                    branch: "agent-cli/ins-1".into(),
+                    base: "c0ffee".into(),
+                }),
             },
             limits: Limits { max_depth: 3, max_frames: 4, max_parallel: 2, max_budget_usd: Some(1.5) },
             baseline: Some(Baseline { session: SessionId::random(), frame: Some(FrameId::random()), cost_usd: 0.25 }),
@@ -230,7 +248,7 @@ mod tests {
         let id = store.create_root(&wanted).unwrap();
         let frame = store.frame(id).unwrap().unwrap();
         let (task, baseline) = (frame.task, frame.baseline);
-        let read = NewFrame { task, cwd: frame.cwd, launch: frame.launch, limits: frame.limits, baseline };
+        let read = NewFrame { id, task, cwd: frame.cwd, launch: frame.launch, limits: frame.limits, baseline };
         assert_eq!(read, wanted);
         assert_eq!((frame.id, frame.parent, frame.root, frame.depth), (id, None, id, 1));
         assert_eq!((frame.state, frame.checkpoint, frame.trouble), (FrameState::Ready, None, None));

@@ -1,5 +1,7 @@
 //! Groups: frames without an agent, made together with their members, and ended when all of those are over.
 
+use std::path::PathBuf;
+
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -11,6 +13,7 @@ use super::{Result, Store, events};
 use crate::core::frame::{Frame, Task};
 use crate::core::group::{self, Member};
 use crate::core::id::{FrameId, RequestId};
+use crate::core::launch::Launch;
 use crate::core::request::Wish;
 use crate::core::state::{FrameEvent, FrameState, Wait};
 use crate::crash::Step;
@@ -18,8 +21,10 @@ use crate::crash::Step;
 /// Several frames that are to be made at once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewGroup {
-    /// Its members, at least one, in order. The group works where the first one does.
+    /// Its members, at least one, in order.
     pub members: Vec<NewFrame>,
+    /// Where they work, unless they have worktrees of their own. Absolute.
+    pub cwd: PathBuf,
     /// Their tasks, as the command named them, one each.
     pub tasks: Vec<String>,
 }
@@ -106,13 +111,14 @@ impl Store {
 pub(super) fn members(connection: &Connection, group: &Frame) -> std::result::Result<Vec<Member>, Fault> {
     let Task::Group(tasks) = &group.task else { return Ok(Vec::new()) };
     let mut statement = connection.prepare_cached(
-        "SELECT f.id, f.title, f.state, r.reply FROM frames AS f LEFT JOIN replies AS r ON r.frame = f.id
+        "SELECT f.id, f.title, f.state, f.launch, r.reply FROM frames AS f LEFT JOIN replies AS r ON r.frame = f.id
          WHERE f.parent = ?1 ORDER BY f.seq",
     )?;
     let mut tasks = tasks.iter();
     let members = statement.query_map([Id(group.id)], |row| {
         let task = tasks.next().cloned().map_or_else(|| row.get("title"), Ok)?;
-        Ok(Member { id: id(row, "id")?, task, state: from_json(row, "state")?, reply: row.get("reply")? })
+        let Launch { worktree, .. } = from_json(row, "launch")?;
+        Ok(Member { id: id(row, "id")?, task, state: from_json(row, "state")?, reply: row.get("reply")?, worktree })
     })?;
     Ok(members.collect::<rusqlite::Result<_>>()?)
 }
@@ -131,7 +137,6 @@ fn insert(
     let group = FrameId::random();
     let limits = parent.map_or(new.members[0].limits, |parent| parent.limits);
     let place = Place {
-        id: group,
         parent: parent.map(|parent| parent.id),
         root: parent.map_or(group, |parent| parent.root),
         depth: parent.map_or(0, |parent| parent.depth),
@@ -139,16 +144,13 @@ fn insert(
         state: FrameState::Waiting { wait: Wait::Requests },
         checkpoint: None,
     };
-    let frame = NewFrame { task: Task::Group(new.tasks.clone()), baseline: None, ..new.members[0].clone() };
+    let first = new.members[0].clone();
+    let launch = Launch { worktree: None, ..first.launch };
+    let (task, cwd) = (Task::Group(new.tasks.clone()), new.cwd.clone());
+    let frame = NewFrame { id: group, task, cwd, launch, baseline: None, limits };
     frames::insert(connection, now, &frame, &place)?;
     for member in &new.members {
-        let below = Place {
-            id: FrameId::random(),
-            parent: Some(group),
-            depth: place.depth + 1,
-            state: FrameState::Ready,
-            ..place.clone()
-        };
+        let below = Place { parent: Some(group), depth: place.depth + 1, state: FrameState::Ready, ..place.clone() };
         frames::insert(connection, now, member, &below)?;
     }
     Ok(group)
@@ -166,6 +168,7 @@ mod tests {
     fn group(tasks: &[&str]) -> NewGroup {
         NewGroup {
             members: tasks.iter().map(|task| new(task)).collect(),
+            cwd: PathBuf::from("/srv"),
             tasks: tasks.iter().map(|task| (*task).to_owned()).collect(),
         }
     }

@@ -44,6 +44,7 @@ mod testing;
 mod trees;
 mod versions;
 mod withdraw;
+mod worktrees;
 
 use std::cell::Cell;
 use std::path::Path;

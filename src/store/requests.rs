@@ -13,6 +13,7 @@ use crate::core::frame::Frame;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::request::{Delivery, External, Request, RequestResult, Wish};
 use crate::core::state::FrameState;
+use crate::core::worktree;
 use crate::crash::Step;
 
 /// In whose name a request is made.
@@ -44,9 +45,8 @@ impl Store {
             let now = codec::now();
             let parent = frames::existing(connection, caller.frame)?;
             admit(connection, &parent, 1)?;
-            let child = FrameId::random();
+            let child = new.id;
             let place = Place {
-                id: child,
                 parent: Some(parent.id),
                 root: parent.root,
                 depth: parent.depth + 1,
@@ -260,15 +260,7 @@ pub(super) fn insert(
 /// What came of a request, if it is over.
 fn result(connection: &Connection, request: &Request) -> std::result::Result<Option<RequestResult>, Fault> {
     match &request.wish {
-        Wish::Spawn { child, .. } => match state_of(connection, *child)? {
-            None => Ok(Some(RequestResult::Failed("its frame is gone".to_owned()))),
-            // Only a group that failed has replies to tell.
-            Some(FrameState::Failed { failure }) => {
-                Ok(Some(RequestResult::Failed(frames::reply(connection, *child)?.unwrap_or(failure.message))))
-            }
-            Some(state) if !state.is_over() => Ok(None),
-            Some(_) => Ok(Some(RequestResult::Text(frames::reply(connection, *child)?.unwrap_or_default()))),
-        },
+        Wish::Spawn { child, .. } => result_of_child(connection, *child),
         Wish::Ask { .. } | Wish::Permission { .. } => {
             let mut statement = connection.prepare_cached("SELECT answer FROM answers WHERE question = ?1")?;
             let answer = statement.query_row([Id(request.id)], |row| row.get(0)).optional()?;
@@ -279,6 +271,22 @@ fn result(connection: &Connection, request: &Request) -> std::result::Result<Opt
         Wish::Wait(External::Time(_)) => Ok(Some(RequestResult::Text("the time has come".to_owned()))),
         Wish::Wait(External::Command(_)) => Ok(Some(RequestResult::Text("the command succeeded".to_owned()))),
     }
+}
+
+fn result_of_child(connection: &Connection, child: FrameId) -> std::result::Result<Option<RequestResult>, Fault> {
+    let Some(Frame { state, launch, .. }) = frames::load(connection, child)? else {
+        return Ok(Some(RequestResult::Failed("its frame is gone".to_owned())));
+    };
+    let told = |said| worktree::told(said, launch.worktree.as_ref());
+    Ok(match state {
+        // Only a group that failed has replies to tell.
+        FrameState::Failed { failure } => {
+            let why = frames::reply(connection, child)?.unwrap_or(failure.message);
+            Some(RequestResult::Failed(told(why)))
+        }
+        state if !state.is_over() => None,
+        _ => Some(RequestResult::Text(told(frames::reply(connection, child)?.unwrap_or_default()))),
+    })
 }
 
 fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Option<FrameState>, Fault> {

@@ -23,6 +23,7 @@ pub(super) fn store() -> (TempDir, Store) {
 
 pub(super) fn new(task: &str) -> NewFrame {
     NewFrame {
+        id: FrameId::random(),
         task: Task::Prompt(task.to_owned()),
         cwd: PathBuf::from("/srv"),
         launch: Launch::default(),

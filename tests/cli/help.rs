@@ -89,6 +89,10 @@ fn every_command_explains_itself() {
           --cwd <DIR>
               Where the agents work, with the settings of that project [default: the current directory]
 
+          --worktree
+              Give each agent a git worktree of its own, on a new branch that begins with what is
+              committed
+
           --fork-from <ID>
               Begin with the conversation of another agent, or of any Claude session, which is left as
               it is
@@ -411,8 +415,9 @@ fn every_command_explains_itself() {
 
     A chain goes as a whole: its agents, questions, replies and log, its files in the state directory,
     and the transcripts of its sessions in Claude Code's folders. One in which anything still waits or
-    runs stays, and so do transcripts of sessions that agent-cli did not start. `agent-cli export` saves
-    a chain before.
+    runs stays, and so do transcripts of sessions that agent-cli did not start. Git worktrees of its
+    agents go, with their branches, when they are clean and merged; a chain with one that holds work
+    stays. `agent-cli export` saves a chain before.
 
     Usage: agent-cli gc [OPTIONS]
 

@@ -47,3 +47,4 @@ mod together;
 mod transcripts;
 mod usage_limit;
 mod waits;
+mod worktrees;

@@ -35,8 +35,10 @@ impl Names {
     fn name(&mut self, word: &str) -> String {
         if let Some((id, rest)) = word.split_at_checked(36).filter(|(id, _)| is_id(id)) {
             format!("[ID{}]{rest}", self.number(&id[..8]))
-        } else if word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit()) {
+        } else if is_short_id(word) {
             format!("[ID{}:8]", self.number(word))
+        } else if let Some((stem, id)) = word.rsplit_once('-').filter(|(_, id)| is_short_id(id)) {
+            format!("{stem}-[ID{}:8]", self.number(id))
         } else if is_time(word) {
             "[TIME]".to_owned()
         } else {
@@ -66,6 +68,10 @@ fn is_number(word: &str) -> bool {
 /// Whether a character can stand in an id or a time.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_:.".contains(c)
+}
+
+fn is_short_id(word: &str) -> bool {
+    word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 fn is_id(word: &str) -> bool {

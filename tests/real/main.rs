@@ -27,3 +27,4 @@ mod suspended;
 mod transcripts;
 mod trouble;
 mod unavailable;
+mod worktrees;

@@ -68,7 +68,8 @@ impl Memory {
     }
 
     fn hear(&mut self, prompt: &str) {
-        let file = prompt.strip_prefix("Read ").and_then(|rest| rest.strip_suffix(" and follow its instructions."));
+        let first = prompt.lines().next().unwrap_or_default();
+        let file = first.strip_prefix("Read ").and_then(|rest| rest.strip_suffix(" and follow its instructions."));
         // What a conversation held before it was forked for another task is over.
         if let Some(file) = file {
             *self = Self { task: Some(file.to_owned()), ..Self::default() };

@@ -1,0 +1,387 @@
+//! `spawn --worktree`: agents that work in git worktrees of their own.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::outcome::Outcome;
+use crate::world::World;
+
+/// A world whose project is a repository with these files committed.
+fn repository(files: &[(&str, &str)]) -> World {
+    let who = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"];
+    let world = who.into_iter().fold(World::new(), |world, name| world.with(name, "somebody"));
+    files.iter().for_each(|(name, text)| drop(world.file(name, text)));
+    git(&world.project(), "init -q -b main");
+    commit(&world);
+    world
+}
+
+fn commit(world: &World) {
+    git(&world.project(), "add .");
+    git(&world.project(), "-c user.name=somebody -c user.email=somebody commit -q -m files");
+}
+
+/// What a git command prints.
+#[track_caller]
+fn git(folder: &Path, arguments: &str) -> String {
+    let output = Command::new("git").arg("-C").arg(folder).args(arguments.split(' ')).output().expect("git is there");
+    assert!(output.status.success(), "git {arguments}: {output:?}");
+    String::from_utf8(output.stdout).expect("text").trim().to_owned()
+}
+
+/// The branches that were made for agents, sorted.
+fn branches(world: &World) -> Vec<String> {
+    let listed = git(&world.project(), "for-each-ref --format=%(refname:short) refs/heads/agent-cli");
+    listed.lines().map(str::to_owned).collect()
+}
+
+/// The worktrees that were made for agents, sorted.
+fn worktrees(world: &World) -> Vec<PathBuf> {
+    let found = fs::read_dir(world.state().join("worktrees")).into_iter().flatten();
+    let mut found: Vec<_> = found.map(|entry| entry.expect("readable").path()).collect();
+    found.sort();
+    found
+}
+
+const COMMITS: &str = "run pwd > $(basename {file}) && git add . && git commit -q -m work";
+
+/// An agent that commits a file of this name and replies.
+fn commits(file: &str) -> String {
+    format!("{}\nreply wrote {file}\n", COMMITS.replace("{file}", file))
+}
+
+#[test]
+fn an_agent_works_on_a_branch_of_its_own() {
+    let world = repository(&[("a.md", &commits("a.txt")), ("shared", "one")]);
+    let outcome = world.run(&["spawn", "a.md", "--worktree"]);
+    insta::assert_snapshot!(outcome, @"
+    wrote a.txt
+    --- stderr
+    its work is on the branch agent-cli/a-[ID1:8], in the worktree [STATE]/worktrees/a-[ID1:8]
+    --- exit status: 0
+    ");
+    let [worktree] = worktrees(&world).try_into().expect("one worktree");
+    assert_eq!(fs::read_to_string(worktree.join("a.txt")).expect("committed"), format!("{}\n", worktree.display()));
+    assert!(worktree.join("shared").is_file() && !world.project().join("a.txt").exists());
+    let [branch] = branches(&world).try_into().expect("one branch");
+    assert_eq!(git(&world.project(), &format!("log --format=%s main..{branch}")), "work");
+    let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(branch, format!("agent-cli/a-{}", &id[..8]), "it has the id of its frame");
+
+    let json = world.run(&["resume", &id, "--json"]).json();
+    assert_eq!((json["reply"].as_str(), json["worktree"]["branch"].as_str()), (Some("wrote a.txt"), Some(&*branch)));
+    let tree = world.run(&["tree", &id, "--json"]).json();
+    assert_eq!(tree[0]["worktree"]["path"].as_str(), worktree.to_str());
+    let shown = world.run(&["show", &id]).stdout;
+    let lines: Vec<_> = shown.lines().filter(|line| line.contains("works in") || line.contains("worktree ")).collect();
+    insta::assert_snapshot!(world.named(&lines.join("\n")), @"
+    works in  [STATE]/worktrees/a-[ID1:8]
+    worktree  [STATE]/worktrees/a-[ID1:8], on the branch agent-cli/a-[ID1:8]
+    ");
+}
+
+#[test]
+fn siblings_are_kept_apart_and_their_branches_named() {
+    let world = repository(&[("a.md", &commits("same.txt")), ("b.md", &commits("same.txt"))]);
+    world.file("root.md", "spawn a.md b.md --worktree\nreply {result}\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    insta::assert_snapshot!(outcome, @"
+    2 agents: all done. Each reply stands below a line that begins with `## N of 2: `; no reply has such a line.
+
+    ## 1 of 2: a.md ([ID1:8]): done
+    wrote same.txt
+
+    (its work is on the branch agent-cli/a-[ID1:8], in the worktree [STATE]/worktrees/a-[ID1:8])
+
+    ## 2 of 2: b.md ([ID2:8]): done
+    wrote same.txt
+
+    (its work is on the branch agent-cli/b-[ID2:8], in the worktree [STATE]/worktrees/b-[ID2:8])
+    --- exit status: 0
+    ");
+    assert_eq!((branches(&world).len(), worktrees(&world).len()), (2, 2));
+    assert!(!world.project().join("same.txt").exists());
+    let group = world.run(&["spawn", "a.md", "b.md", "--worktree", "--json"]).json();
+    assert_eq!(group["members"][0]["reply"], "wrote same.txt");
+    assert!(group["members"][1]["worktree"]["branch"].as_str().expect("a branch").starts_with("agent-cli/b-"));
+    assert_eq!(group.get("worktree"), None, "the group has none");
+}
+
+#[test]
+fn the_parent_is_told_where_the_work_is_in_each_way_that_it_is_told() {
+    let world = repository(&[("a.md", &commits("a.txt")), ("fails.md", "fail it broke")]);
+    world.file(
+        "root.md",
+        "spawn a.md --worktree\nrun agent-cli resume {id} > seen\nspawn fails.md --worktree\nreply {results}\n",
+    );
+    let outcome = world.run(&["spawn", "root.md"]);
+    insta::assert_snapshot!(outcome, @"
+    wrote a.txt
+
+    (its work is on the branch agent-cli/a-[ID1:8], in the worktree [STATE]/worktrees/a-[ID1:8]); failed: it broke
+
+    (its work is on the branch agent-cli/fails-[ID2:8], in the worktree [STATE]/worktrees/fails-[ID2:8])
+    --- exit status: 0
+    ");
+    let seen = fs::read_to_string(world.project().join("seen")).expect("written");
+    insta::assert_snapshot!(world.named(&seen), @"
+    wrote a.txt
+
+    (its work is on the branch agent-cli/a-[ID1:8], in the worktree [STATE]/worktrees/a-[ID1:8])
+    ");
+    let log = world.log();
+    let woken: Vec<_> = log.starts.iter().filter(|start| start.prompt.starts_with("SGN_RESUME")).collect();
+    insta::assert_snapshot!(world.named(&woken[0].prompt.replace(world.project().to_str().expect("text"), "[PROJECT]")), @"
+    SGN_RESUME
+
+    result of `agent-cli spawn [PROJECT]/a.md` ([ID1:8]):
+    wrote a.txt
+
+    (its work is on the branch agent-cli/a-[ID1:8], in the worktree [STATE]/worktrees/a-[ID1:8])
+    ");
+}
+
+#[test]
+fn a_child_works_in_the_worktree_of_its_parent_or_in_one_that_begins_there() {
+    let inner = "spawn c.md\nspawn c.md --worktree\nreply {results}\n";
+    let world = repository(&[
+        ("b.md", &format!("run echo b > b.txt && git add . && git commit -q -m b\n{inner}")),
+        ("c.md", "run pwd; ls\nreply {result}\n"),
+    ]);
+    world.file("a.md", "spawn b.md --worktree\nreply {result}\n");
+    insta::assert_snapshot!(world.run(&["spawn", "a.md"]), @"
+    [STATE]/worktrees/b-[ID1:8]
+    b.md
+    b.txt
+    c.md; [STATE]/worktrees/c-[ID2:8]
+    b.md
+    b.txt
+    c.md
+
+    (its work is on the branch agent-cli/c-[ID2:8], in the worktree [STATE]/worktrees/c-[ID2:8])
+
+    (its work is on the branch agent-cli/b-[ID1:8], in the worktree [STATE]/worktrees/b-[ID1:8])
+    --- exit status: 0
+    ");
+}
+
+#[test]
+fn an_agent_works_in_the_same_part_of_its_worktree() {
+    let world = repository(&[("sub/kept", "kept"), ("a.md", "run pwd\nreply {result}\n")]);
+    fs::create_dir(world.project().join("empty")).expect("writable");
+    for part in ["sub", "empty"] {
+        let outcome = world.run(&["spawn", "a.md", "--worktree", "--cwd", part]);
+        outcome.succeeds();
+        assert!(outcome.stdout.trim_end().ends_with(&format!("/{part}")), "{outcome}");
+        assert!(outcome.stdout.starts_with(world.state().join("worktrees").to_str().expect("text")), "{outcome}");
+    }
+}
+
+#[test]
+fn uncommitted_changes_are_told_of() {
+    let world = repository(&[("a.md", "run ls\nreply {result}\n")]);
+    world.file("new.txt", "new");
+    insta::assert_snapshot!(world.run(&["spawn", "a.md", "--worktree"]), @"
+    a.md
+    --- stderr
+    a worktree begins with the last commit: it has none of the uncommitted changes in [PROJECT]
+    its work is on the branch agent-cli/a-[ID1:8], in the worktree [STATE]/worktrees/a-[ID1:8]
+    --- exit status: 0
+    ");
+}
+
+#[test]
+fn a_directory_without_a_commit_is_refused() {
+    let world = World::new();
+    world.file("a.md", "reply A");
+    insta::assert_snapshot!(world.run(&["spawn", "a.md", "--worktree"]), @"
+    --- stderr
+    error: [PROJECT] is in no git repository with a commit
+    hint: make it a repository and commit something, or leave --worktree out
+    --- exit status: 2
+    ");
+    git(&world.project(), "init -q");
+    world.run(&["spawn", "a.md", "--worktree"]).exits_with(2);
+    world.file("root.md", "run agent-cli spawn a.md --worktree 2>&1\nreply {result}\n");
+    insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
+    Exit code 2
+    error: [PROJECT] is in no git repository with a commit
+    hint: make it a repository and commit something, or leave --worktree out
+    --- exit status: 0
+    ");
+    assert_eq!(world.starts(), 1);
+    assert_eq!(worktrees(&world).len(), 0);
+}
+
+#[test]
+fn a_worktree_that_git_cannot_make_is_an_error_that_is_tried_again() {
+    let world = repository(&[("a.md", "reply A")]);
+    // What a folder of this name holds cannot be a branch.
+    world.file(".git/refs/heads/agent-cli", "");
+    let refused = world.run(&["spawn", "a.md", "--worktree"]);
+    refused.exits_with(1);
+    assert!(refused.stderr.starts_with("error: git worktree failed: fatal: cannot lock ref"), "{refused}");
+    assert!(refused.stderr.ends_with("carries on; nothing is lost\n"), "{refused}");
+    assert_eq!(world.starts(), 0);
+    fs::remove_file(world.project().join(".git/refs/heads/agent-cli")).expect("it is there");
+    let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    world.run(&["resume", &id]).prints("A");
+}
+
+#[test]
+fn what_an_agent_has_begun_is_never_made_anew() {
+    let world = repository(&[("a.md", "run echo half > half.txt\nask Go on?\nreply {result}\n")]);
+    let id = world.run(&["spawn", "a.md", "--worktree"]).started();
+    let [worktree] = worktrees(&world).try_into().expect("one worktree");
+    let aside = world.project().join("aside");
+    fs::rename(&worktree, &aside).expect("the same disk");
+    world.answer("yes");
+    insta::assert_snapshot!(world.run(&["resume", &id]), @"
+    --- stderr
+    error: its worktree is gone: [STATE]/worktrees/a-[ID1:8] ([ID1:8])
+    hint: git -C [PROJECT]/.git worktree add -f [STATE]/worktrees/a-[ID1:8] agent-cli/a-[ID1:8]
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    ");
+    fs::rename(&aside, &worktree).expect("the same disk");
+    world.run(&["resume", &id]).prints("yes");
+    assert!(worktree.join("half.txt").is_file());
+}
+
+/// A `git` that does what the real one does, and once kills whoever called it: after it has added a worktree, or before that
+/// is whole.
+fn deadly_git(world: &World, when: &str) -> PathBuf {
+    let folder = world.home().join("deadly");
+    fs::create_dir(&folder).expect("writable");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *'worktree add'*)\n  if mkdir '{once}' 2>/dev/null; then\n    /usr/bin/git \"$@\" || exit\n    \
+         {when}\n    kill -9 $PPID\n    exit 1\n  fi ;;\nesac\nexec /usr/bin/git \"$@\"\n",
+        once = world.home().join("once").display()
+    );
+    fs::write(folder.join("git"), script).expect("writable");
+    fs::set_permissions(folder.join("git"), fs::Permissions::from_mode(0o755)).expect("its own file");
+    folder
+}
+
+#[test]
+fn a_kill_between_the_worktree_and_the_attempt_loses_nothing() {
+    let half = "rm \"$(git -C \"$2\" worktree list --porcelain | sed -n 's/^worktree //p' | tail -1)/.git\"";
+    for when in ["true", half] {
+        let world = repository(&[("a.md", &commits("a.txt"))]);
+        let deadly = deadly_git(&world, when);
+        let path = format!("{}:{}", deadly.display(), std::env::var("PATH").expect("a PATH"));
+        let killed = world.command(["spawn", "a.md", "--worktree"]).with("PATH", &path).run();
+        assert_eq!((killed.code(), world.starts()), (None, 0), "{killed}");
+        let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+        world.run(&["resume", &id]).prints("wrote a.txt");
+        assert_eq!((branches(&world).len(), worktrees(&world).len()), (1, 1));
+    }
+}
+
+#[test]
+fn a_fork_of_a_conversation_works_in_a_worktree() {
+    let world = repository(&[("base.md", "reply base"), ("a.md", "run pwd\nask A?\nrun pwd\nreply {result}")]);
+    let base = world.run(&["spawn", "base.md", "--json"]).json()["id"].as_str().expect("an id").to_owned();
+    let source = world.transcripts().remove(0);
+    let before = fs::read(&source).expect("it is there");
+    let id = world.run(&["spawn", "a.md", "--fork-from", &base, "--worktree"]).started();
+    world.answer("be");
+    let [worktree] = worktrees(&world).try_into().expect("one worktree");
+    world.run(&["resume", &id]).prints(worktree.to_str().expect("text"));
+    let log = world.log();
+    assert_eq!(log.starts[1].value_of("--resume"), source.to_str(), "Claude Code would look for the session elsewhere");
+    assert_eq!(log.starts[2].value_of("--resume"), Some(log.starts[1].session()));
+    insta::assert_snapshot!(world.named(&log.starts[1].prompt), @"
+    Read [PROJECT]/a.md and follow its instructions.
+
+    You work in a git worktree of your own from now on, [STATE]/worktrees/a-[ID2:8], on the branch agent-cli/a-[ID2:8]. Read and change the files there, not those that this conversation has named so far.
+    ");
+    assert_eq!(fs::read(&source).expect("it is there"), before);
+
+    fs::remove_dir_all(world.home().join(".claude")).expect("own folder");
+    world.file("b.md", "reply B");
+    world.run(&["spawn", "b.md", "--fork-from", &base, "--worktree"]).prints("B");
+}
+
+#[test]
+fn an_agent_may_let_a_child_read_instructions_that_it_could_read_itself() {
+    let world = repository(&[("kept", "")]);
+    let files = world.project();
+    world.file("a.md", "reply A");
+    fs::write(world.home().join("secret.md"), "reply secret").expect("writable");
+    let secret = world.home().join("secret.md").display().to_string();
+    std::os::unix::fs::symlink(&secret, files.join("link.md")).expect("writable");
+    let rule = |file: &str, more: &str| {
+        world.file("root.md", format!("spawn {file} {more}\nreply {{result}}\n"));
+        let before = world.starts();
+        world.run(&["spawn", "root.md"]).succeeds();
+        let log = world.log();
+        log.starts[before + 1].argv.iter().find(|arg| arg.contains("=Read(")).cloned()
+    };
+    let own = format!("--allowedTools=Read(/{}/a.md)", files.display());
+    assert_eq!(rule("a.md", "--worktree"), Some(own));
+    assert_eq!(rule("a.md", ""), None, "where it works it may read anyway");
+    for outside in [&secret, "link.md", "../home/secret.md"] {
+        assert_eq!(rule(outside, "--worktree"), None, "{outside}");
+    }
+}
+
+#[test]
+fn gc_removes_worktrees_in_which_nothing_is_lost_and_keeps_chains_with_others() {
+    let world =
+        repository(&[("a.md", &commits("a.txt")), ("b.md", "run echo b > b.txt\nreply B\n"), ("c.md", "reply C")]);
+    let group = world.run(&["spawn", "a.md", "b.md", "c.md", "--worktree", "--json"]).json();
+    let branch = |at: usize| group["members"][at]["worktree"]["branch"].as_str().expect("a branch").to_owned();
+    let gc = |more: &[&str]| world.run(&[["gc", "--older-than", "0s"].as_slice(), more].concat());
+    let said = |outcome: Outcome| {
+        let lines = [outcome.stdout.lines(), outcome.stderr.lines()].into_iter().flatten();
+        let lines: Vec<_> = lines.filter(|line| line.contains("worktree")).collect();
+        let sizeless = lines.join("\n");
+        world.named(sizeless.rsplit_once(" and ").map_or(&sizeless, |(before, _)| before))
+    };
+    insta::assert_snapshot!(said(gc(&["--dry-run"])), @"
+    [STATE]/worktrees/c-[ID4:8]
+    [ID2:8] keeps its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no other branch
+    [ID3:8] keeps its worktree [STATE]/worktrees/b-[ID3:8] (branch agent-cli/b-[ID3:8]): it has uncommitted changes
+    would remove 0 chains with 0 agents and 1 worktree
+    ");
+    assert_eq!(worktrees(&world).len(), 3, "it only says so");
+    insta::assert_snapshot!(said(gc(&[])), @"
+    [STATE]/worktrees/c-[ID4:8]
+    [ID2:8] keeps its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no other branch
+    [ID3:8] keeps its worktree [STATE]/worktrees/b-[ID3:8] (branch agent-cli/b-[ID3:8]): it has uncommitted changes
+    removed 0 chains with 0 agents and 1 worktree
+    ");
+    assert_eq!(branches(&world), [branch(0), branch(1)]);
+
+    git(&world.project(), &format!("merge -q {}", branch(0)));
+    let held = gc(&["--json"]).json();
+    assert_eq!((held["held"].as_array().map(Vec::len), &held["held"][0]["branch"]), (Some(1), &branch(1).into()));
+    assert_eq!(held["trees"], serde_json::json!([]), "the chain stays with it");
+    fs::remove_file(worktrees(&world)[0].join("b.txt")).expect("it is there");
+    let gone = gc(&["--json"]).json();
+    assert_eq!((gone["trees"].as_array().map(Vec::len), gone["held"].as_array().map(Vec::len)), (Some(1), Some(0)));
+    assert_eq!((branches(&world).len(), worktrees(&world).len()), (0, 0));
+}
+
+#[test]
+fn gc_removes_a_worktree_of_an_open_chain_when_its_parent_has_the_result_and_nobody_works_there() {
+    let world = repository(&[("a.md", "reply A"), ("b.md", "ask B?\nreply {result}\n")]);
+    world.file("root.md", "spawn a.md --worktree\nspawn b.md --worktree\nreply {results}\n");
+    let id = world.run(&["spawn", "root.md"]).started();
+    let tree = world.run(&["tree", &id, "--json"]).json();
+    let done = tree.as_array().expect("frames").iter().find(|frame| frame["status"] == "done").expect("a child");
+    let (child, path) = (done["id"].as_str().expect("an id"), done["worktree"]["path"].as_str().expect("a path"));
+    world.file("fork.md", "ask F?\nreply {result}\n");
+    let fork = world.run(&["spawn", "fork.md", "--fork-from", child]).started();
+    let gc = || world.run(&["gc", "--older-than", "0s", "--json"]).json();
+    assert_eq!(gc()["held"][0]["why"], "another agent works in it");
+    world.answer_to("F?", "yes");
+    world.run(&["resume", &fork]).succeeds();
+    assert_eq!(gc()["worktrees"], serde_json::json!([path]));
+    assert_eq!(worktrees(&world).len(), 1, "that of the one that waits");
+    world.answer_to("B?", "be");
+    world.run(&["resume", &id]).succeeds();
+}
