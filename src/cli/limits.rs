@@ -13,7 +13,7 @@ pub(super) struct LimitOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_depth: Option<u32>,
 
-    /// Agents in the tree [at first: 256]
+    /// Agents in the tree [at first: 256, or --max-depth if that is more]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_frames: Option<u32>,
 

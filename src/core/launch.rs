@@ -129,6 +129,14 @@ impl Launch {
         Self { native_questions, ..self }
     }
 
+    /// The same for a fork of a conversation that was held with or without that tool: one that begins with other tools
+    /// has nothing in common with it for the prompt cache. Approvals that are asked about need the tool all the same.
+    #[must_use]
+    pub fn forking(self, native_questions: bool) -> Self {
+        let keeps = native_questions || self.on_permission == OnPermission::Ask;
+        Self { native_questions: self.native_questions && keeps, ..self }
+    }
+
     /// The launch options of a child that this frame's agent asks for.
     ///
     /// # Errors
@@ -288,6 +296,8 @@ mod tests {
         let free = Launch { args: vec!["--dangerously-skip-permissions".into()], ..Launch::default() };
         let free = free.with_native_questions();
         assert!(free.child(Overrides::default()).unwrap().native_questions);
+        assert!(free.clone().forking(true).native_questions && !free.clone().forking(false).native_questions);
+        assert!(Launch { on_permission: OnPermission::Ask, ..free.clone() }.forking(false).native_questions);
         assert!(!free.child(wanted(None, &["--permission-prompt-tool=x"])).unwrap().native_questions);
     }
 

@@ -56,12 +56,13 @@ impl Limits {
         Ok(())
     }
 
-    /// These limits, with the new values that there are.
+    /// These limits, with the new values that there are. A chain that may be deeper may have as many frames.
     #[must_use]
     pub fn changed(self, new: NewLimits) -> Self {
+        let max_depth = new.max_depth.unwrap_or(self.max_depth);
         Self {
-            max_depth: new.max_depth.unwrap_or(self.max_depth),
-            max_frames: new.max_frames.unwrap_or(self.max_frames),
+            max_depth,
+            max_frames: new.max_frames.unwrap_or(self.max_frames.max(max_depth)),
             max_parallel: new.max_parallel.unwrap_or(self.max_parallel),
             max_budget_usd: new.max_budget_usd.or(self.max_budget_usd),
         }
@@ -104,6 +105,9 @@ mod tests {
         let changed = Limits { max_parallel: 1, max_budget_usd: Some(2.0), ..limits };
         assert_eq!((new.any(), limits.changed(new)), (true, changed));
         assert!(!NewLimits::default().any());
+        let deeper = NewLimits { max_depth: Some(1000), ..NewLimits::default() };
+        assert_eq!(limits.changed(deeper).max_frames, 1000);
+        assert_eq!(limits.changed(NewLimits { max_frames: Some(7), ..deeper }).max_frames, 7);
     }
 
     #[test]

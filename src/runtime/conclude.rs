@@ -11,6 +11,7 @@ use crate::claude::command::config_dir;
 use crate::claude::ending;
 use crate::claude::output;
 use crate::claude::process::Exit;
+use crate::claude::survivors;
 use crate::claude::transcript;
 use crate::claude::version::Version;
 use crate::core::frame::{Frame, Trouble};
@@ -19,6 +20,7 @@ use crate::core::outcome::{Fork, Outcome, Report, Turn, Verdict, verdict};
 use crate::core::request::Wish;
 use crate::core::state::{Ended, Failure};
 use crate::core::stream::Digest;
+use crate::crash::{self, Step};
 use crate::store::{Attempt, Lease, Settlement, Store, checkpoint, results};
 
 /// What an attempt came to.
@@ -67,6 +69,10 @@ fn settle(
         store.withdraw_calls(attempt.session, &open)?;
     }
     let died = matches!(outcome, Outcome::Died { .. }).then(|| outcome.clone());
+    if died.is_some() {
+        // A hook or a tool that outlives claude could still make a request in its name.
+        crash::around(Step::Sweep, || survivors::end(store.dir().path(), frame.id));
+    }
     let lost = lost(store, attempt, digest)?;
     let outcome = match outcome {
         // Claude Code calls it an error that the agent was stopped at a call.

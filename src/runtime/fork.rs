@@ -23,6 +23,8 @@ pub struct Source {
     pub cwd: PathBuf,
     /// The model that it was held with: the prompt cache knows it for that model only.
     pub model: Option<String>,
+    /// Whether its agent had Claude Code's own tool for questions: the cache knows it with those tools only.
+    pub native_questions: bool,
 }
 
 /// Why there is nothing to fork.
@@ -84,7 +86,8 @@ fn of_frame(store: &Store, frame: Frame) -> Result<Source, RuntimeError> {
     };
     let cost_usd = own.or_else(before_adoption).unwrap_or(0.0);
     let baseline = Baseline { session, frame: Some(frame.id), cost_usd };
-    Ok(Source { baseline, root: Some(frame.root), cwd: frame.cwd, model: frame.launch.model })
+    let native_questions = frame.launch.native_questions;
+    Ok(Source { baseline, root: Some(frame.root), cwd: frame.cwd, model: frame.launch.model, native_questions })
 }
 
 fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<Source>, RuntimeError> {
@@ -93,5 +96,5 @@ fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<Source>, RuntimeE
     let origin = transcript::origin(&found).map_err(while_trying("read the transcript"))?;
     let cwd = origin.cwd.ok_or(BadSource::NoWorkingDirectory(session))?;
     let baseline = Baseline { session, frame: None, cost_usd: origin.cost_usd };
-    Ok(Some(Source { baseline, root: None, cwd, model: origin.model }))
+    Ok(Some(Source { baseline, root: None, cwd, model: origin.model, native_questions: false }))
 }

@@ -132,6 +132,10 @@ impl Wanted {
             (None, self.cwd.clone())
         };
         let launch = Launch { worktree, ..launch.clone() };
+        let launch = match &self.source {
+            Some(source) => launch.forking(source.native_questions),
+            None => launch,
+        };
         let baseline = self.source.as_ref().map(|source| source.baseline);
         Ok(NewFrame { id, task, cwd, launch, limits, baseline })
     }

@@ -137,7 +137,7 @@ fn every_command_explains_itself() {
               Agents from the root down to the deepest [at first: 64]
 
           --max-frames <N>
-              Agents in the tree [at first: 256]
+              Agents in the tree [at first: 256, or --max-depth if that is more]
 
           --max-parallel <N>
               Agents that run at the same time, whichever commands run them [at first: 4]
@@ -193,7 +193,7 @@ fn every_command_explains_itself() {
               Agents from the root down to the deepest [at first: 64]
 
           --max-frames <N>
-              Agents in the tree [at first: 256]
+              Agents in the tree [at first: 256, or --max-depth if that is more]
 
           --max-parallel <N>
               Agents that run at the same time, whichever commands run them [at first: 4]

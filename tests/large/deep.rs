@@ -26,7 +26,7 @@ fn a_question_at_the_end_of_a_chain_is_answered_with_one_process_at_a_time() {
     world.file(format!("{depth}.md"), format!("{NOTE_MEMORY}\nask When?\nreply {{result}}\n"));
 
     let limit = depth.to_string();
-    let spawn = world.command(["spawn", "1.md", "--max-depth", &limit, "--max-frames", &limit]).start();
+    let spawn = world.command(["spawn", "1.md", "--max-depth", &limit]).start();
     let id = spawn.ends_within(PATIENCE).started();
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     assert_eq!(world.starts(), depth);
