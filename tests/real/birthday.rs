@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::chain::Chain;
-use crate::support::{Item, NEWEST, OLDER, RecordedRequest};
+use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, RecordedRequest, Turn};
 
 #[test]
 fn a_chain_pauses_is_polled_and_resumes_on_the_newest_version() {
@@ -13,6 +13,37 @@ fn a_chain_pauses_is_polled_and_resumes_on_the_newest_version() {
 #[test]
 fn a_chain_pauses_is_polled_and_resumes_on_an_older_version() {
     pauses_is_polled_and_resumes(OLDER);
+}
+
+/// An agent that is told how deep it is: the first three start the next with words, the fourth asks.
+fn told_in_words(conversation: &Conversation) -> Turn {
+    let result = conversation.items().iter().find_map(|item| match item {
+        Item::Result { text, .. } => Some(text),
+        _ => None,
+    });
+    let depth = conversation.items().iter().find_map(|item| match item {
+        Item::User(text) => text.trim().strip_prefix("depth ")?.parse::<u32>().ok(),
+        _ => None,
+    });
+    match (result, depth) {
+        (Some(text), _) => Turn::text(text),
+        (None, Some(4)) => Turn::bash("agent-cli ask 'When?'"),
+        (None, Some(depth)) => Turn::bash(&format!("agent-cli spawn --prompt 'depth {}'", depth + 1)),
+        (None, None) => Turn::text("I was told nothing."),
+    }
+}
+
+#[test]
+fn with_prompts_each_agent_takes_one_request_to_the_pause_and_one_to_the_end_on_both_versions() {
+    for version in [NEWEST, OLDER] {
+        let chain = Chain::with_model(version, MessagesApi::start(told_in_words));
+        let root = chain.started(&["spawn", "--prompt", "depth 1"]);
+        assert_eq!(chain.api.count(), 4);
+        assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
+        chain.answer("Jan 1st");
+        assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+        assert_eq!(chain.api.count(), 8);
+    }
 }
 
 fn pauses_is_polled_and_resumes(version: &str) {

@@ -145,7 +145,7 @@ fn asker(conversation: &Conversation) -> Turn {
     match (later, returned) {
         (Some(text), _) => Turn::text(text.lines().last().unwrap_or_default()),
         (None, Some(text)) => Turn::text(format!("returned: {text}")),
-        (None, None) => Turn::bash("agent-cli ask When?"),
+        (None, None) => Turn::bash("agent-cli ask 'When?'"),
     }
 }
 
