@@ -26,7 +26,9 @@ const OTHER: &str = "agent-cli ask 'When?' | tee log";
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let state = folder.path().join("state");
-    let caller = running(&state);
+    // The runner of an agent has the database open as long as the agent runs.
+    let store = Store::open(&state).expect("the folder can be written to");
+    let caller = running(&store);
     let hook = |command: &str, run: usize| {
         let mut hook = Command::new(env!("CARGO_BIN_EXE_agent-cli"));
         hook.arg("hook")
@@ -64,8 +66,7 @@ fn input(folder: &Path, command: &str, run: usize) -> File {
 }
 
 /// An agent that runs.
-fn running(state: &Path) -> Caller {
-    let store = Store::open(state).expect("the folder can be written to");
+fn running(store: &Store) -> Caller {
     let root = store.create_root(&NewFrame {
         id: FrameId::random(),
         task: Task::File("/project/ins1.md".into()),
