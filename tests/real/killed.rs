@@ -86,7 +86,7 @@ fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(version: &str) {
     // Claude Code writes its transcript a moment later; what is not in it by then, the agent does again.
     wait_until("the call is in the transcript", || {
         let texts = chain.home.transcripts().into_iter().map(|path| std::fs::read_to_string(path).unwrap_or_default());
-        texts.into_iter().any(|text| text.contains(r#""name":"Bash""#))
+        texts.into_iter().any(|text| text.contains(r#""command":"echo $$ >"#))
     });
     runner.claude().kill();
     let said = runner.ends();
