@@ -35,7 +35,7 @@ pub fn copy(
     for line in transcript.split(b'\n') {
         let line = line?;
         let entry = serde_json::from_slice::<Value>(&line).unwrap_or_default();
-        if is_mark(&entry) && entry["attachment"]["toolUseID"].as_str().is_some_and(|call| results.contains_key(call)) {
+        if mark(&entry).is_some_and(|call| results.contains_key(call)) {
             continue;
         }
         for block in entry["message"]["content"].as_array().into_iter().flatten() {
@@ -69,9 +69,7 @@ pub fn suspended_calls(transcript: impl BufRead) -> io::Result<Vec<String>> {
     let (mut open, mut marked) = (Vec::new(), Vec::new());
     for line in transcript.split(b'\n') {
         let entry = serde_json::from_slice::<Value>(&line?).unwrap_or_default();
-        if is_mark(&entry) {
-            marked.extend(entry["attachment"]["toolUseID"].as_str().map(str::to_owned));
-        }
+        marked.extend(mark(&entry).map(str::to_owned));
         for block in entry["message"]["content"].as_array().into_iter().flatten() {
             if block["type"] == "tool_use" {
                 open.extend(block["id"].as_str().map(str::to_owned));
@@ -87,8 +85,10 @@ pub fn suspended_calls(transcript: impl BufRead) -> io::Result<Vec<String>> {
 /// What all lines that follow on one line have in common.
 pub(super) const SAME: [&str; 7] = ["sessionId", "timestamp", "cwd", "version", "gitBranch", "userType", "isSidechain"];
 
-fn is_mark(entry: &Value) -> bool {
-    entry["attachment"]["type"] == "hook_deferred_tool"
+/// The call that a line of a transcript marks as suspended, if it is such a line.
+pub(super) fn mark(entry: &Value) -> Option<&str> {
+    let attachment = &entry["attachment"];
+    attachment["toolUseID"].as_str().filter(|_| attachment["type"] == "hook_deferred_tool")
 }
 
 /// A line with the result of `call`, which the line `made` has made. It follows on that line: 2.1.89 would not see it

@@ -41,6 +41,9 @@ pub const FOREIGN_SESSION: [&str; 15] = [
 const NO_FILE_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
 /// What older versions have instead. It also stops what they say of CLAUDE.md files in folders below.
 const NO_ATTACHMENTS: &str = "CLAUDE_CODE_DISABLE_ATTACHMENTS";
+/// Claude Code writes its transcript a moment after it has printed the same. With this it has written everything before the
+/// `result`.
+const EAGER_FLUSH: &str = "CLAUDE_CODE_EAGER_FLUSH";
 
 /// The commands of this program that agents may always call. Nothing else is allowed on the user's behalf.
 /// A wait for a command is not among them: it would run whatever an agent likes.
@@ -130,6 +133,7 @@ impl Invocation<'_> {
             .env(ATTEMPT, self.session.to_string())
             .env(STATE_DIR, self.state_dir)
             .env(NO_FILE_MENTIONS, "1")
+            .env(EAGER_FLUSH, "1")
             .env(
                 "PATH",
                 search_path(

@@ -11,6 +11,7 @@ pub mod permission_tool;
 pub mod process;
 pub mod program;
 pub mod question;
+pub mod remains;
 pub mod reopened;
 pub mod settings;
 pub mod surroundings;

@@ -1,9 +1,10 @@
 //! `agent-cli gc`: removes what was finished long ago.
 
 use clap::Args;
-use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
+use jiff::{SignedDuration, Timestamp};
 
 use super::context::Context;
+use super::duration::duration;
 use super::error::CliError;
 use super::exit::Exit;
 use super::output::{print, print_json, tell};
@@ -21,8 +22,8 @@ use crate::runtime::gc::{self, Collected};
 #[derive(Debug, Args)]
 pub(super) struct Gc {
     /// Only chains in which nothing has changed for this long
-    #[arg(long, value_name = "DURATION", default_value = "30d")]
-    older_than: Span,
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = duration)]
+    older_than: SignedDuration,
 
     /// Also chains that failed or were stopped, and could still be resumed
     #[arg(long)]
@@ -44,7 +45,9 @@ impl Gc {
         }
         let now = Timestamp::now();
         context.start_log();
-        let retention = Retention { before: before(self.older_than, now)?, failed: self.failed };
+        let before = now.checked_sub(self.older_than);
+        let before = before.map_err(|_| CliError::usage("no chain is that old").hint("give a shorter time"))?;
+        let retention = Retention { before, failed: self.failed };
         let collected = gc::collect(&context.store()?, retention, self.dry_run)?;
         if self.json {
             let mut object = serde_json::to_value(&collected)
@@ -57,17 +60,6 @@ impl Gc {
         tell(&summed(&collected, self.dry_run));
         Ok(Exit::Ok)
     }
-}
-
-/// A day is 24 hours here, whatever the calendar did meanwhile.
-fn before(span: Span, now: Timestamp) -> Result<Timestamp, CliError> {
-    span.to_duration(SpanRelativeTo::days_are_24_hours())
-        .ok()
-        .filter(|span| *span >= SignedDuration::ZERO)
-        .and_then(|span| now.checked_sub(span).ok())
-        .ok_or_else(|| {
-            CliError::usage("there is no such age").hint("give weeks, days, hours, minutes or seconds, as in 30d")
-        })
 }
 
 fn listed(collected: &Collected, now: Timestamp) -> String {

@@ -43,8 +43,10 @@ impl Import {
         let root = if self.file == Path::new("-") {
             store.import(&mut io::stdin().lock(), &moves)?
         } else {
-            let file = File::open(&self.file)
-                .map_err(|error| CliError::usage(format!("cannot read {}: {error}", self.file.display())))?;
+            let file = File::open(&self.file).map_err(|error| {
+                CliError::usage(format!("cannot read {}: {error}", self.file.display()))
+                    .hint("agent-cli export ID > FILE writes such a file")
+            })?;
             store.import(&mut BufReader::new(file), &moves)?
         };
         let next = format!("agent-cli resume {root}");

@@ -15,6 +15,7 @@ mod answer;
 mod ask;
 mod completions;
 mod doctor;
+mod duration;
 mod export;
 mod fsck;
 mod gc;

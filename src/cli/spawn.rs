@@ -99,12 +99,13 @@ impl Spawn {
         let Some(caller) = context.caller else { return self.start(context) };
         let json = self.telling.json;
         let store = context.store()?;
-        let title = self.wanted(|id| Ok(fork::source(&store, id, &Launch::default())?))?.title();
+        let wanted = self.wanted_by_agent(&store)?;
+        let title = wanted.title();
         let is_this = |wish: &Wish| matches!(wish, Wish::Spawn { task, .. } if *task == title);
         if let Some(progress) = requests::made_before(&store, caller, is_this)? {
             return resume::tell(progress);
         }
-        let child = self.record(&store, caller, None)?;
+        let child = self.request(&store, caller, None, wanted)?;
         if json {
             print_json(&serde_json::json!({"id": child, "status": "started"}))?;
         } else {
@@ -115,13 +116,21 @@ impl Spawn {
 
     /// Records the request of an agent. `call` is the tool call that is suspended until the reply is there.
     pub(super) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<FrameId, CliError> {
+        let wanted = self.wanted_by_agent(store)?;
+        self.request(store, caller, call, wanted)
+    }
+
+    fn wanted_by_agent(&self, store: &Store) -> Result<Wanted, CliError> {
         self.limits.refuse_to_agents()?;
         if self.claude.is_some() || self.no_hooks || self.no_stale_check {
             let message =
                 "--no-hooks, --no-stale-check and --claude are for the root of a tree, and an agent called this";
             return Err(CliError::usage(message).hint("leave them out"));
         }
-        let wanted = self.wanted(|id| Ok(fork::source(store, id, &Launch::default())?))?;
+        self.wanted(|id| Ok(fork::source(store, id, &Launch::default())?))
+    }
+
+    fn request(self, store: &Store, caller: Caller, call: Option<&str>, wanted: Wanted) -> Result<FrameId, CliError> {
         let overrides = Overrides {
             model: self.model,
             permission_mode: self.permission_mode,

@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
 use super::context::Context;
+use super::duration::{duration, moment};
 use super::error::CliError;
 use super::exit::Exit;
 use super::output::print_line;
@@ -28,12 +29,12 @@ pub(super) struct Wait {
     file: Option<PathBuf>,
 
     /// Until this time, for instance 2026-12-24T18:00:00Z
-    #[arg(long, value_name = "TIME", group = "what")]
+    #[arg(long, value_name = "TIME", group = "what", value_parser = moment)]
     until: Option<Timestamp>,
 
     /// For this long, for instance 90s, 2h or 3d
-    #[arg(long = "for", value_name = "DURATION", group = "what")]
-    span: Option<jiff::Span>,
+    #[arg(long = "for", value_name = "DURATION", group = "what", value_parser = duration)]
+    duration: Option<SignedDuration>,
 
     /// Until this shell command exits with 0
     #[arg(long, value_name = "COMMAND", group = "what")]
@@ -82,19 +83,9 @@ impl Wait {
         if let Some(command) = self.command {
             return Ok(External::Command(command));
         }
-        let until = match (self.until, self.span) {
-            (Some(until), _) => Some(until),
-            // A day is 24 hours here, whatever the calendar does meanwhile.
-            (None, Some(span)) => span
-                .to_duration(jiff::SpanRelativeTo::days_are_24_hours())
-                .ok()
-                .filter(|span| *span >= SignedDuration::ZERO)
-                .and_then(|span| Timestamp::now().checked_add(span).ok()),
-            (None, None) => None,
-        };
-        let until = until.ok_or_else(|| {
-            CliError::usage("cannot wait for that long").hint("give weeks, days, hours, minutes or seconds, as in 3d")
-        })?;
+        let for_so_long = || self.duration.and_then(|duration| Timestamp::now().checked_add(duration).ok());
+        let until = self.until.or_else(for_so_long);
+        let until = until.ok_or_else(|| CliError::usage("cannot wait for that long").hint("give a shorter time"))?;
         Ok(External::Time(until))
     }
 }

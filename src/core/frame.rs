@@ -69,13 +69,18 @@ pub struct Baseline {
     pub cost_usd: f64,
 }
 
-/// How the attempt before the next one ended badly, though its session was kept.
+/// How the attempt before the next one ended badly, though something of it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     /// What happened, for the agent and for people.
     pub what: String,
-    /// The tool call that was open then. It may have taken effect.
-    pub open_call: Option<String>,
+    /// The tool calls of which the conversation does not know whether they took effect, each on one short line: they were
+    /// open then, or the conversation does not have them.
+    #[serde(default)]
+    pub calls: Vec<String>,
+    /// Whether the conversation has nothing of that attempt.
+    #[serde(default)]
+    pub lost: bool,
 }
 
 impl Frame {

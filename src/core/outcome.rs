@@ -67,6 +67,9 @@ pub enum Fork {
     Keep,
     /// Its transcript is deleted, and its requests are withdrawn. What it was told is told again next time.
     Discard,
+    /// There is no conversation in it to continue from: its process died before it was written. Its requests stand, for a
+    /// person may have answered them already. What it was told is told again next time.
+    Lost,
 }
 
 /// What the caller of `spawn` or `resume` hears of it.
@@ -104,6 +107,19 @@ impl Outcome {
             Self::Reply(_) | Self::Started | Self::Ongoing | Self::Died { .. } if open => Self::Requested,
             // Somebody else's hook suspended a call: what that waits for is not on record.
             Self::Requested if !open => Self::Started,
+            other => other,
+        }
+    }
+}
+
+impl Verdict {
+    /// The decision when the session has no conversation to continue from. A reply needs none.
+    #[must_use]
+    pub fn without_conversation(self) -> Self {
+        match self {
+            Self { fork: Fork::Keep, ended, report } if ended != Ended::Done => {
+                Self { fork: Fork::Lost, ended, report }
+            }
             other => other,
         }
     }
@@ -250,6 +266,22 @@ mod tests {
         for turn in [FIRST, LATER] {
             assert_eq!(decided(&died(true), turn), (Fork::Keep, Ended::Again, Report::Error));
             assert_eq!(decided(&died(false), turn), (Fork::Discard, Ended::Back, Report::Error));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_continued_from_is_lost_and_nothing_else_changes() {
+        let died = |worked| Outcome::Died { worked, how: String::new() };
+        for turn in [FIRST, LATER] {
+            for outcome in [died(true), Outcome::Requested, Outcome::Stopped { worked: true }] {
+                let kept = verdict(&outcome, turn);
+                let lost = kept.clone().without_conversation();
+                assert_eq!(lost, Verdict { fork: Fork::Lost, ..kept });
+            }
+            for outcome in [died(false), Outcome::Reply("Jan 1st".into())] {
+                let decided = verdict(&outcome, turn);
+                assert_eq!(decided.clone().without_conversation(), decided);
+            }
         }
     }
 

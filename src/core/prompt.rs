@@ -53,9 +53,14 @@ fn is_returned(deliveries: &[Delivery]) -> bool {
     })
 }
 
-/// The first prompt of a frame.
+/// The first prompt of a frame. `deliveries` and `notices` are of an attempt that has left no conversation.
 #[must_use]
-pub fn first(frame: &Frame) -> String {
+pub fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) -> String {
+    let sections = notices.iter().cloned().chain(deliveries.iter().map(section));
+    std::iter::once(beginning(frame)).chain(sections).collect::<Vec<_>>().join("\n\n")
+}
+
+fn beginning(frame: &Frame) -> String {
     let task = of_task(&frame.task);
     match &frame.launch.worktree {
         // The conversation speaks of the files that it was held among.
@@ -101,10 +106,22 @@ pub fn go_on(others: &[Delivery], notices: &[String]) -> String {
 #[must_use]
 pub fn of_trouble(trouble: &Trouble) -> String {
     let what = trouble.what.trim_end_matches('.');
-    let call = trouble.open_call.as_ref().map_or_else(String::new, |call| {
-        format!(" This tool call was running then and may have taken effect, so check before you repeat it:\n{call}")
-    });
-    format!("Your last turn was cut short: {what}. Carry on where you stopped.{call}")
+    let go_on = if trouble.lost {
+        "This conversation has nothing of what you did in it."
+    } else {
+        "Carry on where you stopped."
+    };
+    let calls = match trouble.calls.as_slice() {
+        [] => String::new(),
+        [call] => {
+            format!(" This tool call was made then and may have taken effect, so check before you repeat it:\n{call}")
+        }
+        calls => format!(
+            " These tool calls were made then and may have taken effect, so check before you repeat them:\n{}",
+            calls.join("\n")
+        ),
+    };
+    format!("Your last turn was cut short: {what}. {go_on}{calls}")
 }
 
 /// Whether Claude Code could take a word of a prompt for the name of a file to be read into the conversation.
@@ -175,13 +192,20 @@ mod tests {
 
     #[test]
     fn an_interrupted_agent_is_told_what_is_uncertain() {
-        let trouble =
-            Trouble { what: "claude was killed by signal 9".into(), open_call: Some("Bash: git push".into()) };
+        let calls = vec!["Bash: git push".to_owned()];
+        let mut trouble = Trouble { what: "claude was killed by signal 9".into(), calls, lost: false };
         insta::assert_snapshot!(resume(&[], &[of_trouble(&trouble)]), @r"
         SGN_RESUME
 
-        Your last turn was cut short: claude was killed by signal 9. Carry on where you stopped. This tool call was running then and may have taken effect, so check before you repeat it:
+        Your last turn was cut short: claude was killed by signal 9. Carry on where you stopped. This tool call was made then and may have taken effect, so check before you repeat it:
         Bash: git push
+        ");
+        trouble.calls.push("Bash: make".into());
+        trouble.lost = true;
+        insta::assert_snapshot!(of_trouble(&trouble), @r"
+        Your last turn was cut short: claude was killed by signal 9. This conversation has nothing of what you did in it. These tool calls were made then and may have taken effect, so check before you repeat them:
+        Bash: git push
+        Bash: make
         ");
     }
 

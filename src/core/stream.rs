@@ -1,6 +1,6 @@
 //! What the events of a whole attempt amount to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -31,8 +31,8 @@ pub struct Digest {
     pub open_calls: Vec<ToolCall>,
     /// The files that its tools were given by name, to read or to write, as it named them.
     pub files: BTreeSet<PathBuf>,
-    /// The last tool call that the agent made.
-    pub last_call: Option<String>,
+    /// The last tool calls that the agent made, a few of them, the last one last.
+    pub last_calls: VecDeque<ToolCall>,
     /// The last `result` event.
     pub result: Option<ResultEvent>,
     /// Lines that were no events at all.
@@ -92,13 +92,24 @@ pub struct Usage {
     pub cache_read_input_tokens: u64,
 }
 
+/// How many calls are remembered. Those that a conversation does not have were made within a fraction of a second.
+const LAST_CALLS: usize = 20;
+
 impl Digest {
+    /// The last tool calls of which a conversation does not tell what came of them, when it has the results of the calls
+    /// `answered`. Claude Code takes a call without a result out of a conversation that is continued.
+    #[must_use]
+    pub fn uncertain_calls(&self, answered: &HashSet<String>) -> Vec<String> {
+        let uncertain = self.last_calls.iter().filter(|call| !answered.contains(&call.id));
+        uncertain.map(|call| call.summary.clone()).collect()
+    }
+
     /// The tool call at which the session stands suspended, if its result can be given to it as such: the call has to be
     /// the last of its message, or Claude Code may lose the result (seen with 2.1.197).
     #[must_use]
     pub fn suspended_call(&self) -> Option<&str> {
         let call = self.result.as_ref()?.deferred_call.as_deref()?;
-        (self.last_call.as_deref() == Some(call)).then_some(call)
+        (self.last_calls.back().is_some_and(|last| last.id == call)).then_some(call)
     }
 
     /// Takes the next event into account.
@@ -143,9 +154,13 @@ impl Digest {
         let calls = message.content.0.into_iter().filter(|block| block.kind == "tool_use");
         for call in calls {
             self.files.extend(call.file());
-            self.open_calls.extend(call.into_call());
+            let Some(call) = call.into_call() else { continue };
+            self.last_calls.push_back(call.clone());
+            self.open_calls.push(call);
         }
-        self.last_call = self.open_calls.last().map(|call| call.id.clone()).or(self.last_call.take());
+        while self.last_calls.len() > LAST_CALLS {
+            self.last_calls.pop_front();
+        }
     }
 }
 
@@ -251,6 +266,25 @@ mod tests {
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
         assert_eq!(digest(&[call]).open_calls[0].summary, "Bash: git push");
         assert!(digest(&[call, result]).open_calls.is_empty());
+    }
+
+    #[test]
+    fn what_the_conversation_does_not_tell_of_a_call_is_uncertain() {
+        let call = |id: usize| {
+            format!(
+                r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"t{id}","name":"Bash","input":{{"command":"{id}"}}}}]}}}}"#
+            )
+        };
+        let result = |id| {
+            format!(r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t{id}"}}]}}}}"#)
+        };
+        let all = digest(&[&call(1), &result(1), &call(2), &result(2), &call(3)]);
+        let told = |ids: &[&str]| all.uncertain_calls(&ids.iter().map(|id| (*id).to_owned()).collect());
+        assert_eq!(told(&["t1", "t2"]), ["Bash: 3"]);
+        assert_eq!(told(&["t1"]), ["Bash: 2", "Bash: 3"]);
+        let many: Vec<String> = (0..50).map(call).collect();
+        let many = digest(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(many.uncertain_calls(&HashSet::new()).len(), LAST_CALLS);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! A runner calls this when its `claude` has ended, and so does the next one that finds an attempt without a runner.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -11,6 +12,7 @@ use crate::claude::command::config_dir;
 use crate::claude::ending;
 use crate::claude::output;
 use crate::claude::process::Exit;
+use crate::claude::remains::Remains;
 use crate::claude::survivors;
 use crate::claude::transcript;
 use crate::claude::version::Version;
@@ -44,7 +46,9 @@ pub(super) fn conclude(
     let digest = read_output(store, &attempt)?;
     let errors = read_errors(store, &attempt)?;
     let outcome = ending::outcome(&digest, exit, &errors);
-    settle(store, frame, &attempt, &digest, outcome).map(Some)
+    // A process that came to its end has written its transcript. One that was killed has perhaps not.
+    let killed = digest.result.is_none() || exit.was_killed();
+    settle(store, frame, &attempt, &digest, outcome, killed).map(Some)
 }
 
 /// Concludes an attempt whose process could not be started.
@@ -54,7 +58,7 @@ pub(super) fn conclude_unstarted(
     why: String,
 ) -> Result<Option<Conclusion>, RuntimeError> {
     let Some(attempt) = store.running_attempt(frame.id)? else { return Ok(None) };
-    settle(store, frame, &attempt, &Digest::default(), Outcome::Refused(why)).map(Some)
+    settle(store, frame, &attempt, &Digest::default(), Outcome::Refused(why), false).map(Some)
 }
 
 fn settle(
@@ -63,6 +67,7 @@ fn settle(
     attempt: &Attempt,
     digest: &Digest,
     outcome: Outcome,
+    killed: bool,
 ) -> Result<Conclusion, RuntimeError> {
     if digest.result.is_some() {
         let open: Vec<&str> = digest.open_calls.iter().map(|call| call.id.as_str()).collect();
@@ -81,17 +86,22 @@ fn settle(
     };
     let outcome = not_a_quoted_signal(store, frame, digest, outcome)?;
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
-    let verdict = verdict(&outcome, turn);
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
+    let remains = killed.then(|| remains(store, frame, transcript.as_deref())).transpose()?;
+    let verdict = match &remains {
+        Some(Remains { continues: false, .. }) => verdict(&outcome, turn).without_conversation(),
+        _ => verdict(&outcome, turn),
+    };
     if verdict.fork == Fork::Keep && verdict.ended != Ended::Done && !frame.launch.no_stale_check {
         meanwhile::record(store, frame, attempt.session, &digest.files)?;
     }
     let kept = match (verdict.fork, &transcript) {
         (Fork::Keep, Some(transcript)) => keep(store, frame, attempt, transcript)?,
-        (Fork::Keep, None) | (Fork::Discard, _) => false,
+        (Fork::Keep, None) | (Fork::Discard | Fork::Lost, _) => false,
     };
 
+    let is_marked = |call: &str| remains.as_ref().is_none_or(|remains| remains.suspended.contains(call));
     let result = digest.result.as_ref();
     let total_cost_usd = result.map_or(0.0, |result| result.total_cost_usd);
     store.settle(&Settlement {
@@ -105,9 +115,9 @@ fn settle(
         model: digest.model.clone().filter(|_| verdict.fork == Fork::Keep),
         version: digest.version.clone(),
         transcript: transcript.clone(),
-        suspended: digest.suspended_call().map(str::to_owned),
+        suspended: digest.suspended_call().filter(|call| is_marked(call)).map(str::to_owned),
         lost,
-        trouble: trouble(frame, digest, died.as_ref().unwrap_or(&outcome), &verdict),
+        trouble: trouble(frame, digest, remains.as_ref(), died.as_ref().unwrap_or(&outcome), &verdict),
     })?;
 
     match (verdict.fork, transcript) {
@@ -121,6 +131,7 @@ fn settle(
         (Fork::Keep, _) if verdict.ended != Ended::Done => {
             tracing::warn!("claude left no usable transcript of session {}: it may not be resumable", attempt.session);
         }
+        (Fork::Lost, _) => tracing::info!(session = %attempt.session, "claude died before it wrote its transcript"),
         (Fork::Keep, _) | (Fork::Discard, None) => {}
     }
     Ok(Conclusion { verdict, outcome })
@@ -175,20 +186,42 @@ fn not_a_quoted_signal(
     Ok(if passed_on { Outcome::Reply(reply.clone()) } else { outcome })
 }
 
+/// What a `claude` that died has left of its conversation.
+fn remains(store: &Store, frame: &Frame, transcript: Option<&Path>) -> Result<Remains, RuntimeError> {
+    let Some(transcript) = transcript else { return Ok(Remains::default()) };
+    let earlier = frame.forked().map(|(owner, session)| store.dir().checkpoint(owner, session));
+    Remains::of(transcript, earlier.as_deref()).map_err(while_trying("read the transcript"))
+}
+
 /// What the next attempt is told of this one. A discarded attempt changes nothing about it.
-fn trouble(frame: &Frame, digest: &Digest, outcome: &Outcome, verdict: &Verdict) -> Option<Trouble> {
+fn trouble(
+    frame: &Frame,
+    digest: &Digest,
+    remains: Option<&Remains>,
+    outcome: &Outcome,
+    verdict: &Verdict,
+) -> Option<Trouble> {
     if verdict.fork == Fork::Discard {
         return frame.trouble.clone();
     }
+    let lost = verdict.fork == Fork::Lost;
     let what = match (&verdict.ended, outcome) {
         (Ended::Fail(Failure { message, .. }), _) => message.clone(),
         (Ended::Cancel, _) => "a person stopped it".to_owned(),
         (_, Outcome::UsageLimit { .. }) => "the usage limit was reached".to_owned(),
         (_, Outcome::Unavailable { why, .. }) => why.clone(),
         (_, Outcome::Died { how, .. }) => how.clone(),
+        _ if lost => "claude was killed".to_owned(),
         _ => return None,
     };
-    Some(Trouble { what, open_call: digest.open_calls.last().map(|call| call.summary.clone()) })
+    let made = match remains {
+        Some(_) if lost => digest.uncertain_calls(&HashSet::new()),
+        Some(remains) => digest.uncertain_calls(&remains.answered),
+        None => digest.open_calls.iter().map(|call| call.summary.clone()).collect(),
+    };
+    // Of what an attempt was told that is lost, the conversation does not know either.
+    let before = frame.trouble.iter().filter(|_| lost).flat_map(|trouble| trouble.calls.clone());
+    Some(Trouble { what, calls: before.chain(made).collect(), lost })
 }
 
 /// Newer versions count what the resumed session had cost before: that was paid by an earlier attempt.

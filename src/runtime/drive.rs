@@ -151,16 +151,16 @@ impl Drive<'_> {
         let mut looked_again = false;
         loop {
             let tree = self.tree_as_it_is().await?;
-            let held = self.start_what_can_run(&tree).await?;
+            let look_again = self.start_what_can_run(&tree).await?;
             match self.exits.join_next().await {
                 Some(ended) => {
                     let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
                     self.conclude(frame, exit)?;
                     looked_again = false;
                 }
-                // Another process may have made room while this one held the lease of a frame that found none, and so
-                // could not start it.
-                None if held && !looked_again => looked_again = true,
+                // While this one held the lease of a frame that found no room, another process may have made room and not
+                // been able to start it. And a frame that could not be started is over for its parent.
+                None if look_again && !looked_again => looked_again = true,
                 None => break,
             }
         }
@@ -244,14 +244,14 @@ impl Drive<'_> {
     /// Returns whether it is worth to look again: what could not be started may make another frame run, or can be started
     /// once other processes are done with it.
     async fn start_what_can_run(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
-        let mut held = false;
+        let mut look_again = false;
         for frame in tree.runnable(&self.tried, Timestamp::now()) {
             if *self.stop.borrow() != Stop::No {
                 return Ok(false);
             }
-            held |= self.start(frame).await?;
+            look_again |= self.start(frame).await?;
         }
-        Ok(held)
+        Ok(look_again)
     }
 
     async fn start(&mut self, id: FrameId) -> Result<bool, RuntimeError> {

@@ -36,10 +36,11 @@ pub(super) fn told(
     hooks: bool,
 ) -> Result<Told, RuntimeError> {
     let by_prompt = |text| Told { text, transcript: None, to_return: None };
-    let Some(checkpoint) = frame.checkpoint else {
-        return Ok(Told { transcript: transcript_of_baseline(store, frame)?, ..by_prompt(prompt::first(frame)) });
-    };
     let notices = notices(store, own, frame);
+    let Some(checkpoint) = frame.checkpoint else {
+        let text = prompt::first(frame, deliveries, &notices);
+        return Ok(Told { transcript: transcript_of_baseline(store, frame)?, ..by_prompt(text) });
+    };
     match prompt::telling(frame, deliveries, &notices, hooks) {
         Telling::Call => {
             // Of Claude Code's own tool for questions there is no program that could be run in its place.

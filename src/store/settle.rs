@@ -80,6 +80,7 @@ impl Store {
             match settlement.verdict.fork {
                 Fork::Keep => keep(connection, now, settlement)?,
                 Fork::Discard => withdraw::discard(connection, now, frame, session)?,
+                Fork::Lost => withdraw::untold(connection, session)?,
             }
             Ok(state)
         })
@@ -263,7 +264,7 @@ mod tests {
                 transcript: Some(PathBuf::from("/t.jsonl")),
                 suspended: None,
                 lost: Vec::new(),
-                trouble: Some(Trouble { what: "it".into(), open_call: None }),
+                trouble: Some(Trouble { what: "it".into(), calls: Vec::new(), lost: false }),
             })
         };
         assert!(matches!(settle(SessionId::random()), Err(StoreError::StaleCaller { .. })));

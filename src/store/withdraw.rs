@@ -40,6 +40,12 @@ impl Store {
     }
 }
 
+/// What the session was told is told again.
+pub(super) fn untold(connection: &Connection, session: SessionId) -> std::result::Result<(), Fault> {
+    connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE carried_by = ?1")?.execute([Id(session)])?;
+    Ok(())
+}
+
 /// What the session was told is told again, and what it asked for, nobody asked for.
 pub(super) fn discard(
     connection: &Connection,
@@ -47,7 +53,7 @@ pub(super) fn discard(
     frame: FrameId,
     session: SessionId,
 ) -> std::result::Result<(), Fault> {
-    connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE carried_by = ?1")?.execute([Id(session)])?;
+    untold(connection, session)?;
     let made: Vec<Made> = connection
         .prepare_cached("SELECT id, child FROM requests WHERE attempt = ?1 AND withdrawn IS NULL ORDER BY seq")?
         .query_map([Id(session)], |row| Ok((id(row, "id")?, maybe_id(row, "child")?)))?

@@ -81,10 +81,10 @@ fn when_both_are_killed_the_agent_carries_on_from_its_half_done_session() {
     let log = world.log();
     assert_eq!(log.starts.len(), 2);
     assert_eq!(marks(&world), "worked\n");
-    insta::assert_snapshot!(world.named(&log.starts[1].prompt), @r"
+    insta::assert_snapshot!(world.named(&log.starts[1].prompt), @"
     SGN_RESUME
 
-    Your last turn was cut short: claude and its runner were killed. Carry on where you stopped. This tool call was running then and may have taken effect, so check before you repeat it:
+    Your last turn was cut short: claude and its runner were killed. Carry on where you stopped. This tool call was made then and may have taken effect, so check before you repeat it:
     Bash: echo held >> gate.held; read go < gate
     ");
 }
@@ -105,7 +105,7 @@ fn an_agent_that_was_killed_after_it_asked_is_told_what_is_uncertain() {
     world.answer("now");
     world.run(&["resume", &id]).prints("now");
     let prompt = &world.log().starts[1].prompt;
-    assert!(prompt.contains("This tool call was running then") && prompt.contains("gate.held"), "{prompt}");
+    assert!(prompt.contains("This tool call was made then") && prompt.contains("gate.held"), "{prompt}");
 }
 
 #[test]

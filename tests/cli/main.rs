@@ -32,6 +32,7 @@ mod json;
 mod launch;
 mod limits;
 mod lists;
+mod lost;
 mod meanwhile;
 mod not_suspended;
 mod parallel;

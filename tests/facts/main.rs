@@ -20,4 +20,5 @@ mod settings;
 mod several_calls;
 mod subagents;
 mod surroundings;
+mod transcripts;
 mod versions;

@@ -51,7 +51,6 @@ pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log)
         deferral::CONTINUE.clone_into(&mut prompt);
     }
     turn.transcript.add("user", &json!({"role": "user", "content": prompt}), &Mark::default())?;
-
     if let Ok(message) = env::var("STAND_IN_REFUSES") {
         turn.events.init(&turn.permission_mode)?;
         return turn.end_in_disorder(&Break::Refuse(message));
@@ -89,12 +88,14 @@ async fn take_turn(turn: &mut Turn<'_>, woken_bare: bool) -> Result<ExitCode> {
 }
 
 async fn take_step(turn: &mut Turn<'_>) -> Result<Flow> {
-    let memory = turn.memory();
-    let next = Next::after(&memory)?;
-    next.begin()?;
+    let mut memory = turn.memory();
+    let mut next = Next::after(&memory)?;
     if memory.instructions.is_none() && !matches!(next.step, Step::Break(_)) {
         turn.read(memory.task.as_deref().unwrap_or_default(), &Mark::default())?;
+        memory = turn.memory();
+        next = Next::after(&memory)?;
     }
+    next.begin()?;
     let over = Mark { step: next.number, over: true, request: None };
     match next.step {
         Step::Call { commands, go_on } => {

@@ -51,7 +51,7 @@ impl Turn<'_> {
     }
 
     /// Ends the process with a deferred call open.
-    pub(crate) fn end_deferred(&self, call: &Call) -> Result<ExitCode> {
+    pub(crate) fn end_deferred(&mut self, call: &Call) -> Result<ExitCode> {
         self.end(&End::Deferred(&json!({"id": call.id, "name": call.tool, "input": call.input})))?;
         Ok(ExitCode::SUCCESS)
     }

@@ -15,6 +15,8 @@ use crate::transcript::Mark;
 pub(crate) struct Memory {
     /// The file that the first prompt named.
     pub(crate) task: Option<String>,
+    /// What the first prompt told of requests, which is understood once the instructions are read.
+    told: Option<String>,
     /// What was read from it.
     pub(crate) instructions: Option<String>,
     /// The number of steps that are over.
@@ -72,8 +74,13 @@ impl Memory {
         let file = first.strip_prefix("Read ").and_then(|rest| rest.strip_suffix(" and follow its instructions."));
         // What a conversation held before it was forked for another task is over.
         if let Some(file) = file {
-            *self = Self { task: Some(file.to_owned()), ..Self::default() };
+            *self = Self { task: Some(file.to_owned()), told: Some(prompt.to_owned()), ..Self::default() };
+            return;
         }
+        self.be_told(prompt);
+    }
+
+    fn be_told(&mut self, prompt: &str) {
         let instructions = self.instructions.as_deref().unwrap_or_default();
         for section in sections::read(prompt, &self.pending, instructions, self.over, &self.again) {
             if section.of == Request::Again {
@@ -99,6 +106,9 @@ impl Memory {
         self.pass(&mark);
         if mark.step == 0 {
             self.instructions = Some(output.to_owned());
+            if let Some(prompt) = self.told.take() {
+                self.be_told(&prompt);
+            }
             return;
         }
         if let Some(id) = &mark.request {

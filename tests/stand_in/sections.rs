@@ -33,25 +33,27 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
     let mut found: Vec<Section> = Vec::new();
     let mut pending = pending.to_vec();
     let all = steps::parse(instructions).unwrap_or_default();
-    let mut steps = all.iter().enumerate().skip(over).peekable();
-    let Some(rest) = prompt.strip_prefix("SGN_RESUME") else { return found };
-    for part in rest.split(START).skip(1) {
+    let mut steps = all.iter().enumerate().skip(over);
+    for part in prompt.split(START).skip(1) {
         let (head, body) = part.split_once('\n').unwrap_or((part, ""));
         let told = head.strip_suffix("):").or_else(|| head.strip_suffix("), which failed:"));
         let named = told.and_then(|told| told.rsplit_once("` ("));
         let known = named.and_then(|(_, short)| pending.iter().position(|id| id.starts_with(short)));
-        let of = match (known, named, steps.peek()) {
-            (Some(at), _, _) => Some(Request::Known(pending.remove(at))),
-            (None, Some((command, _)), Some((at, line))) if is_about(command, &line.step) => {
-                let number = at + 1;
-                steps.next();
-                Some(Request::Forgotten(number))
-            }
-            (None, Some((command, _)), _) => {
+        let of = match (known, named) {
+            (Some(at), _) => Some(Request::Known(pending.remove(at))),
+            (None, Some((command, _))) => {
+                // What it does without a request before that, it has done then, too.
+                let forgotten = steps.clone().find(|(_, line)| is_about(command, &line.step));
                 let called = |number: &usize| all.get(number - 1).is_some_and(|line| is_about(command, &line.step));
-                again.iter().any(called).then_some(Request::Again)
+                match forgotten {
+                    Some((at, _)) => {
+                        steps.find(|(passed, _)| *passed == at);
+                        Some(Request::Forgotten(at + 1))
+                    }
+                    None => again.iter().any(called).then_some(Request::Again),
+                }
             }
-            _ => None,
+            (None, None) => None,
         };
         match (of, found.last_mut()) {
             (Some(of), _) => {

@@ -1,7 +1,11 @@
 //! Transcripts: one JSON line a message, where Claude Code keeps them.
 //!
+//! Claude Code writes a line a moment after it has printed the same, and the history of a fork with the first of them. Here
+//! the lines that are held back are counted, so that it does not depend on time which of them a killed process has lost.
+//!
 //! Besides what Claude Code writes, a line carries a [`Mark`] that says which step it belongs to.
 
+use std::collections::VecDeque;
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -33,6 +37,10 @@ pub(crate) struct Transcript {
     path: PathBuf,
     file: File,
     lines: Vec<Value>,
+    /// What is not written yet.
+    held: VecDeque<String>,
+    /// How many pieces of it there may be.
+    most_held: usize,
 }
 
 impl Transcript {
@@ -44,11 +52,13 @@ impl Transcript {
         let Ok(file) = OpenOptions::new().create_new(true).append(true).open(&path) else {
             bail!("Session ID {session} is already in use.");
         };
-        let mut transcript = Self { session: session.to_owned(), cwd, path, file, lines: Vec::new() };
-        for mut line in history {
-            line["sessionId"] = json!(session);
-            transcript.write(line)?;
-        }
+        let most_held = env::var("STAND_IN_HOLDS_LINES").map_or(Ok(0), |most| most.parse())?;
+        let mut lines = history;
+        lines.iter_mut().for_each(|line| line["sessionId"] = json!(session));
+        let held = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let mut transcript =
+            Self { session: session.to_owned(), cwd, path, file, lines, held: VecDeque::from([held]), most_held };
+        transcript.write_all_but(most_held)?;
         Ok(transcript)
     }
 
@@ -90,8 +100,21 @@ impl Transcript {
     }
 
     fn write(&mut self, line: Value) -> Result<()> {
-        self.file.write_all(format!("{line}\n").as_bytes())?;
+        self.held.push_back(format!("{line}\n"));
         self.lines.push(line);
+        self.write_all_but(self.most_held)
+    }
+
+    /// Writes what was held back. Claude Code does so before it prints the result.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.write_all_but(0)
+    }
+
+    fn write_all_but(&mut self, held: usize) -> Result<()> {
+        while self.held.len() > held {
+            let Some(piece) = self.held.pop_front() else { break };
+            self.file.write_all(piece.as_bytes())?;
+        }
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What an agent can do in its turn. Everything is written to the transcript before it is printed.
+//! What an agent can do in its turn. Everything is added to the transcript before it is printed.
 
 use std::env;
 use std::fs;
@@ -229,7 +229,8 @@ impl Turn<'_> {
     }
 
     /// Prints the last event.
-    pub(crate) fn end(&self, end: &End<'_>) -> Result<()> {
+    pub(crate) fn end(&mut self, end: &End<'_>) -> Result<()> {
+        self.transcript.flush()?;
         self.events.result(end, self.answers, self.memory().answers)
     }
 }

@@ -35,6 +35,15 @@ struct Progress {
     parts: Vec<Part>,
     /// The result of the last step that had one.
     result: String,
+    /// Results that it was told of before it had read what its steps are.
+    told: Vec<Section>,
+}
+
+/// What a prompt tells of a request.
+struct Section {
+    /// The command that made it.
+    command: String,
+    result: String,
 }
 
 impl Progress {
@@ -50,12 +59,37 @@ impl Progress {
 
     fn hear(&mut self, text: &str) {
         if let Some(resumed) = text.trim_start().strip_prefix(RESUME) {
-            let mut results = sections(resumed).into_iter();
+            let mut told = sections(resumed).into_iter();
             for part in &mut self.parts {
-                part.resumed(&mut results);
+                part.resumed(&mut told.by_ref().map(|section| section.result));
             }
+            self.recall(told);
         } else if let Some(file) = instruction_file(text) {
-            *self = Self { file: Some(file), ..Self::default() };
+            *self = Self { file: Some(file), told: sections(text), ..Self::default() };
+        }
+    }
+
+    /// Takes up results of requests that it does not know of: it was killed before its conversation had them. What it does
+    /// without a request before them it has done then, too.
+    fn recall(&mut self, told: impl IntoIterator<Item = Section>) {
+        for Section { command, result } in told {
+            let Some(Ok(steps)) = &self.steps else { return };
+            let does_more = |step: &&Step| matches!(step, Step::Run(_) | Step::Remember);
+            let passed = steps[self.over..].iter().take_while(does_more).count();
+            for over in [self.over, self.over + passed] {
+                let Some(Step::Spawn(arguments) | Step::Ask(arguments)) = steps.get(over) else { continue };
+                let Some(at) = arguments.iter().position(|argument| command.contains(argument.as_str())) else {
+                    continue;
+                };
+                if over > self.over {
+                    self.parts.clear();
+                }
+                self.over = over;
+                self.parts.resize_with(arguments.len(), Part::default);
+                self.parts[at].recalled(result);
+                break;
+            }
+            self.settle();
         }
     }
 
@@ -80,6 +114,8 @@ impl Progress {
         } else if self.read.as_deref() == Some(id) {
             let text = without_line_numbers(text);
             self.steps = Some(if is_error { Err(text) } else { Ok(steps(&text)) });
+            let told = std::mem::take(&mut self.told);
+            self.recall(told);
         } else if let Some(step) = self.step().cloned()
             && let Some(part) = self.parts.iter_mut().find(|part| part.call.as_deref() == Some(id))
         {
@@ -162,17 +198,21 @@ fn instruction_file(prompt: &str) -> Option<String> {
 
 /// The results that a resume prompt brings, each below a line that names its request. The blank lines between two
 /// sections belong to neither.
-fn sections(prompt: &str) -> Vec<String> {
+fn sections(prompt: &str) -> Vec<Section> {
     let heads = ["result of `agent-cli ", "failed: agent-cli ", "failed: `agent-cli "];
-    let mut sections = Vec::<Vec<&str>>::new();
+    let mut sections = Vec::<(&str, Vec<&str>)>::new();
     for line in prompt.lines() {
         if heads.iter().any(|head| line.starts_with(head)) && line.ends_with(':') {
-            sections.push(Vec::new());
-        } else if let Some(section) = sections.last_mut() {
+            sections.push((line, Vec::new()));
+        } else if let Some((_, section)) = sections.last_mut() {
             section.push(line);
         }
     }
-    sections.iter().map(|lines| lines.join("\n").trim_end_matches('\n').to_owned()).collect()
+    let section = |(command, lines): (&str, Vec<&str>)| Section {
+        command: command.to_owned(),
+        result: lines.join("\n").trim_end_matches('\n').to_owned(),
+    };
+    sections.into_iter().map(section).collect()
 }
 
 /// Whether Claude Code put this in the place of a result that never came.

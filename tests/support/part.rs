@@ -60,6 +60,13 @@ impl Part {
         self.state = results.next().map_or_else(|| State::Due(self.id()), State::Done);
     }
 
+    /// The agent is told the result of a request that it made before it was killed, and does not know of.
+    pub(super) fn recalled(&mut self, result: String) {
+        if self.state == State::Open {
+            *self = Self { call: None, state: State::Done(result) };
+        }
+    }
+
     /// Whether the agent has yet to ask, or to hear what came of it.
     pub(super) fn is_asking(&self) -> bool {
         matches!(self.state, State::Open | State::Due(_))

@@ -1,0 +1,147 @@
+//! What a `claude` that was killed has left of its conversation. It writes its transcript about a tenth of a second after
+//! it has printed the same (seen with 2.1.197 and 2.1.330), and a fork's whole history in one go.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::answered;
+
+/// What a transcript still has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remains {
+    /// Whether a session can continue from it and has all of the conversation that it was a fork of.
+    pub continues: bool,
+    /// The tool calls whose results it has.
+    pub answered: HashSet<String>,
+    /// The tool calls that it marks as suspended.
+    pub suspended: HashSet<String>,
+}
+
+impl Remains {
+    /// What `transcript` has. `earlier`: the transcript of which its session was a fork, as far as there is one.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading a file, except that there need not be an earlier one.
+    pub fn of(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
+        let last = match earlier.map(Found::in_file) {
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => None,
+            Some(earlier) => earlier?.messages.pop(),
+            None => None,
+        };
+        let found = Found::in_file(transcript)?;
+        // Only what was cut short can lack some of its history: Claude Code may sum up a conversation, and drop the rest.
+        let is_all_there = !found.torn || last.is_none_or(|last| found.messages.contains(&last));
+        let Found { spoken, answered, suspended, .. } = found;
+        Ok(Self { continues: spoken && is_all_there, answered, suspended })
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    /// Whether anybody has said anything.
+    spoken: bool,
+    /// The ids of the model's messages.
+    messages: Vec<String>,
+    answered: HashSet<String>,
+    suspended: HashSet<String>,
+    /// Whether its last line is cut short.
+    torn: bool,
+}
+
+impl Found {
+    fn in_file(transcript: &Path) -> io::Result<Self> {
+        let mut found = Self::default();
+        let (mut reader, mut line) = (BufReader::new(File::open(transcript)?), Vec::new());
+        while reader.read_until(b'\n', &mut line)? > 0 {
+            found.torn = line.last() != Some(&b'\n');
+            if !found.torn {
+                found.take(&serde_json::from_slice(&line).unwrap_or_default());
+            }
+            line.clear();
+        }
+        Ok(found)
+    }
+
+    fn take(&mut self, entry: &Value) {
+        self.suspended.extend(answered::mark(entry).map(str::to_owned));
+        let message = &entry["message"];
+        self.spoken |= matches!(entry["type"].as_str(), Some("user" | "assistant")) && message.is_object();
+        self.messages.extend(message["id"].as_str().map(str::to_owned));
+        let blocks = message["content"].as_array().into_iter().flatten();
+        self.answered.extend(blocks.filter_map(|block| block["tool_use_id"].as_str()).map(str::to_owned));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PROMPT: &str = r#"{"type":"user","message":{"role":"user","content":"go"}}"#;
+    const CALL: &str = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1"}]}}"#;
+    const RESULT: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
+    const MARK: &str = r#"{"type":"attachment","attachment":{"type":"hook_deferred_tool","toolUseID":"t1"}}"#;
+    const QUEUED: &str = r#"{"type":"queue-operation","operation":"enqueue"}"#;
+
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn file(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+            let path = self.0.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        }
+    }
+
+    fn folder() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn of(text: &str) -> Remains {
+        Remains::of(&folder().file("a", text), None).unwrap()
+    }
+
+    #[test]
+    fn without_a_word_there_is_no_conversation() {
+        for text in ["", "{", PROMPT, QUEUED, &format!("{QUEUED}\n{QUEUED}\n"), &format!("{QUEUED}\n{PROMPT}")] {
+            assert_eq!(of(text), Remains::default(), "{text}");
+        }
+        assert!(of(&format!("{QUEUED}\n{PROMPT}\n")).continues);
+    }
+
+    #[test]
+    fn a_call_is_answered_once_its_result_is_written() {
+        assert!(of(&format!("{PROMPT}\n{CALL}\n{RESULT}")).answered.is_empty());
+        assert_eq!(of(&format!("{PROMPT}\n{CALL}\n{RESULT}\n")).answered, HashSet::from(["t1".to_owned()]));
+        assert_eq!(of(&format!("{PROMPT}\n{CALL}\n{MARK}\n")).suspended, HashSet::from(["t1".to_owned()]));
+    }
+
+    #[test]
+    fn a_fork_that_was_cut_short_in_its_history_does_not_continue_it() {
+        let folder = folder();
+        let earlier = folder.file("earlier", format!("{PROMPT}\n{CALL}\n{RESULT}\n"));
+        let continues = |text: &str| Remains::of(&folder.file("fork", text), Some(&earlier)).unwrap().continues;
+        assert!(!continues(&format!("{PROMPT}\n{{\"type\":\"assi")));
+        assert!(continues(&format!("{PROMPT}\n{CALL}\n{{\"type\":\"us")));
+        let summed_up = format!("{PROMPT}\n");
+        assert!(continues(&summed_up));
+        let gone = folder.0.path().join("gone");
+        assert!(Remains::of(&earlier, Some(&gone)).unwrap().continues);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_have_something_or_nothing(bytes: Vec<u8>) {
+            Remains::of(&folder().file("a", bytes), None).unwrap();
+        }
+    }
+}

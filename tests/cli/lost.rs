@@ -1,0 +1,133 @@
+//! `claude` dies before it has written its conversation: it writes that a moment after it has printed the same.
+
+use std::fs;
+
+use crate::world::World;
+
+/// A world in which nothing of a transcript is written before the turn is over.
+fn late(world: World) -> World {
+    world.with("STAND_IN_HOLDS_LINES", "1000")
+}
+
+fn marks(world: &World) -> String {
+    fs::read_to_string(world.project().join("marks")).unwrap_or_default()
+}
+
+#[test]
+fn an_agent_without_a_conversation_begins_anew_and_is_told_what_it_had_done() {
+    let world = late(World::new());
+    world.file("root.md", "once run echo worked >> marks\nonce die 9\nreply ok\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    outcome.exits_with(1);
+    insta::assert_snapshot!(outcome, @"
+    --- stderr
+    error: claude was killed by signal 9 before the agent had finished ([ID1:8])
+    hint: agent-cli resume [ID1] carries on; nothing is lost
+    --- exit status: 1
+    ");
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).prints("ok");
+    insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r#"
+    Read [PROJECT]/root.md and follow its instructions.
+
+    Your last turn was cut short: claude was killed by signal 9. This conversation has nothing of what you did in it. These tool calls were made then and may have taken effect, so check before you repeat them:
+    Read: {"file_path":"[PROJECT]/root.md"}
+    Bash: echo worked >> marks
+    "#);
+    assert_eq!(marks(&world), "worked\n");
+    world.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn what_it_was_told_it_is_told_again() {
+    let world = late(World::new());
+    world.file("root.md", "ask When?\nonce run echo worked >> marks\nonce die 9\nreply {results}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).exits_with(1);
+    world.run(&["resume", &id]).prints("Jan 1st");
+    let log = world.log();
+    assert_eq!(log.starts.len(), 3);
+    insta::assert_snapshot!(world.named(&log.starts[2].prompt), @r#"
+    SGN_RESUME
+
+    Your last turn was cut short: claude was killed by signal 9. This conversation has nothing of what you did in it. This tool call was made then and may have taken effect, so check before you repeat it:
+    Bash: echo worked >> marks
+
+    result of `agent-cli ask "When?"` ([ID2:8]):
+    Jan 1st
+    "#);
+    assert_eq!(log.starts[1].value_of("--resume"), log.starts[2].value_of("--resume"), "from where it was before");
+    assert_eq!(marks(&world), "worked\n");
+}
+
+#[test]
+fn what_it_was_told_in_a_call_it_is_told_again() {
+    let world = late(World::with_hooks());
+    world.file("root.md", "ask When?\nonce die 9\nreply {results}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).exits_with(1);
+    world.run(&["resume", &id]).prints("Jan 1st");
+    assert_eq!(world.starts(), 3);
+}
+
+#[test]
+fn its_requests_stand() {
+    let by_program = (World::new(), "spawn child.md &\nonce die 9\nreply {results}\n");
+    let by_hook = (World::with_hooks(), "once spawn child.md ++ run kill -9 $PPID\nreply {results}\n");
+    for (world, root) in [by_program, by_hook] {
+        let world = late(world);
+        world.file("root.md", root);
+        world.file("child.md", "ask When?\nreply child: {result}\n");
+        let id = world.spawn_paused("root.md");
+        world.answer("Jan 1st");
+        world.run(&["resume", &id]).prints("child: Jan 1st");
+        let children = world.run(&["show", &id, "--json"]).json()["children"].clone();
+        assert_eq!(children.as_array().map(Vec::len), Some(1), "it is not asked for again: {children}");
+    }
+}
+
+#[test]
+fn it_dies_again_and_still_knows_of_all() {
+    let world = late(World::new());
+    world.file(
+        "root.md",
+        "once run echo first >> marks\nonce die 9\nonce run echo second >> marks\nonce die 9\nreply ok\n",
+    );
+    world.run(&["spawn", "root.md"]).exits_with(1);
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).exits_with(1);
+    world.run(&["resume", &id]).prints("ok");
+    let log = world.log();
+    let prompt = &log.starts[2].prompt;
+    assert!(prompt.contains("echo first") && prompt.contains("echo second"), "{prompt}");
+    assert_eq!(marks(&world), "first\nsecond\n");
+}
+
+#[test]
+fn a_call_that_the_conversation_has_without_its_result_is_named() {
+    // The last line, the result of the call, is not written.
+    let world = World::new().with("STAND_IN_HOLDS_LINES", "1");
+    world.file("root.md", "once run echo worked >> marks\nonce die 9\nreply ok\n");
+    world.run(&["spawn", "root.md"]).exits_with(1);
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).prints("ok");
+    let prompt = &world.log().starts[1].prompt;
+    assert!(prompt.starts_with("SGN_RESUME") && prompt.contains("echo worked"), "{prompt}");
+}
+
+#[test]
+fn a_fork_begins_anew_with_the_conversation_that_it_was_made_from() {
+    let world = World::new();
+    world.file("base.md", "run true\nreply base\n");
+    world.file("root.md", "once run echo worked >> marks\nonce die 9\nreply ok\n");
+    world.run(&["spawn", "base.md"]).prints("base");
+    let base = world.log().starts[0].session().to_owned();
+    let world = late(world);
+    world.run(&["spawn", "root.md", "--fork-from", &base]).exits_with(1);
+    let id = world.log().starts[1].session().to_owned();
+    world.run(&["resume", &id]).prints("ok");
+    let log = world.log();
+    assert_eq!(log.starts[1].value_of("--resume"), log.starts[2].value_of("--resume"));
+}
