@@ -9,6 +9,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::answered;
+use crate::core::prompt;
+use crate::core::request::Delivery;
 
 /// What a transcript still has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct Remains {
     pub answered: HashSet<String>,
     /// The tool calls that it marks as suspended.
     pub suspended: HashSet<String>,
+    /// What its agent was told.
+    prompts: Vec<String>,
 }
 
 impl Remains {
@@ -36,8 +40,16 @@ impl Remains {
         let found = Found::in_file(transcript)?;
         // Only what was cut short can lack some of its history: Claude Code may sum up a conversation, and drop the rest.
         let is_all_there = !found.torn || last.is_none_or(|last| found.messages.contains(&last));
-        let Found { spoken, answered, suspended, .. } = found;
-        Ok(Self { continues: spoken && is_all_there, answered, suspended })
+        let Found { spoken, answered, suspended, prompts, .. } = found;
+        Ok(Self { continues: spoken && is_all_there, answered, suspended, prompts })
+    }
+
+    /// Whether it has this result, as that of its call or in a prompt.
+    #[must_use]
+    pub fn tells(&self, delivery: &Delivery) -> bool {
+        let heading = prompt::heading(delivery);
+        delivery.call.as_ref().is_some_and(|call| self.answered.contains(call))
+            || self.prompts.iter().any(|prompt| prompt.contains(&heading))
     }
 }
 
@@ -49,6 +61,7 @@ struct Found {
     messages: Vec<String>,
     answered: HashSet<String>,
     suspended: HashSet<String>,
+    prompts: Vec<String>,
     /// Whether its last line is cut short.
     torn: bool,
 }
@@ -72,8 +85,13 @@ impl Found {
         let message = &entry["message"];
         self.spoken |= matches!(entry["type"].as_str(), Some("user" | "assistant")) && message.is_object();
         self.messages.extend(message["id"].as_str().map(str::to_owned));
-        let blocks = message["content"].as_array().into_iter().flatten();
-        self.answered.extend(blocks.filter_map(|block| block["tool_use_id"].as_str()).map(str::to_owned));
+        let blocks = || message["content"].as_array().into_iter().flatten();
+        self.answered.extend(blocks().filter_map(|block| block["tool_use_id"].as_str()).map(str::to_owned));
+        if entry["type"] == "user" {
+            let texts =
+                message["content"].as_str().into_iter().chain(blocks().filter_map(|block| block["text"].as_str()));
+            self.prompts.extend(texts.map(str::to_owned));
+        }
     }
 }
 
@@ -83,8 +101,11 @@ mod tests {
     use std::path::PathBuf;
 
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
+    use crate::core::id::RequestId;
+    use crate::core::request::{RequestResult, Wish};
 
     const PROMPT: &str = r#"{"type":"user","message":{"role":"user","content":"go"}}"#;
     const CALL: &str = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1"}]}}"#;
@@ -123,6 +144,26 @@ mod tests {
         assert!(of(&format!("{PROMPT}\n{CALL}\n{RESULT}")).answered.is_empty());
         assert_eq!(of(&format!("{PROMPT}\n{CALL}\n{RESULT}\n")).answered, HashSet::from(["t1".to_owned()]));
         assert_eq!(of(&format!("{PROMPT}\n{CALL}\n{MARK}\n")).suspended, HashSet::from(["t1".to_owned()]));
+    }
+
+    #[test]
+    fn a_result_is_told_by_its_call_or_in_a_prompt() {
+        let delivery = |call: Option<&str>| Delivery {
+            request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
+            call: call.map(str::to_owned),
+            wish: Wish::Ask { question: "When?".into(), choices: None },
+            result: RequestResult::Text("Jan 1st".into()),
+        };
+        let call = of(&format!("{PROMPT}\n{CALL}\n{RESULT}\n"));
+        assert!(call.tells(&delivery(Some("t1"))));
+        assert!(!call.tells(&delivery(Some("t2"))) && !call.tells(&delivery(None)));
+        let text = prompt::resume(&[delivery(None)], &[]);
+        for content in [json!(text), json!([{"type": "text", "text": text}])] {
+            let told = of(&format!("{}\n", json!({"type": "user", "message": {"content": content}})));
+            assert!(told.tells(&delivery(None)) && told.tells(&delivery(Some("t1"))));
+        }
+        let said = of(&format!("{}\n", json!({"type": "assistant", "message": {"content": text}})));
+        assert!(!said.tells(&delivery(None)));
     }
 
     #[test]

@@ -131,12 +131,20 @@ pub fn has_mention(text: &str) -> bool {
     text.match_indices('@').any(|(at, _)| text[..at].chars().next_back().is_none_or(is_blank))
 }
 
-fn section(delivery: &Delivery) -> String {
+/// What stands above the result of a request in a prompt, and nowhere before.
+#[must_use]
+pub fn heading(delivery: &Delivery) -> String {
     let (command, id) = (delivery.wish.command(), delivery.known_as());
-    match &delivery.result {
-        RequestResult::Text(text) => format!("result of `{command}` ({id}):\n{text}"),
-        RequestResult::Failed(why) => format!("result of `{command}` ({id}), which failed:\n{why}"),
-    }
+    let how = match &delivery.result {
+        RequestResult::Text(_) => "",
+        RequestResult::Failed(_) => ", which failed",
+    };
+    format!("result of `{command}` ({id}){how}:")
+}
+
+fn section(delivery: &Delivery) -> String {
+    let (RequestResult::Text(text) | RequestResult::Failed(text)) = &delivery.result;
+    format!("{}\n{text}", heading(delivery))
 }
 
 #[cfg(test)]

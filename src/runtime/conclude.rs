@@ -19,7 +19,7 @@ use crate::claude::version::Version;
 use crate::core::frame::{Frame, Trouble};
 use crate::core::id::RequestId;
 use crate::core::outcome::{Fork, Outcome, Report, Turn, Verdict, verdict};
-use crate::core::request::Wish;
+use crate::core::request::{Delivery, Wish};
 use crate::core::state::{Ended, Failure};
 use crate::core::stream::Digest;
 use crate::crash::{self, Step};
@@ -89,9 +89,11 @@ fn settle(
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
     let remains = killed.then(|| remains(store, frame, transcript.as_deref())).transpose()?;
-    let verdict = match &remains {
-        Some(Remains { continues: false, .. }) => verdict(&outcome, turn).without_conversation(),
-        _ => verdict(&outcome, turn),
+    let told = carried(store, attempt)?;
+    let continues = remains.as_ref().is_none_or(|left| left.continues && told.iter().all(|told| left.tells(told)));
+    let verdict = match verdict(&outcome, turn) {
+        verdict if continues => verdict,
+        verdict => verdict.without_conversation(),
     };
     if verdict.fork == Fork::Keep && verdict.ended != Ended::Done && !frame.launch.no_stale_check {
         meanwhile::record(store, frame, attempt.session, &digest.files)?;
@@ -137,16 +139,22 @@ fn settle(
     Ok(Conclusion { verdict, outcome })
 }
 
+/// What the attempt was told came of requests.
+fn carried(store: &Store, attempt: &Attempt) -> Result<Vec<Delivery>, RuntimeError> {
+    let mut deliveries = store.deliveries(attempt.frame)?;
+    deliveries.retain(|delivery| attempt.carried.contains(&delivery.request));
+    Ok(deliveries)
+}
+
 /// The requests whose results the agent did not see, though their call was resumed to return them: a user's hook that
 /// denies or rewrites the call has the last word, and so has a rule against the command that returns it.
 fn lost(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<Vec<RequestId>, RuntimeError> {
     let Some(returned) = &digest.returned else { return Ok(Vec::new()) };
-    let mut given = store.deliveries(attempt.frame)?;
+    let mut given = carried(store, attempt)?;
     given.retain(|delivery| {
         // What an approved call returns is the tool's own.
         let is_result = !matches!(delivery.wish, Wish::Permission { .. });
-        let of_call = delivery.call.as_ref() == Some(&returned.call);
-        is_result && of_call && attempt.carried.contains(&delivery.request)
+        is_result && delivery.call.as_ref() == Some(&returned.call)
     });
     let seen = given.iter().all(|delivery| delivery.result.is_in(returned));
     Ok(if seen { Vec::new() } else { given.iter().map(|delivery| delivery.request).collect() })

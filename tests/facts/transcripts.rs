@@ -46,7 +46,7 @@ fn with_eager_flush_all_is_written_before_the_result_is_printed(version: &str) {
     assert!(lines.map(Result::unwrap).any(|line| is_result(&line)));
     end(claude);
     let transcript = session.transcript();
-    let said = transcript.iter().filter(|line| line["type"] == "assistant").next_back().unwrap();
+    let said = transcript.iter().rfind(|line| line["type"] == "assistant").unwrap();
     assert_eq!(said["message"]["content"][0]["text"], "done");
 }
 

@@ -104,7 +104,7 @@ fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(version: &str) {
     assert_eq!(requests.len(), 4, "it read once, and called the tool twice");
     let resumed = requests[2].conversation();
     let prompt = resumed.last_user_text().unwrap();
-    assert!(prompt.contains("This tool call was running then and may have taken effect"), "{prompt}");
+    assert!(prompt.contains("This tool call was made then and may have taken effect"), "{prompt}");
     assert!(prompt.contains("\nBash: echo $$ > "), "{prompt}");
 }
 

@@ -15,8 +15,8 @@ use crate::transcript::Mark;
 pub(crate) struct Memory {
     /// The file that the first prompt named.
     pub(crate) task: Option<String>,
-    /// What the first prompt told of requests, which is understood once the instructions are read.
-    told: Option<String>,
+    /// What prompts told of requests before the instructions were read.
+    told: Vec<String>,
     /// What was read from it.
     pub(crate) instructions: Option<String>,
     /// The number of steps that are over.
@@ -74,10 +74,12 @@ impl Memory {
         let file = first.strip_prefix("Read ").and_then(|rest| rest.strip_suffix(" and follow its instructions."));
         // What a conversation held before it was forked for another task is over.
         if let Some(file) = file {
-            *self = Self { task: Some(file.to_owned()), told: Some(prompt.to_owned()), ..Self::default() };
-            return;
+            *self = Self { task: Some(file.to_owned()), ..Self::default() };
         }
-        self.be_told(prompt);
+        match self.instructions {
+            Some(_) => self.be_told(prompt),
+            None => self.told.push(prompt.to_owned()),
+        }
     }
 
     fn be_told(&mut self, prompt: &str) {
@@ -106,7 +108,7 @@ impl Memory {
         self.pass(&mark);
         if mark.step == 0 {
             self.instructions = Some(output.to_owned());
-            if let Some(prompt) = self.told.take() {
+            for prompt in std::mem::take(&mut self.told) {
                 self.be_told(&prompt);
             }
             return;

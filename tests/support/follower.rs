@@ -73,7 +73,10 @@ impl Progress {
     /// without a request before them it has done then, too.
     fn recall(&mut self, told: impl IntoIterator<Item = Section>) {
         for Section { command, result } in told {
-            let Some(Ok(steps)) = &self.steps else { return };
+            let Some(Ok(steps)) = &self.steps else {
+                self.told.push(Section { command, result });
+                continue;
+            };
             let does_more = |step: &&Step| matches!(step, Step::Run(_) | Step::Remember);
             let passed = steps[self.over..].iter().take_while(does_more).count();
             for over in [self.over, self.over + passed] {
