@@ -113,6 +113,29 @@ fn an_interrupted_call_is_made_again() {
 }
 
 #[test]
+fn a_result_of_a_request_that_it_does_not_know_of_is_taken_up() {
+    const INSTRUCTIONS: &str = "1. _run_ `one`.\n2. _ask_ \"When?\".\n3. _terminate_ {the answer}.";
+    const TOLD: &str = "result of `agent-cli ask \"When?\"` (a):\nJan 1st";
+    let mut talk = Talk::with(OURS, INSTRUCTIONS);
+    talk.hears(&format!("SGN_RESUME\n\n{TOLD}"));
+    assert_eq!(talk.said(), "Jan 1st");
+
+    let mut talk = Talk { convention: OURS, messages: Vec::new(), turn: Turn::text("") };
+    talk.hears(&format!("Read /p/ins.md and follow its instructions.\n\n{TOLD}"));
+    talk.gets(&[INSTRUCTIONS]);
+    assert_eq!(talk.said(), "Jan 1st");
+}
+
+#[test]
+fn a_result_that_is_told_again_takes_the_place_of_the_first() {
+    let mut talk = Talk::with(OURS, "1. _ask_ \"When?\".\n2. _terminate_ {the answer}.");
+    talk.gets(&["Exit code 1\nJan"]);
+    assert_eq!(talk.said(), "Exit code 1\nJan");
+    talk.hears("SGN_RESUME\n\nresult of `agent-cli ask \"When?\"` (a):\nJan 1st");
+    assert_eq!(talk.said(), "Jan 1st");
+}
+
+#[test]
 fn without_the_convention_its_words_mean_nothing() {
     let talk = Talk::with("Be nice.", "1. _spawn_ `ins2.md`.");
     assert_eq!(talk.said(), "I do not know what _spawn_ means.");

@@ -70,29 +70,34 @@ impl Progress {
     }
 
     /// Takes up results of requests that it does not know of: it was killed before its conversation had them. What it does
-    /// without a request before them it has done then, too.
+    /// without a request before them it has done then, too. A result that it is told again, because something went wrong with
+    /// its call, takes the place of the first.
     fn recall(&mut self, told: impl IntoIterator<Item = Section>) {
         for Section { command, result } in told {
             let Some(Ok(steps)) = &self.steps else {
                 self.told.push(Section { command, result });
                 continue;
             };
+            let of = |over: usize| match steps.get(over) {
+                Some(Step::Spawn(arguments) | Step::Ask(arguments)) => {
+                    let at = arguments.iter().position(|argument| command.contains(argument.as_str()));
+                    at.map(|at| (over, at, arguments.len()))
+                }
+                _ => None,
+            };
             let does_more = |step: &&Step| matches!(step, Step::Run(_) | Step::Remember);
-            let passed = steps[self.over..].iter().take_while(does_more).count();
-            for over in [self.over, self.over + passed] {
-                let Some(Step::Spawn(arguments) | Step::Ask(arguments)) = steps.get(over) else { continue };
-                let Some(at) = arguments.iter().position(|argument| command.contains(argument.as_str())) else {
-                    continue;
-                };
+            let passed = steps[self.over.min(steps.len())..].iter().take_while(does_more).count();
+            if let Some((over, at, width)) = of(self.over).or_else(|| of(self.over + passed)) {
                 if over > self.over {
                     self.parts.clear();
                 }
                 self.over = over;
-                self.parts.resize_with(arguments.len(), Part::default);
+                self.parts.resize_with(width, Part::default);
                 self.parts[at].recalled(result);
-                break;
+                self.settle();
+            } else if self.over.checked_sub(1).and_then(of).is_some_and(|(_, _, width)| width == 1) {
+                self.result = result;
             }
-            self.settle();
         }
     }
 
