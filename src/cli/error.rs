@@ -7,6 +7,7 @@ use crate::claude::program::ProgramError;
 use crate::core::archive::BadArchive;
 use crate::core::id::{BadId, FrameId};
 use crate::core::launch::BadLaunch;
+use crate::core::worktree::Worktree;
 use crate::runtime::RuntimeError;
 use crate::runtime::fork::BadSource;
 use crate::runtime::worktree::WorktreeError;
@@ -178,6 +179,11 @@ fn archive(message: String, error: &ArchiveError) -> CliError {
             format!("agent-cli resume {} waits for it, or takes up what it left", frame.short())
         }
         ArchiveError::NoCopy(_) => "agent-cli fsck --repair copies sessions that Claude Code still has".to_owned(),
+        ArchiveError::NoDirectory { worktree: Some(worktree), .. } => {
+            let Worktree { path, branch, .. } = worktree.as_ref();
+            let here = "in a clone of its repository";
+            format!("{here}, git worktree add DIR {branch}; then import with --cwd {}=DIR", path.display())
+        }
         ArchiveError::NoDirectory { cwd, .. } => {
             format!("make it, or say which it is now: --cwd {}=DIR", cwd.display())
         }

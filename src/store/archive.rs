@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::core::archive::BadArchive;
 use crate::core::flaw::Flaw;
 use crate::core::id::FrameId;
+use crate::core::worktree::Worktree;
 
 /// Why a tree was not exported, or an archive not imported. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
@@ -39,5 +40,7 @@ pub enum ArchiveError {
         frame: FrameId,
         /// Its working directory.
         cwd: PathBuf,
+        /// The git worktree that was made for it, and that the directory is in.
+        worktree: Option<Box<Worktree>>,
     },
 }

@@ -228,7 +228,7 @@ fn verify(connection: &Connection, root: FrameId, rows: &[Row]) -> std::result::
 /// What will go on can go on.
 fn usable(connection: &Connection, stage: &Stage) -> std::result::Result<(), Fault> {
     for id in members::frames(connection)? {
-        let Frame { cwd, state, checkpoint, .. } = frames::existing(connection, id)?;
+        let Frame { cwd, state, checkpoint, launch, .. } = frames::existing(connection, id)?;
         if state == FrameState::Done {
             continue;
         }
@@ -236,8 +236,11 @@ fn usable(connection: &Connection, stage: &Stage) -> std::result::Result<(), Fau
         if copy.is_some_and(|copy| !copy.is_file()) {
             return Err(StoreError::from(ArchiveError::NoCopy(id)).into());
         }
-        if !cwd.is_dir() {
-            return Err(StoreError::from(ArchiveError::NoDirectory { frame: id, cwd }).into());
+        let worktree = launch.worktree.map(Box::new);
+        // One that nobody has worked in yet is made when the frame begins.
+        let will_be_made = checkpoint.is_none() && worktree.as_ref().is_some_and(|tree| tree.repository.is_dir());
+        if !cwd.is_dir() && !will_be_made {
+            return Err(StoreError::from(ArchiveError::NoDirectory { frame: id, cwd, worktree }).into());
         }
     }
     Ok(())

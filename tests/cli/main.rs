@@ -6,6 +6,7 @@ mod log;
 mod names;
 mod outcome;
 mod programs;
+mod repository;
 mod world;
 
 mod adoption;
@@ -48,4 +49,5 @@ mod together;
 mod transcripts;
 mod usage_limit;
 mod waits;
+mod worktree_moves;
 mod worktrees;

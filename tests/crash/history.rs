@@ -27,7 +27,7 @@ pub(crate) fn no_frame_ran_twice_at_a_time(world: &World) {
     let path = world.state().with_file_name("stand-in.log");
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut running: HashMap<String, i64> = HashMap::new();
-    let mut ended: HashSet<i64> = HashSet::new();
+    let (mut started, mut ended) = (HashSet::<i64>::new(), HashSet::<i64>::new());
     let mut over: HashSet<String> = HashSet::new();
     let mut attempts: HashMap<String, String> = HashMap::new();
     for event in text.lines().map(|line| serde_json::from_str::<Value>(line).expect("the log is JSON lines")) {
@@ -37,12 +37,15 @@ pub(crate) fn no_frame_ran_twice_at_a_time(world: &World) {
                 // A session that somebody else has started has none.
                 let Some(frame) = event["env"]["AGENT_CLI_FRAME"].as_str().map(str::to_owned) else { continue };
                 let attempt = event["env"]["AGENT_CLI_ATTEMPT"].as_str().expect("every agent has one").to_owned();
-                // Process ids are used again.
-                ended.remove(&pid);
+                // Process ids are used again. But one that has not started before may have been told of as killed: it lives
+                // on for a moment then, and writes this line.
+                if !started.insert(pid) {
+                    ended.remove(&pid);
+                }
                 if let Some(before) = running.insert(frame.clone(), pid) {
                     assert!(
                         before == pid || ended.contains(&before),
-                        "{frame} began in {pid} while it ran in {before}"
+                        "{frame} began in {pid} while it ran in {before}\n{text}"
                     );
                 }
                 over.extend(attempts.insert(frame, attempt));
