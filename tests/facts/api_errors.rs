@@ -1,7 +1,9 @@
 //! How an error of the API is told: which of them pass by themselves can be seen without reading the words.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::Stdio;
+use std::thread;
 
 use serde_json::{Value, json};
 
@@ -11,6 +13,7 @@ use crate::support::{Conversation, Turn};
 on_both_versions!(
     an_error_of_the_api_has_a_kind_and_a_status,
     an_api_that_cannot_be_reached_is_a_server_error_without_a_status,
+    a_stream_that_breaks_off_is_a_server_error_without_a_status,
 );
 
 /// The kind of the last message of a run, and the status and the text of its result.
@@ -37,6 +40,8 @@ fn an_error_of_the_api_has_a_kind_and_a_status(version: &str) {
         (529, "overloaded_error", "Overloaded", "server_error"),
         (408, "timeout_error", "too slow", "unknown"),
         (400, "invalid_request_error", "out of order", "unknown"),
+        (402, "billing_error", "no money", "unknown"),
+        (409, "conflict_error", "at the same time", "unknown"),
         (400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.", "billing_error"),
         (401, "authentication_error", "invalid x-api-key", "authentication_failed"),
         (403, "permission_error", "no", "authentication_failed"),
@@ -54,14 +59,50 @@ fn an_api_that_cannot_be_reached_is_a_server_error_without_a_status(version: &st
     // Nobody listens there any more.
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     for url in [format!("http://{address}"), "http://nowhere.invalid".to_owned()] {
-        let mut command = session.command();
-        command.env("ANTHROPIC_BASE_URL", &url).args(["--", "go"]);
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        let events = String::from_utf8(output.stdout).unwrap();
-        let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let (error, status, _) = told(&events);
+        let (error, status, _) = told(&asking(&session, &url));
         assert_eq!((error, status), (json!("server_error"), Value::Null), "{url}");
     }
+}
+
+fn a_stream_that_breaks_off_is_a_server_error_without_a_status(version: &str) {
+    let session = failing(version, 500, "api_error", "never asked");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    // It answers for as long as the test's process lives.
+    thread::spawn(move || listener.incoming().flatten().for_each(|connection| drop(begin_to_answer(connection))));
+    let (error, status, _) = told(&asking(&session, &url));
+    assert_eq!((error, status), (json!("server_error"), Value::Null));
+}
+
+/// The beginning of an answer, and then nothing.
+fn begin_to_answer(connection: TcpStream) -> io::Result<()> {
+    let mut request = BufReader::new(connection);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        request.read_line(&mut line)?;
+        match line.trim().to_lowercase().strip_prefix("content-length:") {
+            Some(given) => length = given.trim().parse().unwrap(),
+            None if line.trim().is_empty() => break,
+            None => {}
+        }
+    }
+    request.read_exact(&mut vec![0; length])?;
+    let begin = json!({"type": "message_start", "message": {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 1},
+    }});
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 100000\r\n\r\n";
+    write!(request.get_mut(), "{head}event: message_start\ndata: {begin}\n\n")
+}
+
+/// What is printed when the API is at `url`.
+fn asking(session: &Session, url: &str) -> Vec<Value> {
+    let mut command = session.command();
+    command.env("ANTHROPIC_BASE_URL", url).args(["--", "go"]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let events = String::from_utf8(output.stdout).unwrap();
+    events.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
