@@ -13,7 +13,7 @@ use crate::invariants::{self, Recorded};
 use crate::invocation::Running;
 use crate::outcome::Outcome;
 use crate::processes::{Kind, processes_of, seen};
-use crate::tree::{self, REPLY};
+use crate::tree::{self, Tree};
 use crate::world::World;
 
 /// How many processes are killed in all. A longer test names its own number in the variable.
@@ -90,24 +90,23 @@ struct Trial {
     chance: Chance,
     killed: Killed,
     recorded: Recorded,
-    peaceful_starts: usize,
+    tree: Tree,
+    suspends: bool,
 }
 
 impl Trial {
     fn new(seed: usize) -> Self {
         // Half of the trees pause inside of tool calls, half with signals.
-        let (world, peaceful_starts) = if seed.is_multiple_of(2) {
-            (World::new(), tree::STARTS_WITH_SIGNALS)
-        } else {
-            (World::with_hooks(), tree::STARTS_WITH_SUSPENDED_CALLS)
-        };
-        tree::write(&world);
+        let suspends = !seed.is_multiple_of(2);
+        let world = if suspends { World::with_hooks() } else { World::new() };
         let mut chance = Chance::new(seed as u64);
+        let tree = [Tree::Children, Tree::Groups][chance.below(2) as usize];
+        tree.write(&world);
         // Of some, a killed agent leaves a transcript without its last lines, or none.
         let held = ["0", "1", "3", "1000"][chance.below(4) as usize];
         let world = world.with("STAND_IN_HOLDS_LINES", held);
         let killed = Killed { trees: 1, ..Killed::default() };
-        Self { world, chance, killed, recorded: Recorded::new(), peaceful_starts }
+        Self { world, chance, killed, recorded: Recorded::new(), tree, suspends }
     }
 
     fn run(mut self) -> Killed {
@@ -131,7 +130,7 @@ impl Trial {
         let times = 1 + self.killed.tools;
         let questions = store.questions(false).expect("a database").len();
         assert!(questions <= times * tree::QUESTIONS, "{questions} questions: {:?}\n{}", self.killed, self.story());
-        let starts = times * self.peaceful_starts + self.killed.agents;
+        let starts = times * self.tree.starts(self.suspends) + self.killed.agents;
         assert!(self.killed.starts <= starts, "{:?}\n{}", self.killed, self.story());
         self.killed
     }
@@ -181,9 +180,8 @@ impl Trial {
         let replied = |outcome: &&Outcome| !outcome.stdout.is_empty() && !outcome.stdout.starts_with("SGN_");
         let reply = outcomes.iter().find(replied);
         reply.is_some_and(|outcome| {
-            let reply = outcome.stdout.trim_end();
-            let reply = if self.killed.tools == 0 { reply.to_owned() } else { tree::in_order(reply) };
-            assert_eq!(reply, REPLY, "{:?}\n{}", self.killed, self.story());
+            let reply = self.tree.said(&outcome.stdout, self.killed.tools > 0);
+            assert_eq!(reply, self.tree.reply(), "{:?}\n{}", self.killed, self.story());
             true
         })
     }

@@ -1,37 +1,68 @@
-//! The tree that is driven, and what comes of it when nothing dies.
+//! The trees that are driven, and what comes of them when nothing dies.
 
 use crate::history::TOOL;
 use crate::world::World;
 
-/// What the root replies when every answer has come up to it once.
-pub(crate) const REPLY: &str = "[when: Jan 1st; where: at home]; [who: Ann]";
-
-/// A reply with its parts in the order of the requests. The result of a suspended call comes before that of one which was
-/// not suspended because its hook was killed.
-pub(crate) fn in_order(reply: &str) -> String {
-    let reply = reply.replace("where: at home; when: Jan 1st", "when: Jan 1st; where: at home");
-    match reply.strip_prefix("[who: Ann]; ") {
-        Some(left) => format!("{left}; [who: Ann]"),
-        None => reply,
-    }
+/// A tree of three levels: a root, two children, and three leaves that ask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tree {
+    /// Each child is a request of its own.
+    Children,
+    /// The children of an agent are one request.
+    Groups,
 }
-
-/// How many starts it takes: each agent is started once and woken once.
-pub(crate) const STARTS_WITH_SIGNALS: usize = 12;
-/// Two agents are woken between their two requests, too.
-pub(crate) const STARTS_WITH_SUSPENDED_CALLS: usize = 14;
 
 /// What each leaf asks, and what the person answers.
 const ANSWERS: [(&str, &str); 3] = [("When?", "Jan 1st"), ("Where?", "at home"), ("Who?", "Ann")];
 
-/// Three levels: a root, two children, and three leaves that ask.
-pub(crate) fn write(world: &World) {
-    world.file("root.md", "spawn left.md &\nspawn right.md\nreply {results}\n");
-    world.file("left.md", "spawn when.md &\nspawn where.md\nreply [{results}]\n");
-    world.file("right.md", "spawn who.md\nreply [{results}]\n");
-    for (question, _) in ANSWERS {
-        let name = question.trim_end_matches('?').to_lowercase();
-        world.file(format!("{name}.md"), format!("{TOOL}\nask {question}\nreply {name}: {{result}}\n"));
+/// How many questions the leaves ask.
+pub(crate) const QUESTIONS: usize = ANSWERS.len();
+
+impl Tree {
+    /// Writes the instructions.
+    pub(crate) fn write(self, world: &World) {
+        let (root, left) = match self {
+            Self::Children => ("spawn left.md &\nspawn right.md", "spawn when.md &\nspawn where.md"),
+            Self::Groups => ("spawn left.md right.md", "spawn when.md where.md"),
+        };
+        for (name, requests) in [("root", root), ("left", left), ("right", "spawn who.md")] {
+            let reply = if name == "root" || matches!(self, Self::Groups) { "{results}" } else { "[{results}]" };
+            world.file(format!("{name}.md"), format!("{requests}\nreply {reply}\n"));
+        }
+        for (question, _) in ANSWERS {
+            let name = question.trim_end_matches('?').to_lowercase();
+            world.file(format!("{name}.md"), format!("{TOOL}\nask {question}\nreply {name}: {{result}}\n"));
+        }
+    }
+
+    /// What the root replies when every answer has come up to it once.
+    pub(crate) fn reply(self) -> &'static str {
+        match self {
+            Self::Children => "[when: Jan 1st; where: at home]; [who: Ann]",
+            Self::Groups => "when: Jan 1st\nwhere: at home\nwho: Ann",
+        }
+    }
+
+    /// What a reply says, whatever the ids of its agents are. `reordered`: whether results may have come in another order.
+    pub(crate) fn said(self, reply: &str, reordered: bool) -> String {
+        match self {
+            Self::Children if reordered => in_order(reply.trim_end()),
+            Self::Children => reply.trim_end().to_owned(),
+            Self::Groups => {
+                let is_heading = |line: &&str| line.starts_with('#') || line.starts_with("2 agents: all done");
+                let said = reply.lines().filter(|line| !line.is_empty() && !is_heading(line));
+                said.collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+
+    /// How many starts it takes: each agent is started once and woken once, and where calls are suspended, those between
+    /// their two requests, too.
+    pub(crate) fn starts(self, suspends: bool) -> usize {
+        match self {
+            Self::Children if suspends => 14,
+            Self::Children | Self::Groups => 12,
+        }
     }
 }
 
@@ -40,5 +71,12 @@ pub(crate) fn answer_to(question: &str) -> &'static str {
     ANSWERS.iter().find(|(asked, _)| *asked == question).expect("a question of a leaf").1
 }
 
-/// How many questions the leaves ask.
-pub(crate) const QUESTIONS: usize = ANSWERS.len();
+/// A reply with its parts in the order of the requests. The result of a suspended call comes before that of one which was
+/// not suspended because its hook was killed.
+fn in_order(reply: &str) -> String {
+    let reply = reply.replace("where: at home; when: Jan 1st", "when: Jan 1st; where: at home");
+    match reply.strip_prefix("[who: Ann]; ") {
+        Some(left) => format!("{left}; [who: Ann]"),
+        None => reply,
+    }
+}

@@ -77,7 +77,11 @@ fn is_about(command: &str, step: &Step) -> bool {
 fn is_what(command: &str, own: &str) -> bool {
     let file_name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     match (command.strip_prefix("spawn "), own.strip_prefix("agent-cli spawn ")) {
-        (Some(path), Some(rest)) => rest.split(' ').next().is_some_and(|own| file_name(own) == file_name(path)),
+        (Some(paths), Some(own)) => {
+            // The options of its command are not in the name of a request.
+            let named: Vec<_> = paths.split(' ').map(file_name).collect();
+            own.split(' ').take(named.len()).map(file_name).eq(named)
+        }
         (Some(_), None) | (None, Some(_)) => false,
         (None, None) => {
             let question = command.strip_prefix("ask \"").and_then(|rest| rest.strip_suffix('"'));
