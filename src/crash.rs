@@ -104,6 +104,10 @@ steps! {
     Result: "result", WRITE;
     /// The error log is opened.
     ErrorLog: "error_log", FILE;
+    /// A git worktree is made.
+    MakeWorktree: "make_worktree", ACTION;
+    /// A git worktree is removed, and then its branch.
+    RemoveWorktree: "remove_worktree", DELETION;
     /// A lease is taken.
     Lease: "lease", FILE;
     /// A torn line is ended.

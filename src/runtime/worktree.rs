@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use super::RuntimeError;
 use crate::core::id::FrameId;
 use crate::core::worktree::{Condition, Held, Worktree};
+use crate::crash::{self, Moment, Step};
 use crate::store::Store;
 
 /// Why there can be no worktree.
@@ -70,6 +71,10 @@ pub fn has_uncommitted_changes(cwd: &Path) -> bool {
 ///
 /// [`WorktreeError`] when git refuses.
 pub(super) fn ensure(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
+    crash::around(Step::MakeWorktree, || made(worktree, cwd))
+}
+
+fn made(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
     let Worktree { repository, path, branch, base } = worktree;
     if !is_made(worktree) {
         if path.exists() {
@@ -172,14 +177,19 @@ fn remove(worktree: &Worktree) -> Result<bool, WorktreeError> {
         Some(condition) if !condition.is_dispensable() => return Ok(false),
         Some(_) => {}
     }
+    crash::around(Step::RemoveWorktree, || removed(worktree)).map(|()| true)
+}
+
+fn removed(worktree: &Worktree) -> Result<(), WorktreeError> {
     if worktree.path.exists() {
         git(&worktree.repository, ["worktree".as_ref(), "remove".as_ref(), worktree.path.as_os_str()])?;
     }
+    crash::at(Step::RemoveWorktree, Moment::Within);
     if tip(&worktree.repository, &worktree.branch).is_some() {
         // Its commits are on another branch; git itself only compares it with the one that is checked out.
         git(&worktree.repository, ["branch", "-D", &worktree.branch])?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// The last commit of a branch, if there is such a branch.

@@ -23,11 +23,10 @@ fn a_worktree_goes_with_its_branch() {
         |arguments: &[&str]| here.command([&["import", "-"], arguments].concat()).reads(archive.as_str()).run();
     let refused = import(&[]);
     refused.exits_with(1);
-    insta::assert_snapshot!(refused, @"
-    --- stderr
-    error: [ID1:8] worked in /tmp/agent-cli-test-Bcp4Yi/state/worktrees/root-[ID1:8], which is not here
-    hint: in a clone of its repository, git worktree add DIR agent-cli/root-[ID1:8]; then import with --cwd /tmp/agent-cli-test-Bcp4Yi/state/worktrees/root-[ID1:8]=DIR
-    --- exit status: 1
+    let there_it_was = there.state().display().to_string();
+    insta::assert_snapshot!(here.named(&refused.stderr.replace(&there_it_was, "[THERE]")), @"
+    error: [ID1:8] worked in [THERE]/worktrees/root-[ID1:8], which is not here
+    hint: in a clone of its repository, git worktree add DIR agent-cli/root-[ID1:8]; then import with --cwd [THERE]/worktrees/root-[ID1:8]=DIR
     ");
     assert_eq!(here.run(&["ls", "--json"]).stdout, "[]\n");
 

@@ -330,6 +330,22 @@ fn gc_removes_worktrees_in_which_nothing_is_lost_and_keeps_chains_with_others() 
 }
 
 #[test]
+fn a_removal_that_is_killed_is_done_by_the_next() {
+    for point in
+        ["remove_worktree.before", "remove_worktree.within", "remove_worktree.after", "remove_worktree.after:2"]
+    {
+        let world = repository(&[("a.md", "reply A"), ("b.md", "reply B")]);
+        world.run(&["spawn", "a.md", "b.md", "--worktree"]).succeeds();
+        let killed = world.command(["gc", "--older-than", "0s"]).with("AGENT_CLI_CRASH", point).run();
+        assert_eq!(killed.code(), None, "{point}: {killed}");
+        world.run(&["fsck"]).succeeds();
+        world.run(&["gc", "--older-than", "0s"]).succeeds();
+        assert_eq!((branches(&world).len(), worktrees(&world).len()), (0, 0), "{point}");
+        assert_eq!(world.run(&["ls", "--json"]).stdout, "[]\n", "{point}");
+    }
+}
+
+#[test]
 fn gc_removes_a_worktree_of_an_open_chain_when_its_parent_has_the_result_and_nobody_works_there() {
     let world = repository(&[("a.md", "reply A"), ("b.md", "ask B?\nreply {result}\n")]);
     world.file("root.md", "spawn a.md --worktree\nspawn b.md --worktree\nreply {results}\n");

@@ -15,6 +15,8 @@ mod names;
 mod outcome;
 #[path = "../cli/programs.rs"]
 mod programs;
+#[path = "../cli/repository.rs"]
+mod repository;
 #[path = "../cli/world.rs"]
 mod world;
 

@@ -6,6 +6,7 @@ use agent_cli::core::state::FrameState;
 
 use crate::gate::{Gate, wait_until};
 use crate::person::Person;
+use crate::repository::repository;
 use crate::world::World;
 
 /// A chain, and how it is carried on.
@@ -19,7 +20,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 6] = [
+pub(crate) const SCENARIOS: [Scenario; 7] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -27,6 +28,7 @@ pub(crate) const SCENARIOS: [Scenario; 6] = [
         play: answer_and_carry_on,
         replies: &["left: Jan 1st; right: ok", "right: ok; left: Jan 1st"],
     },
+    Scenario { name: "worktrees", world: with_worktrees, play: answer_and_carry_on, replies: &["both are done"] },
     Scenario { name: "trouble", world: with_trouble, play: lose_transcripts_and_carry_on, replies: &["done"] },
     Scenario { name: "stopped", world: with_gate, play: stop_and_carry_on, replies: &["done"] },
     Scenario { name: "orphaned", world: with_gate, play: kill_and_carry_on, replies: &["done"] },
@@ -66,6 +68,12 @@ fn answer_and_carry_on(person: &mut Person) -> String {
         outcome.stdout
     });
     replied.trim_end().to_owned()
+}
+
+/// A group whose agents work apart.
+fn with_worktrees() -> World {
+    let root = "spawn --worktree left.md right.md\nreply both are done\n";
+    repository(&[("root.md", root), ("left.md", "ask When?\nreply left\n"), ("right.md", "run pwd\nreply right\n")])
 }
 
 /// The first try prints half a line, the second meets an error after it has worked, and later ones poll.
