@@ -37,6 +37,7 @@ mod lost;
 mod meanwhile;
 mod not_suspended;
 mod parallel;
+mod power_failure;
 mod prompts;
 mod questions;
 mod replies;
