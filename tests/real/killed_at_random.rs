@@ -9,7 +9,7 @@ use agent_cli::store::Store;
 use crate::chain::Chain;
 use crate::chance::Chance;
 use crate::processes::wait_until;
-use crate::support::{Kind, NEWEST, processes_of};
+use crate::support::{Kind, NEWEST, OLDER, processes_of};
 
 /// How many processes are killed in all. A longer test names its own number in the variable.
 const KILLS: usize = 10;
@@ -58,7 +58,7 @@ fn a_chain_survives_kills_at_random_instants() {
 
 fn one_chain(seed: usize) -> Killed {
     let mut chance = Chance::new(seed as u64);
-    let chain = Chain::new(NEWEST);
+    let chain = Chain::new(if seed.is_multiple_of(3) { OLDER } else { NEWEST });
     chain.birthday();
     let mut killed = Killed::default();
     let mut reply = None;
