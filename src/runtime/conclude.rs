@@ -16,6 +16,7 @@ use crate::claude::remains::Remains;
 use crate::claude::survivors;
 use crate::claude::transcript;
 use crate::claude::version::Version;
+use crate::core::check::Lines;
 use crate::core::frame::{Frame, Trouble};
 use crate::core::id::RequestId;
 use crate::core::outcome::{Fork, Outcome, Report, Turn, Verdict, verdict};
@@ -88,7 +89,8 @@ fn settle(
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
-    let remains = killed.then(|| remains(store, frame, transcript.as_deref())).transpose()?;
+    let doubtful = killed || transcript.as_deref().is_some_and(is_cut_short);
+    let remains = doubtful.then(|| remains(store, frame, transcript.as_deref())).transpose()?;
     let told = carried(store, attempt)?;
     let continues = remains.as_ref().is_none_or(|left| left.continues && told.iter().all(|told| left.tells(told)));
     let verdict = match verdict(&outcome, turn) {
@@ -194,6 +196,11 @@ fn not_a_quoted_signal(
     Ok(if passed_on { Outcome::Reply(reply.clone()) } else { outcome })
 }
 
+/// Whether the disk was full, perhaps, when `claude` wrote it.
+fn is_cut_short(transcript: &Path) -> bool {
+    checkpoint::lines(transcript).is_ok_and(|lines| lines != Lines::Whole)
+}
+
 /// What a `claude` that died has left of its conversation.
 fn remains(store: &Store, frame: &Frame, transcript: Option<&Path>) -> Result<Remains, RuntimeError> {
     let Some(transcript) = transcript else { return Ok(Remains::default()) };
@@ -219,7 +226,7 @@ fn trouble(
         (_, Outcome::UsageLimit { .. }) => "the usage limit was reached".to_owned(),
         (_, Outcome::Unavailable { why, .. }) => why.clone(),
         (_, Outcome::Died { how, .. }) => how.clone(),
-        _ if lost => "claude was killed".to_owned(),
+        _ if lost => "claude could not write it down".to_owned(),
         _ => return None,
     };
     let made = match remains {

@@ -89,6 +89,20 @@ fn its_requests_stand() {
 }
 
 #[test]
+fn an_agent_whose_conversation_found_no_room_is_told_all_of_it() {
+    for world in [World::new(), World::with_hooks()] {
+        world.file("root.md", "once run echo worked >> marks\nask When?\nreply {results}\n");
+        let id = world.command(["spawn", "root.md"]).with("STAND_IN_HAS_NO_ROOM", "1").run().started();
+        world.answer("Jan 1st");
+        world.run(&["resume", &id]).prints("Jan 1st");
+        assert_eq!(marks(&world), "worked\n");
+        let prompt = &world.log().starts[1].prompt;
+        assert!(prompt.contains("claude could not write it down") && prompt.contains("echo worked"), "{prompt}");
+        world.run(&["fsck"]).succeeds();
+    }
+}
+
+#[test]
 fn it_dies_again_and_still_knows_of_all() {
     let world = late(World::new());
     world.file(

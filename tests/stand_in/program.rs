@@ -14,6 +14,7 @@
 //! | `STAND_IN_VERSION` | the version that is imitated: before 2.1.89 no call can be deferred |
 //! | `STAND_IN_REFUSES` | an error that comes before any work, whatever the instructions say |
 //! | `STAND_IN_HOLDS_LINES` | how many lines of its transcript are written late |
+//! | `STAND_IN_HAS_NO_ROOM` | when it is set, its transcript stays empty, and it does not mind |
 //! | `STAND_IN_IS_DEAF` | when it is set, SIGINT and SIGTERM are ignored |
 //!
 //! It proves the logic of `agent-cli`. That Claude Code behaves like this is for the tests with the real one to prove.
