@@ -32,14 +32,14 @@ impl Remains {
     ///
     /// Those of reading a file, except that there need not be an earlier one.
     pub fn of(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
-        let last = match earlier.map(Found::in_file) {
+        let found = Found::in_file(transcript)?;
+        // Only what was cut short can lack some of its history: Claude Code may sum up a conversation, and drop the rest.
+        let last = match earlier.filter(|_| found.torn).map(Found::in_file) {
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => None,
             Some(earlier) => earlier?.messages.pop(),
             None => None,
         };
-        let found = Found::in_file(transcript)?;
-        // Only what was cut short can lack some of its history: Claude Code may sum up a conversation, and drop the rest.
-        let is_all_there = !found.torn || last.is_none_or(|last| found.messages.contains(&last));
+        let is_all_there = last.is_none_or(|last| found.messages.contains(&last));
         let Found { spoken, answered, suspended, prompts, .. } = found;
         Ok(Self { continues: spoken && is_all_there, answered, suspended, prompts })
     }

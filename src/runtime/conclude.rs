@@ -2,21 +2,19 @@
 //!
 //! A runner calls this when its `claude` has ended, and so does the next one that finds an attempt without a runner.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use super::left::Left;
 use super::{RuntimeError, meanwhile, while_trying};
 use crate::claude::command::config_dir;
 use crate::claude::ending;
 use crate::claude::output;
 use crate::claude::process::Exit;
-use crate::claude::remains::Remains;
 use crate::claude::survivors;
 use crate::claude::transcript;
 use crate::claude::version::Version;
-use crate::core::check::Lines;
 use crate::core::frame::{Frame, Trouble};
 use crate::core::id::RequestId;
 use crate::core::outcome::{Fork, Outcome, Report, Turn, Verdict, verdict};
@@ -89,13 +87,10 @@ fn settle(
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
-    let doubtful = killed || transcript.as_deref().is_some_and(is_cut_short);
-    let remains = doubtful.then(|| remains(store, frame, transcript.as_deref())).transpose()?;
-    let told = carried(store, attempt)?;
-    let continues = remains.as_ref().is_none_or(|left| left.continues && told.iter().all(|told| left.tells(told)));
-    let verdict = match verdict(&outcome, turn) {
-        verdict if continues => verdict,
-        verdict => verdict.without_conversation(),
+    let left = Left::of(store, frame, digest, transcript.as_deref(), killed, &carried(store, attempt)?)?;
+    let verdict = match (verdict(&outcome, turn), &left) {
+        (verdict, Left::Nothing) => verdict.without_conversation(),
+        (verdict, Left::All | Left::Part(_)) => verdict,
     };
     if verdict.fork == Fork::Keep && verdict.ended != Ended::Done && !frame.launch.no_stale_check {
         meanwhile::record(store, frame, attempt.session, &digest.files)?;
@@ -105,7 +100,6 @@ fn settle(
         (Fork::Keep, None) | (Fork::Discard | Fork::Lost, _) => false,
     };
 
-    let is_marked = |call: &str| remains.as_ref().is_none_or(|remains| remains.suspended.contains(call));
     let result = digest.result.as_ref();
     let total_cost_usd = result.map_or(0.0, |result| result.total_cost_usd);
     store.settle(&Settlement {
@@ -119,9 +113,9 @@ fn settle(
         model: digest.model.clone().filter(|_| verdict.fork == Fork::Keep),
         version: digest.version.clone(),
         transcript: transcript.clone(),
-        suspended: digest.suspended_call().filter(|call| is_marked(call)).map(str::to_owned),
+        suspended: digest.suspended_call().filter(|call| left.is_suspended_at(call)).map(str::to_owned),
         lost,
-        trouble: trouble(frame, digest, remains.as_ref(), died.as_ref().unwrap_or(&outcome), &verdict),
+        trouble: trouble(frame, digest, &left, died.as_ref().unwrap_or(&outcome), &verdict),
     })?;
 
     match (verdict.fork, transcript) {
@@ -196,26 +190,8 @@ fn not_a_quoted_signal(
     Ok(if passed_on { Outcome::Reply(reply.clone()) } else { outcome })
 }
 
-/// Whether the disk was full, perhaps, when `claude` wrote it.
-fn is_cut_short(transcript: &Path) -> bool {
-    checkpoint::lines(transcript).is_ok_and(|lines| lines != Lines::Whole)
-}
-
-/// What a `claude` that died has left of its conversation.
-fn remains(store: &Store, frame: &Frame, transcript: Option<&Path>) -> Result<Remains, RuntimeError> {
-    let Some(transcript) = transcript else { return Ok(Remains::default()) };
-    let earlier = frame.forked().map(|(owner, session)| store.dir().checkpoint(owner, session));
-    Remains::of(transcript, earlier.as_deref()).map_err(while_trying("read the transcript"))
-}
-
 /// What the next attempt is told of this one. A discarded attempt changes nothing about it.
-fn trouble(
-    frame: &Frame,
-    digest: &Digest,
-    remains: Option<&Remains>,
-    outcome: &Outcome,
-    verdict: &Verdict,
-) -> Option<Trouble> {
+fn trouble(frame: &Frame, digest: &Digest, left: &Left, outcome: &Outcome, verdict: &Verdict) -> Option<Trouble> {
     if verdict.fork == Fork::Discard {
         return frame.trouble.clone();
     }
@@ -226,14 +202,10 @@ fn trouble(
         (_, Outcome::UsageLimit { .. }) => "the usage limit was reached".to_owned(),
         (_, Outcome::Unavailable { why, .. }) => why.clone(),
         (_, Outcome::Died { how, .. }) => how.clone(),
-        _ if lost => "claude could not write it down".to_owned(),
+        _ if !matches!(left, Left::All) => "claude could not write down all of it".to_owned(),
         _ => return None,
     };
-    let made = match remains {
-        Some(_) if lost => digest.uncertain_calls(&HashSet::new()),
-        Some(remains) => digest.uncertain_calls(&remains.answered),
-        None => digest.open_calls.iter().map(|call| call.summary.clone()).collect(),
-    };
+    let made = left.uncertain_calls(digest);
     // Of what an attempt was told that is lost, the conversation does not know either.
     let before = frame.trouble.iter().filter(|_| lost).flat_map(|trouble| trouble.calls.clone());
     Some(Trouble { what, calls: before.chain(made).collect(), lost })

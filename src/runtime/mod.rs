@@ -11,6 +11,7 @@
 
 mod attempt;
 mod conclude;
+mod left;
 mod meanwhile;
 mod probe;
 mod programs;

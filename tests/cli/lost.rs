@@ -97,7 +97,7 @@ fn an_agent_whose_conversation_found_no_room_is_told_all_of_it() {
         world.run(&["resume", &id]).prints("Jan 1st");
         assert_eq!(marks(&world), "worked\n");
         let prompt = &world.log().starts[1].prompt;
-        assert!(prompt.contains("claude could not write it down") && prompt.contains("echo worked"), "{prompt}");
+        assert!(prompt.contains("claude could not write down all of it") && prompt.contains("echo worked"), "{prompt}");
         world.run(&["fsck"]).succeeds();
     }
 }
