@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::error::{Fault, StoreError};
 use super::files::{PRIVATE, StateDir};
@@ -16,6 +16,9 @@ use crate::crash::{self, Moment, Step};
 
 /// How long a statement waits for another process's transaction. Nothing waits inside a transaction, so this is long.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The name of the database while it is made.
+const FRESH: &str = "agent-cli.db.new";
 
 /// More statements than the store has.
 const STATEMENTS: usize = 64;
@@ -58,7 +61,7 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
 /// Makes the database beside its place and moves it there complete, so that nobody ever meets half a database or one
 /// that others may read. Switching a database to its log while others open it would fail for some of them.
 fn make(dir: &StateDir) -> Result<(), StoreError> {
-    let (path, fresh) = (dir.database(), dir.path().join("agent-cli.db.new"));
+    let (path, fresh) = (dir.database(), dir.path().join(FRESH));
     let broken = |error| StoreError::io(dir.path(), error);
     let guard = File::open(dir.path()).map_err(broken)?;
     // Whoever holds this makes a database, which takes milliseconds.
@@ -66,9 +69,11 @@ fn make(dir: &StateDir) -> Result<(), StoreError> {
     if path.try_exists().map_err(broken)? {
         return Ok(());
     }
-    match fs::remove_file(&fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(broken(error)),
-        _ => {}
+    for left_over in ["", "-journal", "-wal", "-shm"].map(|end| dir.path().join(format!("{FRESH}{end}"))) {
+        match fs::remove_file(left_over) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(broken(error)),
+            _ => {}
+        }
     }
     let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&fresh).map_err(broken)?;
     crash::room(Step::MakeDatabase).map_err(broken)?;
@@ -79,20 +84,30 @@ fn make(dir: &StateDir) -> Result<(), StoreError> {
     fs::rename(&fresh, &path).and_then(|()| guard.sync_all()).map_err(broken)
 }
 
-/// SQLite gives its other files the permissions of the database.
+/// The log comes last: it stays behind when the database is moved, so there must be nothing in it. SQLite does not say
+/// when it could not move what is in a log into the database, as on a full disk.
 fn fill(path: &Path) -> Result<(), Fault> {
     let connection = connect(path)?;
-    // This one closes for good: the log must be in the database, and gone, before the database is moved.
+    crash::around(Step::Migrate, || schema::migrate(&connection))?;
+    keep_a_log(&connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    upgrade(&connection)?;
     connection.close().map_err(|(_, error)| error)?;
     Ok(())
 }
 
-/// The journal mode is kept in the file. Setting it writes only where it is another, as in an empty file.
 fn upgrade(connection: &Connection) -> Result<(), Fault> {
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    keep_a_log(connection)?;
     crash::around(Step::Migrate, || schema::migrate(connection))
+}
+
+/// The journal mode is kept in the file. Setting it writes only where it is another.
+fn keep_a_log(connection: &Connection) -> Result<(), Fault> {
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        let reason = format!("its journal mode is {mode}, and cannot be made wal");
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CANTOPEN), Some(reason)).into());
+    }
+    Ok(())
 }
 
 /// Has SQLite itself run out of space, where a test wants that. It does not get any for as long as this process lives.
@@ -224,9 +239,12 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_half_made_does_no_harm() {
         let temp = tempfile::tempdir().unwrap();
-        fs::write(temp.path().join("agent-cli.db.new"), "half").unwrap();
+        for name in ["agent-cli.db.new", "agent-cli.db.new-wal", "agent-cli.db.new-shm", "agent-cli.db.new-journal"] {
+            fs::write(temp.path().join(name), "half").unwrap();
+        }
         Store::open(temp.path()).unwrap().root();
-        assert!(!temp.path().join("agent-cli.db.new").exists());
+        let left = fs::read_dir(temp.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert!(left.into_iter().all(|name| !name.to_str().unwrap().contains("new")));
     }
 
     #[test]
