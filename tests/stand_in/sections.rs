@@ -34,6 +34,7 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
     let mut pending = pending.to_vec();
     let all = steps::parse(instructions).unwrap_or_default();
     let mut steps = all.iter().enumerate().skip(over);
+    let mut recalled: Vec<&str> = Vec::new();
     for part in prompt.split(START).skip(1) {
         let (head, body) = part.split_once('\n').unwrap_or((part, ""));
         let told = head.strip_suffix("):").or_else(|| head.strip_suffix("), which failed:"));
@@ -46,8 +47,11 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
                 let forgotten = steps.clone().find(|(_, line)| is_about(command, &line.step));
                 let called = |number: &usize| all.get(number - 1).is_some_and(|line| is_about(command, &line.step));
                 match forgotten {
+                    // It was told twice: of a call that was killed, and of the same made again.
+                    _ if recalled.contains(&command) => Some(Request::Again),
                     Some((at, _)) => {
                         steps.find(|(passed, _)| *passed == at);
+                        recalled.push(command);
                         Some(Request::Forgotten(at + 1))
                     }
                     None => again.iter().any(called).then_some(Request::Again),

@@ -1,7 +1,7 @@
 //! The processes of a state directory, found by the mark that they all inherit, and killed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -44,11 +44,22 @@ pub(crate) fn seen(pid: Pid, state: &Path) -> Option<Process> {
     let has = |start: &str| environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(start.as_bytes()));
     // Most processes are none of ours.
     has(&format!("AGENT_CLI_STATE_DIR={}", state.display())).then_some(())?;
-    let command = fs::read(folder.join("cmdline")).ok()?;
+    let is_agent = |folder: &Path| {
+        let command = fs::read(folder.join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains("\0--session-id\0")
+    };
     let kind = match has("AGENT_CLI_FRAME=") {
         false => Kind::Runner,
-        true if String::from_utf8_lossy(&command).contains("\0--session-id\0") => Kind::Agent,
+        // An agent's child is a copy of the agent until it becomes a tool.
+        true if is_agent(&folder) && !parent(&folder).is_some_and(|parent| is_agent(&parent)) => Kind::Agent,
         true => Kind::Tool,
     };
     Some(Process { pid, kind })
+}
+
+/// Where the system shows the parent of a process.
+fn parent(folder: &Path) -> Option<PathBuf> {
+    let status = fs::read_to_string(folder.join("status")).ok()?;
+    let id = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    Some(Path::new("/proc").join(id.trim()))
 }
