@@ -26,9 +26,18 @@ pub(super) struct CliError {
 
 /// What helps against a full disk.
 const FREE_SPACE: &str = "free some space, then run the command again; nothing is lost";
+/// What helps when files may not grow, though the disk has space.
+const RAISE_LIMIT: &str = "raise the limit of file sizes (ulimit -f), then run the command again; nothing is lost";
+/// What helps when it is not known what is wrong.
+const ASK_DOCTOR: &str = "agent-cli doctor looks at the state directory";
 
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+fn of_files(message: String, error: &io::Error) -> CliError {
+    let hint = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FREE_SPACE,
+        io::ErrorKind::FileTooLarge => RAISE_LIMIT,
+        _ => ASK_DOCTOR,
+    };
+    CliError::failed(message).hint(hint)
 }
 
 impl CliError {
@@ -114,10 +123,9 @@ impl From<RuntimeError> for CliError {
                 Self::usage(message).hint("make it a repository and commit something, or leave --worktree out")
             }
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR names another directory"),
-            RuntimeError::Io { source, .. } if is_full(&source) => Self::failed(message).hint(FREE_SPACE),
+            RuntimeError::Io { source, .. } => of_files(message, &source),
             RuntimeError::Worktree(WorktreeError::Git { .. } | WorktreeError::Io { .. })
-            | RuntimeError::NoWorkingDirectory { .. }
-            | RuntimeError::Io { .. } => Self::failed(message),
+            | RuntimeError::NoWorkingDirectory { .. } => Self::failed(message),
         }
     }
 }
@@ -166,9 +174,9 @@ impl From<StoreError> for CliError {
             StoreError::QuestionWithdrawn(_) => {
                 Self::failed(message).hint("agent-cli questions shows what is still asked")
             }
-            StoreError::Database { .. } | StoreError::Io { .. } | StoreError::Held(_) | StoreError::Illegal(_) => {
-                Self::failed(message)
-            }
+            StoreError::Io { source, .. } => of_files(message, &source),
+            StoreError::Database { .. } => Self::failed(message).hint(ASK_DOCTOR),
+            StoreError::Held(_) | StoreError::Illegal(_) => Self::failed(message),
         }
     }
 }

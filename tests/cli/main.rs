@@ -35,6 +35,7 @@ mod limits;
 mod lists;
 mod lost;
 mod meanwhile;
+mod no_room;
 mod not_suspended;
 mod parallel;
 mod power_failure;
