@@ -16,7 +16,7 @@
 //! | checkpoint | the session that the next attempt of a frame continues from |
 //! | baseline | a session that a frame's first one is a fork of |
 //! | fork | a new session that begins with all of the checkpoint. The checkpoint itself is never written to |
-//! | attempt | one `claude` process for a frame. Its session is kept as the next checkpoint, or discarded |
+//! | attempt | one `claude` process for a frame. Its session is kept as the next checkpoint, discarded, or lost: its process died before it was written |
 //! | request | a command of this program that an agent calls: `spawn`, `ask`, `wait`, `resume` |
 //! | wait, reply | what a paused frame waits for; the text that an agent ends with |
 //! | lease | the right to run a frame, held by the operating system for whoever has the frame's output file open |
@@ -55,7 +55,8 @@
 //!    prints the signal and is gone, and the agent ends its turn. Questions that the agent asks with Claude Code's own tool
 //!    come the same way. About calls that need an approval `claude` asks `agent-cli permission` (`cli::permission`).
 //! 5. `runtime::conclude` reads what the attempt printed, reduces it to an [`core::outcome::Outcome`], and
-//!    [`core::outcome::verdict`] says what becomes of the session and the frame. The transcript is copied, the verdict
+//!    [`core::outcome::verdict`] says what becomes of the session and the frame. `runtime::left` looks whether there is
+//!    anything to continue from: what was printed need not have been written. The transcript is copied, the verdict
 //!    recorded in one transaction, and after that a discarded transcript is deleted.
 //! 6. Back to 2. The new child can run now that its parent has ended its turn. When a child is done, its parent can
 //!    run, and its call returns the child's reply, or its prompt brings it ([`core::prompt::telling`]). The deepest go
@@ -72,7 +73,7 @@
 //! # What always holds
 //!
 //! * A frame changes its state in [`core::state::FrameState::after`] and nowhere else, live or in recovery.
-//! * Whether a session is kept or discarded is decided in [`core::outcome::verdict`] and nowhere else.
+//! * Whether a session is kept, discarded or lost is decided in [`core::outcome`] and nowhere else.
 //! * An attempt is recorded before its process starts, and its outcome before anything is done about it.
 //! * A checkpoint is forked, never resumed in place. What woke an agent counts as delivered when that fork is kept.
 //! * Nobody waits for a lease, and the leased file is never renamed or deleted as long as its frame is there.
