@@ -100,6 +100,8 @@ fn settle(
         (Fork::Keep, None) | (Fork::Discard | Fork::Lost, _) => false,
     };
 
+    // A call that could not return its result is not asked about once more: the result is put beside it.
+    let suspended = digest.suspended_call().filter(|call| lost.is_empty() && left.is_suspended_at(call));
     let result = digest.result.as_ref();
     let total_cost_usd = result.map_or(0.0, |result| result.total_cost_usd);
     store.settle(&Settlement {
@@ -113,7 +115,7 @@ fn settle(
         model: digest.model.clone().filter(|_| verdict.fork == Fork::Keep),
         version: digest.version.clone(),
         transcript: transcript.clone(),
-        suspended: digest.suspended_call().filter(|call| left.is_suspended_at(call)).map(str::to_owned),
+        suspended: suspended.map(str::to_owned),
         lost,
         trouble: trouble(frame, digest, &left, died.as_ref().unwrap_or(&outcome), &verdict),
     })?;
@@ -143,17 +145,20 @@ fn carried(store: &Store, attempt: &Attempt) -> Result<Vec<Delivery>, RuntimeErr
 }
 
 /// The requests whose results the agent did not see, though their call was resumed to return them: a user's hook that
-/// denies or rewrites the call has the last word, and so has a rule against the command that returns it.
+/// denies, rewrites or suspends the call has the last word, and so has a rule against the command that returns it.
 fn lost(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<Vec<RequestId>, RuntimeError> {
-    let Some(returned) = &digest.returned else { return Ok(Vec::new()) };
     let mut given = carried(store, attempt)?;
-    given.retain(|delivery| {
-        // What an approved call returns is the tool's own.
-        let is_result = !matches!(delivery.wish, Wish::Permission { .. });
-        is_result && delivery.call.as_ref() == Some(&returned.call)
+    // What an approved call returns is the tool's own.
+    given.retain(|delivery| !matches!(delivery.wish, Wish::Permission { .. }));
+    let suspended_again = digest.result.as_ref().and_then(|result| result.deferred_call.as_deref());
+    let returned = digest.returned.as_ref();
+    let of_call = |delivery: &&Delivery| returned.is_some_and(|back| delivery.call.as_ref() == Some(&back.call));
+    let seen = given.iter().filter(of_call).all(|delivery| returned.is_some_and(|back| delivery.result.is_in(back)));
+    let lost = given.iter().filter(|delivery| {
+        let again = suspended_again.is_some() && delivery.call.as_deref() == suspended_again;
+        again || (!seen && of_call(delivery))
     });
-    let seen = given.iter().all(|delivery| delivery.result.is_in(returned));
-    Ok(if seen { Vec::new() } else { given.iter().map(|delivery| delivery.request).collect() })
+    Ok(lost.map(|delivery| delivery.request).collect())
 }
 
 /// Keeps a copy of the transcript. Returns whether there was anything to keep in it.

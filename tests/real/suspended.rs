@@ -25,6 +25,7 @@ on_both_versions!(
     a_result_that_a_users_hook_denies_comes_by_prompt,
     a_result_that_a_users_hook_replaces_comes_by_prompt,
     a_result_that_a_rule_forbids_comes_by_prompt,
+    a_result_whose_call_a_users_hook_suspends_again_is_not_lost,
 );
 
 /// The settings of the user, not of the project.
@@ -178,6 +179,16 @@ fn a_result_that_a_users_hook_denies_comes_by_prompt(version: &str) {
 fn a_result_that_a_users_hook_replaces_comes_by_prompt(version: &str) {
     let more = serde_json::json!({"updatedInput": {"command": "echo theirs"}});
     comes_by_prompt(version, &of_a_users_hook("allow", &more));
+}
+
+fn a_result_whose_call_a_users_hook_suspends_again_is_not_lost(version: &str) {
+    let chain = Chain::new(version);
+    chain.home.write("ins.md", ASK);
+    let root = chain.started(&["spawn", "ins.md"]);
+    user_settings(&chain, &of_a_users_hook("defer", &serde_json::json!({})));
+    chain.answer("Jan 1st");
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    assert_eq!(chain.api.count(), 3, "it reads and asks, and is given the answer");
 }
 
 fn a_result_that_a_rule_forbids_comes_by_prompt(version: &str) {
