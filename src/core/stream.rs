@@ -105,7 +105,8 @@ impl Digest {
     }
 
     /// The tool call at which the session stands suspended, if its result can be given to it as such: the call has to be
-    /// the last of its message, or Claude Code may lose the result (seen with 2.1.197).
+    /// the last of its message, or Claude Code may lose the result (seen with 2.1.197). A call of an earlier attempt that was
+    /// suspended again is none: it could not return its result.
     #[must_use]
     pub fn suspended_call(&self) -> Option<&str> {
         let call = self.result.as_ref()?.deferred_call.as_deref()?;

@@ -77,7 +77,8 @@ fn settle(
         // A hook or a tool that outlives claude could still make a request in its name.
         crash::around(Step::Sweep, || survivors::end(store.dir().path(), frame.id));
     }
-    let lost = lost(store, attempt, digest)?;
+    let told = carried(store, attempt)?;
+    let lost = lost(&told, digest);
     let outcome = match outcome {
         // Claude Code calls it an error that the agent was stopped at a call.
         Outcome::Error(_) if store.awaits_permission(attempt.session)? => Outcome::Requested,
@@ -87,7 +88,7 @@ fn settle(
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
-    let left = Left::of(store, frame, digest, transcript.as_deref(), killed, &carried(store, attempt)?)?;
+    let left = Left::of(store, frame, digest, transcript.as_deref(), killed, &told)?;
     let verdict = match (verdict(&outcome, turn), &left) {
         (verdict, Left::Nothing) => verdict.without_conversation(),
         (verdict, Left::All | Left::Part(_)) => verdict,
@@ -100,8 +101,6 @@ fn settle(
         (Fork::Keep, None) | (Fork::Discard | Fork::Lost, _) => false,
     };
 
-    // A call that could not return its result is not asked about once more: the result is put beside it.
-    let suspended = digest.suspended_call().filter(|call| lost.is_empty() && left.is_suspended_at(call));
     let result = digest.result.as_ref();
     let total_cost_usd = result.map_or(0.0, |result| result.total_cost_usd);
     store.settle(&Settlement {
@@ -115,7 +114,7 @@ fn settle(
         model: digest.model.clone().filter(|_| verdict.fork == Fork::Keep),
         version: digest.version.clone(),
         transcript: transcript.clone(),
-        suspended: suspended.map(str::to_owned),
+        suspended: digest.suspended_call().filter(|call| left.is_suspended_at(call)).map(str::to_owned),
         lost,
         trouble: trouble(frame, digest, &left, died.as_ref().unwrap_or(&outcome), &verdict),
     })?;
@@ -146,19 +145,18 @@ fn carried(store: &Store, attempt: &Attempt) -> Result<Vec<Delivery>, RuntimeErr
 
 /// The requests whose results the agent did not see, though their call was resumed to return them: a user's hook that
 /// denies, rewrites or suspends the call has the last word, and so has a rule against the command that returns it.
-fn lost(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<Vec<RequestId>, RuntimeError> {
-    let mut given = carried(store, attempt)?;
-    // What an approved call returns is the tool's own.
-    given.retain(|delivery| !matches!(delivery.wish, Wish::Permission { .. }));
-    let suspended_again = digest.result.as_ref().and_then(|result| result.deferred_call.as_deref());
+fn lost(told: &[Delivery], digest: &Digest) -> Vec<RequestId> {
+    let suspended_again = digest.result.as_ref().and_then(|result| result.deferred_call.as_ref());
     let returned = digest.returned.as_ref();
     let of_call = |delivery: &&Delivery| returned.is_some_and(|back| delivery.call.as_ref() == Some(&back.call));
-    let seen = given.iter().filter(of_call).all(|delivery| returned.is_some_and(|back| delivery.result.is_in(back)));
-    let lost = given.iter().filter(|delivery| {
-        let again = suspended_again.is_some() && delivery.call.as_deref() == suspended_again;
+    // What an approved call returns is the tool's own.
+    let results = || told.iter().filter(|delivery| !matches!(delivery.wish, Wish::Permission { .. }));
+    let seen = results().filter(of_call).all(|delivery| returned.is_some_and(|back| delivery.result.is_in(back)));
+    let lost = results().filter(|delivery| {
+        let again = suspended_again.is_some() && delivery.call.as_ref() == suspended_again;
         again || (!seen && of_call(delivery))
     });
-    Ok(lost.map(|delivery| delivery.request).collect())
+    lost.map(|delivery| delivery.request).collect()
 }
 
 /// Keeps a copy of the transcript. Returns whether there was anything to keep in it.
