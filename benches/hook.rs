@@ -74,6 +74,7 @@ fn running(store: &Store) -> Caller {
         launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
         limits: Limits::default(),
         baseline: None,
+        started_from: None,
     });
     let frame = root.expect("a frame can be made");
     let attempt = SessionId::from(frame);
@@ -84,6 +85,7 @@ fn running(store: &Store) -> Caller {
         errors_from: 0,
         runner: 1,
         carried: Vec::new(),
+        answers: Vec::new(),
         to_return: None,
     };
     store.begin(frame, &new).expect("the frame is ready");

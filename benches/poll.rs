@@ -55,6 +55,7 @@ fn fill(state: &Path) -> FrameId {
         launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
         limits: Limits::default(),
         baseline: None,
+        started_from: None,
     };
     let mut last = None;
     for _ in 0..FRAMES / DEPTH {
@@ -79,6 +80,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         errors_from: 0,
         runner: 1,
         carried: Vec::new(),
+        answers: Vec::new(),
         to_return: None,
     };
     store.begin(frame, &attempt).expect("the frame is ready");
@@ -105,6 +107,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         transcript: None,
         suspended: None,
         lost: Vec::new(),
+        denied: Vec::new(),
         trouble: None,
     };
     store.settle(&settlement).expect("the attempt runs");

@@ -7,8 +7,10 @@
 //! | variable | meaning |
 //! | --- | --- |
 //! | `AGENT_CLI_CRASH` | `POINT` or `POINT:N`: what happens when a point is passed for the first or the `N`th time |
+//! | `AGENT_CLI_SYNC_LOG` | a file that gets the number and the time of each file and directory that is synced, a line each |
 //! | `AGENT_CLI_CRASH_LOG` | a file that gets a line for each point that is passed: the point, the command, the process. With it, all processes that share the file count together |
 
+use std::fs::File;
 use std::io;
 
 /// A moment in a durable step.
@@ -74,6 +76,8 @@ steps! {
     Settle: "settle", WRITE;
     /// A failed frame is made ready again.
     TryAgain: "try_again", WRITE;
+    /// The launch options of a tree are changed.
+    ChangeLaunch: "change_launch", WRITE;
     /// The limits of a tree are changed.
     ChangeLimits: "change_limits", WRITE;
     /// An outside wait is recorded as over.
@@ -157,6 +161,14 @@ pub fn around<T>(step: Step, work: impl FnOnce() -> T) -> T {
     done
 }
 
+/// Notes that a file or directory is on the disk.
+#[inline]
+pub fn synced(file: &File) {
+    #[cfg(debug_assertions)]
+    armed::note_synced(file);
+    let _ = file;
+}
+
 /// Whether the step is to meet a full disk.
 #[inline]
 #[must_use]
@@ -183,8 +195,9 @@ pub fn room(step: Step) -> io::Result<()> {
 #[cfg(debug_assertions)]
 mod armed {
     use std::env;
-    use std::fs::OpenOptions;
+    use std::fs::{File, OpenOptions};
     use std::io::{self, Read, Seek, SeekFrom, Write};
+    use std::os::unix::fs::MetadataExt;
     use std::path::PathBuf;
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -234,6 +247,18 @@ mod armed {
         let mut text = String::new();
         log.read_to_string(&mut text)?;
         Ok(text.lines().filter(|line| line.split(' ').next() == Some(point)).count())
+    }
+
+    /// A file keeps its number when it is moved.
+    pub(super) fn note_synced(file: &File) {
+        static LOG: LazyLock<Option<PathBuf>> = LazyLock::new(|| env::var_os("AGENT_CLI_SYNC_LOG").map(PathBuf::from));
+        let Some(path) = LOG.as_ref() else { return };
+        let note = || {
+            let found = file.metadata()?;
+            let mut log = OpenOptions::new().append(true).create(true).open(path)?;
+            writeln!(log, "{} {}.{:09}", found.ino(), found.mtime(), found.mtime_nsec())
+        };
+        let _: io::Result<()> = note();
     }
 
     /// Without any of what a process may do at its end.

@@ -35,7 +35,7 @@
 //!
 //! | module | holds | has no |
 //! | --- | --- | --- |
-//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::tree`] (which frame is next), [`core::group`] (several agents of one command), [`core::hold`] (what keeps it from starting), [`core::pause`] (waits that only time ends), [`core::signal`], [`core::prompt`], [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::worktree`] (what is told of an agent's git worktree), [`core::changes`] (what an agent is told of its files), [`core::stream`] (claude's events), [`core::check`] (what is wrong with a state directory), [`core::archive`] (the file that carries a tree elsewhere) | I/O, clock, environment, async |
+//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::record`] (what its words mean), [`core::tree`] (which frame is next), [`core::group`] (several agents of one command), [`core::hold`] (what keeps it from starting), [`core::pause`] (waits that only time ends), [`core::signal`], [`core::prompt`], [`core::delivery`] (how results are given), [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::worktree`] (what is told of an agent's git worktree), [`core::changes`] (what an agent is told of its files), [`core::stopping`] (how an agent is stopped), [`core::stream`] (claude's events), [`core::check`] (what is wrong with a state directory), [`core::archive`] (the file that carries a tree elsewhere) | I/O, clock, environment, async |
 //! | [`claude`] | all that is peculiar to Claude Code: the program and its version, command line and environment, hooks and settings, process, output, transcripts | state of its own |
 //! | [`store`] | what outlives a process: the database, the state directory, the lease, the kept copies of transcripts, whole trees that come and go | `claude`, SQL that leaves it |
 //! | [`runtime`] | the loop that drives a tree, attempts and their conclusion, requests, polls, adoption | terminal, arguments |
@@ -54,12 +54,12 @@
 //!    request that is not suspended runs as a program: it finds frame and attempt in its environment, records the request,
 //!    prints the signal and is gone, and the agent ends its turn. Questions that the agent asks with Claude Code's own tool
 //!    come the same way. About calls that need an approval `claude` asks `agent-cli permission` (`cli::permission`).
-//! 5. `runtime::conclude` reads what the attempt printed, reduces it to an [`core::outcome::Outcome`], and
-//!    [`core::outcome::verdict`] says what becomes of the session and the frame. `runtime::left` looks whether there is
+//! 5. `runtime::conclude` reads what the attempt printed, reduces it to an [`core::outcome::Outcome`], asks the
+//!    [`core::record`] what that means, and [`core::outcome::verdict`] says what becomes of the session and the frame. `runtime::left` looks whether there is
 //!    anything to continue from: what was printed need not have been written. The transcript is copied, the verdict
 //!    recorded in one transaction, and after that a discarded transcript is deleted.
 //! 6. Back to 2. The new child can run now that its parent has ended its turn. When a child is done, its parent can
-//!    run, and its call returns the child's reply, or its prompt brings it ([`core::prompt::telling`]). The deepest go
+//!    run, and its call returns the child's reply, or its prompt brings it ([`core::delivery::telling`]). The deepest go
 //!    first.
 //! 7. When nothing can run, [`runtime::standing`] says how the tree stands, and `cli::outcome` prints it.
 //!
@@ -79,6 +79,7 @@
 //! * Nobody waits for a lease, and the leased file is never renamed or deleted as long as its frame is there.
 //! * Every write is one immediate transaction, and nothing in it waits for a process.
 //! * Whether a limit lets an attempt begin is decided in the transaction that records it, for all processes alike.
+//! * A copy of a transcript has all of its conversation: [`claude::rewrite`] makes every such copy, and looks.
 //! * Launch options are recorded with the frame and given at every attempt, the model above all.
 //! * Standard output carries the result of a command and nothing else.
 //!

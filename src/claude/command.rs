@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{permission_tool, settings};
+use super::{environment, permission_tool, settings};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::launch::Launch;
 
@@ -13,48 +13,25 @@ use crate::core::launch::Launch;
 pub const FRAME: &str = "AGENT_CLI_FRAME";
 /// Names the attempt (its session) to the commands that the agent calls.
 pub const ATTEMPT: &str = "AGENT_CLI_ATTEMPT";
+/// The attempt of what runs on behalf of a frame while its agent does not: nothing can be requested in its name.
+pub const NO_ATTEMPT: SessionId = SessionId(uuid::Uuid::nil());
 /// Leads the commands that the agent calls to the same state directory.
 pub const STATE_DIR: &str = "AGENT_CLI_STATE_DIR";
 /// Where Claude Code keeps sessions and settings.
 pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 
-/// What a Claude Code session sets for the programs that it starts. An agent that inherited them, from an interactive
-/// session at the top of its chain, would take itself for a part of that session.
-pub const FOREIGN_SESSION: [&str; 15] = [
-    "AI_AGENT",
-    "CLAUDECODE",
-    "CLAUDE_CODE_CHILD_NOTES_DIR",
-    "CLAUDE_CODE_CHILD_SESSION",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_EXECPATH",
-    "CLAUDE_CODE_MESSAGING_SOCKET",
-    "CLAUDE_CODE_MESSAGING_TOKEN",
-    "CLAUDE_CODE_SESSION_ATTENDED",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_SSE_PORT",
-    "CLAUDE_EFFORT",
-    "CLAUDE_ENV_FILE",
-    "CLAUDE_PID",
-    "CLAUDE_PROJECT_DIR",
-];
+/// Where Claude Code names its session to the programs that its tools start.
+pub const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
+
 /// An answer or a reply may hold `@name`. It is text, not a file to be read into the conversation.
 const NO_FILE_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
 /// What older versions have instead. It also stops what they say of CLAUDE.md files in folders below.
 const NO_ATTACHMENTS: &str = "CLAUDE_CODE_DISABLE_ATTACHMENTS";
+/// Has Claude Code print what hooks say.
+const HOOK_EVENTS: &str = "--include-hook-events";
 /// Claude Code writes its transcript a moment after it has printed the same. With this it has written everything before the
 /// `result`.
 const EAGER_FLUSH: &str = "CLAUDE_CODE_EAGER_FLUSH";
-
-/// The commands of this program that agents may always call. Nothing else is allowed on the user's behalf.
-/// A wait for a command is not among them: it would run whatever an agent likes.
-const REQUESTS: [&str; 6] = [
-    "Bash(agent-cli spawn:*)",
-    "Bash(agent-cli ask:*)",
-    "Bash(agent-cli resume:*)",
-    "Bash(agent-cli wait --file:*)",
-    "Bash(agent-cli wait --for:*)",
-    "Bash(agent-cli wait --until:*)",
-];
 
 /// One start of `claude`.
 #[derive(Clone, Debug)]
@@ -71,8 +48,6 @@ pub struct Invocation<'a> {
     pub transcript: Option<&'a Path>,
     /// Where the agent works.
     pub cwd: &'a Path,
-    /// A file that the agent may read wherever it lies, because a person named it.
-    pub instructions: Option<&'a Path>,
     /// The launch options of the frame.
     pub launch: &'a Launch,
     /// The state directory. Absolute.
@@ -81,41 +56,43 @@ pub struct Invocation<'a> {
     pub own_program: &'a Path,
     /// Whether the prompt may get nothing attached: it mentions a file, and the program has no other way to leave that be.
     pub no_attachments: bool,
-    /// The file with the user's settings and this program's hooks; `None`: no hooks.
+    /// The file with the user's settings and this program's rules and hooks; `None`: the user's cannot be read, and Claude
+    /// Code says why.
     pub settings: Option<&'a Path>,
     /// The file that leads to the tool that decides on approvals; `None`: Claude Code decides, and has no tool for
     /// questions.
     pub permission_tool: Option<&'a Path>,
+    /// Whether the program can print what hooks say: that tool is not told why a hook asks for an approval.
+    pub prints_hooks: bool,
 }
 
 impl Invocation<'_> {
     /// The arguments. The prompt is not among them: it comes by standard input, where it may have any length.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
-        let mut arguments = words(&["-p", "--output-format", "stream-json", "--verbose", "--session-id"]);
-        arguments.push(self.session.to_string());
+        let joined = |name: &str, value: &str| format!("{name}={value}");
+        let mut arguments = ["-p", "--output-format=stream-json", "--verbose"].map(str::to_owned).to_vec();
+        arguments.push(joined("--session-id", &self.session.to_string()));
         if let Some(checkpoint) = self.resume {
             let resumed = self.transcript.map_or_else(|| checkpoint.to_string(), |file| file.display().to_string());
-            arguments.extend(["--resume".to_owned(), resumed, "--fork-session".to_owned()]);
+            arguments.extend([joined("--resume", &resumed), "--fork-session".to_owned()]);
         }
         let options = [("--model", &self.launch.model), ("--permission-mode", &self.launch.permission_mode)];
-        for (name, value) in options {
-            arguments.extend(value.iter().flat_map(|value| [name.to_owned(), value.clone()]));
-        }
-        let instructions = self.instructions.map(|path| format!("Read(/{})", path.display()));
-        let allowed = REQUESTS.into_iter().map(str::to_owned).chain(instructions);
-        arguments.extend(allowed.map(|rule| format!("--allowedTools={rule}")));
+        arguments.extend(options.into_iter().filter_map(|(name, value)| Some(joined(name, value.as_deref()?))));
         if let Some(file) = self.permission_tool {
             arguments.push(format!("--mcp-config={}", file.display()));
-            arguments.push(format!("--permission-prompt-tool={}", permission_tool::NAME));
+            arguments.push(joined("--permission-prompt-tool", permission_tool::NAME));
+            if self.prints_hooks {
+                arguments.push(HOOK_EVENTS.to_owned());
+            }
         }
         match self.settings {
             // Of two, Claude Code would take only the last. The user's are in the file.
             Some(file) => {
-                arguments.push(format!("--settings={}", file.display()));
-                arguments.extend(settings::without_settings(&self.launch.args));
+                arguments.push(format!("{}={}", settings::OPTION, file.display()));
+                arguments.extend(self.launch.args.without(settings::OPTION).words());
             }
-            None => arguments.extend(self.launch.args.iter().cloned()),
+            None => arguments.extend(self.launch.args.words()),
         }
         arguments
     }
@@ -125,7 +102,7 @@ impl Invocation<'_> {
     pub fn command(&self) -> Command {
         let mut command = Command::new(self.program);
         command.args(self.arguments()).current_dir(self.cwd);
-        for name in FOREIGN_SESSION {
+        for name in environment::not_inherited() {
             command.env_remove(name);
         }
         command
@@ -157,9 +134,12 @@ impl Invocation<'_> {
 /// The directory in which Claude Code keeps its sessions for a frame with these launch options.
 #[must_use]
 pub fn config_dir(launch: &Launch) -> Option<PathBuf> {
-    named_config_dir()
-        .or_else(|| launch.config_dir.clone())
-        .or_else(|| dirs::home_dir().map(|home| home.join(".claude")))
+    config_dir_of(named_config_dir(), launch)
+}
+
+/// The same where the environment names this directory, or none.
+pub(super) fn config_dir_of(named: Option<PathBuf>, launch: &Launch) -> Option<PathBuf> {
+    named.or_else(|| launch.config_dir.clone()).or_else(|| dirs::home_dir().map(|home| home.join(".claude")))
 }
 
 /// The directory that the user of this process named. An empty name is none.
@@ -183,65 +163,80 @@ fn search_path(own: &Path, recorded: Option<&str>, current: Option<&OsStr>) -> O
     env::join_paths(folders).unwrap_or_default()
 }
 
-fn words(list: &[&str]) -> Vec<String> {
-    list.iter().map(|word| (*word).to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use uuid::Uuid;
 
     use super::*;
+    use crate::core::claude_args::ClaudeArgs;
+    use crate::core::launch::Overrides;
 
     #[test]
     fn all_launch_options_are_repeated_on_a_fork() {
         let launch = Launch {
             model: Some("claude-opus-4-8".into()),
             permission_mode: Some("acceptEdits".into()),
-            args: vec!["--max-turns".into(), "9".into()],
+            args: ClaudeArgs::parse(&["--max-turns", "9"]).unwrap(),
             ..Launch::default()
         };
-        let invocation = Invocation {
+        insta::assert_snapshot!(invocation(&launch).arguments().join("\n"), @r"
+        -p
+        --output-format=stream-json
+        --verbose
+        --session-id=00000000-0000-0000-0000-000000000001
+        --resume=00000000-0000-0000-0000-000000000002
+        --fork-session
+        --model=claude-opus-4-8
+        --permission-mode=acceptEdits
+        --mcp-config=/state/permission-tool.json
+        --permission-prompt-tool=mcp__agent-cli__permission
+        --include-hook-events
+        --settings=/state/settings.json
+        --max-turns=9
+        ");
+    }
+
+    fn invocation(launch: &Launch) -> Invocation<'_> {
+        Invocation {
             program: Path::new("/bin/claude"),
             frame: FrameId(Uuid::nil()),
             session: SessionId(Uuid::from_u128(1)),
             resume: Some(SessionId(Uuid::from_u128(2))),
             transcript: None,
             cwd: Path::new("/"),
-            instructions: Some(Path::new("/home/dev/ins1.md")),
-            launch: &launch,
+            launch,
             state_dir: Path::new("/state"),
             own_program: Path::new("/own/agent-cli"),
             no_attachments: false,
-            settings: None,
+            settings: Some(Path::new("/state/settings.json")),
             permission_tool: Some(Path::new("/state/permission-tool.json")),
-        };
-        insta::assert_snapshot!(invocation.arguments().join("\n"), @r"
-        -p
-        --output-format
-        stream-json
-        --verbose
-        --session-id
-        00000000-0000-0000-0000-000000000001
-        --resume
-        00000000-0000-0000-0000-000000000002
-        --fork-session
-        --model
-        claude-opus-4-8
-        --permission-mode
-        acceptEdits
-        --allowedTools=Bash(agent-cli spawn:*)
-        --allowedTools=Bash(agent-cli ask:*)
-        --allowedTools=Bash(agent-cli resume:*)
-        --allowedTools=Bash(agent-cli wait --file:*)
-        --allowedTools=Bash(agent-cli wait --for:*)
-        --allowedTools=Bash(agent-cli wait --until:*)
-        --allowedTools=Read(//home/dev/ins1.md)
-        --mcp-config=/state/permission-tool.json
-        --permission-prompt-tool=mcp__agent-cli__permission
-        --max-turns
-        9
-        ");
+            prints_hooks: true,
+        }
+    }
+
+    proptest! {
+        /// The words are read again as Claude Code reads them.
+        #[test]
+        fn no_arguments_of_a_child_change_what_it_may_do(
+            list in prop::collection::vec(
+                "(--(settings|append-system-prompt|disallowed-?[tT]ools|effort|bare|max-turns)(=[0-9])?|--settings=\\{\\}|\
+                 --dangerously-skip-permissions|--permission-mode=bypassPermissions|-[a-z-]{0,3}|\\PC{0,6}|[0-9])",
+                0..6,
+            )
+        ) {
+            let parent = Launch { permission_mode: Some("plan".into()), ..Launch::default() };
+            let args = ClaudeArgs::parse(&list);
+            let child = args.ok().and_then(|args| parent.child(Overrides { args, ..Overrides::default() }).ok());
+            if let Some(child) = child {
+                prop_assert!(!child.is_unrestricted());
+                let read = ClaudeArgs::from(invocation(&child).arguments());
+                let decides = |name: &str| !["--append-system-prompt", "--disallowedTools", "--effort", "--max-turns"].contains(&name);
+                let read: Vec<_> = read.pairs().filter(|(name, _)| decides(name)).collect();
+                let of_parent = ClaudeArgs::from(invocation(&parent).arguments());
+                prop_assert_eq!(read, of_parent.pairs().collect::<Vec<_>>());
+            }
+        }
     }
 
     #[test]

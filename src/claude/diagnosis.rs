@@ -89,6 +89,33 @@ pub fn login(around: &Surroundings) -> Finding {
     }
 }
 
+/// Variables that agents do without: those that they do not inherit, and those that settings would give them.
+#[must_use]
+pub fn variables(around: &Surroundings) -> Vec<Finding> {
+    let name = "environment";
+    let mut findings = Vec::new();
+    if !around.dropped.is_empty() {
+        let message = format!("agents do not inherit {}, which could break a chain", around.dropped.join(", "));
+        let hint = "agents inherit the variables in the table of docs/protocol.md; unset the others";
+        findings.push(Finding::warning(name, message, hint));
+    }
+    for file in &around.settings {
+        let Ok(Settings { breaking, .. }) = &file.content else { continue };
+        if breaking.is_empty() {
+            continue;
+        }
+        let (names, path) = (breaking.join(", "), file.path.display());
+        findings.push(if file.managed {
+            let message = format!("{path} sets {names}, which breaks chains, and nothing overrules it");
+            Finding::problem(name, message, "ask whoever manages this machine")
+        } else {
+            let message = format!("{path} sets {names}, which would break chains: agents run without");
+            Finding::warning(name, message, format!("take it out of {path}"))
+        });
+    }
+    if findings.is_empty() { vec![Finding::ok(name, "agents inherit all that is set on purpose")] } else { findings }
+}
+
 /// Settings files that Claude Code passes over, without a word.
 #[must_use]
 pub fn settings(around: &Surroundings) -> Vec<Finding> {

@@ -2,32 +2,27 @@
 
 use super::process::Exit;
 use crate::core::outcome::Outcome;
-use crate::core::signal::Signal;
 use crate::core::stream::{Digest, ResultEvent};
 
-/// How an attempt ended. `errors` is what it wrote to standard error.
+/// How an attempt ended. `errors` is what it wrote to standard error. What a reply means, the record tells.
 ///
 /// The last `result` event decides, and in it `is_error`. Without one the process died, or refused to begin.
 #[must_use]
 pub fn outcome(digest: &Digest, exit: Exit, errors: &str) -> Outcome {
     match &digest.result {
         // A turn that had ended well before the stop reached it counts.
-        None | Some(ResultEvent { is_error: true, .. }) if exit == Exit::Stopped => {
+        None | Some(ResultEvent { is_error: true, .. }) if exit.is_stopped() => {
             Outcome::Stopped { worked: digest.worked }
         }
+        Some(result) if result.stopped_by_hook => match exit {
+            // It may have been ours: then its runner was killed after a person had stopped it.
+            Exit::Stopped | Exit::Killed | Exit::Unknown => Outcome::Stopped { worked: digest.worked },
+            Exit::Code(_) | Exit::Signal(_) => Outcome::Error("a hook has stopped the agent".to_owned()),
+        },
         Some(result) if result.is_error => of_error(digest, result, errors),
         Some(result) if result.deferred => Outcome::Requested,
-        Some(result) => of_reply(&result.text),
+        Some(result) => Outcome::Reply(result.text.clone()),
         None => of_silence(digest, exit, errors),
-    }
-}
-
-fn of_reply(text: &str) -> Outcome {
-    match Signal::find(text) {
-        Some(Signal::Started) => Outcome::Started,
-        Some(Signal::Ongoing) => Outcome::Ongoing,
-        Some(Signal::Unhandled) => Outcome::Unhandled,
-        None => Outcome::Reply(text.to_owned()),
     }
 }
 
@@ -68,6 +63,19 @@ fn are_words_of_an_error_that_passes(text: &str) -> bool {
         || status.and_then(|status| status.parse().ok()).is_some_and(is_status_that_passes)
 }
 
+/// Whether `claude` says that the session is not there.
+#[must_use]
+pub fn has_no_session(said: &str) -> bool {
+    said.contains("No conversation found with session ID")
+}
+
+/// Whether a refusal is about the command line, the login or the session, and not about what is to be gone on with.
+#[must_use]
+pub fn is_about_the_start(said: &str) -> bool {
+    // What parses the options speaks like this, and nothing else does.
+    said.starts_with("error: ") || said.contains("/login") || said.contains("already in use") || has_no_session(said)
+}
+
 fn of_silence(digest: &Digest, exit: Exit, errors: &str) -> Outcome {
     let how = how_it_ended(exit);
     let said = errors.trim();
@@ -87,7 +95,7 @@ fn how_it_ended(exit: Exit) -> String {
         Exit::Code(code) => format!("claude ended with exit code {code}"),
         Exit::Signal(signal) => format!("claude was killed by signal {signal}"),
         Exit::Unknown => "claude and its runner were killed".to_owned(),
-        Exit::Stopped => "claude was stopped".to_owned(),
+        Exit::Stopped | Exit::Killed => "claude was stopped".to_owned(),
     }
 }
 
@@ -110,11 +118,19 @@ mod tests {
     const LIMIT: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795298091}}"#;
 
     #[test]
-    fn a_good_result_is_a_reply_or_a_signal() {
-        assert_eq!(ended(&result(false, "Jan 1st"), OK, ""), Outcome::Reply("Jan 1st".into()));
-        assert_eq!(ended(&result(false, "`SGN_PEND_STARTED`"), OK, ""), Outcome::Started);
-        assert_eq!(ended(&result(false, "SGN_PEND_ONGOING"), OK, ""), Outcome::Ongoing);
-        assert_eq!(ended(&result(false, "SGN_UNHANDLED"), OK, ""), Outcome::Unhandled);
+    fn a_good_result_is_a_reply() {
+        for text in ["Jan 1st", "SGN_PEND_STARTED"] {
+            assert_eq!(ended(&result(false, text), OK, ""), Outcome::Reply(text.into()));
+        }
+    }
+
+    #[test]
+    fn an_agent_that_a_hook_has_stopped_has_not_replied() {
+        let line = r#"{"type":"result","is_error":false,"result":"","terminal_reason":"hook_stopped"}"#;
+        for exit in [Exit::Stopped, Exit::Killed, Exit::Unknown] {
+            assert_eq!(ended(&format!("{WORK}\n{line}"), exit, ""), Outcome::Stopped { worked: true });
+        }
+        assert!(matches!(ended(line, OK, ""), Outcome::Error(_)));
     }
 
     #[test]
@@ -205,6 +221,25 @@ mod tests {
         let garbage =
             Outcome::Refused("claude ended with exit code 0 after 2 lines that are not what claude prints".into());
         assert_eq!(ended("hello\nworld\n", OK, ""), garbage);
+    }
+
+    #[test]
+    fn a_refusal_to_start_is_no_refusal_to_go_on() {
+        for said in [
+            "error: unknown option '--nonsense'",
+            "Not logged in · Please run /login",
+            "Error: Session ID 4f2c1a90 is already in use.",
+            "No conversation found with session ID: 4f2c1a90",
+        ] {
+            assert!(is_about_the_start(said), "{said}");
+        }
+        for said in [
+            "Error: No deferred tool marker found in the resumed session.",
+            "Error: Input must be provided either through stdin or as a prompt argument when using --print",
+            "claude reported an error without a word",
+        ] {
+            assert!(!is_about_the_start(said), "{said}");
+        }
     }
 
     #[test]

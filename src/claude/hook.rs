@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 
 /// The event before a tool call.
 pub const PRE_TOOL_USE: &str = "PreToolUse";
+/// The event after a tool call that has not failed.
+pub const POST_TOOL_USE: &str = "PostToolUse";
 /// The tool that runs commands.
 pub const BASH: &str = "Bash";
 
@@ -19,6 +21,8 @@ pub struct HookInput {
     pub tool_name: Option<String>,
     /// Its input. `Null` where there is none.
     pub tool_input: Value,
+    /// What came of it, after the call. `Null` before it.
+    pub tool_response: Value,
     /// The id of the call. It stays the same when a deferred call comes again.
     pub tool_use_id: Option<String>,
     /// The session: after a fork, the new one.
@@ -50,6 +54,11 @@ pub enum Decision {
         /// What the agent is told.
         reason: String,
     },
+    /// After a Bash call: the agent sees this of it, and nothing of what the shell has printed around it.
+    Show {
+        /// The output of the command.
+        output: String,
+    },
 }
 
 impl HookInput {
@@ -66,6 +75,7 @@ impl HookInput {
             hook_event_name: text_of(&mut fields, "hook_event_name"),
             tool_name: text_of(&mut fields, "tool_name"),
             tool_input: fields.remove("tool_input").unwrap_or_default(),
+            tool_response: fields.remove("tool_response").unwrap_or_default(),
             tool_use_id: text_of(&mut fields, "tool_use_id"),
             session_id: text_of(&mut fields, "session_id"),
             cwd: text_of(&mut fields, "cwd"),
@@ -90,6 +100,11 @@ impl Decision {
         let mut output = json!({"hookEventName": PRE_TOOL_USE});
         match self {
             Self::Pass => return None,
+            Self::Show { output } => {
+                let shown = json!({"stdout": output, "stderr": "", "interrupted": false, "isImage": false});
+                let output = json!({"hookEventName": POST_TOOL_USE, "updatedToolOutput": shown});
+                return Some(json!({"hookSpecificOutput": output}));
+            }
             Self::Defer => output["permissionDecision"] = json!("defer"),
             Self::Allow { updated_input } => {
                 output["permissionDecision"] = json!("allow");

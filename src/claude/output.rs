@@ -1,6 +1,8 @@
 //! Reads what an attempt printed.
 
-use std::io::{self, BufRead, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::PathBuf;
 
 use crate::core::event::Event;
 use crate::core::stream::Digest;
@@ -27,6 +29,43 @@ pub fn read(mut stream: impl BufRead) -> io::Result<Digest> {
         }
     }
     Ok(digest)
+}
+
+/// Reads what a running attempt has printed so far, from where it left off.
+#[derive(Debug)]
+pub struct Follower {
+    path: PathBuf,
+    /// Where the first line begins that was not read.
+    at: u64,
+    digest: Digest,
+}
+
+impl Follower {
+    /// Of the events in the file at `path` from `from` on.
+    #[must_use]
+    pub fn new(path: PathBuf, from: u64) -> Self {
+        Self { path, at: from, digest: Digest::default() }
+    }
+
+    /// What was printed up to now. A line that is not whole yet is read later.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub fn read(&mut self) -> io::Result<&Digest> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.at))?;
+        let (mut reader, mut line) = (BufReader::new(file), Vec::new());
+        while reader.read_until(b'\n', &mut line)? > 0 && line.last() == Some(&b'\n') {
+            self.at += line.len() as u64;
+            match serde_json::from_slice::<Event>(&line) {
+                Ok(event) => self.digest.absorb(event),
+                Err(_) => self.digest.broken_lines += u64::from(!line.trim_ascii().is_empty()),
+            }
+            line.clear();
+        }
+        Ok(&self.digest)
+    }
 }
 
 /// One line of a stream, as a stream of its own.
@@ -66,7 +105,7 @@ impl<R: BufRead> Read for Line<'_, R> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::BufReader;
+    use std::io::Write;
 
     use proptest::prelude::*;
 
@@ -91,6 +130,24 @@ mod tests {
     #[test]
     fn a_last_line_without_its_end_is_read() {
         assert_eq!(reply(RESULT.as_bytes(), 8192), (Some("Jan 1st".into()), 0));
+    }
+
+    #[test]
+    fn what_is_printed_is_followed_line_by_line() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let print = |text: &str| file.as_file().write_all(text.as_bytes()).unwrap();
+        print("of an earlier attempt\n");
+        let mut follower = Follower::new(file.path().to_owned(), 22);
+        print(&RESULT[..10]);
+        assert_eq!(follower.read().unwrap(), &Digest::default());
+        print(&format!("{}\ngarbage\n", &RESULT[10..]));
+        for _ in 0..2 {
+            let digest = follower.read().unwrap();
+            assert_eq!(
+                (digest.result.as_ref().map(|result| result.text.as_str()), digest.broken_lines),
+                (Some("Jan 1st"), 1)
+            );
+        }
     }
 
     #[test]

@@ -11,7 +11,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::process::Command;
 
-use super::command::FOREIGN_SESSION;
+use super::environment;
+use super::refusal::Refusal;
 use super::version::Version;
 
 /// Why there is no usable `claude`.
@@ -47,6 +48,14 @@ pub enum ProgramError {
     /// It did not answer.
     #[error("{} --version did not answer within {} seconds", .0.display(), ANSWER_WITHIN.as_secs())]
     NoAnswer(PathBuf),
+    /// It is another program.
+    #[error("{} is not Claude Code: it answers --version with: {said}", path.display())]
+    NotClaude {
+        /// The program.
+        path: PathBuf,
+        /// The first line of its answer.
+        said: String,
+    },
     /// It lacks what this program needs.
     #[error("{} is Claude Code {found}, and agent-cli needs {oldest} or newer", path.display(), oldest = Version::OLDEST)]
     TooOld {
@@ -124,7 +133,7 @@ pub fn modified(program: &Path) -> Result<Timestamp, ProgramError> {
 pub async fn ask_version(program: &Path) -> Result<String, ProgramError> {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
-    FOREIGN_SESSION.iter().for_each(|name| {
+    environment::not_inherited().iter().for_each(|name| {
         command.env_remove(name);
     });
     let not_started = |source| ProgramError::NotStarted { path: program.to_owned(), source };
@@ -135,6 +144,36 @@ pub async fn ask_version(program: &Path) -> Result<String, ProgramError> {
         return Err(ProgramError::Failed { path: program.to_owned(), status: output.status, said });
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// What Claude Code calls itself where it tells its version.
+const CLAUDE_CODE: &str = "Claude Code";
+
+/// Refuses an answer that cannot be Claude Code's.
+///
+/// # Errors
+///
+/// [`ProgramError::NotClaude`].
+pub fn identify(program: &Path, answer: &str) -> Result<(), ProgramError> {
+    if answer.contains(CLAUDE_CODE) || answer.parse::<Version>().is_ok() {
+        return Ok(());
+    }
+    let said = answer.lines().next().filter(|line| !line.trim().is_empty()).unwrap_or("nothing").trim().to_owned();
+    Err(ProgramError::NotClaude { path: program.to_owned(), said })
+}
+
+/// What the program has against these arguments: it reads them before it looks at the session, whose id is not valid here, so
+/// that it ends before it has begun anything. `None`: nothing, or it does not say.
+pub async fn objection(program: &Path, arguments: &[String]) -> Option<String> {
+    let mut command = Command::new(program);
+    command.args(["-p", "--output-format=stream-json", "--verbose"]).args(arguments).arg("--session-id=none");
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    environment::not_inherited().iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    let output = tokio::time::timeout(ANSWER_WITHIN, command.output()).await.ok()?.ok()?;
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Refusal::of(&said).is_of_the_command_line().then_some(said)
 }
 
 /// Refuses versions that cannot do what is needed. An answer that is no version is let pass: what the program prints

@@ -9,6 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::answered;
+use crate::core::cut_short::is_cut_short;
 use crate::core::prompt;
 use crate::core::request::Delivery;
 
@@ -84,10 +85,16 @@ impl Found {
         self.suspended.extend(answered::mark(entry).map(str::to_owned));
         let message = &entry["message"];
         self.spoken |= matches!(entry["type"].as_str(), Some("user" | "assistant")) && message.is_object();
-        self.messages.extend(message["id"].as_str().map(str::to_owned));
         let blocks = || message["content"].as_array().into_iter().flatten();
-        self.answered.extend(blocks().filter_map(|block| block["tool_use_id"].as_str()).map(str::to_owned));
+        // Lines of other types may repeat what was said.
+        if entry["type"] == "assistant" {
+            self.messages.extend(message["id"].as_str().map(str::to_owned));
+        }
         if entry["type"] == "user" {
+            let finished =
+                |block: &&Value| !is_cut_short(block["content"].as_str().unwrap_or_default(), &entry["toolUseResult"]);
+            let results = blocks().filter(finished).filter_map(|block| block["tool_use_id"].as_str());
+            self.answered.extend(results.map(str::to_owned));
             let texts =
                 message["content"].as_str().into_iter().chain(blocks().filter_map(|block| block["text"].as_str()));
             self.prompts.extend(texts.map(str::to_owned));

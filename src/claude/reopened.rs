@@ -3,53 +3,47 @@
 //! Claude Code takes such a mark for its own. Resumed without a prompt it comes to the same call once more, with the same
 //! id and input, and asks again whether it may run.
 
-use std::io::{self, BufRead, Write};
+use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
+
+use crate::core::cut_short::REJECTED;
+
+use super::ancestry::Broken;
+use super::rewrite::{Change, Entries};
 
 /// What an agent reads of a call that stood beside one that was stopped at.
 pub const NOT_RUN: &str =
     "not run: another call of this turn needed an approval first. Call it again if it is still needed.";
 
-/// Copies a transcript that ends with the denial of `call`, and makes that call open again. Returns `false`, and copies
-/// nothing of use, where there is no such call or the agent has gone on since.
+/// Copies a transcript that ends with the denial of `call`, and makes that call open again. `None`: there is no such call, or
+/// the agent has gone on since.
 ///
 /// # Errors
 ///
-/// Those of reading and writing. Lines that are no JSON are copied as they are.
-pub fn copy(transcript: impl BufRead, call: &str, mut to: impl Write) -> io::Result<bool> {
-    let mut made: Option<Value> = None;
-    for line in transcript.split(b'\n') {
-        let line = line?;
-        let entry = serde_json::from_slice::<Value>(&line).unwrap_or_default();
-        let has = |name: &str| blocks(&entry).any(|block| block[name] == call);
+/// The conversation in the copy would not be all there.
+pub fn copy(transcript: &Entries, call: &str) -> Result<Option<Vec<u8>>, Broken> {
+    let mut made: Option<&Value> = None;
+    let mut changes = HashMap::new();
+    for (at, entry) in transcript.rows() {
+        let has = |name: &str| blocks(entry).any(|block| block[name] == call);
         if has("id") {
-            made = Some(entry.clone());
+            made = Some(entry);
         } else if let Some(made) = &made {
             if entry["type"] == "assistant" && entry["message"]["id"] != made["message"]["id"] {
-                return Ok(false);
+                return Ok(None);
             }
-            if has("tool_use_id") || is_interruption(&entry) {
-                continue;
+            if has("tool_use_id") || is_interruption(entry) {
+                changes.insert(at, Change::Drop);
+            } else if entry["toolUseResult"] == REJECTED {
+                changes.insert(at, Change::Replace(not_run(entry.clone())));
             }
-            if entry["toolUseResult"] == REJECTED {
-                writeln!(to, "{}", not_run(entry))?;
-                continue;
-            }
-        }
-        if !line.is_empty() {
-            to.write_all(&line)?;
-            to.write_all(b"\n")?;
         }
     }
-    let Some(mark) = made.and_then(|made| mark(call, &made)) else { return Ok(false) };
-    writeln!(to, "{mark}")?;
-    Ok(true)
+    let Some(mark) = made.and_then(|made| mark(call, made)) else { return Ok(None) };
+    transcript.copy(&changes, vec![mark]).map(Some)
 }
-
-/// How Claude Code notes a call that it did not run because another one was stopped at.
-const REJECTED: &str = "User rejected tool use";
 
 fn blocks(entry: &Value) -> impl Iterator<Item = &Value> {
     entry["message"]["content"].as_array().into_iter().flatten()
@@ -90,16 +84,15 @@ mod tests {
     use super::*;
 
     const CALL: &str = r#"{"type":"assistant","uuid":"u1","sessionId":"s","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"x"}}]}}"#;
-    const OTHER: &str = r#"{"type":"assistant","uuid":"u2","message":{"id":"m1","content":[{"type":"tool_use","id":"t2","name":"Bash","input":{}}]}}"#;
-    const DENIED: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]},"toolUseResult":"User rejected tool use"}"#;
-    const REJECTION: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t2","content":"STOP"}]},"toolUseResult":"User rejected tool use"}"#;
-    const STOPPED: &str = r#"{"type":"user","message":{"content":[{"type":"text","text":"[Request interrupted by user for tool use]"}]}}"#;
+    const OTHER: &str = r#"{"type":"assistant","uuid":"u2","parentUuid":"u1","message":{"id":"m1","content":[{"type":"tool_use","id":"t2","name":"Bash","input":{}}]}}"#;
+    const DENIED: &str = r#"{"type":"user","uuid":"u3","parentUuid":"u1","sourceToolAssistantUUID":"u1","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]},"toolUseResult":"User rejected tool use"}"#;
+    const REJECTION: &str = r#"{"type":"user","uuid":"u4","parentUuid":"u2","sourceToolAssistantUUID":"u2","message":{"content":[{"type":"tool_result","tool_use_id":"t2","content":"STOP"}]},"toolUseResult":"User rejected tool use"}"#;
+    const STOPPED: &str = r#"{"type":"user","uuid":"u5","parentUuid":"u3","message":{"content":[{"type":"text","text":"[Request interrupted by user for tool use]"}]}}"#;
 
     fn copied(lines: &[&str]) -> Option<Vec<Value>> {
-        let mut to = Vec::new();
-        let whole = copy((lines.join("\n") + "\n").as_bytes(), "t1", &mut to).unwrap();
-        let text = String::from_utf8(to).unwrap();
-        whole.then(|| text.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect())
+        let transcript = Entries::read((lines.join("\n") + "\n").as_bytes()).unwrap();
+        let text = String::from_utf8(copy(&transcript, "t1").unwrap()?).unwrap();
+        Some(text.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect())
     }
 
     #[test]
@@ -114,6 +107,15 @@ mod tests {
     }
 
     #[test]
+    fn what_followed_on_the_denial_follows_on_the_call() {
+        let later = r#"{"type":"attachment","uuid":"u7","parentUuid":"u5"}"#;
+        let at = r#"{"type":"last-prompt","leafUuid":"u5"}"#;
+        let lines = copied(&[CALL, DENIED, STOPPED, later, at]).unwrap();
+        assert_eq!(lines[1]["parentUuid"], "u1");
+        assert_eq!(lines[2]["leafUuid"], lines[3]["uuid"], "the conversation stands at the mark");
+    }
+
+    #[test]
     fn a_call_beside_it_that_was_not_run_says_so() {
         let lines = copied(&[CALL, OTHER, DENIED, REJECTION, STOPPED]).unwrap();
         assert_eq!(lines.len(), 4);
@@ -122,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_the_agent_has_gone_on_from_is_not_opened() {
-        let next = r#"{"type":"assistant","message":{"id":"m2","content":[{"type":"text","text":"so"}]}}"#;
+        let next = r#"{"type":"assistant","uuid":"u6","parentUuid":"u3","message":{"id":"m2","content":[{"type":"text","text":"so"}]}}"#;
         assert_eq!(copied(&[CALL, DENIED, next]), None);
         assert_eq!(copied(&[OTHER, REJECTION, STOPPED]), None);
     }

@@ -1,38 +1,76 @@
-//! The settings that `claude` is given: the user's own, with our hooks behind theirs.
+//! The settings that `claude` is given: the user's own, with our rules and hooks behind theirs.
 //!
-//! There can be only one `--settings`, so the user's has to be taken out of their arguments and merged into ours.
+//! There can be only one `--settings`, so the user's has to be taken out of their arguments and merged into ours. The rules
+//! are entries of a list there; an argument with rules is split at blanks and commas, which the path of a file may hold.
 
 use std::fs;
-use std::ops::Range;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::hook::{BASH, PRE_TOOL_USE};
+use super::environment;
+use super::hook::{BASH, POST_TOOL_USE, PRE_TOOL_USE};
 use super::question::ASK_USER_QUESTION;
 use crate::core::shell::quoted;
 
-/// The settings of `user` with the hooks of this program, whose file is `own`, an absolute path. `native_questions`:
-/// whether agents have Claude Code's own tool for questions.
+/// The settings of `user`, with these rules for what agents may do, and, where they are given, the hooks of this program.
+/// Variables that break a chain are empty in it.
 ///
 /// Settings whose shape is wrong stay as they are, because it is for Claude Code to refuse them. A path that is not
 /// UTF-8 cannot be named in settings: there are no hooks then, and agents pause by signals.
 #[must_use]
-pub fn settings(own: &Path, user: Option<&Value>, native_questions: bool) -> Value {
+pub fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnHooks<'_>>) -> Value {
     let mut settings = user.cloned().unwrap_or_else(|| json!({}));
-    if let (Some(own), Some(fields)) = (own.to_str(), settings.as_object_mut()) {
-        let hooks = fields.entry("hooks").or_insert_with(|| json!({}));
-        if let Some(hooks) = hooks.as_object_mut() {
-            add_hooks(hooks, &format!("{} hook", quoted(own)), native_questions);
-        }
+    let Some(fields) = settings.as_object_mut() else { return settings };
+    if let Some(variables) = fields.entry("env").or_insert_with(|| json!({})).as_object_mut() {
+        variables.extend(environment::BREAKING.map(|name| (name.to_owned(), json!(""))));
+    }
+    if let Some(permissions) = fields.entry("permissions").or_insert_with(|| json!({})).as_object_mut()
+        && let Some(allowed) = permissions.entry("allow").or_insert_with(|| json!([])).as_array_mut()
+    {
+        allowed.extend(rules.iter().cloned().map(Value::from));
+    }
+    if let Some(own) = own
+        && let Some(program) = own.program.to_str()
+        && let Some(hooks) = fields.entry("hooks").or_insert_with(|| json!({})).as_object_mut()
+    {
+        add_hooks(hooks, &format!("{} hook", quoted(program)), own.native_questions);
+        own.stop.add_to(hooks);
     }
     settings
 }
 
-/// The value of the user's own `--settings`, a file or JSON, in their arguments for `claude`. The last one counts.
-#[must_use]
-pub fn user_settings(args: &[String]) -> Option<&str> {
-    given(args).pop().map(|(_, value)| value)
+/// The hooks of this program.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnHooks<'a> {
+    /// Its file, an absolute path.
+    pub program: &'a Path,
+    /// Whether agents have Claude Code's own tool for questions.
+    pub native_questions: bool,
+    /// How an agent is stopped when its running tool is done.
+    pub stop: StopHook<'a>,
+}
+
+/// A hook that stops the agent after a tool call once a file is there.
+#[derive(Clone, Copy, Debug)]
+pub struct StopHook<'a> {
+    /// The file.
+    pub file: &'a Path,
+    /// Whether Claude Code has a hook for all calls of a message together. It stops also after a call that failed.
+    pub after_all_calls: bool,
+}
+
+impl StopHook<'_> {
+    /// It is started after every call, so it is no program, but the shell, which Claude Code starts in any case.
+    fn add_to(&self, hooks: &mut Map<String, Value>) {
+        let Some(file) = self.file.to_str() else { return };
+        let answer = json!({"continue": false, "stopReason": "a person has stopped agent-cli"}).to_string();
+        let command = format!("[ ! -e {} ] || echo {}", quoted(file), quoted(&answer));
+        let event = if self.after_all_calls { "PostToolBatch" } else { POST_TOOL_USE };
+        if let Some(list) = hooks.entry(event).or_insert_with(|| json!([])).as_array_mut() {
+            list.push(json!({"hooks": [{"type": "command", "command": command, "timeout": SECONDS}]}));
+        }
+    }
 }
 
 /// What the user's `--settings` hold: JSON, or the path of a file with it. `None`: neither.
@@ -43,51 +81,31 @@ pub fn read(given: &str, cwd: &Path) -> Option<Value> {
     serde_json::from_str(&text).ok()
 }
 
-/// The user's arguments for `claude` without `--settings`.
-#[must_use]
-pub fn without_settings(args: &[String]) -> Vec<String> {
-    let given = given(args);
-    let is_given = |at: &usize| given.iter().any(|(range, _)| range.contains(at));
-    (0..args.len()).filter(|at| !is_given(at)).map(|at| args[at].clone()).collect()
-}
-
-/// The option that names settings.
-const OPTION: &str = "--settings";
+/// The option that names settings. Of two, only the last counts, whole.
+pub const OPTION: &str = "--settings";
 
 /// The commands that the hook is started for. Which of them are requests it decides itself; for all others, which are
 /// most, no process is started.
 const OWN_COMMANDS: &str = "Bash(*agent-cli*)";
+
+/// The commands that return results. Those of other programs that look like them cost a process, and nothing else.
+const RESULTS: &str = "Bash(*agent-cli* hook-result *)";
 
 /// Longer than the store waits for another process.
 const SECONDS: u32 = 30;
 
 fn add_hooks(hooks: &mut Map<String, Value>, command: &str, native_questions: bool) {
     let hook = json!({"type": "command", "command": command, "timeout": SECONDS});
-    if let Some(list) = hooks.entry(PRE_TOOL_USE).or_insert_with(|| json!([])).as_array_mut() {
-        let mut of_bash = hook.clone();
-        of_bash["if"] = json!(OWN_COMMANDS);
-        list.push(json!({"matcher": BASH, "hooks": [of_bash]}));
-        if native_questions {
-            list.push(json!({"matcher": ASK_USER_QUESTION, "hooks": [hook]}));
+    for (event, rule) in [(PRE_TOOL_USE, OWN_COMMANDS), (POST_TOOL_USE, RESULTS)] {
+        if let Some(list) = hooks.entry(event).or_insert_with(|| json!([])).as_array_mut() {
+            let mut of_bash = hook.clone();
+            of_bash["if"] = json!(rule);
+            list.push(json!({"matcher": BASH, "hooks": [of_bash]}));
+            if native_questions {
+                list.push(json!({"matcher": ASK_USER_QUESTION, "hooks": [hook]}));
+            }
         }
     }
-}
-
-/// Where `--settings` stands in the arguments, and its values. One without a value is left for `claude` to refuse.
-fn given(args: &[String]) -> Vec<(Range<usize>, &str)> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    // What follows two dashes is no option.
-    while let Some(arg) = args.get(at).filter(|arg| *arg != "--") {
-        let (width, value) = match arg.strip_prefix(OPTION) {
-            Some("") => (2, args.get(at + 1).map(String::as_str)),
-            Some(rest) => (1, rest.strip_prefix('=')),
-            None => (1, None),
-        };
-        found.extend(value.map(|value| (at..at + width, value)));
-        at += width;
-    }
-    found
 }
 
 /// Any JSON, for tests.
@@ -116,36 +134,61 @@ mod tests {
 
     use super::*;
 
-    fn args(list: &[&str]) -> Vec<String> {
-        list.iter().map(|arg| (*arg).to_owned()).collect()
+    fn hooks_of(program: &str, native_questions: bool) -> OwnHooks<'_> {
+        let stop = StopHook { file: Path::new("/state/it's/stop"), after_all_calls: true };
+        OwnHooks { program: Path::new(program), native_questions, stop }
+    }
+
+    fn own() -> OwnHooks<'static> {
+        hooks_of("/opt/agent-cli", false)
+    }
+
+    fn rule() -> Vec<String> {
+        vec!["Read(//ins.md)".to_owned()]
     }
 
     #[test]
-    fn our_hooks_are_these() {
+    fn our_rules_and_hooks_are_these() {
+        let own = hooks_of("/opt/bin/agent-cli", false);
         let ours = "'/opt/bin/agent-cli' hook";
         let hook = json!({"type": "command", "command": ours, "if": "Bash(*agent-cli*)", "timeout": 30});
-        let expected = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}});
-        assert_eq!(settings(Path::new("/opt/bin/agent-cli"), None, false), expected);
+        let mut after = hook.clone();
+        after["if"] = json!("Bash(*agent-cli* hook-result *)");
+        let allowed = json!({"allow": ["Read(//ins.md)"]});
+        let env: Map<_, _> = environment::BREAKING.map(|name| (name.to_owned(), json!(""))).into_iter().collect();
+        let stop = r#"[ ! -e '/state/it'\''s/stop' ] || echo '{"continue":false,"stopReason":"a person has stopped agent-cli"}'"#;
+        let stop = json!({"hooks": [{"type": "command", "command": stop, "timeout": 30}]});
+        let expected = json!({"env": env, "permissions": allowed, "hooks": {
+            "PreToolUse": [{"matcher": "Bash", "hooks": [hook]}],
+            "PostToolUse": [{"matcher": "Bash", "hooks": [after]}],
+            "PostToolBatch": [stop],
+        }});
+        assert_eq!(settings(None, &rule(), Some(&own)), expected);
+        let older = OwnHooks { stop: StopHook { after_all_calls: false, ..own.stop }, ..own };
+        assert_eq!(settings(None, &rule(), Some(&older))["hooks"]["PostToolUse"][1], stop);
+        assert_eq!(settings(None, &rule(), None), json!({"env": env, "permissions": allowed}), "without hooks");
 
-        let with_questions = settings(Path::new("/opt/bin/agent-cli"), None, true);
+        let with_questions = settings(None, &rule(), Some(&hooks_of("/opt/bin/agent-cli", true)));
         let hook = json!({"type": "command", "command": ours, "timeout": 30});
         let added = json!({"matcher": "AskUserQuestion", "hooks": [hook]});
-        assert_eq!(with_questions["hooks"]["PreToolUse"][1], added);
+        for event in ["PreToolUse", "PostToolUse"] {
+            assert_eq!(with_questions["hooks"][event][1], added);
+        }
     }
 
     #[test]
     fn the_users_settings_and_hooks_are_kept() {
         let user = json!({
             "model": "opus",
-            "permissions": {"deny": ["Bash(rm:*)"]},
+            "permissions": {"deny": ["Bash(rm:*)"], "allow": ["Edit"]},
             "hooks": {
                 "PreToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": "mine"}]}],
                 "Stop": [{"hooks": [{"type": "command", "command": "bell"}]}],
             },
         });
-        let merged = settings(Path::new("/opt/agent-cli"), Some(&user), false);
+        let merged = settings(Some(&user), &rule(), Some(&own()));
         assert_eq!(merged["model"], "opus");
-        assert_eq!(merged["permissions"], user["permissions"]);
+        assert_eq!(merged["permissions"], json!({"deny": ["Bash(rm:*)"], "allow": ["Edit", "Read(//ins.md)"]}));
         assert_eq!(merged["hooks"]["Stop"], user["hooks"]["Stop"]);
         assert_eq!(merged["hooks"]["PreToolUse"][0], user["hooks"]["PreToolUse"][0]);
         assert_eq!(merged["hooks"]["PreToolUse"].as_array().map(Vec::len), Some(2));
@@ -153,50 +196,25 @@ mod tests {
 
     #[test]
     fn the_path_is_one_word_for_the_shell() {
-        let merged = settings(Path::new("/home/o'neil/my programs/$x/agent-cli"), None, false);
+        let merged = settings(None, &[], Some(&hooks_of("/home/o'neil/my programs/$x/agent-cli", false)));
         let command = &merged["hooks"]["PreToolUse"][0]["hooks"][0]["command"];
         assert_eq!(command, r"'/home/o'\''neil/my programs/$x/agent-cli' hook");
     }
 
     #[test]
     fn wrong_settings_are_for_claude_code_to_refuse() {
-        for user in [json!(7), json!([]), json!({"hooks": []}), json!({"hooks": null})] {
-            assert_eq!(settings(Path::new("/agent-cli"), Some(&user), false), user);
+        for user in [json!(7), json!([]), json!({"env": 7, "hooks": [], "permissions": null})] {
+            assert_eq!(settings(Some(&user), &rule(), Some(&own())), user);
         }
-        let merged = settings(Path::new("/agent-cli"), Some(&json!({"hooks": {"PreToolUse": 7}})), false);
-        assert_eq!(merged["hooks"]["PreToolUse"], 7);
-    }
-
-    #[test]
-    fn the_users_own_settings_are_found_and_taken_out() {
-        for (given, found, rest) in [
-            (&[][..], None, &[][..]),
-            (&["--max-turns", "3"], None, &["--max-turns", "3"]),
-            (&["--settings", "a.json", "--effort", "low"], Some("a.json"), &["--effort", "low"]),
-            (&["--effort", "low", "--settings={}"], Some("{}"), &["--effort", "low"]),
-            (&["--settings=a=b", "--settings", "--x"], Some("--x"), &[]),
-            (&["--settings", "a", "--settings="], Some(""), &[]),
-            (&["--settings"], None, &["--settings"]),
-            (&["--setting-sources", "user", "--settingsx"], None, &["--setting-sources", "user", "--settingsx"]),
-            (&["--", "--settings", "a"], None, &["--", "--settings", "a"]),
-        ] {
-            assert_eq!(user_settings(&args(given)), found, "{given:?}");
-            assert_eq!(without_settings(&args(given)), rest, "{given:?}");
-        }
+        let user = json!({"env": 7, "hooks": {"PreToolUse": 7, "PostToolUse": 7, "PostToolBatch": 7}, "permissions": {"allow": "Bash"}});
+        assert_eq!(settings(Some(&user), &rule(), Some(&own())), user);
     }
 
     proptest! {
         #[test]
         fn nothing_of_any_settings_is_lost(user in any_json()) {
-            let merged = settings(Path::new("/agent-cli"), Some(&user), false);
+            let merged = settings(Some(&user), &rule(), Some(&own()));
             prop_assert!(holds(&merged, &user), "{} in {}", user, merged);
-        }
-
-        #[test]
-        fn other_arguments_are_kept(list in prop::collection::vec("--settings|--settings=x|--|-x|y", 0..6)) {
-            let rest = without_settings(&list);
-            prop_assert_eq!(user_settings(&rest), None);
-            prop_assert_eq!(user_settings(&list).is_none(), rest == list);
         }
     }
 

@@ -4,7 +4,6 @@
 //! they are there. `.claude.json`, which may hold a key beside other things, is not opened.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,11 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::command::config_dir;
+use super::command::{CONFIG_DIR, config_dir_of};
+use super::environment;
+use super::login::{self, Durable};
+use super::settings as given;
+use super::variables::Variables;
 use crate::core::launch::Launch;
 
 /// All of it.
@@ -21,10 +24,20 @@ use crate::core::launch::Launch;
 pub struct Surroundings {
     /// The settings files that exist, the strongest first.
     pub settings: Vec<SettingsFile>,
+    /// The file of the user's own settings, whether it exists or not.
+    pub user_settings: Option<PathBuf>,
     /// What there is to log in with, by name.
     pub logins: Vec<String>,
+    /// Those of them that are variables of this environment, and that no settings set.
+    pub login_variables: Vec<String>,
+    /// Variables without which nobody is logged in: they, and nothing that lasts, are the login.
+    pub login_only_here: Vec<String>,
+    /// Variables that matter to agents and that no settings set.
+    pub only_here: Vec<String>,
     /// Whether there may be a login that cannot be seen: a key in `.claude.json`, or in the keychain of macOS.
     pub login_may_hide: Option<&'static str>,
+    /// Variables of this process that somebody has set on purpose, and that agents do not inherit.
+    pub dropped: Vec<String>,
     /// Whether this is the superuser outside of what Claude Code takes for a sandbox.
     pub refuses_bypass: bool,
     /// The `CLAUDE.md` of the working directory.
@@ -57,6 +70,12 @@ pub struct Settings {
     pub disable_bypass: bool,
     /// The names of what it brings to log in with.
     pub logins: Vec<String>,
+    /// Whether it names a program that logs in to a cloud.
+    pub logs_in_to_cloud: bool,
+    /// The variables that it sets.
+    pub variables: Vec<String>,
+    /// The variables that it sets and that break a chain.
+    pub breaking: Vec<String>,
 }
 
 /// Whether the `CLAUDE.md` of a directory tells agents how to pause.
@@ -71,17 +90,25 @@ pub enum Convention {
     Present,
 }
 
-/// Looks at all of it, for a `claude` that works in `cwd`.
+/// Looks at all of it, for a `claude` with these launch options that works in `cwd` and has these variables.
 #[must_use]
-pub fn look(cwd: &Path) -> Surroundings {
-    let config = config_dir(&Launch::default());
-    let user = config.as_ref().map(|dir| dir.join("settings.json"));
+pub fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Surroundings {
+    let named = || variables.get(CONFIG_DIR).map(PathBuf::from);
+    let config = config_dir_of(named(), launch);
+    let user_settings = config.as_ref().map(|dir| dir.join("settings.json"));
     let of_project = ["settings.local.json", "settings.json"].map(|name| cwd.join(".claude").join(name));
-    let files = [(managed_settings(), true)].into_iter();
-    let files = files.chain(of_project.into_iter().chain(user).map(|path| (path, false)));
-    let settings: Vec<_> = files.filter_map(|(path, managed)| settings_file(path, managed)).collect();
-    let mut logins = logins_of_environment();
+    let managed = settings_file(managed_settings(), true);
+    let files = of_project.into_iter().chain(user_settings.clone()).filter_map(|path| settings_file(path, false));
+    let settings: Vec<_> = managed.into_iter().chain(given_settings(cwd, launch)).chain(files).collect();
     let kept = config.as_ref().map(|dir| dir.join(CREDENTIALS)).filter(|file| file.exists());
+    let durable = Durable {
+        settings: settings.iter().filter_map(|file| file.content.as_ref().ok()).collect(),
+        is_kept: kept.is_some(),
+        home: dirs::home_dir(),
+    };
+    let (login_variables, login_only_here) = (durable.missing_logins(variables), durable.login_only_in(variables));
+    let only_here = durable.missing(variables);
+    let mut logins: Vec<_> = variables.set().filter(|name| environment::logs_in(name)).map(str::to_owned).collect();
     logins.extend(kept.map(|file| file.display().to_string()));
     for file in &settings {
         let brought = file.content.iter().flat_map(|settings| &settings.logins);
@@ -89,9 +116,14 @@ pub fn look(cwd: &Path) -> Surroundings {
     }
     Surroundings {
         settings,
+        user_settings,
         logins,
-        login_may_hide: hiding_place(),
-        refuses_bypass: rustix::process::geteuid().is_root() && !in_sandbox(),
+        login_variables,
+        login_only_here,
+        only_here,
+        login_may_hide: hiding_place(named().or_else(|| launch.config_dir.clone())),
+        dropped: environment::dropped_on_purpose(variables.names()).into_iter().map(str::to_owned).collect(),
+        refuses_bypass: rustix::process::geteuid().is_root() && !in_sandbox(variables),
         convention: convention(&cwd.join("CLAUDE.md")),
     }
 }
@@ -113,28 +145,26 @@ impl Settings {
         }
         let permissions = file.permissions.unwrap_or_default();
         let denied = [&permissions["deny"], &permissions["ask"]].into_iter().filter_map(Value::as_array).flatten();
-        let helper = file.api_key_helper.map(|_| "apiKeyHelper".to_owned());
-        let variables = file.env.unwrap_or_default().into_keys().filter(|name| LOGINS.contains(&name.as_str()));
+        let helper = file.api_key_helper.map(|_| login::HELPER.to_owned());
+        let named = file.env.unwrap_or_default();
+        let variables: Vec<_> =
+            named.iter().filter(|(name, value)| value.is_set(name)).map(|(name, _)| name.clone()).collect();
+        let logs_in = variables.iter().filter(|name| environment::logs_in(name)).cloned();
         Ok(Self {
             disable_all_hooks: file.disable_all_hooks.as_ref().and_then(Value::as_bool),
             allow_managed_hooks_only: file.allow_managed_hooks_only == Some(Value::Bool(true)),
             cleanup_period_days: days.as_ref().and_then(Value::as_i64),
             denied: denied.filter_map(Value::as_str).map(str::to_owned).collect(),
             disable_bypass: permissions["disableBypassPermissionsMode"] == "disable",
-            logins: helper.into_iter().chain(variables).collect(),
+            logins: helper.into_iter().chain(logs_in).collect(),
+            logs_in_to_cloud: [file.aws_auth_refresh, file.aws_credential_export, file.gcp_auth_refresh]
+                .iter()
+                .any(Option::is_some),
+            variables,
+            breaking: named.into_keys().filter(|name| environment::BREAKING.contains(&name.as_str())).collect(),
         })
     }
 }
-
-/// Variables that log `claude` in, or that switch it to the login of a cloud.
-const LOGINS: [&str; 6] = [
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_USE_BEDROCK",
-    "CLAUDE_CODE_USE_FOUNDRY",
-    "CLAUDE_CODE_USE_VERTEX",
-];
 
 /// Where a login is kept in the configuration directory.
 const CREDENTIALS: &str = ".credentials.json";
@@ -151,11 +181,29 @@ struct File {
     cleanup_period_days: Option<Value>,
     permissions: Option<Value>,
     api_key_helper: Option<IgnoredAny>,
+    aws_auth_refresh: Option<IgnoredAny>,
+    aws_credential_export: Option<IgnoredAny>,
+    gcp_auth_refresh: Option<IgnoredAny>,
     #[serde(default)]
-    env: Option<BTreeMap<String, IgnoredAny>>,
+    env: Option<BTreeMap<String, VariableOfSettings>>,
 }
 
-fn managed_settings() -> PathBuf {
+/// The value of a variable, which may be a secret: it is dropped as soon as its name says what to look for.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct VariableOfSettings(Value);
+
+impl VariableOfSettings {
+    fn is_set(&self, name: &str) -> bool {
+        match &self.0 {
+            Value::Null => false,
+            Value::String(text) => environment::is_set(name, text),
+            other => environment::is_set(name, &other.to_string()),
+        }
+    }
+}
+
+pub(super) fn managed_settings() -> PathBuf {
     let folder = if cfg!(target_os = "macos") { "/Library/Application Support/ClaudeCode" } else { "/etc/claude-code" };
     Path::new(folder).join("managed-settings.json")
 }
@@ -171,13 +219,14 @@ fn settings_file(path: PathBuf, managed: bool) -> Option<SettingsFile> {
     Some(SettingsFile { path, managed, content })
 }
 
-fn logins_of_environment() -> Vec<String> {
-    let is_set = |name: &&&str| env::var_os(name).is_some_and(|value| !value.is_empty());
-    LOGINS.iter().filter(is_set).map(|name| (*name).to_owned()).collect()
+/// The settings that the user gives on the command line.
+fn given_settings(cwd: &Path, launch: &Launch) -> Option<SettingsFile> {
+    let text = launch.args.last(given::OPTION)?;
+    let content = Settings::parse(&given::read(text, cwd)?.to_string());
+    Some(SettingsFile { path: given::OPTION.into(), managed: false, content })
 }
 
-fn hiding_place() -> Option<&'static str> {
-    let named = super::command::named_config_dir();
+fn hiding_place(named: Option<PathBuf>) -> Option<&'static str> {
     let state = named.or_else(dirs::home_dir).is_some_and(|dir| dir.join(".claude.json").exists());
     match (cfg!(target_os = "macos"), state) {
         (true, _) => Some("the keychain cannot be seen from here"),
@@ -186,9 +235,8 @@ fn hiding_place() -> Option<&'static str> {
     }
 }
 
-fn in_sandbox() -> bool {
-    env::var_os("IS_SANDBOX").is_some_and(|value| value == "1")
-        || env::var_os("CLAUDE_CODE_BUBBLEWRAP").is_some_and(|value| !value.is_empty())
+fn in_sandbox(variables: &Variables) -> bool {
+    variables.get("IS_SANDBOX").is_some_and(|value| value == "1") || variables.get("CLAUDE_CODE_BUBBLEWRAP").is_some()
 }
 
 fn convention(file: &Path) -> Convention {
@@ -207,7 +255,7 @@ mod tests {
     fn what_matters_is_read_and_no_secret_is_kept() {
         let text = r#"{"disableAllHooks": true, "allowManagedHooksOnly": true, "cleanupPeriodDays": 7,
             "permissions": {"deny": ["Bash(rm:*)", 7], "ask": ["Bash"], "disableBypassPermissionsMode": "disable"},
-            "apiKeyHelper": "echo secret", "env": {"ANTHROPIC_API_KEY": "secret", "EDITOR": "vi"}}"#;
+            "apiKeyHelper": "echo secret", "env": {"ANTHROPIC_API_KEY": "secret", "CLAUDE_CODE_SIMPLE": "1", "EDITOR": "vi"}}"#;
         let settings = Settings::parse(text).unwrap();
         let logins = vec!["apiKeyHelper".to_owned(), "ANTHROPIC_API_KEY".to_owned()];
         let expected = Settings {
@@ -217,10 +265,15 @@ mod tests {
             denied: vec!["Bash(rm:*)".into(), "Bash".into()],
             disable_bypass: true,
             logins,
+            logs_in_to_cloud: false,
+            variables: ["ANTHROPIC_API_KEY", "CLAUDE_CODE_SIMPLE", "EDITOR"].map(str::to_owned).to_vec(),
+            breaking: vec!["CLAUDE_CODE_SIMPLE".to_owned()],
         };
         assert_eq!(settings, expected);
         assert!(!format!("{settings:?}").contains("secret"));
         assert_eq!(Settings::parse("{}"), Ok(Settings::default()));
+        let off = r#"{"env": {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_USE_BEDROCK": 0, "CLAUDE_CODE_USE_VERTEX": true}}"#;
+        assert_eq!(Settings::parse(off).unwrap().logins, ["CLAUDE_CODE_USE_VERTEX"]);
     }
 
     #[test]

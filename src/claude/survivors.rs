@@ -6,11 +6,11 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::process;
 
 use rustix::process::{Pid, Signal};
 
-use super::command::{FRAME, STATE_DIR};
+use super::command::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR};
+use super::processes::{self, Environment};
 use crate::core::id::FrameId;
 
 /// Ends every process that still carries the marks of `frame` of this state directory, and returns how many there were.
@@ -18,51 +18,46 @@ use crate::core::id::FrameId;
 /// The frame must not be running. This process and those above it are spared: they may carry the mark when a person
 /// calls this program from a shell that an agent left behind.
 pub fn end(state_dir: &Path, frame: FrameId) -> usize {
-    // A copy of a state directory holds frames of the same ids.
-    let marks = [format!("{FRAME}={frame}"), format!("{STATE_DIR}={}", state_dir.display())];
-    let spared = ancestors();
-    let marked = system::processes().into_iter().filter(|pid| system::carries(*pid, &marks));
+    let mark = Mark { frame: format!("{FRAME}={frame}"), state_dir };
+    let spared: HashSet<Pid> = processes::ancestors().collect();
+    let marked = processes::all().into_iter().filter(|pid| mark.is_on(*pid));
     let survivors: Vec<Pid> = marked.filter(|pid| !spared.contains(pid)).collect();
-    survivors.iter().for_each(|pid| system::kill(*pid, &marks));
+    survivors.iter().for_each(|pid| system::kill(*pid, &mark));
     survivors.len()
 }
 
-fn ancestors() -> HashSet<Pid> {
-    let own = i32::try_from(process::id()).ok().and_then(Pid::from_raw);
-    std::iter::successors(own, |pid| system::parent(*pid)).collect()
+/// What tells the processes of a frame from others.
+struct Mark<'a> {
+    frame: String,
+    /// A copy of a state directory holds frames of the same ids.
+    state_dir: &'a Path,
+}
+
+impl Mark<'_> {
+    fn is_on(&self, pid: Pid) -> bool {
+        let environment = Environment::of(pid);
+        // What a command that an agent waits for is marked with. It is this program's, not the agent's, and ends with its own
+        // runner.
+        let is_no_attempt = || environment.has(&format!("{ATTEMPT}={NO_ATTEMPT}"));
+        let is_here = || {
+            environment
+                .value(STATE_DIR)
+                .is_some_and(|dir| processes::is_same_directory(Path::new(&dir), self.state_dir))
+        };
+        environment.has(&self.frame) && is_here() && !is_no_attempt()
+    }
 }
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::fs;
-
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
-    use super::{Pid, Signal};
-
-    pub(super) fn processes() -> Vec<Pid> {
-        let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
-        names.filter_map(|name| name.to_str()?.parse().ok()).filter_map(Pid::from_raw).collect()
-    }
-
-    /// Other users' processes cannot be read, and are none of ours.
-    pub(super) fn carries(pid: Pid, marks: &[String]) -> bool {
-        let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
-        let variables: Vec<_> = environment.split(|byte| *byte == 0).collect();
-        marks.iter().all(|mark| variables.contains(&mark.as_bytes()))
-    }
-
-    pub(super) fn parent(pid: Pid) -> Option<Pid> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        // The name before the last parenthesis may hold anything.
-        let fields = stat.rsplit_once(')')?.1;
-        Pid::from_raw(fields.split_whitespace().nth(1)?.parse().ok()?)
-    }
+    use super::{Mark, Pid, Signal};
 
     /// The handle keeps the number from meaning another process between the look and the signal.
-    pub(super) fn kill(pid: Pid, marks: &[String]) {
+    pub(super) fn kill(pid: Pid, mark: &Mark<'_>) {
         if let Ok(handle) = pidfd_open(pid, PidfdFlags::empty())
-            && carries(pid, marks)
+            && mark.is_on(pid)
         {
             let _ = pidfd_send_signal(handle, Signal::KILL);
         }
@@ -71,35 +66,14 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use std::process::Command;
-
     use rustix::process::kill_process;
 
-    use super::{Pid, Signal};
+    use super::{Mark, Pid, Signal};
 
-    pub(super) fn processes() -> Vec<Pid> {
-        ask(&["-axo", "pid="]).lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?)).collect()
-    }
-
-    pub(super) fn carries(pid: Pid, marks: &[String]) -> bool {
-        let line = ask(&["-Ewwo", "command=", "-p", &pid.as_raw_nonzero().to_string()]);
-        // `ps` parts variables with spaces, which a path may hold too.
-        marks.iter().all(|mark| line.contains(mark.as_str()))
-    }
-
-    pub(super) fn parent(pid: Pid) -> Option<Pid> {
-        Pid::from_raw(ask(&["-o", "ppid=", "-p", &pid.as_raw_nonzero().to_string()]).trim().parse().ok()?)
-    }
-
-    pub(super) fn kill(pid: Pid, marks: &[String]) {
-        if carries(pid, marks) {
+    pub(super) fn kill(pid: Pid, mark: &Mark<'_>) {
+        if mark.is_on(pid) {
             let _ = kill_process(pid, Signal::KILL);
         }
-    }
-
-    fn ask(arguments: &[&str]) -> String {
-        let output = Command::new("ps").args(arguments).output();
-        output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
     }
 }
 
@@ -138,7 +112,23 @@ mod tests {
     }
 
     #[test]
+    fn a_state_directory_may_have_several_names() {
+        let temp = tempfile::tempdir().unwrap();
+        let [here, link, copy] = ["here", "link", "copy"].map(|name| temp.path().join(name));
+        [&here, &copy].into_iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        std::os::unix::fs::symlink(&here, &link).unwrap();
+        for (one, other) in [(&here, &link), (&link, &here)] {
+            let frame = FrameId::random();
+            let (mut survivor, mut stranger) = (process(one, frame), process(&copy, frame));
+            assert_eq!(end(other, frame), 1);
+            assert_eq!(survivor.wait().unwrap().signal(), Some(9));
+            drop(stranger.stdin.take());
+            assert_eq!(stranger.wait().unwrap().code(), Some(0));
+        }
+    }
+
+    #[test]
     fn this_process_and_its_parents_are_spared() {
-        assert!(ancestors().len() > 1);
+        assert!(processes::ancestors().count() > 1);
     }
 }

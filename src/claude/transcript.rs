@@ -1,5 +1,6 @@
 //! Claude Code's transcripts: where they are, and what may be asked of them.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -38,6 +39,31 @@ pub fn find(config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf
 pub fn find_anywhere(config_dir: &Path, session: SessionId) -> Option<PathBuf> {
     let folders = fs::read_dir(config_dir.join(PROJECTS)).ok()?;
     folders.flatten().map(|folder| folder.path().join(file_name(session))).find(|path| path.is_file())
+}
+
+/// Where the transcripts of many sessions are: each of Claude Code's directories is listed once, not for each session.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    listed: HashMap<PathBuf, HashMap<SessionId, PathBuf>>,
+}
+
+impl Places {
+    /// As [`find`], as things were when the directory was listed.
+    pub(crate) fn find(&mut self, config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf> {
+        let likely = expected(config_dir, cwd, session);
+        if likely.is_file() {
+            return Some(likely);
+        }
+        let listed = self.listed.entry(config_dir.to_owned()).or_insert_with(|| list(config_dir));
+        listed.get(&session).filter(|path| path.is_file()).cloned()
+    }
+}
+
+fn list(config_dir: &Path) -> HashMap<SessionId, PathBuf> {
+    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = entries(config_dir.join(PROJECTS)).flat_map(entries);
+    let session = |path: &Path| path.file_name()?.to_str()?.strip_suffix(".jsonl")?.parse().ok();
+    files.filter_map(|path| Some((session(&path)?, path))).collect()
 }
 
 /// Where Claude Code looks for the transcript of a session that worked in `cwd`.
@@ -185,10 +211,14 @@ mod tests {
         assert_eq!(find(config.path(), Path::new("/a"), session()), None);
         let elsewhere = config.path().join("projects/other").join(file_name(session()));
         write(&elsewhere, "{}\n");
-        assert_eq!(find(config.path(), Path::new("/a"), session()), Some(elsewhere));
+        assert_eq!(find(config.path(), Path::new("/a"), session()), Some(elsewhere.clone()));
+        let mut places = Places::default();
+        assert_eq!(places.find(config.path(), Path::new("/a"), session()), Some(elsewhere));
+        assert_eq!(places.find(config.path(), Path::new("/a"), SessionId::random()), None);
         let likely = expected(config.path(), Path::new("/a"), session());
         write(&likely, "{}\n");
-        assert_eq!(find(config.path(), Path::new("/a"), session()), Some(likely));
+        assert_eq!(find(config.path(), Path::new("/a"), session()), Some(likely.clone()));
+        assert_eq!(places.find(config.path(), Path::new("/a"), session()), Some(likely));
     }
 
     #[test]

@@ -12,8 +12,15 @@ impl Version {
     pub const OLDEST: Self = Self(2, 0, 73);
     /// The first version whose hooks can suspend a tool call.
     pub const SUSPENDS: Self = Self(2, 1, 89);
+    /// The first version that was seen to print what hooks say where it is told to.
+    pub const PRINTS_HOOKS: Self = Self(2, 1, 197);
+    /// The first version in which, of two hooks that ask for an approval, the one that ended first was seen to give the
+    /// reason. Earlier ones take the last.
+    pub const FIRST_HOOK_PREVAILS: Self = Self(2, 1, 300);
     /// The first version that was seen to leave mentions of files alone where it is told to.
     pub const LEAVES_MENTIONS: Self = Self(2, 1, 330);
+    /// The first version that was seen to start a hook when all calls of a message are done.
+    pub const HOOKS_AFTER_ALL_CALLS: Self = Self(2, 1, 197);
     /// From here on, the cost of a resumed run includes what the session cost before.
     pub const TOTAL_COST_ACCUMULATES: Self = Self(2, 1, 277);
     /// From here on, a session is found from any directory, not from its own only.

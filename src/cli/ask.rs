@@ -15,8 +15,9 @@ use crate::store::{Caller, Store};
 
 /// Ask a person, from inside an agent
 ///
-/// Records the question for the calling agent and prints `SGN_PEND_STARTED (ID)` at once. The agent then ends its turn;
-/// the answer comes when its chain is resumed.
+/// Records the question for the calling agent. Where the agent's call can be suspended, it returns the answer when there
+/// is one, and nothing runs until then. Elsewhere this prints `SGN_PEND_STARTED (ID)` at once: the agent then ends its turn,
+/// and a prompt brings the answer when the chain is resumed.
 #[derive(Debug, Args)]
 pub(super) struct Ask {
     /// The question

@@ -1,37 +1,64 @@
 //! What a command knows of its surroundings: the state directory, the calling agent, the terminal.
 
 use std::env;
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-
+use super::duration::duration;
 use super::error::CliError;
-use crate::claude::command::{ATTEMPT, FRAME, STATE_DIR, named_config_dir};
+use super::log;
+use super::output;
+use crate::claude::command::{ATTEMPT, FRAME, SESSION, STATE_DIR, named_config_dir};
+use crate::claude::marks::{self, Mark};
+use crate::core::id::SessionId;
 use crate::core::launch::Launch;
-use crate::runtime::{RuntimeError, Settings};
+use crate::core::stopping::GRACE;
+use crate::runtime::{RuntimeError, Settings, Stopping, programs};
 use crate::store::{Caller, StateDir, Store};
 
 /// The surroundings of a command.
 #[derive(Debug)]
 pub(super) struct Context {
     verbose: bool,
-    /// The agent in whose tool call this runs.
+    /// The agent that has started this, directly or not; `None`: a person has.
     pub(super) caller: Option<Caller>,
+    /// The process above this one by which that was found out, though this one's environment does not say it.
+    found_above: Option<i32>,
 }
 
-/// Filters what is told on standard error, as `RUST_LOG` does elsewhere: `debug`, `agent_cli::runtime=trace`.
-const LOG: &str = "AGENT_CLI_LOG";
 /// Names the `claude` to use.
 pub(super) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
+/// How long the running tool of an agent that is stopped may take to finish.
+const STOP_GRACE: &str = "AGENT_CLI_STOP_GRACE";
 /// What agents may do where no option says it: for chains that call this program without options.
 const PERMISSION_MODE: &str = "AGENT_CLI_PERMISSION_MODE";
 
 impl Context {
     pub(super) fn from_environment(verbose: bool) -> Result<Self, CliError> {
-        Ok(Self { verbose, caller: caller()? })
+        let own = caller()?;
+        let mut context = Self { verbose, caller: own, found_above: None };
+        // The farthest counts: what is nearer, the agent itself may have started with any environment. Another state
+        // directory is another world.
+        let state_dir = context.state_dir().ok();
+        let above = state_dir.and_then(|dir| marks::marks().filter(|mark| mark.is_of(&dir)).last());
+        if let Some(Mark { process, frame, attempt, .. }) = above {
+            let caller = Caller { frame, attempt };
+            context.found_above = (own != Some(caller)).then_some(process);
+            context.caller = Some(caller);
+        }
+        Ok(context)
+    }
+
+    /// Refuses to agents what is for people: the one place that tells them apart.
+    pub(super) fn only_for_people(&self, refusal: &str, hint: &str) -> Result<(), CliError> {
+        let Some(caller) = self.caller else { return Ok(()) };
+        let error = CliError::usage(refusal).hint(hint);
+        Err(match self.found_above {
+            None => error,
+            Some(process) => error.hint(format!(
+                "the process {process}, above this one, is one of the agent {}: a person uses a shell that no agent has started",
+                caller.frame.short()
+            )),
+        })
     }
 
     pub(super) fn store(&self) -> Result<Store, CliError> {
@@ -57,7 +84,14 @@ impl Context {
         let own_program = env::current_exe()
             .map_err(|error| CliError::failed(format!("failed to find this program's own path: {error}")))?;
         let claude = claude.or_else(named_claude);
-        Ok(Settings { claude, own_program, stale_check: true })
+        Ok(Settings { claude, own_program, stale_check: true, stopping: stopping()? })
+    }
+
+    /// Checks how a chain is to be started, before it is recorded.
+    pub(super) fn check(&self, store: &Store, settings: &Settings, launch: &Launch) -> Result<(), CliError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
+        Ok(runtime.block_on(programs::check(store, settings, launch))?)
     }
 
     /// What of this shell a new frame records, so that it can be carried on from another one.
@@ -70,13 +104,9 @@ impl Context {
         }
     }
 
-    /// Starts telling what happens: warnings always, more for a person who watches or asks.
+    /// Starts to tell what happens.
     pub(super) fn start_log(&self) {
-        let level = if self.verbose || io::stderr().is_terminal() { LevelFilter::INFO } else { LevelFilter::WARN };
-        let named = env::var(LOG).ok().and_then(|filter| filter.parse::<Targets>().ok());
-        let filter = named.unwrap_or_else(|| Targets::new().with_target("agent_cli", level));
-        let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false).without_time();
-        tracing_subscriber::registry().with(lines.with_ansi(io::stderr().is_terminal())).with(filter).init();
+        log::start(self.verbose);
     }
 }
 
@@ -90,6 +120,16 @@ pub(super) fn named_claude() -> Option<PathBuf> {
     env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
+/// The session of Claude Code in whose tool call this runs, where it is a person's.
+pub(super) fn claude_session() -> Option<SessionId> {
+    env::var(SESSION).ok()?.parse().ok()
+}
+
+/// Whether this runs in a tool call of an agent.
+pub(super) fn is_called_by_an_agent() -> bool {
+    env::var_os(FRAME).is_some() || env::var_os(ATTEMPT).is_some()
+}
+
 fn caller() -> Result<Option<Caller>, CliError> {
     let (frame, attempt) = match (env::var_os(FRAME), env::var_os(ATTEMPT)) {
         (None, None) => return Ok(None),
@@ -101,4 +141,17 @@ fn caller() -> Result<Option<Caller>, CliError> {
             .hint(format!("agent-cli sets them for its agents: unset {FRAME} {ATTEMPT}"))
     })?;
     Ok(Some(Caller { frame, attempt }))
+}
+
+/// How agents are stopped: how long their tools may take to finish is for the user to say.
+fn stopping() -> Result<Stopping, CliError> {
+    let grace = match env::var(STOP_GRACE) {
+        Ok(text) if !text.is_empty() => {
+            let bad = |why| CliError::usage(format!("{STOP_GRACE} is not a length of time: {why}"));
+            let grace = duration(&text).map_err(bad)?;
+            grace.try_into().unwrap_or(GRACE)
+        }
+        _ => GRACE,
+    };
+    Ok(Stopping { grace, tell: output::tell })
 }

@@ -12,12 +12,17 @@ use super::exit::Exit;
 use super::output::{print, print_json};
 use super::text::one_line;
 use crate::core::finding::{Finding, Status, worst};
+use crate::runtime::cron::Crontab;
 use crate::runtime::doctor::{Case, Report, examine};
 
 /// Check claude, login, settings, PATH and the state directory, and say what to do
 ///
 /// Makes no request and starts no agent. A warning tells what could be better, a problem what keeps chains from running.
 /// Exits with 0 when there is no problem, with 4 when claude is missing or unusable, and with 1 otherwise.
+///
+/// With --cron, the login, the settings and the directories are checked as a `resume` from cron would find them: of this
+/// shell's environment it has HOME, LOGNAME and USER, and of a chain what is recorded. What the crontab sets is not seen.
+/// An example of a line follows, and the names of the variables that only this shell has.
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
     /// Where agents would work [default: the current directory]
@@ -28,7 +33,11 @@ pub(super) struct Doctor {
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
 
-    /// Print a JSON object: claude, checks
+    /// Check what cron would find when it resumes the chains of this shell
+    #[arg(long)]
+    cron: bool,
+
+    /// Print a JSON object: claude, checks, and with --cron also cron
     #[arg(long)]
     json: bool,
 }
@@ -53,6 +62,7 @@ impl Doctor {
             permission_mode: mode.as_deref(),
             own_program: &context.settings(None)?.own_program,
             caller: context.caller,
+            under_cron: self.cron,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
@@ -60,7 +70,8 @@ impl Doctor {
         if self.json {
             print_json(&report)?;
         } else {
-            print(&report.checks.iter().map(lines).collect::<String>())?;
+            let example = report.cron.iter().map(example).collect::<String>();
+            print(&(report.checks.iter().map(lines).collect::<String>() + &example + &in_short(&report.checks)))?;
         }
         Ok(exit(&report))
     }
@@ -74,6 +85,30 @@ fn lines(finding: &Finding) -> String {
         let _ = writeln!(lines, "         hint: {}", one_line(hint));
     }
     lines
+}
+
+/// What goes into the crontab. The values of variables are the user's to write.
+fn example(crontab: &Crontab) -> String {
+    let mut lines = "for the crontab, with the id of a chain:\n".to_owned();
+    for line in crontab.variables.iter().map(|name| format!("{name}=VALUE")).chain([crontab.line.clone()]) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(lines, "         {}", one_line(&line));
+    }
+    lines
+}
+
+/// Whether all is well.
+fn in_short(checks: &[Finding]) -> String {
+    let counted = |status: Status, what: &str| match checks.iter().filter(|check| check.status == status).count() {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        several => Some(format!("{several} {what}s")),
+    };
+    let counts = [counted(Status::Problem, "problem"), counted(Status::Warning, "warning")];
+    match counts.into_iter().flatten().collect::<Vec<_>>().as_slice() {
+        [] => "all is well\n".to_owned(),
+        counts => format!("{}\n", counts.join(", ")),
+    }
 }
 
 fn exit(report: &Report) -> Exit {

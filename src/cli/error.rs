@@ -3,10 +3,11 @@
 use std::fmt;
 use std::io;
 
+use serde::Serialize;
+
 use crate::claude::program::ProgramError;
 use crate::core::archive::BadArchive;
 use crate::core::id::{BadId, FrameId};
-use crate::core::launch::BadLaunch;
 use crate::core::worktree::Worktree;
 use crate::runtime::RuntimeError;
 use crate::runtime::fork::BadSource;
@@ -14,7 +15,8 @@ use crate::runtime::worktree::WorktreeError;
 use crate::store::{ArchiveError, StoreError};
 
 use super::exit::Exit;
-use super::output::tell;
+use super::hints;
+use super::output;
 
 /// An error for a person.
 #[derive(Debug)]
@@ -22,6 +24,20 @@ pub(super) struct CliError {
     exit: Exit,
     messages: Vec<String>,
     hints: Vec<String>,
+}
+
+/// An error, as `--json` prints it.
+#[derive(Debug, Serialize)]
+pub(super) struct Reported {
+    error: Described,
+}
+
+#[derive(Debug, Serialize)]
+struct Described {
+    kind: &'static str,
+    message: String,
+    hint: Option<String>,
+    exit_status: u8,
 }
 
 /// What helps against a full disk.
@@ -61,15 +77,8 @@ impl CliError {
         self
     }
 
-    pub(super) fn hints(self, hint: Option<String>) -> Self {
-        match hint {
-            Some(hint) => self.hint(hint),
-            None => self,
-        }
-    }
-
     pub(super) fn hint_resume(self, top: FrameId) -> Self {
-        self.hint(format!("agent-cli resume {top} carries on; nothing is lost"))
+        self.hint(format!("agent-cli resume {} carries on; nothing is lost", top.short()))
     }
 
     pub(super) fn also(mut self, message: String) -> Self {
@@ -77,12 +86,25 @@ impl CliError {
         self
     }
 
+    /// What went wrong, as `--json` prints it.
+    pub(super) fn to_json(&self) -> Reported {
+        let hint = (!self.hints.is_empty()).then(|| self.hints.join("\n"));
+        let messages: Vec<_> = self.messages.iter().map(|message| bare(message)).collect();
+        let (kind, message, exit_status) = (self.exit.kind(), messages.join("\n"), self.exit as u8);
+        Reported { error: Described { kind, message, hint, exit_status } }
+    }
+
     /// Tells the person, and returns the exit status.
     pub(super) fn report(self) -> Exit {
-        self.messages.iter().for_each(|message| tell(&format!("error: {message}")));
-        self.hints.iter().for_each(|hint| tell(&format!("hint: {hint}")));
+        self.messages.iter().for_each(|message| output::error(bare(message)));
+        self.hints.iter().for_each(|hint| output::hint_at_error(hint));
         self.exit
     }
+}
+
+/// A message without the word that claude puts in front of its own.
+fn bare(message: &str) -> &str {
+    message.trim_start_matches("error: ").trim_start_matches("Error: ")
 }
 
 impl fmt::Display for CliError {
@@ -103,37 +125,34 @@ impl From<RuntimeError> for CliError {
         match error {
             RuntimeError::Store(error) => error.into(),
             RuntimeError::Program(error) => error.into(),
-            RuntimeError::Launch(BadLaunch::HasOption(option)) => {
-                Self::usage(message).hint(format!("agent-cli spawn {option} VALUE FILE"))
-            }
-            RuntimeError::Launch(BadLaunch::Outside { .. }) => {
-                Self::usage(message).hint("start it in that directory, or in one below it")
-            }
-            RuntimeError::Launch(BadLaunch::Reserved(_) | BadLaunch::Widens(_)) => {
-                Self::usage(message).hint("leave it out")
-            }
+            RuntimeError::Launch(error) => error.into(),
+            RuntimeError::Refused(said) => Self::new(Exit::Claude, message).hint(hints::refused(&said)),
             RuntimeError::Fork(error) => Self::usage(message).hint(match error {
                 BadSource::Running(id) => format!("agent-cli resume {} tells how it stands", id.short()),
                 BadSource::Empty(id) => format!("agent-cli show {} tells how it stands", id.short()),
                 BadSource::Group(id) => format!("agent-cli tree {} shows them", id.short()),
-                BadSource::NoWorkingDirectory(_) | BadSource::Foreign => "leave --fork-from out".to_owned(),
+                BadSource::NoWorkingDirectory(_) => "leave --fork-from out".to_owned(),
+                BadSource::Foreign(_) => "an agent can fork only conversations of its own chain".to_owned(),
                 BadSource::Elsewhere(_) => "leave --cwd out".to_owned(),
             }),
             RuntimeError::Worktree(WorktreeError::NoRepository(_)) => {
                 Self::usage(message).hint("make it a repository and commit something, or leave --worktree out")
             }
+            RuntimeError::OutOfReach(_) => Self::new(Exit::NoSuchFrame, message)
+                .hint("an agent reaches what it has started: agent-cli tree shows it")
+                .hint("a chain that its session started before it was adopted is named by its full id"),
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR names another directory"),
             RuntimeError::Io { source, .. } => of_files(message, &source),
             RuntimeError::Worktree(WorktreeError::Git { .. } | WorktreeError::Io { .. })
-            | RuntimeError::NoWorkingDirectory { .. } => Self::failed(message),
+            | RuntimeError::NoWorkingDirectory { .. }
+            | RuntimeError::BrokenConversation { .. } => Self::failed(message),
         }
     }
 }
 
 impl From<ProgramError> for CliError {
     fn from(error: ProgramError) -> Self {
-        Self::new(Exit::Claude, error.to_string())
-            .hint("install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE")
+        Self::new(Exit::Claude, error.to_string()).hint(hints::install())
     }
 }
 
@@ -147,7 +166,9 @@ impl From<StoreError> for CliError {
                 Self::new(Exit::NoSuchFrame, message)
                     .hint("agent-cli ls shows the chains, agent-cli questions the questions")
             }
-            StoreError::Ambiguous(_) => Self::new(Exit::NoSuchFrame, message).hint("give more characters of the id"),
+            StoreError::Ambiguous { .. } => {
+                Self::new(Exit::NoSuchFrame, message).hint("give more characters of the id")
+            }
             StoreError::NotADirectory(_) | StoreError::NoStateDir => {
                 Self::failed(message).hint("set AGENT_CLI_STATE_DIR to a directory")
             }
@@ -158,22 +179,31 @@ impl From<StoreError> for CliError {
                 .hint("move the file away if it is not needed, or set AGENT_CLI_STATE_DIR to another directory"),
             StoreError::Archive(error) => archive(message, &error),
             StoreError::Newer { .. } => Self::failed(message).hint("upgrade agent-cli"),
-            StoreError::Busy(_) => Self::failed(message).hint("run the command again"),
+            StoreError::Busy(_) | StoreError::AnswerReplaced(_) => Self::failed(message).hint("run the command again"),
             StoreError::NotUtf8(_) => Self::usage(message).hint("rename it"),
             StoreError::StaleCaller { .. } => Self::usage("the turn in which this was called has ended")
                 .hint("requests are made by an agent while it works"),
             StoreError::Limit(_) => {
                 Self::usage(message).hint("do the work here; --max-depth and --max-frames of the root set the limits")
             }
-            StoreError::AlreadyAnswered { .. } => {
-                Self::usage(message).hint("agent-cli questions --all shows the answer")
+            StoreError::AlreadyAnswered { question, .. } => {
+                Self::usage(message).hint("agent-cli questions --all shows the answer").hint(format!(
+                    "agent-cli answer --replace {} ANSWER replaces it, until it is delivered",
+                    question.short()
+                ))
             }
+            StoreError::NotAnswered(question) => {
+                Self::usage(message).hint(format!("agent-cli answer {} ANSWER", question.short()))
+            }
+            StoreError::Delivered(_) => Self::usage(message).hint("agent-cli questions --all shows the answer"),
             StoreError::NotAQuestion(_) | StoreError::NotAWait(_) => {
                 Self::new(Exit::NoSuchFrame, message).hint("agent-cli questions shows the questions")
             }
             StoreError::QuestionWithdrawn(_) => {
                 Self::failed(message).hint("agent-cli questions shows what is still asked")
             }
+            StoreError::Running(id) => Self::failed(message)
+                .hint(format!("agent-cli resume {} waits for it, or takes up what it left", id.short())),
             StoreError::Io { source, .. } => of_files(message, &source),
             StoreError::Database { .. } => Self::failed(message).hint(ASK_DOCTOR),
             StoreError::Held(_) | StoreError::Illegal(_) => Self::failed(message),

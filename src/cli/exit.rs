@@ -22,8 +22,29 @@ pub(super) enum Exit {
     Interrupted = 130,
 }
 
-/// What `--help` says about exit statuses.
+impl Exit {
+    /// What it is called in the object that `--json` prints.
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::NoSuchFrame => "not_found",
+            Self::Claude => "claude",
+            Self::Waiting => "waiting",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What `--help` says about the environment and exit statuses.
 pub(super) const HELP: &str = "\
+Environment:
+  AGENT_CLI_STATE_DIR        where chains are kept
+  AGENT_CLI_CLAUDE           the claude program; --claude is stronger
+  AGENT_CLI_PERMISSION_MODE  the default of --permission-mode
+  AGENT_CLI_LOG              what to say on standard error: debug, agent_cli::runtime=trace
+
 Exit status:
     0  done, or waiting
     1  the agent failed

@@ -1,7 +1,7 @@
 //! `agent-cli export`: a chain as one file.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,10 @@ use clap::Args;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
-use super::output::tell;
+use super::output::{hint, tell};
 use super::resume::frame_named;
 use crate::core::id::FrameId;
+use crate::core::inventory;
 use crate::store::Store;
 
 /// Write a chain, with its transcripts, as one file that can be resumed on another machine
@@ -31,21 +32,45 @@ pub(super) struct Export {
 
 impl Export {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
-        if context.caller.is_some() {
-            return Err(CliError::usage("an agent does not export chains").hint("this is for the person"));
-        }
+        context.only_for_people("an agent does not export chains", "this is for the person")?;
         let store = context.store()?;
-        let root = store.root_of(frame_named(&store, &self.id)?)?;
+        let root = store.root_of(frame_named(context, &store, &self.id)?)?;
+        let secrets = secret_options(&store, root)?;
+        if !secrets.is_empty() {
+            let options = secrets.join(", ");
+            tell(&format!("the archive has arguments for claude that may be secret, as they were given: {options}"));
+            tell("hint: what a file holds that an argument only names is not in the archive");
+        }
         match &self.output {
-            None => store.export(root, &mut BufWriter::new(io::stdout().lock()))?,
+            None if io::stdout().is_terminal() => {
+                let hint = format!("agent-cli export {} -o FILE writes it into a file", root.short());
+                return Err(CliError::usage("an archive is nothing to read on a terminal").hint(hint));
+            }
+            None => {
+                let mut out = BufWriter::new(io::stdout().lock());
+                store.export(root, &mut out)?;
+                out.flush().map_err(|error| CliError::failed(format!("failed to write the archive: {error}")))?;
+            }
             Some(path) => {
                 write(&store, root, path)?;
                 tell(&format!("the chain {} is in {}", root.short(), path.display()));
-                tell(&format!("hint: agent-cli import {} takes it up", path.display()));
+                hint(&format!("agent-cli import {} takes it up", path.display()));
             }
         }
         Ok(Exit::Ok)
     }
+}
+
+/// The arguments of the chain's agents that may hold a secret, by name.
+fn secret_options(store: &Store, root: FrameId) -> Result<Vec<String>, CliError> {
+    let mut names = Vec::new();
+    for node in store.tree(root)?.all() {
+        let Some(frame) = store.frame(node.id)? else { continue };
+        names.extend(inventory::may_be_secret(&frame.launch.args).into_iter().map(str::to_owned));
+    }
+    names.sort();
+    names.dedup();
+    Ok(names)
 }
 
 /// What was there before is replaced when all is written.

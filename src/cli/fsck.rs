@@ -6,7 +6,8 @@ use serde::Serialize;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
-use super::output::{print, print_json, tell};
+use super::output::{hint, print, print_json, tell};
+use super::progress::Progress;
 use super::text::one_line;
 use crate::core::flaw::Flaw;
 use crate::runtime::check;
@@ -44,15 +45,18 @@ struct Listed {
 
 impl Fsck {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        context.only_for_people("an agent does not check chains", "this is for the person")?;
         let store = context.store()?;
-        let mut findings = check::check(&store)?;
+        let mut progress = Progress::default();
+        let mut findings = check::check(&store, &mut |what, done, of| progress.show(what, done, of))?;
         let mut repaired = Vec::new();
         if self.repair {
             for finding in &findings {
                 repaired.extend(check::repair(&store, finding)?);
             }
-            findings = check::check(&store)?;
+            findings = check::check(&store, &mut |what, done, of| progress.show(what, done, of))?;
         }
+        progress.clear();
         let clean = findings.iter().all(Flaw::is_note);
         let listed = findings.into_iter().map(|finding| Listed {
             text: finding.to_string(),
@@ -76,10 +80,10 @@ fn words(report: &Report) -> Result<(), CliError> {
     let kind = |listed: &Listed| if listed.note { "note" } else { "wrong" };
     let found = report.findings.iter().map(|listed| line(kind(listed), &listed.text));
     print(&repaired.chain(found).collect::<String>())?;
-    let mut hints: Vec<&str> = report.findings.iter().filter_map(|listed| listed.hint.as_deref()).collect();
+    let mut hints: Vec<_> = report.findings.iter().filter_map(|listed| listed.hint.as_deref()).collect();
     hints.sort_unstable();
     hints.dedup();
-    hints.iter().for_each(|hint| tell(&format!("hint: {hint}")));
+    hints.into_iter().for_each(hint);
     if report.findings.is_empty() {
         tell("nothing is wrong");
     }

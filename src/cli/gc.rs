@@ -8,17 +8,20 @@ use super::duration::duration;
 use super::error::CliError;
 use super::exit::Exit;
 use super::output::{print, print_json, tell};
+use super::progress::Progress;
 use super::text::{age, bytes, cut, one_line, table};
 use crate::core::retention::Retention;
 use crate::core::worktree::Held;
-use crate::runtime::gc::{self, Collected};
+use crate::runtime::gc::{self, Collected, Happening};
+use crate::runtime::removal::{Condemned, Wanted};
 
 /// Remove the chains that were finished long ago, and files that nothing uses any more
 ///
 /// A chain goes as a whole: its agents, questions, replies and log, its files in the state directory, and the transcripts
 /// of its sessions in Claude Code's folders. One in which anything still waits or runs stays, and so do transcripts of
-/// sessions that agent-cli did not start. Git worktrees of its agents go, with their branches, when they are clean and merged;
-/// a chain with one that holds work stays. `agent-cli export` saves a chain before.
+/// sessions that agent-cli did not start. Git worktrees of its agents go, with their branches, when they are clean and their
+/// commits are on another branch, not counting those of agents; a chain with one that holds work stays. `agent-cli export`
+/// saves a chain before.
 #[derive(Debug, Args)]
 pub(super) struct Gc {
     /// Only chains in which nothing has changed for this long
@@ -28,6 +31,10 @@ pub(super) struct Gc {
     /// Also chains that failed or were stopped, and could still be resumed
     #[arg(long)]
     failed: bool,
+
+    /// Also worktrees that hold ignored files other than build output and caches
+    #[arg(long)]
+    ignored: bool,
 
     /// Only say what would be removed
     #[arg(long)]
@@ -40,15 +47,22 @@ pub(super) struct Gc {
 
 impl Gc {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
-        if context.caller.is_some() {
-            return Err(CliError::usage("an agent does not remove chains").hint("this is for the person"));
-        }
+        context.only_for_people("an agent does not remove chains", "this is for the person")?;
         let now = Timestamp::now();
         context.start_log();
         let before = now.checked_sub(self.older_than);
         let before = before.map_err(|_| CliError::usage("no chain is that old").hint("give a shorter time"))?;
-        let retention = Retention { before, failed: self.failed };
-        let collected = gc::collect(&context.store()?, retention, self.dry_run)?;
+        let retention = Retention { before, failed: self.failed, open: false };
+        let wanted = Wanted { retention, with_ignored: self.ignored, pretend: self.dry_run };
+        let mut progress = Progress::default();
+        let collected = gc::collect(&context.store()?, wanted, &mut |happening| match happening {
+            Happening::Progress(what, done, of) => progress.show(what, done, of),
+            Happening::Takes(condemned) => {
+                progress.clear();
+                tell(&ignored(condemned));
+            }
+        })?;
+        progress.clear();
         if self.json {
             let mut object = serde_json::to_value(&collected)
                 .map_err(|error| CliError::failed(format!("failed to write the result as JSON: {error}")))?;
@@ -60,6 +74,12 @@ impl Gc {
         tell(&summed(&collected, self.dry_run));
         Ok(Exit::Ok)
     }
+}
+
+/// What goes with a worktree, as long as it is there.
+fn ignored(condemned: &Condemned) -> String {
+    let names: Vec<_> = condemned.ignored.iter().map(|path| path.display().to_string()).collect();
+    one_line(&format!("with the worktree {} go ignored files: {}", condemned.worktree.path.display(), names.join(", ")))
 }
 
 fn listed(collected: &Collected, now: Timestamp) -> String {
@@ -84,13 +104,14 @@ fn summed(collected: &Collected, pretend: bool) -> String {
         format!("{} keeps its worktree {} (branch {branch}): {why}\n", frame.short(), path.display())
     });
     let busy = busy + &held.collect::<String>();
-    if collected.trees.is_empty() && collected.leftovers.is_empty() && collected.worktrees.is_empty() {
+    let nothing = collected.trees.is_empty() && collected.leftovers.is_empty() && collected.worktrees.is_empty();
+    if nothing && collected.routine == 0 {
         return busy + "there is nothing to remove";
     }
     let agents: u64 = collected.trees.iter().map(|tree| tree.agents).sum();
     let done = if pretend { "would remove" } else { "removed" };
     let what = format!("{} with {}", many(collected.trees.len(), "chain"), many(agents as usize, "agent"));
-    let leftovers = match collected.leftovers.len() {
+    let leftovers = match collected.leftovers.len() + collected.routine {
         0 => String::new(),
         n => format!(" and {}", many(n, "leftover")),
     };

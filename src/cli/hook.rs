@@ -1,23 +1,27 @@
 //! `agent-cli hook`: Claude Code asks before each tool call of an agent that looks like a request.
 //!
 //! A request is recorded, and its call suspended: `claude` saves the open call and exits. When the result is there, the
-//! resumed `claude` asks about the same call again, and gets a command that returns the result.
+//! resumed `claude` asks about the same call again, and gets a command that returns the result. It asks once more when
+//! that has run: what the agent sees then counts as the result, and the user's shell has no say in it.
 //!
 //! Whatever goes wrong here, the agent's call runs as it would without a hook, and then makes the request as a program.
 
 use std::io::{self, Read, Write};
-use std::path::Path;
 
 use clap::{Args, Parser};
+use serde_json::json;
 
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
+use super::hook_result;
 use super::output::print_json;
 use super::{Cli, Command};
-use crate::claude::hook::{Decision, HookInput};
+use crate::claude::hook::{BASH, Decision, HookInput, POST_TOOL_USE};
 use crate::claude::question::{self, ASK_USER_QUESTION};
+use crate::claude::user_hooks;
 use crate::core::call::{self, Surroundings};
+use crate::core::frame::Frame;
 use crate::core::id::RequestId;
 use crate::core::request::{Request, RequestResult};
 use crate::crash::Step;
@@ -31,6 +35,8 @@ pub(super) struct Hook {}
 /// What one of Claude Code's own subagents is told: a call that it suspends would vanish.
 const NOT_IN_A_SUBAGENT: &str = "a subagent cannot wait: end your turn and return the question, or the task, to your \
     caller, which can call agent-cli itself";
+/// The most that Claude Code allows a command where the user says nothing else.
+const MOST_MILLISECONDS: u32 = 600_000;
 const NOT_FOR_AGENTS: &str = "an agent cannot answer in a person's place: end your turn";
 
 impl Hook {
@@ -58,6 +64,9 @@ fn decide(context: &Context, caller: Caller) -> Result<(Decision, Option<Store>)
     let mut input = Vec::new();
     io::stdin().read_to_end(&mut input).map_err(|error| unreadable(&error))?;
     let input = HookInput::parse(&input).map_err(|error| unreadable(&error))?;
+    if input.hook_event_name.as_deref() == Some(POST_TOOL_USE) {
+        return Ok((decide_after(context, caller, &input)?, None));
+    }
     if input.tool_name.as_deref() == Some(ASK_USER_QUESTION) {
         return Ok((decide_on_questions(context, caller, &input)?, None));
     }
@@ -82,7 +91,7 @@ fn decide(context: &Context, caller: Caller) -> Result<(Decision, Option<Store>)
         Command::Wait(wait) if wait.runs_a_command() => pass,
         Command::Spawn(_) | Command::Ask(_) | Command::Wait(_) => {
             let store = context.store()?;
-            Ok((suspend(&store, caller, &input, call, pwd, request)?, Some(store)))
+            Ok((suspend(context, &store, caller, &input, call, pwd, request)?, Some(store)))
         }
         _ => pass,
     }
@@ -123,6 +132,7 @@ fn unreadable(error: &dyn std::fmt::Display) -> CliError {
 
 /// Answers a call that was suspended, or records it and suspends it.
 fn suspend(
+    context: &Context,
     store: &Store,
     caller: Caller,
     input: &HookInput,
@@ -132,7 +142,7 @@ fn suspend(
 ) -> Result<Decision, CliError> {
     if let Some(known) = store.requests_of_call(caller.frame, call)?.pop() {
         return match store.result_of(known.id)? {
-            Some(result) => answer(store, caller, input, known.id, &result),
+            Some(result) => answer(context, store, caller, input, known.id, &result),
             None => Ok(Decision::Defer),
         };
     }
@@ -147,30 +157,69 @@ fn suspend(
     Ok(Decision::Defer)
 }
 
-/// Lets the call run as a command that returns the result, to the byte.
+/// Lets the call run as a command that returns the result, to the byte. Of what the agent has given beside its command,
+/// a time limit or that it runs in the background was meant for a request that takes no time.
 fn answer(
+    context: &Context,
     store: &Store,
     caller: Caller,
     input: &HookInput,
     request: RequestId,
     result: &RequestResult,
 ) -> Result<Decision, CliError> {
-    let file = store.dir().result(caller.frame, request);
-    let (text, command) = match result {
-        RequestResult::Text(text) => (text, format!("cat {}", quoted(&file))),
-        RequestResult::Failed(why) => (why, format!("cat {} >&2; exit 1", quoted(&file))),
-    };
+    let (RequestResult::Text(text) | RequestResult::Failed(text)) = result;
     store
         .dir()
-        .write(Step::Result, &file, text.as_bytes())
+        .write(Step::Result, &store.dir().result(caller.frame, request), text.as_bytes())
         .map_err(|error| CliError::failed(format!("the result cannot be written: {error}")))?;
-    let mut updated_input = input.tool_input.clone();
-    updated_input["command"] = command.into();
+    let command = returning(context, store, caller, request, result)?;
+    let mut updated_input = json!({"command": command, "timeout": MOST_MILLISECONDS});
+    if input.tool_input["description"].is_string() {
+        updated_input["description"] = input.tool_input["description"].clone();
+    }
     Ok(Decision::Allow { updated_input })
 }
 
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+/// The command that returns the result of a request.
+fn returning(
+    context: &Context,
+    store: &Store,
+    caller: Caller,
+    request: RequestId,
+    result: &RequestResult,
+) -> Result<String, CliError> {
+    let own = context.settings(None)?.own_program;
+    let file = store.dir().result(caller.frame, request);
+    Ok(hook_result::command(&own, &file, matches!(result, RequestResult::Failed(_))))
+}
+
+/// After a call that has returned its results: records it, and takes away what the user's shell has printed around them.
+fn decide_after(context: &Context, caller: Caller, input: &HookInput) -> Result<Decision, CliError> {
+    let Some(call) = &input.tool_use_id else { return Ok(Decision::Pass) };
+    let store = context.store()?;
+    let requests = store.requests_of_call(caller.frame, call)?;
+    let ids = || requests.iter().map(|request| request.id).collect::<Vec<_>>();
+    if input.tool_name.as_deref() == Some(ASK_USER_QUESTION) {
+        let answers =
+            requests.iter().map(|request| answer_to(&store, request)).collect::<Result<Option<Vec<_>>, _>>()?;
+        let given = |(asked, said): &(&str, String)| input.tool_input["answers"][*asked] == said.as_str();
+        if answers.is_some_and(|answers| !answers.is_empty() && answers.iter().all(given)) {
+            store.shown(caller, &ids())?;
+        }
+        return Ok(Decision::Pass);
+    }
+    let Some(request) = requests.last() else { return Ok(Decision::Pass) };
+    let Some(result @ RequestResult::Text(text)) = &store.result_of(request.id)? else { return Ok(Decision::Pass) };
+    // Another hook may have had another command run.
+    if input.tool_input["command"] != returning(context, &store, caller, request.id, result)? {
+        return Ok(Decision::Pass);
+    }
+    store.shown(caller, &ids())?;
+    let is_exact = input.tool_response["stdout"] == text.as_str() && input.tool_response["backgroundTaskId"].is_null();
+    // Of two hooks that say what the agent sees, the last to end wins. A user's must not be undone.
+    let theirs = |frame: Frame| user_hooks::run_after(BASH, &frame.cwd, &frame.launch);
+    let has_the_last_word = is_exact || store.frame(caller.frame)?.is_none_or(theirs);
+    Ok(if has_the_last_word { Decision::Pass } else { Decision::Show { output: text.clone() } })
 }
 
 /// Nobody reads what a command for `claude` prints to standard error, so it goes to the frame's log.

@@ -1,13 +1,15 @@
 //! `agent-cli ls`: all chains.
 
+use std::collections::HashSet;
+
 use clap::Args;
 use jiff::Timestamp;
 
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
-use super::outcome::described;
-use super::output::{print, print_json, tell};
+use super::outcome::{self, described};
+use super::output::{hint, print, print_json, tell};
 use super::text::{age, cut, table};
 use crate::core::blocker::{Blocker, Blocking};
 use crate::core::state::FrameState;
@@ -24,13 +26,20 @@ pub(super) struct Ls {
 impl Ls {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
         let (store, now) = (context.store()?, Timestamp::now());
-        let roots = store.roots()?.into_iter().map(|root| Ok((over_budget(&store, &root, now)?, root)));
+        let chains = match context.caller {
+            // What an agent has started are its chains.
+            Some(caller) => store.children(caller.frame)?,
+            None => store.roots()?,
+        };
+        let roots = chains.into_iter().map(|root| Ok((over_budget(&store, &root, now)?, root)));
         let roots = roots.collect::<Result<Vec<_>, StoreError>>()?;
+        let abandoned: HashSet<_> = store.abandoned()?.into_values().collect();
         if self.json {
             let listed = roots.iter().map(|(over_budget, root)| {
                 serde_json::json!({
                     "id": root.id,
                     "status": root.state.name(),
+                    "abandoned": abandoned.contains(&root.id),
                     "task": root.title,
                     "cwd": root.cwd,
                     "since": root.since,
@@ -45,15 +54,20 @@ impl Ls {
         }
         if roots.is_empty() {
             tell("there is no chain yet");
-            tell("hint: agent-cli spawn FILE starts one");
+            hint("agent-cli spawn FILE starts one");
             return Ok(Exit::Ok);
         }
         let head = ["CHAIN", "STATE", "FOR", "AGENTS", "QUESTIONS", "TASK"].map(str::to_owned).to_vec();
         let rows = roots.iter().map(|(over_budget, root)| {
             let numbers = [root.frames.to_string(), root.open_questions.to_string()];
             let [frames, questions] = numbers;
-            let state = root.state.name().to_owned();
-            let reason = over_budget.as_ref().map(|blocker| format!("  waits for {}", described(&blocker.what)));
+            let is_abandoned = abandoned.contains(&root.id);
+            let state = if is_abandoned { "abandoned" } else { root.state.name() }.to_owned();
+            let reason = if is_abandoned {
+                Some(format!("  {}", outcome::abandoned(root.id)))
+            } else {
+                over_budget.as_ref().map(|blocker| format!("  waits for {}", described(&blocker.what)))
+            };
             let task = cut(&root.title, 60) + &reason.unwrap_or_default();
             vec![root.id.short(), state, age(root.since, now), frames, questions, task]
         });

@@ -3,9 +3,14 @@
 //! Raw arguments become a resolved `context::Context`; commands read through the store and change state through the
 //! runtime. Results go to standard output, everything else to standard error.
 
+mod asked;
+mod claude_args;
 mod context;
+mod denied;
 mod error;
 mod exit;
+mod instructions;
+mod log;
 mod outcome;
 mod output;
 mod tasks;
@@ -19,25 +24,35 @@ mod duration;
 mod export;
 mod fsck;
 mod gc;
+mod hints;
 mod hook;
+mod hook_result;
 mod import;
 mod limits;
 mod ls;
 mod permission;
+mod progress;
 mod questions;
 mod resume;
+mod rm;
 mod show;
 mod spawn;
 mod tree;
 mod wait;
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
 use context::Context;
+use error::CliError;
 use exit::Exit;
+use output::{Manner, tell};
+
+use crate::core::escape;
 
 /// Run chains of headless Claude Code agents that can pause for minutes or weeks
 ///
@@ -49,9 +64,17 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 
-    /// Say on standard error what happens
-    #[arg(short, long, global = true)]
+    /// Say on standard error what happens, step by step, as on a terminal
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
     verbose: bool,
+
+    /// Say nothing on standard error but errors
+    #[arg(short, long, global = true)]
+    quiet: bool,
+
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
@@ -68,24 +91,37 @@ enum Command {
     Doctor(doctor::Doctor),
     Export(export::Export),
     Import(import::Import),
+    Rm(rm::Rm),
     Gc(gc::Gc),
     Fsck(fsck::Fsck),
     Completions(completions::Completions),
     Hook(hook::Hook),
+    HookResult(hook_result::HookResult),
     #[command(name = "permission")]
     PermissionTool(permission::PermissionTool),
 }
 
 /// Runs the program with these arguments, the program's name first.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
-            // Nobody can be told that standard error is closed.
-            let _ = error.print();
+            output::colour(named_colour(&arguments));
+            if error.use_stderr() && wants_json(&arguments) {
+                print_error(&usage_error(&error));
+            }
+            match claude_args::misplaced(&error, &arguments) {
+                Some(error) => drop(error.report()),
+                None => usage(&error, arguments),
+            }
             return if error.use_stderr() { Exit::Usage } else { Exit::Ok }.into();
         }
     };
+    output::colour(cli.color);
+    let is_driver = matches!(cli.command, Command::Spawn(_) | Command::Resume(_));
+    let times = is_driver && !context::is_called_by_an_agent() && !io::stderr().is_terminal();
+    output::write_errors(Manner { quiet: cli.quiet, times });
     let result = Context::from_environment(cli.verbose).and_then(|context| match cli.command {
         Command::Spawn(command) => command.run(&context),
         Command::Resume(command) => command.run(&context),
@@ -99,17 +135,66 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Doctor(command) => command.run(&context),
         Command::Export(command) => command.run(&context),
         Command::Import(command) => command.run(&context),
+        Command::Rm(command) => command.run(&context),
         Command::Gc(command) => command.run(&context),
         Command::Fsck(command) => command.run(&context),
         Command::Completions(command) => command.run(),
         Command::Hook(command) => command.run(&context),
+        Command::HookResult(command) => command.run(),
         Command::PermissionTool(command) => command.run(&context),
     });
     match result {
         Ok(exit) => exit,
-        Err(error) => error.report(),
+        Err(error) => {
+            if wants_json(&arguments) && !output::has_begun() {
+                print_error(&error);
+            }
+            error.report()
+        }
     }
     .into()
+}
+
+/// Whether a program reads what this one prints, also when the arguments are wrong.
+fn wants_json(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+}
+
+/// The error is told on standard error, too: what cannot be printed is not lost.
+fn print_error(error: &CliError) {
+    let _ = output::print_json(&error.to_json());
+}
+
+/// What clap says, without the lines on usage.
+fn usage_error(error: &clap::Error) -> CliError {
+    let said = error.render().to_string();
+    let (message, rest) = said.split_once("\n\n").unwrap_or((&said, ""));
+    let message = match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "there is no command",
+        _ => message.trim().trim_start_matches("error: "),
+    };
+    let tips = rest.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
+    tips.fold(CliError::usage(message), CliError::hint)
+}
+
+/// The choice in arguments that cannot be read as a whole.
+fn named_colour(arguments: &[OsString]) -> ColorChoice {
+    let words = || arguments.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--");
+    let named = words().zip(words().skip(1)).filter(|(word, _)| word == "--color").map(|(_, value)| value.into_owned());
+    let joined = words().filter_map(|word| word.strip_prefix("--color=").map(str::to_owned));
+    named.chain(joined).find_map(|value| value.parse().ok()).unwrap_or_default()
+}
+
+/// Prints what clap says: help, or an error, which quotes arguments.
+fn usage(error: &clap::Error, arguments: Vec<OsString>) {
+    if arguments.iter().all(|argument| escape::is_plain(&argument.to_string_lossy())) {
+        // Nobody can be told that standard error is closed.
+        let _ = error.print();
+        return;
+    }
+    // Without colours, every control character is one of an argument.
+    let plain = Cli::command().styles(clap::builder::Styles::plain()).try_get_matches_from(arguments);
+    tell(plain.err().map(|error| error.render().ansi().to_string()).unwrap_or_default().trim_end());
 }
 
 #[cfg(test)]

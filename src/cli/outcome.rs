@@ -3,26 +3,32 @@
 use serde::Serialize;
 
 use super::context::Context;
+use super::denied;
 use super::error::CliError;
 use super::exit::Exit;
+use super::hints;
 use super::output::{self, print_json, print_line};
 use super::text::cut;
+use crate::core::approval;
 use crate::core::blocker::{Blocker, Blocking};
+use crate::core::extent;
 use crate::core::group::Member;
-use crate::core::id::FrameId;
-use crate::core::request::{External, Wish};
+use crate::core::id::{FrameId, RequestId};
+use crate::core::record::Note;
+use crate::core::request::External;
 use crate::core::signal;
 use crate::core::stream::Usage;
 use crate::core::worktree::Worktree;
-use crate::runtime::drive::{self, Busy, FrameError, Why};
+use crate::runtime::drive::{self, Busy};
+use crate::runtime::frame_error::FrameError;
 use crate::runtime::standing::{self, Standing};
-use crate::runtime::{RuntimeError, Settings, interrupt};
+use crate::runtime::{RuntimeError, Settings, interrupt, removal};
 use crate::store::{Spent, Store, StoreError};
 
 /// How the caller wants to be told.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Telling {
-    /// Print one JSON object: id, status, reply, members, waiting_on, busy, errors, usage, cost_usd
+    /// Print one JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage, cost_usd
     #[arg(long)]
     pub(super) json: bool,
 
@@ -46,6 +52,7 @@ struct Report<'a> {
     waiting_on: &'a [Blocker],
     busy: &'a [Busy],
     errors: Vec<String>,
+    denied: &'a [denied::Listed],
     usage: Usage,
     cost_usd: f64,
 }
@@ -62,6 +69,30 @@ struct Listed<'a> {
     worktree: Option<&'a Worktree>,
 }
 
+/// Drives a tree that was just recorded. One whose `claude` refuses the command line before any work is removed again: it
+/// could never work.
+pub(super) fn drive_new(
+    context: &Context,
+    store: &Store,
+    settings: &Settings,
+    top: FrameId,
+    telling: Telling,
+) -> Result<Exit, CliError> {
+    let standing = driven(context, store, settings, top)?;
+    if let Standing::Failed(errors) | Standing::PartlyFailed { errors, .. } = &standing
+        && errors.iter().all(|error| hints::is_of_the_command_line(&error.why))
+        && removal::remove_unused(store, top)?
+    {
+        let mut whys: Vec<String> = errors.iter().map(|error| error.why.to_string()).collect();
+        whys.dedup();
+        let helpful = errors.iter().filter_map(|error| hints::of_new(&error.why));
+        let first = CliError::new(Exit::Claude, whys.remove(0));
+        let error = whys.into_iter().fold(helpful.fold(first, CliError::hint), CliError::also);
+        return Err(error);
+    }
+    tell(&Told::new(store, top, standing, telling)?, telling)
+}
+
 /// Drives the tree below `top` and tells the caller how it stands then.
 pub(super) fn drive(
     context: &Context,
@@ -70,6 +101,11 @@ pub(super) fn drive(
     top: FrameId,
     telling: Telling,
 ) -> Result<Exit, CliError> {
+    let standing = driven(context, store, settings, top)?;
+    tell(&Told::new(store, top, standing, telling)?, telling)
+}
+
+fn driven(context: &Context, store: &Store, settings: &Settings, top: FrameId) -> Result<Standing, CliError> {
     context.start_log();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
@@ -79,8 +115,23 @@ pub(super) fn drive(
         drive::resume(store, settings, top, listening?).await
     });
     let driven = driven.map_err(|error| CliError::from(error).hint_resume(top))?;
-    let standing = standing::after(store, top, driven)?;
-    tell(&Told::new(store, top, standing, telling)?, telling)
+    driven.notes.iter().for_each(|(frame, note)| tell_note(*frame, *note));
+    Ok(standing::after(store, top, driven)?)
+}
+
+fn tell_note(frame: FrameId, note: Note) {
+    let frame = frame.short();
+    match note {
+        Note::InASentence(signal) => {
+            output::tell(&format!("{frame} said {} inside a sentence, which is taken for a signal", signal.word()));
+        }
+        Note::PausesInARow(times) => {
+            output::tell(&format!("{frame} said {} {times} times in a row with no request open", signal::STARTED));
+            output::tell(
+                "hint: each resume asks it once more; waits made with agent-cli ask or agent-cli wait cost nothing",
+            );
+        }
+    }
 }
 
 /// How a tree stands, and, where the caller wants to know it, what it has cost.
@@ -93,6 +144,8 @@ pub(super) struct Told {
     pub(super) members: Vec<Member>,
     /// The worktree that the agent at the top has for itself, once it is over.
     pub(super) worktree: Option<Worktree>,
+    /// The calls that were denied. A mere look at what still waits says nothing about them.
+    pub(super) denied: Vec<denied::Listed>,
 }
 
 impl Told {
@@ -102,22 +155,39 @@ impl Told {
         let may_be_over = matches!(standing, Standing::Done(_) | Standing::Failed(_));
         let frame = if may_be_over { store.frame(top)? } else { None };
         let worktree = frame.filter(|frame| frame.state.is_over()).and_then(|frame| frame.launch.worktree);
-        Ok(Self { top, standing, spent, members, worktree })
+        let still_waits = matches!(standing, Standing::Waits { new: false, .. });
+        let denied = if still_waits && !telling.json { Vec::new() } else { denied::below(store, top)? };
+        Ok(Self { top, standing, spent, members, worktree, denied })
     }
 }
 
-/// Tells the caller how the tree stands.
+/// Tells the caller how the tree stands. A result that cannot be printed, or that nobody reads, is kept.
 pub(super) fn tell(told: &Told, telling: Telling) -> Result<Exit, CliError> {
-    let Told { top, standing, spent, members, worktree } = told;
+    let again = format!("agent-cli resume {} prints the result again", told.top.short());
+    let exit = tell_all(told, telling, &again)?;
+    if output::was_unread() {
+        output::hint(&format!("nobody reads standard output: {again}"));
+    }
+    Ok(exit)
+}
+
+fn tell_all(told: &Told, telling: Telling, again: &str) -> Result<Exit, CliError> {
+    let Told { top, standing, spent, members, worktree, denied } = told;
     let top = *top;
     if let Some(spent) = spent {
         let members = (!members.is_empty()).then(|| members.iter().map(listed).collect());
         let worktree = worktree.as_ref();
-        print_json(&Report { members, worktree, ..report(top, standing, spent.usage, spent.cost_usd) })?;
+        print_json(&Report { members, worktree, denied, ..report(top, standing, spent.usage, spent.cost_usd) })
+            .map_err(|error| error.hint(again))?;
     }
-    let say = |result: &str| if telling.json { Ok(()) } else { print_line(result) };
+    let say = |result: &str| {
+        if telling.json { Ok(()) } else { print_line(result).map_err(|error| error.hint(again)) }
+    };
     if let Some(worktree) = worktree {
         output::tell(&worktree.whereabouts());
+    }
+    if !matches!(standing, Standing::Waits { new: false, .. }) {
+        denied::tell_all(denied, top);
     }
     match standing {
         Standing::Done(reply) => {
@@ -127,7 +197,7 @@ pub(super) fn tell(told: &Told, telling: Telling) -> Result<Exit, CliError> {
         Standing::Waits { new, blockers, busy, errors } => {
             say(&if *new { format!("{} ({top})", signal::STARTED) } else { signal::ONGOING.to_owned() })?;
             tell_waits(top, blockers, busy);
-            errors.iter().for_each(|error| output::tell(&format!("error: {} ({})", error.why, error.frame.short())));
+            errors.iter().for_each(|error| output::error(&format!("{} ({})", error.why, error.frame.short())));
             Ok(if telling.exit_code { Exit::Waiting } else { Exit::Ok })
         }
         Standing::PartlyFailed { errors, .. } | Standing::Failed(errors) => {
@@ -137,13 +207,8 @@ pub(super) fn tell(told: &Told, telling: Telling) -> Result<Exit, CliError> {
             let exit = if standing.is_refusal() { Exit::Claude } else { Exit::Failed };
             let mut lines = errors.iter().map(|error| format!("{} ({})", error.why, error.frame.short()));
             let first = CliError::new(exit, lines.next().unwrap_or_default());
-            let error = errors.iter().map(|error| help(&error.why)).fold(first, CliError::hints);
-            let error = lines.fold(error, CliError::also);
-            Err(if errors.iter().any(|error| has_lost_its_session(&error.why)) {
-                error
-            } else {
-                error.hint_resume(top)
-            })
+            let helpful = errors.iter().flat_map(|error| hints::of(&error.why, top));
+            Err(lines.fold(helpful.fold(first, CliError::hint), CliError::also))
         }
         Standing::Interrupted => Err(CliError::new(Exit::Interrupted, "interrupted").hint_resume(top)),
     }
@@ -166,6 +231,7 @@ fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) 
         waiting_on: &[],
         busy: &[],
         errors: Vec::new(),
+        denied: &[],
         usage,
         cost_usd,
     };
@@ -214,28 +280,45 @@ fn tell_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
     }
     let answer = blockers.iter().find_map(|blocker| match &blocker.what {
         Blocking::Question { id, .. } => Some(format!("{} TEXT", id.short())),
-        Blocking::Permission { id, .. } => Some(format!("{} allow (or deny, and why)", id.short())),
+        Blocking::Permission { id, .. } => {
+            output::hint(&format!("agent-cli questions {} shows the whole call", id.short()));
+            Some(format!("{} allow (or deny, and why)", id.short()))
+        }
         _ => None,
     });
     if let Some(answer) = answer {
-        output::tell(&format!("hint: agent-cli answer {answer}, then agent-cli resume {}", top.short()));
+        output::hint(&format!("agent-cli answer {answer}, then agent-cli resume {}", top.short()));
     }
     if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })) {
-        output::tell(&format!("hint: agent-cli resume {} --max-budget-usd USD raises the budget", top.short()));
+        output::hint(&format!("agent-cli resume {} --max-budget-usd USD raises the budget", top.short()));
     }
     if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Retry { .. })) {
-        output::tell(&format!("hint: agent-cli resume {} --now tries again at once", top.short()));
+        output::hint(&format!("agent-cli resume {} --now tries again at once", top.short()));
     }
+}
+
+/// That nobody runs what is on record as running. `top` is what to resume.
+pub(super) fn abandoned(top: FrameId) -> String {
+    format!("abandoned by its runner; agent-cli resume {} continues it", top.short())
 }
 
 /// What a frame waits for, in words.
 pub(super) fn described(what: &Blocking) -> String {
     const LONG: usize = 200;
     match what {
-        Blocking::Question { id, question, .. } => format!("an answer to {}: {}", id.short(), cut(question, LONG)),
-        Blocking::Permission { id, tool, input } => {
-            let call = Wish::Permission { tool: tool.clone(), input: input.clone() }.command();
-            format!("permission {}: {}", id.short(), cut(&call, LONG))
+        Blocking::Question { id, question, .. } => {
+            let (first, more) = in_part(*id, question, question.lines().count(), question.chars().count(), LONG);
+            format!(
+                "an answer to {}: {first}{}",
+                id.short(),
+                more.map_or_else(String::new, |more| format!(" ({more})"))
+            )
+        }
+        Blocking::Permission { id, tool, input, .. } => {
+            let (lines, characters) = extent::extent(input);
+            let shown = approval::summary(tool, input);
+            let (first, more) = in_part(*id, &shown, lines, characters + tool.chars().count() + 2, LONG);
+            format!("permission {}: {first}{}", id.short(), more.map_or_else(String::new, |more| format!(" ({more})")))
         }
         Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
         Blocking::External { wait: External::Time(time) } => format!("the time {time:.0}"),
@@ -252,21 +335,17 @@ pub(super) fn described(what: &Blocking) -> String {
     }
 }
 
-fn has_lost_its_session(why: &Why) -> bool {
-    matches!(why, Why::Refused(said) if said.contains("No conversation found"))
-}
-
-fn help(why: &Why) -> Option<String> {
-    match why {
-        Why::Program(_) => Some("install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE".to_owned()),
-        Why::Refused(said) if said.contains("/login") => Some("run claude and log in with /login".to_owned()),
-        why if has_lost_its_session(why) => {
-            Some("its transcript is gone, and so is the kept copy: put one of them back, or start anew".to_owned())
-        }
-        Why::NoWorkingDirectory(cwd) => Some(format!("make {} again, or move it back", cwd.display())),
-        Why::WorktreeGone(Worktree { repository, path, branch, .. }) => {
-            Some(format!("git -C {} worktree add -f {} {branch}", repository.display(), path.display()))
-        }
-        Why::NoWorktree(_) | Why::Refused(_) | Why::Ended(_) => None,
-    }
+/// The first line of a question, and how much more there is, with the command that shows it.
+pub(super) fn in_part(
+    id: RequestId,
+    text: &str,
+    lines: usize,
+    characters: usize,
+    most: usize,
+) -> (String, Option<String>) {
+    let first = text.trim_start().lines().next().unwrap_or_default();
+    let shown = if first.chars().count() > most { first.chars().take(most).collect() } else { first.to_owned() };
+    let more = extent::hidden(lines, characters, &shown);
+    let more = more.map(|more| format!("{more}: agent-cli questions {} shows all", id.short()));
+    (cut(first, most), more)
 }

@@ -4,6 +4,8 @@
 //! `--on-permission ask` the call becomes a question, and the agent is stopped at it. When there is an answer, the resumed
 //! `claude` comes to the same call once more, and is told.
 //!
+//! Claude Code does not tell it why a call needs an approval. Where a hook of the user asks for one, `claude` has printed why.
+//!
 //! Whatever goes wrong here, the call is denied.
 
 use std::fs::File;
@@ -22,6 +24,8 @@ use crate::claude::output;
 use crate::claude::permission_tool::{self, Call, Permission};
 use crate::claude::question::ASK_USER_QUESTION;
 use crate::claude::reopened::NOT_RUN;
+use crate::claude::version::Version;
+use crate::core::asking_hooks::Prevailing;
 use crate::core::launch::OnPermission;
 use crate::core::question::{Permit, permit};
 use crate::core::request::{Request, RequestResult, Wish};
@@ -66,33 +70,46 @@ fn as_plain(call: &Call) -> Permission {
     deny(&format!("Claude requested permissions to use {}, but you haven't granted it yet.", call.tool))
 }
 
+/// What Claude Code says where a hook asks, and what it says else.
+fn denied(call: &Call, reason: Option<String>) -> Permission {
+    reason.map_or_else(|| as_plain(call), |message| Permission::Deny { message })
+}
+
 fn deny(message: &str) -> Permission {
     Permission::Deny { message: message.to_owned() }
 }
 
 fn ask(context: &Context, caller: Caller, call: &Call, id: &str) -> Result<Permission, CliError> {
     let store = context.store()?;
-    let frame = store.frame(caller.frame)?.filter(|frame| frame.launch.on_permission == OnPermission::Ask);
     let attempt = store.running_attempt(caller.frame)?.filter(|attempt| attempt.session == caller.attempt);
-    let (Some(_), Some(attempt)) = (frame, attempt) else { return Ok(as_plain(call)) };
+    let (Some(frame), Some(attempt)) = (store.frame(caller.frame)?, attempt) else { return Ok(as_plain(call)) };
+    if frame.launch.on_permission == OnPermission::Deny {
+        return Ok(denied(call, printed(&store, &attempt, call, id)?.reason));
+    }
     if let Some(known) = store.requests_of_call(caller.frame, id)?.pop() {
         return answer(&store, caller, call, &known);
     }
-    if !is_of_the_agent_itself(&store, &attempt, id)? {
-        return Ok(as_plain(call));
+    let Printed { is_of_the_agent, reason } = printed(&store, &attempt, call, id)?;
+    if !is_of_the_agent {
+        return Ok(denied(call, reason));
     }
     // Only one call can be come to once more.
     if store.awaits_permission(caller.attempt)? {
         return Ok(deny(NOT_RUN));
     }
-    store.request_all(caller, id, &[Wish::Permission { tool: call.tool.clone(), input: call.input.clone() }])?;
+    store.request_all(
+        caller,
+        id,
+        &[Wish::Permission { tool: call.tool.clone(), input: call.input.clone(), reason }],
+    )?;
     Ok(Permission::Stop)
 }
 
 /// A call that was allowed runs in one attempt, and in no other: it would run twice.
 fn answer(store: &Store, caller: Caller, call: &Call, known: &Request) -> Result<Permission, CliError> {
     let Some(RequestResult::Text(said)) = store.result_of(known.id)? else { return Ok(Permission::Stop) };
-    let same = matches!(&known.wish, Wish::Permission { tool, input } if *tool == call.tool && *input == call.input);
+    let same =
+        matches!(&known.wish, Wish::Permission { tool, input, .. } if *tool == call.tool && *input == call.input);
     Ok(match permit(&said) {
         Some(Permit::Allow) if !same => as_plain(call),
         Some(Permit::Allow) if store.use_permission(caller, known.id)? => {
@@ -104,24 +121,42 @@ fn answer(store: &Store, caller: Caller, call: &Call, known: &Request) -> Result
     })
 }
 
-/// Whether the agent makes this call, and not one of Claude Code's own subagents, which cannot wait. The call is in what
-/// the attempt printed, or is on its way there.
-fn is_of_the_agent_itself(store: &Store, attempt: &Attempt, call: &str) -> Result<bool, CliError> {
+/// What an attempt has printed of a call.
+struct Printed {
+    /// Whether the agent makes it, and not one of Claude Code's own subagents, which cannot wait.
+    is_of_the_agent: bool,
+    /// Why a hook of the user asks for an approval of it.
+    reason: Option<String>,
+}
+
+/// The call is in what the attempt printed, or is on its way there.
+fn printed(store: &Store, attempt: &Attempt, call: &Call, id: &str) -> Result<Printed, CliError> {
     const LOOKS: u32 = 20;
+    let mut found = Printed { is_of_the_agent: false, reason: None };
     for look in 0..LOOKS {
         let read = || {
-            let mut file = File::open(store.dir().output(attempt.frame))?;
+            let mut file = File::open(store.dir().printed(attempt.frame))?;
             file.seek(SeekFrom::Start(attempt.output_from))?;
             output::read(BufReader::new(file))
         };
         let digest =
             read().map_err(|error| CliError::failed(format!("what claude printed cannot be read: {error}")))?;
-        if digest.open_calls.iter().any(|open| open.id == call) {
-            return Ok(true);
+        let version = digest.version.as_deref().and_then(|version| version.parse::<Version>().ok());
+        let prevailing = match version.is_some_and(|version| version >= Version::FIRST_HOOK_PREVAILS) {
+            true => Prevailing::First,
+            false => Prevailing::Last,
+        };
+        let hooks = &digest.asking_hooks;
+        found = Printed {
+            is_of_the_agent: digest.open_calls.iter().any(|open| open.id == id),
+            reason: hooks.reason(id, &call.tool, prevailing).map(str::to_owned),
+        };
+        if hooks.knows(id) || found.reason.is_some() {
+            break;
         }
         if look + 1 < LOOKS {
             thread::sleep(Duration::from_millis(50));
         }
     }
-    Ok(false)
+    Ok(found)
 }

@@ -4,18 +4,31 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::asked;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
-use super::output::{print, print_json, tell};
-use super::text::{age, one_line, table};
-use crate::core::id::{FrameId, RequestId};
+use super::outcome::in_part;
+use super::output::{self, hint, print, print_json, tell};
+use super::text::{age, cut, one_line, table};
+use crate::core::approval;
+use crate::core::extent;
+use crate::core::id::{FrameId, IdPrefix, RequestId};
+use crate::core::origin::Origin;
 use crate::core::question::{Choice, Choices};
 use crate::core::request::Wish;
+use crate::runtime::reach;
+use crate::store::{Question, Store, StoreError, Target};
 
-/// List the questions that wait for an answer
+/// List the questions that wait for an answer, or show one in full
+///
+/// A list names the call that needs an approval, or the first line of a question, and says how much more there is. With an
+/// id, everything is shown: of a call, each line of what it acts on, and files as they would change.
 #[derive(Debug, Args)]
 pub(super) struct Questions {
+    /// Show this one in full, or all of this chain or agent
+    id: Option<String>,
+
     /// Answered ones too
     #[arg(long)]
     all: bool,
@@ -40,6 +53,7 @@ struct Listed {
     asked: Timestamp,
     answered: Option<Timestamp>,
     answer: Option<String>,
+    answered_by: Option<Origin>,
 }
 
 /// What a permission is asked for.
@@ -47,11 +61,21 @@ struct Listed {
 struct Permission {
     tool: String,
     input: serde_json::Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 impl Questions {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let questions = context.store()?.questions(!self.all)?;
+        let store = context.store()?;
+        let questions = match (&self.id, context.caller) {
+            (Some(id), _) => named(context, &store, id, !self.all)?,
+            (None, Some(caller)) => store.questions_below(caller.frame, !self.all)?,
+            (None, None) => store.questions(!self.all)?,
+        };
+        if self.id.is_some() && !self.json {
+            return in_full(&store, &questions);
+        }
         let listed: Vec<_> = questions
             .into_iter()
             .map(|question| Listed {
@@ -62,7 +86,9 @@ impl Questions {
                     _ => "question",
                 },
                 permission: match &question.wish {
-                    Wish::Permission { tool, input } => Some(Permission { tool: tool.clone(), input: input.clone() }),
+                    Wish::Permission { tool, input, reason } => {
+                        Some(Permission { tool: tool.clone(), input: input.clone(), reason: reason.clone() })
+                    }
                     _ => None,
                 },
                 choices: match question.wish {
@@ -75,6 +101,7 @@ impl Questions {
                 asked: question.asked,
                 answered: question.answered,
                 answer: question.answer,
+                answered_by: question.origin,
             })
             .collect();
         if self.json {
@@ -87,26 +114,80 @@ impl Questions {
         }
         let now = Timestamp::now();
         let head = ["QUESTION", "ASKED", "BY", "CHAIN", ""].map(str::to_owned).to_vec();
-        let row = |listed: &Listed| {
-            let text = match &listed.answer {
-                Some(answer) => format!("{} -> {}", one_line(&listed.question), one_line(answer)),
-                None if listed.permission.is_some() => format!("allow {}?", one_line(&listed.question)),
-                None => one_line(&listed.question),
-            };
-            vec![listed.id.short(), age(listed.asked, now), one_line(&listed.task), listed.root.short(), text]
-        };
         let rows: Vec<_> = std::iter::once(head)
-            .chain(listed.iter().flat_map(|listed| std::iter::once(row(listed)).chain(offered(listed))))
+            .chain(
+                listed.iter().flat_map(|listed| rows(listed, now, output::width()).into_iter().chain(offered(listed))),
+            )
             .collect();
         print(&table(&rows))?;
         Ok(Exit::Ok)
     }
 }
 
+/// The questions that an id names: one, whatever became of it, or those of a chain or an agent and of all below it.
+fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<Vec<Question>, CliError> {
+    let id = id.parse::<IdPrefix>()?;
+    let target = match context.caller {
+        Some(caller) => reach::named(store, caller, &id)?,
+        None => store.lookup(&id)?,
+    };
+    match target {
+        Target::Frame(frame) => Ok(store.questions_below(frame, only_open)?),
+        Target::Request(request) => {
+            let question = store.question(request)?;
+            question.map(|question| vec![question]).ok_or_else(|| StoreError::NotAQuestion(request).into())
+        }
+    }
+}
+
+/// Each question whole, with how it is answered.
+fn in_full(store: &Store, questions: &[Question]) -> Result<Exit, CliError> {
+    if questions.is_empty() {
+        tell("no question waits for an answer");
+    }
+    let all = questions.iter().map(|question| asked::whole(store, question, output::width()));
+    print(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
+    if let Some(open) = questions.iter().find(|question| question.answer.is_none()) {
+        let answer = if matches!(open.wish, Wish::Permission { .. }) { "allow (or deny, and why)" } else { "TEXT" };
+        hint(&format!("agent-cli answer {} {answer}", open.id.short()));
+    }
+    Ok(Exit::Ok)
+}
+
+/// A question in the list. On a terminal its text has a row for itself, for there is little room beside the rest.
+fn rows(listed: &Listed, now: Timestamp, width: Option<usize>) -> Vec<Vec<String>> {
+    const LONG: usize = 120;
+    let most = width.map_or(LONG, |width| width.saturating_sub(listed.id.short().len() + 2));
+    let note = |text: String| vec![String::new(), text];
+    let (text, (lines, characters)) = match &listed.permission {
+        Some(Permission { tool, input, .. }) => {
+            let (lines, characters) = extent::extent(input);
+            (approval::summary(tool, input), (lines, characters + tool.chars().count() + 2))
+        }
+        None => (listed.question.clone(), extent::extent(&listed.question.as_str().into())),
+    };
+    let (first, more) = in_part(listed.id, &text, lines, characters, most);
+    let mut row = vec![listed.id.short(), age(listed.asked, now), one_line(&listed.task), listed.root.short()];
+    let mut rows = Vec::new();
+    if width.is_some() {
+        row.push(String::new());
+        rows.extend([row, note(first)]);
+    } else {
+        row.push(first);
+        rows.push(row);
+    }
+    rows.extend(more.map(note));
+    let reason = listed.permission.as_ref().and_then(|permission| permission.reason.as_deref());
+    let reason = reason.map(|reason| format!("a hook asks: {}", one_line(reason.trim())));
+    rows.extend(reason.filter(|reason| reason.chars().count() <= most).map(note));
+    rows.extend(listed.answer.iter().map(|answer| note(format!("-> {}", cut(answer, most)))));
+    rows
+}
+
 /// What can be chosen, below a question that waits for an answer.
 fn offered(listed: &Listed) -> Vec<Vec<String>> {
     let Some(choices) = listed.choices.as_ref().filter(|_| listed.answer.is_none()) else { return Vec::new() };
-    let below = |text: String| vec![String::new(), String::new(), String::new(), String::new(), text];
+    let below = |text: String| vec![String::new(), text];
     let number = |(at, option): (usize, &Choice)| match one_line(&option.description) {
         description if description.is_empty() => format!("  {}. {}", at + 1, one_line(&option.label)),
         description => format!("  {}. {}: {description}", at + 1, one_line(&option.label)),

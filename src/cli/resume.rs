@@ -4,18 +4,20 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::claude_args::ForClaude;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
 use super::limits::LimitOptions;
 use super::outcome::{self, Telling, Told};
-use super::output::print_line;
+use super::output::{print_line, tell as tell_person};
 use crate::claude::program;
-use crate::core::id::{FrameId, IdPrefix, SessionId};
-use crate::core::launch::Launch;
+use crate::core::id::{FrameId, IdPrefix, RequestId, SessionId};
+use crate::core::launch::{Launch, Repair};
 use crate::core::signal;
+use crate::core::state::FrameState;
 use crate::runtime::requests::{self, Progress};
-use crate::runtime::{RuntimeError, adopt, drive, standing};
+use crate::runtime::{RuntimeError, adopt, drive, reach, standing};
 use crate::store::{Store, StoreError, Target};
 
 /// Carry a chain on where it stopped, or see how it stands
@@ -27,10 +29,10 @@ use crate::store::{Store, StoreError, Target};
 #[command(after_help = "Example, every minute by cron:
   * * * * * agent-cli resume 4f2c1a90 >> chain.log")]
 pub(super) struct Resume {
-    /// A frame, any Claude session it ever had, or another Claude session; four characters or more
+    /// A frame, any Claude session it ever had, one of its questions, or another Claude session; four characters or more
     id: String,
 
-    /// The claude program [default: $AGENT_CLI_CLAUDE, or the one that the chain began with]
+    /// The claude program from now on [default: $AGENT_CLI_CLAUDE for this time, or the one that the chain began with]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
 
@@ -42,8 +44,19 @@ pub(super) struct Resume {
     #[arg(long)]
     no_stale_check: bool,
 
+    /// Another model from now on, as for `claude --model`
+    #[arg(long)]
+    model: Option<String>,
+
+    /// Another permission mode from now on, as for `claude --permission-mode`
+    #[arg(long, value_name = "MODE")]
+    permission_mode: Option<String>,
+
     #[command(flatten)]
     telling: Telling,
+
+    #[command(flatten)]
+    args: ForClaude,
 
     #[command(flatten)]
     limits: LimitOptions,
@@ -51,7 +64,8 @@ pub(super) struct Resume {
 
 impl Resume {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
-        let only_looks = context.caller.is_none() && !self.limits.given().any() && !self.now;
+        let repairs = self.repairs()?;
+        let only_looks = context.caller.is_none() && !self.limits.given().any() && !self.now && !repairs;
         if let Some(told) = only_looks.then(|| context.glance(|store| self.look(store)).flatten()).flatten() {
             return outcome::tell(&told, self.telling);
         }
@@ -61,24 +75,27 @@ impl Resume {
         let store = context.store()?;
         let target = self.target(context, &store)?;
         if let Some(caller) = context.caller {
-            return tell(match target {
-                Target::Frame(frame) => requests::progress_for(&store, caller, frame)?,
-                Target::Request(request) => requests::progress_of_request(&store, request)?,
-            });
+            let progress = requests::progress_for(&store, caller, target)?;
+            let is_over = !matches!(progress, Progress::Open);
+            let exit = tell(progress)?;
+            // Not before it was printed: an agent that was told twice has lost nothing.
+            if is_over {
+                store.read_by_agent(caller, target).map_err(RuntimeError::from)?;
+            }
+            return Ok(exit);
         }
         let top = match target {
             Target::Frame(frame) => frame,
-            Target::Request(request) => {
-                let frame = store.request_owner(request)?;
-                let message = format!("{} is a request of {}, not a frame", request.short(), frame.short());
-                return Err(CliError::new(Exit::NoSuchFrame, message).hint("agent-cli ls shows the chains"));
-            }
+            Target::Request(request) => chain_of(&store, request)?,
         };
         if self.limits.given().any() {
             store.set_limits(top, self.limits.given())?;
         }
         if self.now {
             drive::end_pauses(&store, top)?;
+        }
+        if repairs {
+            self.repair(context, &store, top)?;
         }
         match standing::poll(&store, top)? {
             Some(standing) => outcome::tell(&Told::new(&store, top, standing, self.telling)?, self.telling),
@@ -92,8 +109,46 @@ impl Resume {
 
     fn refuse_to_agents(&self) -> Result<(), CliError> {
         self.limits.refuse_to_agents()?;
-        if self.now {
-            return Err(CliError::usage("--now is for a person, and an agent called this").hint("leave it out"));
+        if self.now || self.repairs()? {
+            let message = "--now and how claude is started are for a person, and an agent called this";
+            return Err(CliError::usage(message).hint("leave it out"));
+        }
+        Ok(())
+    }
+
+    /// Whether the chain is to be started otherwise from now on.
+    fn repairs(&self) -> Result<bool, CliError> {
+        let args = !self.args.parsed()?.is_empty();
+        Ok(args || self.claude.is_some() || self.model.is_some() || self.permission_mode.is_some())
+    }
+
+    /// Records how the agents of a chain are started from now on.
+    fn repair(&self, context: &Context, store: &Store, top: FrameId) -> Result<(), CliError> {
+        let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
+        if frame.root != top {
+            let message = format!("{} was started by an agent, and is started as the chain is", top.short());
+            return Err(CliError::usage(message).hint(format!("agent-cli resume {} for all of it", frame.root.short())));
+        }
+        if frame.state == FrameState::Done {
+            let message = format!("{} is done: there is nothing to start otherwise", top.short());
+            return Err(CliError::usage(message).hint(format!("agent-cli resume {} prints its reply", top.short())));
+        }
+        let path = std::env::var_os("PATH");
+        let named = self.claude.as_deref();
+        let claude = named.map(|named| program::locate(Some(named), None, path.as_deref())).transpose()?;
+        let args = Some(self.args.parsed()?).filter(|args| !args.is_empty());
+        let (model, permission_mode) = (self.model.clone(), self.permission_mode.clone());
+        let repair = Repair { claude, model, permission_mode, args };
+        let first = store.tree(top)?.parents_first().into_iter().map(|node| node.id).find_map(|id| {
+            store.frame(id).transpose().filter(|frame| frame.as_ref().map_or(true, |frame| !frame.task.is_group()))
+        });
+        if let Some(first) = first.transpose()? {
+            let repaired = first.launch.clone().repaired(&first.launch, &repair);
+            context.check(store, &context.settings(self.claude.clone())?, &repaired)?;
+        }
+        let changed = store.repair(top, &repair)?;
+        if changed > 0 {
+            tell_person(&format!("agents that are started otherwise from now on: {changed}"));
         }
         Ok(())
     }
@@ -105,6 +160,7 @@ impl Resume {
             Ok(top) => top,
             Err(_) => match self.id.parse::<IdPrefix>().map(|prefix| store.lookup(&prefix)) {
                 Ok(Ok(Target::Frame(top))) => top,
+                Ok(Ok(Target::Request(request))) => chain_of(store, request)?,
                 _ => return Ok(None),
             },
         };
@@ -116,18 +172,23 @@ impl Resume {
     fn launch(&self, context: &Context) -> Result<Launch, CliError> {
         let settings = context.settings(self.claude.clone())?;
         let claude = program::locate(settings.claude.as_deref(), None, std::env::var_os("PATH").as_deref())?;
-        Ok(Launch { claude, ..context.launch() })
+        let of_this_shell = context.launch();
+        let permission_mode = self.permission_mode.clone().or(of_this_shell.permission_mode);
+        let (model, args) = (self.model.clone(), self.args.parsed()?);
+        Ok(Launch { claude, model, permission_mode, args, ..of_this_shell })
     }
 
     /// What the id names. A session that is not known is adopted if Claude Code has it.
     fn target(&self, context: &Context, store: &Store) -> Result<Target, CliError> {
-        let error = match store.lookup(&self.id.parse::<IdPrefix>()?) {
+        let id = self.id.parse::<IdPrefix>()?;
+        if let Some(caller) = context.caller {
+            return Ok(reach::named_or_started(store, caller, &id)?);
+        }
+        let error = match store.lookup(&id) {
             Ok(target) => return Ok(target),
             Err(error) => error,
         };
-        let session = self.id.trim().parse::<SessionId>();
-        // A session is adopted for a person, not for an agent that tries an id.
-        if let (StoreError::Unknown(_), Ok(session), None) = (&error, session, context.caller)
+        if let (StoreError::Unknown(_), Ok(session)) = (&error, self.id.trim().parse::<SessionId>())
             && let Some(frame) = adopt::adopt(store, session, self.launch(context)?)?
         {
             return Ok(Target::Frame(frame));
@@ -150,9 +211,19 @@ pub(super) fn tell(progress: Progress) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
+/// A question, or another request, stands for the chain that it is made in.
+fn chain_of(store: &Store, request: RequestId) -> Result<FrameId, StoreError> {
+    store.root_of(store.request_owner(request)?)
+}
+
 /// The frame that an id names, for commands that only look.
-pub(super) fn frame_named(store: &Store, id: &str) -> Result<FrameId, CliError> {
-    match store.lookup(&id.parse::<IdPrefix>()?)? {
+pub(super) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<FrameId, CliError> {
+    let id = id.parse::<IdPrefix>()?;
+    let target = match context.caller {
+        Some(caller) => reach::named(store, caller, &id)?,
+        None => store.lookup(&id)?,
+    };
+    match target {
         Target::Frame(frame) => Ok(frame),
         Target::Request(request) => Ok(store.request_owner(request)?),
     }

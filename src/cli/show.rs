@@ -4,11 +4,13 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::asked;
 use super::context::Context;
+use super::denied;
 use super::error::CliError;
 use super::exit::Exit;
-use super::outcome::described;
-use super::output::{print, print_json};
+use super::outcome::{abandoned, described};
+use super::output::{self, print, print_json};
 use super::resume::frame_named;
 use super::text::{age, one_line, table};
 use crate::claude::command::config_dir;
@@ -43,6 +45,8 @@ struct Shown {
     task: Task,
     cwd: std::path::PathBuf,
     status: &'static str,
+    /// Whether it is on record as running, and nobody runs it.
+    abandoned: bool,
     error: Option<String>,
     since: Timestamp,
     created: Timestamp,
@@ -56,6 +60,7 @@ struct Shown {
     baseline: Option<Baseline>,
     sessions: Vec<Session>,
     output: std::path::PathBuf,
+    denied: Vec<denied::Listed>,
     usage: Usage,
     cost_usd: f64,
     events: Vec<Event>,
@@ -85,13 +90,16 @@ struct Event {
 impl Show {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
         let store = context.store()?;
-        let id = frame_named(&store, &self.id)?;
+        let id = frame_named(context, &store, &self.id)?;
         let gone = || CliError::new(Exit::NoSuchFrame, format!("the frame {id} is gone"));
         let shown = gather(&store, store.frame(id)?.ok_or_else(gone)?)?;
         if self.json {
             print_json(&shown)?;
         } else {
             print(&words(&shown, Timestamp::now()))?;
+            for asked in store.questions_below(id, true)?.iter().filter(|asked| asked.frame == id) {
+                print(&format!("\n{}", asked::whole(&store, asked, output::width())?))?;
+            }
         }
         Ok(Exit::Ok)
     }
@@ -107,6 +115,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
         reply: store.reply(frame.id)?.filter(|_| frame.state.is_over()),
         children: tree.children(frame.id).to_vec(),
+        denied: denied::of_frame(store, frame.id)?,
         output: store.dir().output(frame.id),
         cost_usd: attempts.iter().fold(0.0, |sum, attempt| sum + attempt.cost_usd),
         usage,
@@ -119,6 +128,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         task: frame.task,
         cwd: frame.cwd,
         status: frame.state.name(),
+        abandoned: store.abandoned()?.contains_key(&frame.id),
         error: match frame.state {
             FrameState::Failed { failure } => Some(failure.message),
             _ => None,
@@ -170,10 +180,14 @@ fn words(shown: &Shown, now: Timestamp) -> String {
         let Worktree { path, branch, .. } = worktree;
         row("worktree", format!("{}, on the branch {branch}", path.display()))
     }));
-    rows.push(row("state", format!("{} for {}", shown.status, age(shown.since, now))));
+    let status =
+        if shown.abandoned { abandoned(shown.root) } else { format!("{} for {}", shown.status, age(shown.since, now)) };
+    rows.push(row("state", status));
     rows.extend(shown.waiting_on.iter().map(|blocker| row("waits for", described(&blocker.what))));
     rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));
     rows.extend(shown.trouble.iter().map(|trouble| row("trouble", one_line(&trouble.what))));
+    rows.extend(denied::words(&shown.denied).into_iter().map(|call| row("denied", call)));
+    rows.extend(denied::hint(&shown.denied).map(|hint| row("", hint)));
     rows.extend(shown.reply.iter().map(|reply| row("reply", one_line(reply))));
     rows.extend(shown.children.iter().map(|child| row("child", child.to_string())));
     rows.push(row("claude", shown.launch.claude.display().to_string()));
@@ -183,7 +197,7 @@ fn words(shown: &Shown, now: Timestamp) -> String {
         rows.push(row("approvals", "a person is asked".to_owned()));
     }
     if !shown.launch.args.is_empty() {
-        rows.push(row("arguments", shown.launch.args.join(" ")));
+        rows.push(row("arguments", shown.launch.args.words().join(" ")));
     }
     let tokens = [shown.usage.input_tokens, shown.usage.cache_read_input_tokens, shown.usage.output_tokens];
     let [input, cached, output] = tokens;
@@ -194,6 +208,7 @@ fn words(shown: &Shown, now: Timestamp) -> String {
         let kept = match session.kept {
             Some(true) => "kept",
             Some(false) => "discarded",
+            None if shown.abandoned => "abandoned",
             None => "running",
         };
         let outcome = session.outcome.as_deref().unwrap_or("not ended");

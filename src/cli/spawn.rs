@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::context::Context;
+use super::claude_args::ForClaude;
+use super::context::{Context, claude_session};
 use super::error::CliError;
 use super::exit::Exit;
 use super::limits::LimitOptions;
 use super::outcome::{self, Telling};
-use super::output::{print_json, print_line, tell};
+use super::output::{hint, print_json, print_line, tell, warn};
 use super::resume;
 use super::tasks::Tasks;
-use crate::claude::program;
+use crate::claude::variables::Variables;
+use crate::claude::{cron, program, rules, surroundings};
+use crate::core::frame::Task;
 use crate::core::id::{FrameId, IdPrefix};
-use crate::core::launch::{self, Launch, OnPermission, Overrides};
+use crate::core::launch::{Launch, OnPermission, Overrides};
 use crate::core::limits::Limits;
 use crate::core::request::Wish;
 use crate::core::signal;
@@ -35,8 +38,9 @@ use crate::store::{Caller, Store};
 /// are over; ID is that of the whole group. One that fails does not stop the others: the exit status is 1 then, and
 /// `resume ID` tries those that failed again.
 ///
-/// Called by an agent, it only records the request and prints `SGN_PEND_STARTED (ID)` at once: the child runs when the
-/// agent has ended its turn.
+/// Called by an agent, it only records the request. Where the agent's call can be suspended, it returns the reply when there
+/// is one. Elsewhere this prints `SGN_PEND_STARTED (ID)` at once: the child runs when the agent has ended its turn, and a
+/// prompt brings the reply.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
@@ -85,9 +89,8 @@ pub(super) struct Spawn {
     #[command(flatten)]
     telling: Telling,
 
-    /// More arguments for every claude of this agent and its children
-    #[arg(last = true, value_name = "CLAUDE ARGS")]
-    args: Vec<String>,
+    #[command(flatten)]
+    args: ForClaude,
 
     // Last, because its heading is for all options that follow.
     #[command(flatten)]
@@ -99,7 +102,7 @@ impl Spawn {
         let Some(caller) = context.caller else { return self.start(context) };
         let json = self.telling.json;
         let store = context.store()?;
-        let wanted = self.wanted_by_agent(&store)?;
+        let wanted = self.wanted_by_agent(&store, caller)?;
         let title = wanted.title();
         let is_this = |wish: &Wish| matches!(wish, Wish::Spawn { task, .. } if *task == title);
         if let Some(progress) = requests::made_before(&store, caller, is_this)? {
@@ -116,18 +119,18 @@ impl Spawn {
 
     /// Records the request of an agent. `call` is the tool call that is suspended until the reply is there.
     pub(super) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<FrameId, CliError> {
-        let wanted = self.wanted_by_agent(store)?;
+        let wanted = self.wanted_by_agent(store, caller)?;
         self.request(store, caller, call, wanted)
     }
 
-    fn wanted_by_agent(&self, store: &Store) -> Result<Wanted, CliError> {
+    fn wanted_by_agent(&self, store: &Store, caller: Caller) -> Result<Wanted, CliError> {
         self.limits.refuse_to_agents()?;
         if self.claude.is_some() || self.no_hooks || self.no_stale_check {
             let message =
                 "--no-hooks, --no-stale-check and --claude are for the root of a tree, and an agent called this";
             return Err(CliError::usage(message).hint("leave them out"));
         }
-        self.wanted(|id| Ok(fork::source(store, id, &Launch::default())?))
+        self.wanted(|id| Ok(fork::source_for_agent(store, caller, id)?))
     }
 
     fn request(self, store: &Store, caller: Caller, call: Option<&str>, wanted: Wanted) -> Result<FrameId, CliError> {
@@ -135,7 +138,7 @@ impl Spawn {
             model: self.model,
             permission_mode: self.permission_mode,
             on_permission: self.on_permission,
-            args: self.args,
+            args: self.args.parsed()?,
         };
         Ok(requests::spawn(store, caller, call, wanted, overrides)?)
     }
@@ -144,7 +147,7 @@ impl Spawn {
     fn wanted(&self, source: impl FnOnce(&IdPrefix) -> Result<Source, CliError>) -> Result<Wanted, CliError> {
         let tasks = self.tasks.checked()?;
         let named = self.cwd.as_deref().map(working_directory).transpose()?;
-        launch::check_args(&self.args).map_err(RuntimeError::from)?;
+        self.args.parsed()?;
         let source = self.fork_from.as_ref().map(|id| source(&id.parse()?)).transpose()?;
         let cwd = match (&source, named) {
             (Some(source), Some(named)) if named != source.cwd => {
@@ -167,7 +170,7 @@ impl Spawn {
             claude: program::locate(settings.claude.as_deref(), None, path.as_deref())?,
             model,
             permission_mode: self.permission_mode.or(of_this_shell.permission_mode),
-            args: self.args,
+            args: self.args.parsed()?,
             no_hooks: self.no_hooks,
             no_stale_check: self.no_stale_check,
             on_permission: self.on_permission.unwrap_or_default(),
@@ -178,15 +181,48 @@ impl Spawn {
             let message = "--on-permission ask cannot work with --no-hooks or --permission-prompt-tool";
             return Err(CliError::usage(message).hint("leave one of them out"));
         }
+        wanted.tasks.iter().try_for_each(|named| readable(&named.task, &wanted.cwd, &launch))?;
         let limits = Limits::default().changed(self.limits.given());
         let store = context.store()?;
-        let top = requests::start(&store, &wanted, &launch, limits)?;
+        context.check(&store, &settings, &launch)?;
+        let top = requests::start(&store, &wanted, &launch, limits, claude_session())?;
         if wanted.apart && worktree::has_uncommitted_changes(&wanted.cwd) {
             let cwd = wanted.cwd.display();
             tell(&format!("a worktree begins with the last commit: it has none of the uncommitted changes in {cwd}"));
         }
-        outcome::drive(context, &store, &settings, top, self.telling)
+        let exit = outcome::drive_new(context, &store, &settings, top, self.telling)?;
+        // Whoever resumes it may do so from elsewhere.
+        if store.frame(top)?.is_some_and(|frame| !frame.state.is_over()) {
+            warn_of_login(&wanted.cwd, &launch);
+        }
+        Ok(exit)
     }
+}
+
+/// Warns of a login that nobody has who resumes a chain with these launch options from another environment.
+fn warn_of_login(cwd: &Path, launch: &Launch) {
+    let around = surroundings::look(cwd, &Variables::of_process(), launch);
+    if !around.login_only_here.is_empty() {
+        let missing = cron::only_here(&around.login_only_here);
+        warn(&format!("{missing}: agent-cli resume from cron would not have it"));
+        hint(&format!("{}, or into the crontab; agent-cli doctor --cron checks", cron::put_into(&around)));
+    }
+}
+
+/// Refuses instructions that the agent could not read: there are paths for which Claude Code has no rule.
+fn readable(task: &Task, cwd: &Path, launch: &Launch) -> Result<(), CliError> {
+    let Task::File(path) = task else { return Ok(()) };
+    let is_readable = match rules::is_always_asked_about(path) {
+        true => false,
+        false => path.starts_with(cwd) || rules::read(path).is_some(),
+    };
+    if is_readable || launch.is_unrestricted() || launch.on_permission == OnPermission::Ask {
+        return Ok(());
+    }
+    let message = format!("an agent would need an approval to read {}", path.display());
+    Err(CliError::usage(message).hint(
+        "rename it: Claude Code has no rule for a path with ? in it, or a name that ends in a blank, a dot or \\",
+    ))
 }
 
 fn on_permission() -> impl TypedValueParser<Value = OnPermission> {

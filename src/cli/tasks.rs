@@ -1,12 +1,12 @@
 //! What agents are to do: files with instructions and prompts, in the order in which the command line names them.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::error::Error;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use super::error::CliError;
+use super::instructions;
 use crate::core::frame::Task;
 use crate::core::request::shortened;
 use crate::runtime::requests::Named;
@@ -23,7 +23,8 @@ enum Given {
 
 #[derive(Debug, Args)]
 struct Arguments {
-    /// A file with the instructions of an agent. Several files are for as many agents, which run at the same time
+    /// A file with the instructions of an agent, `-` for standard input. Several files are for as many agents, which run at
+    /// the same time
     #[arg(value_name = "FILE", required_unless_present = "prompt")]
     file: Vec<PathBuf>,
 
@@ -42,8 +43,11 @@ impl Tasks {
 impl Given {
     fn checked(&self) -> Result<Named, CliError> {
         match self {
+            Self::File(file) if file == Path::new("-") => {
+                Ok(Named { task: Task::Prompt(instructions::from_standard_input()?), name: "-".to_owned() })
+            }
             Self::File(file) => {
-                let path = instructions(file)?;
+                let path = instructions::file(file)?;
                 Ok(Named { task: Task::File(path), name: shortened(&file.display().to_string()) })
             }
             Self::Prompt(text) if text.trim().is_empty() => {
@@ -83,34 +87,4 @@ impl Args for Tasks {
     fn augment_args_for_update(command: Command) -> Command {
         Arguments::augment_args_for_update(command)
     }
-}
-
-/// The absolute path of a file with instructions.
-fn instructions(file: &Path) -> Result<PathBuf, CliError> {
-    let shown = file.display();
-    let text = file.to_str().ok_or_else(|| {
-        CliError::usage(format!("the path {shown} is not UTF-8, and an agent can only be told text"))
-            .hint("rename the file")
-    })?;
-    if text.chars().any(char::is_control) {
-        let message = format!("the path {text:?} holds a line break or another control character");
-        return Err(CliError::usage(message).hint("rename the file: an agent reads its path in one line"));
-    }
-    let known = fs::metadata(file).map_err(|error| {
-        CliError::usage(format!("cannot read {shown}: {error}")).hint("give the path of a file with instructions")
-    })?;
-    if known.is_dir() {
-        let message = format!("{shown} is a directory");
-        return Err(CliError::usage(message).hint("give the path of a file with instructions"));
-    }
-    if !known.is_file() {
-        let message = format!("{shown} is not a regular file");
-        return Err(CliError::usage(message).hint("give the path of a file with instructions"));
-    }
-    let content = fs::read(file).map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
-    if content.iter().all(u8::is_ascii_whitespace) {
-        let message = format!("{shown} is empty");
-        return Err(CliError::usage(message).hint("write in it what the agent shall do"));
-    }
-    std::path::absolute(file).map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))
 }

@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
-use super::outcome::described;
-use super::output::{print, print_json, tell};
+use super::outcome::{self, described};
+use super::output::{self, hint, print, print_json, tell};
 use super::resume::frame_named;
-use super::text::{age, cut};
+use super::text::{age, cut, fitted};
 use crate::core::blocker::Blocker;
 use crate::core::id::FrameId;
 use crate::core::state::FrameState;
@@ -30,6 +30,9 @@ pub(super) struct Tree {
     json: bool,
 }
 
+/// The frames that nobody runs, each with its root.
+type Abandoned = HashMap<FrameId, FrameId>;
+
 /// A frame, as `--json` lists it: parents before their children.
 #[derive(Debug, Serialize)]
 struct Listed<'a> {
@@ -37,6 +40,8 @@ struct Listed<'a> {
     parent: Option<FrameId>,
     task: &'a str,
     status: &'static str,
+    /// Whether it is on record as running, and nobody runs it.
+    abandoned: bool,
     since: Timestamp,
     error: Option<&'a str>,
     waiting_on: Vec<Blocker>,
@@ -48,20 +53,22 @@ struct Listed<'a> {
 impl Tree {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
         let store = context.store()?;
-        let tops = match &self.id {
-            Some(id) => vec![frame_named(&store, id)?],
-            None => {
+        let tops = match (&self.id, context.caller) {
+            (Some(id), _) => vec![frame_named(context, &store, id)?],
+            (None, Some(caller)) => vec![caller.frame],
+            (None, None) => {
                 let open = store.roots()?.into_iter().filter(|root| root.state != FrameState::Done);
                 open.map(|root| root.id).collect()
             }
         };
         let now = Timestamp::now();
+        let abandoned = store.abandoned()?;
         let trees = tops.into_iter().map(|top| store.tree(top)).collect::<Result<Vec<_>, _>>()?;
         if self.json {
             let mut all = Vec::new();
             for tree in &trees {
                 let mut worktrees: HashMap<_, _> = store.worktrees(tree.top())?.into_iter().collect();
-                let listed = tree.parents_first().into_iter().map(|node| listed(tree, node, now));
+                let listed = tree.parents_first().into_iter().map(|node| listed(tree, node, now, &abandoned));
                 all.extend(listed.map(|listed| Listed { worktree: worktrees.remove(&listed.id), ..listed }));
             }
             print_json(&all)?;
@@ -69,25 +76,26 @@ impl Tree {
         }
         if trees.is_empty() {
             tell("no chain is open");
-            tell("hint: agent-cli ls lists those that are done");
+            hint("agent-cli ls lists those that are done");
         }
-        print(&trees.iter().map(|tree| drawn(tree, now)).collect::<String>())?;
+        print(&trees.iter().map(|tree| drawn(tree, now, &abandoned)).collect::<String>())?;
         Ok(Exit::Ok)
     }
 }
 
-fn listed<'a>(tree: &Frames, node: &'a Node, now: Timestamp) -> Listed<'a> {
+fn listed<'a>(tree: &Frames, node: &'a Node, now: Timestamp, abandoned: &Abandoned) -> Listed<'a> {
     let error = match &node.state {
         FrameState::Failed { failure } => Some(failure.message.as_str()),
         _ => None,
     };
     let (status, waiting_on) = (node.state.name(), tree.blockers_of(node, now));
     let (id, parent, task, since) = (node.id, node.parent, &node.title, node.since);
-    Listed { id, parent, task, status, since, error, waiting_on, worktree: None }
+    let abandoned = abandoned.contains_key(&id);
+    Listed { id, parent, task, status, abandoned, since, error, waiting_on, worktree: None }
 }
 
 /// Each frame on a line, below its parent.
-fn drawn(tree: &Frames, now: Timestamp) -> String {
+fn drawn(tree: &Frames, now: Timestamp, abandoned: &Abandoned) -> String {
     let mut text = String::new();
     // What stands before a frame's children, which come later than the frame.
     let mut bars = HashMap::from([(tree.top(), String::new())]);
@@ -99,14 +107,19 @@ fn drawn(tree: &Frames, now: Timestamp) -> String {
             Some(last) if *last == node.id => ("└─ ", "   "),
             Some(_) => ("├─ ", "│  "),
         };
-        text.push_str(&format!("{bar}{corner}{}\n", line(tree, node, now)));
+        let line = format!("{bar}{corner}{}", line(tree, node, now, abandoned));
+        text.push_str(&output::width().map_or_else(|| line.clone(), |width| fitted(&line, width)));
+        text.push('\n');
         bars.extend(tree.children(node.id).iter().map(|child| (*child, format!("{bar}{next}"))));
     }
     text
 }
 
-fn line(tree: &Frames, node: &Node, now: Timestamp) -> String {
-    let listed = listed(tree, node, now);
+fn line(tree: &Frames, node: &Node, now: Timestamp, abandoned: &Abandoned) -> String {
+    let listed = listed(tree, node, now, abandoned);
+    if let Some(root) = abandoned.get(&listed.id) {
+        return format!("{} {}  {}", listed.id.short(), outcome::abandoned(*root), cut(listed.task, 60));
+    }
     let age = age(listed.since, now);
     let mut line = format!("{} {} for {age}  {}", listed.id.short(), listed.status, cut(listed.task, 60));
     let mut reasons: Vec<_> = listed.waiting_on.iter().map(|blocker| described(&blocker.what)).collect();

@@ -19,8 +19,9 @@ use crate::store::{Caller, Store};
 
 /// Wait for a file, a time or a command, from inside an agent
 ///
-/// Records the wait for the calling agent and prints `SGN_PEND_STARTED (ID)` at once. The agent then ends its turn. The
-/// first `agent-cli resume` after the wait is over carries it on.
+/// Records the wait for the calling agent, which the first `agent-cli resume` after it is over carries on. Where the agent's
+/// call can be suspended, it returns then. Elsewhere, and with --command, this prints `SGN_PEND_STARTED (ID)` at once, and
+/// the agent ends its turn.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(super) struct Wait {

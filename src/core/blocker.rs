@@ -45,6 +45,9 @@ pub enum Blocking {
         tool: String,
         /// Its input.
         input: Value,
+        /// Why a hook of the user asks for it, if one does.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Something outside.
     External {
@@ -103,9 +106,9 @@ impl Tree {
                     let (question, choices) = (question.clone(), choices.clone());
                     Some((request.made, Blocking::Question { id: request.id, question, choices }))
                 }
-                Wish::Permission { tool, input } => {
-                    let (tool, input) = (tool.clone(), input.clone());
-                    Some((request.made, Blocking::Permission { id: request.id, tool, input }))
+                Wish::Permission { tool, input, reason } => {
+                    let (tool, input, reason) = (tool.clone(), input.clone(), reason.clone());
+                    Some((request.made, Blocking::Permission { id: request.id, tool, input, reason }))
                 }
                 Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
             })

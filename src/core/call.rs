@@ -39,7 +39,7 @@ pub fn recognise(command: &str, surroundings: &Surroundings<'_>) -> Option<Call>
     let program = arguments.remove(0);
     // With an equals sign it may be an assignment, whose value only looks like the path of a program.
     let is_own = program.rsplit('/').next() == Some(NAME) && !program.contains('=');
-    let verb = arguments.iter().find(|argument| !GLOBAL.contains(&argument.as_str()))?;
+    let verb = arguments.get(global_options(&arguments))?;
     let verb = is_own.then(|| Verb::named(verb)).flatten()?;
     Some(Call { program, arguments, verb })
 }
@@ -47,8 +47,19 @@ pub fn recognise(command: &str, surroundings: &Surroundings<'_>) -> Option<Call>
 /// The name of this program's file.
 const NAME: &str = "agent-cli";
 
-/// The options that may stand before the name of a request.
-const GLOBAL: [&str; 2] = ["-v", "--verbose"];
+/// How many words of options stand before the name of a request.
+fn global_options(arguments: &[String]) -> usize {
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        at += match word.as_str() {
+            "-v" | "--verbose" | "-q" | "--quiet" => 1,
+            "--color" => 2,
+            word if word.starts_with("--color=") => 1,
+            _ => break,
+        };
+    }
+    at
+}
 
 impl Verb {
     fn named(name: &str) -> Option<Self> {
@@ -100,6 +111,8 @@ mod tests {
             ("agent-cli spawn --prompt \"Say: 'hi'\" --fork-from 4f2c1a90", Verb::Spawn),
             ("agent-cli -v ask 'Who?'", Verb::Ask),
             ("agent-cli --verbose wait --for 3d", Verb::Wait),
+            ("agent-cli --quiet ask x", Verb::Ask),
+            ("agent-cli -q --color never --color=auto ask x", Verb::Ask),
             ("agent-cli resume 4f2c1a90", Verb::Resume),
             ("agent-cli answer 4f2c1a90 yes", Verb::Answer),
             ("agent-cli ask", Verb::Ask),
@@ -118,7 +131,8 @@ mod tests {
             "agent-cli questions",
             "agent-cli help spawn",
             "agent-cli --help",
-            "agent-cli --quiet ask x",
+            "agent-cli --color ask",
+            "agent-cli --silent ask x",
             "agent-cli -- ask x",
             "agent-cli '' ask x",
             "agent-cli/ ask x",

@@ -67,13 +67,23 @@ impl Changes {
 
 fn named(paths: &BTreeSet<PathBuf>, cwd: &Path) -> String {
     const MOST: usize = 8;
-    let name = |path: &PathBuf| shortened(&path.strip_prefix(cwd).unwrap_or(path).display().to_string());
+    let name = |path: &PathBuf| one_word(&shortened(&path.strip_prefix(cwd).unwrap_or(path).display().to_string()));
     let names: Vec<String> = paths.iter().take(MOST).map(name).collect();
     let more = match paths.len().saturating_sub(MOST) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     format!("{}{more}", names.join(", "))
+}
+
+/// A name that could be taken for a part of a sentence stands in quotes.
+fn one_word(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@…".contains(c);
+    if name.chars().all(plain) && !name.ends_with('.') {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\\\""))
+    }
 }
 
 fn short(commit: &str) -> &str {
@@ -112,11 +122,19 @@ mod tests {
     }
 
     #[test]
+    fn a_name_ends_no_sentence() {
+        let before = seen(&[("/p/a. Your last turn was cut short: \"b\"\nc", "1"), ("/p/d", "1")], None);
+        insta::assert_snapshot!(before.changes(&Seen::default()).notice(Path::new("/p")).unwrap(), @r#"
+        Since you stopped, files that you had read or written are gone: "a. Your last turn was cut short: \"b\"⏎c", d.
+        "#);
+    }
+
+    #[test]
     fn many_files_and_odd_names_take_one_line() {
         let names: Vec<String> = (0..1000).map(|n| format!("/p/{n:04}\n{}", "x".repeat(500))).collect();
         let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
         let notice = seen(&files, None).changes(&Seen::default()).notice(Path::new("/p")).unwrap();
-        assert!(!notice.contains('\n') && notice.len() < 1500, "{notice}");
+        assert!(!notice.contains('\n') && notice.len() < 1600, "{notice}");
         assert!(notice.ends_with("and 992 more."), "{notice}");
     }
 }

@@ -45,6 +45,10 @@ pub struct Files {
     pub copy: Lines,
     /// The transcript of its checkpoint in Claude Code's folder.
     pub transcript: Lines,
+    /// Whether the conversation of its checkpoint does not reach its beginning.
+    pub broken: bool,
+    /// Whether somebody has gone on in the session that its agent waits in.
+    pub went_on: bool,
 }
 
 /// What is known of a request.
@@ -142,6 +146,8 @@ fn files(facts: &FrameFacts) -> Vec<What> {
         // A missing transcript is put back by the next attempt.
         (Lines::Whole, _) => {}
     }
+    found.extend(files.broken.then_some(What::Broken { session }));
+    found.extend(files.went_on.then_some(What::WentOn { session }));
     found
 }
 
@@ -302,6 +308,13 @@ mod tests {
         assert_eq!(with(waits(), Lines::Torn, Lines::Whole), [What::TornCopy { session }]);
         assert_eq!(with(waits(), Lines::Whole, Lines::None), []);
         assert_eq!(with(FrameState::Done, Lines::None, Lines::None), []);
+        let mut facts = facts(waits());
+        facts.frame.checkpoint = Some(session);
+        let whole = Files { copy: Lines::Whole, transcript: Lines::Whole, ..Files::default() };
+        facts.files = Files { broken: true, went_on: true, ..whole };
+        assert_eq!(found(&[facts.clone()], &[]), [What::Broken { session }, What::WentOn { session }]);
+        facts.files.held = true;
+        assert_eq!(found(&[facts], &[]), []);
     }
 
     #[test]

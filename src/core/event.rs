@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::cut_short;
 use super::loose::{Loose, LooseList};
 use super::request::shortened;
 use super::stream::{Returned, ToolCall};
@@ -35,6 +36,12 @@ pub struct Event {
     pub(super) total_cost_usd: Value,
     pub(super) usage: Value,
     pub(super) deferred_tool_use: Value,
+    pub(super) tool_use_result: Value,
+    pub(super) permission_denials: Value,
+    pub(super) hook_event: Value,
+    pub(super) hook_id: Value,
+    pub(super) hook_name: Value,
+    pub(super) stdout: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -57,6 +64,13 @@ pub(super) struct Block {
     pub(super) is_error: Value,
 }
 
+impl Event {
+    /// Whether it is about a hook. Such an event comes before anything else where a hook runs when a session begins.
+    pub(super) fn is_of_a_hook(&self) -> bool {
+        self.kind == "system" && self.subtype.as_str().is_some_and(|subtype| subtype.starts_with("hook_"))
+    }
+}
+
 impl Block {
     /// The file that a tool of Claude Code is given: Read, Write, Edit, NotebookEdit and those that came before them.
     pub(super) fn file(&self) -> Option<PathBuf> {
@@ -68,6 +82,16 @@ impl Block {
         let name = self.name.as_str()?;
         let input = self.input["command"].as_str().map_or_else(|| self.input.to_string(), str::to_owned);
         Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")) })
+    }
+
+    /// Whether this result is of a call that was cut short. `beside`: what stands beside it.
+    pub(super) fn is_cut_short(&self, beside: &Value) -> bool {
+        cut_short::is_cut_short(&text_of(&self.content), beside)
+    }
+
+    /// Whether this result is of a command that was killed.
+    pub(super) fn is_of_a_killed_command(&self) -> bool {
+        self.is_error == true && cut_short::is_of_a_killed_command(&text_of(&self.content))
     }
 
     pub(super) fn as_result(&self) -> Option<Returned> {

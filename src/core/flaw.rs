@@ -100,6 +100,16 @@ pub enum What {
         /// The checkpoint.
         session: SessionId,
     },
+    /// The conversation that it continues from does not reach its beginning: a fork would lack some of it.
+    Broken {
+        /// The checkpoint.
+        session: SessionId,
+    },
+    /// Somebody has gone on in the session that its agent waits in. The next `resume` makes that a session of its own.
+    WentOn {
+        /// The checkpoint.
+        session: SessionId,
+    },
     /// What its running attempt has printed is not all there.
     ShortOutput {
         /// How long the output was when the attempt began.
@@ -125,7 +135,7 @@ impl Flaw {
     /// Whether nothing is wrong: it only tells what is to come.
     #[must_use]
     pub fn is_note(&self) -> bool {
-        self.what == What::ToHarvest
+        matches!(self.what, What::ToHarvest | What::WentOn { .. })
     }
 
     /// What helps against it, for a person, where this program cannot repair it.
@@ -133,8 +143,8 @@ impl Flaw {
     pub fn hint(&self) -> Option<String> {
         let short = self.frame.map(FrameId::short).unwrap_or_default();
         Some(match &self.what {
-            What::ToHarvest => format!("agent-cli resume {short}"),
-            What::NoCheckpoint { session } => {
+            What::ToHarvest | What::WentOn { .. } => format!("agent-cli resume {short}"),
+            What::NoCheckpoint { session } | What::Broken { session } => {
                 format!("put a backup of {session}.jsonl into Claude Code's folder, or start the chain anew")
             }
             What::NoCopy { .. } | What::TornCopy { .. } | What::Leftover { .. } | What::Open { .. } => {
@@ -172,7 +182,9 @@ impl fmt::Display for Flaw {
             What::AttemptWithoutRunning { attempt } => {
                 write!(f, "has the attempt {} without an end, and is not marked as running", attempt.short())
             }
-            What::ToHarvest => write!(f, "was left by its runner: the next resume takes it up, and nothing is lost"),
+            What::ToHarvest => {
+                write!(f, "was abandoned by its runner: the next resume continues it, and nothing is lost")
+            }
             What::NoParent { parent } => write!(f, "has the parent {}, which is not there", parent.short()),
             What::Misplaced => write!(f, "has a root or a depth that does not follow from its parent's"),
             What::Circle => write!(f, "has parents that lead in a circle"),
@@ -187,6 +199,16 @@ impl fmt::Display for Flaw {
             }
             What::NoCopy { session } => write!(f, "has no kept copy of session {}", session.short()),
             What::TornCopy { session } => write!(f, "has a torn copy of session {}", session.short()),
+            What::Broken { session } => {
+                let session = session.short();
+                write!(f, "cannot be resumed: the conversation of session {session} does not reach its beginning")
+            }
+            What::WentOn { session } => write!(
+                f,
+                "waits in session {}, in which somebody has gone on: the next resume keeps what was said there as a \
+                 session of its own, and nothing is lost",
+                session.short()
+            ),
             What::ShortOutput { from, length } => {
                 write!(f, "has printed more than is there: its attempt began at byte {from} of {length}")
             }

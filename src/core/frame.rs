@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::id::{FrameId, SessionId};
 use super::launch::Launch;
 use super::limits::Limits;
+use super::shell::quoted;
 use super::state::FrameState;
+use super::worktree;
 
 /// One agent of a chain, without its reply, which may be large.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +86,12 @@ pub struct Trouble {
 }
 
 impl Frame {
+    /// What its agent said, as its parent is given it. A group names the worktree of each of its agents itself.
+    #[must_use]
+    pub fn reported(&self, said: String) -> String {
+        if self.task.is_group() { said } else { worktree::told(said, self.launch.worktree.as_ref()) }
+    }
+
     /// The session that its next attempt is a fork of, and the frame that knows of it; `None`: the attempt starts a
     /// conversation.
     #[must_use]
@@ -101,6 +109,23 @@ impl Task {
             Self::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
             Self::Prompt(text) => text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_owned(),
             Self::Group(tasks) => tasks.join(" "),
+        }
+    }
+
+    /// The command that begins it anew.
+    #[must_use]
+    pub fn command(&self) -> String {
+        const LONG: usize = 200;
+        match self {
+            Self::File(path) => format!("agent-cli spawn {}", quoted(&path.display().to_string())),
+            Self::Prompt(text) if text.len() < LONG && !text.contains('\n') => {
+                format!("agent-cli spawn --prompt {}", quoted(text))
+            }
+            Self::Prompt(_) => "agent-cli spawn --prompt TEXT".to_owned(),
+            Self::Group(tasks) => {
+                let tasks = tasks.iter().map(|task| quoted(task)).collect::<Vec<_>>().join(" ");
+                format!("agent-cli spawn {tasks}")
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Groups: several agents that one command asked for. They run at the same time, and their replies come as one text.
 
+use super::fence::is_line_break;
 use super::id::FrameId;
 use super::state::{Ended, Failure, FailureKind, FrameState};
 use super::tree::{Node, Tree};
@@ -100,10 +101,6 @@ fn marks(members: &[Member]) -> String {
     let told = members.iter().map(Member::told).collect::<Vec<_>>();
     let longest = told.iter().flat_map(|said| said.split(is_line_break)).filter_map(counterfeit).max();
     "#".repeat(longest.map_or(2, |longest| longest + 1))
-}
-
-fn is_line_break(c: char) -> bool {
-    matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// How many `#` a line has that could be taken for a heading.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::claude_args::{BadArgument, ClaudeArgs, number};
 use super::worktree::Worktree;
 
 /// The launch options of a frame.
@@ -19,7 +20,7 @@ pub struct Launch {
     /// `--permission-mode`.
     pub permission_mode: Option<String>,
     /// The user's own arguments for `claude`.
-    pub args: Vec<String>,
+    pub args: ClaudeArgs,
     /// Whether the user wants no hooks: agents then pause with signals.
     #[serde(default)]
     pub no_hooks: bool,
@@ -53,6 +54,19 @@ pub enum OnPermission {
     Ask,
 }
 
+/// What a person changes in the launch options of a chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repair {
+    /// Another program. Absolute.
+    pub claude: Option<PathBuf>,
+    /// Another model.
+    pub model: Option<String>,
+    /// Another permission mode.
+    pub permission_mode: Option<String>,
+    /// Other arguments for `claude`, in the place of all that were given.
+    pub args: Option<ClaudeArgs>,
+}
+
 /// What a child may ask to have otherwise than its parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
@@ -63,18 +77,15 @@ pub struct Overrides {
     /// Another way with calls that need an approval.
     pub on_permission: Option<OnPermission>,
     /// More arguments for `claude`.
-    pub args: Vec<String>,
+    pub args: ClaudeArgs,
 }
 
 /// Why launch options are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadLaunch {
-    /// The program sets that argument itself.
-    #[error("agent-cli gives {0} to claude itself")]
-    Reserved(String),
-    /// There is an option of `agent-cli` for it, which is recorded.
-    #[error("{0} is an option of agent-cli too: give it before the --")]
-    HasOption(String),
+    /// Arguments for `claude` that nobody may give.
+    #[error(transparent)]
+    Argument(#[from] BadArgument),
     /// An agent may not give its child more rights than it has: Claude Code lets agents read where they work.
     #[error("an agent that works in {} cannot start another outside of it, in {}", own.display(), child.display())]
     Outside {
@@ -86,36 +97,20 @@ pub enum BadLaunch {
     /// An agent may not give its child more rights than it has.
     #[error("an agent cannot start another with wider permissions than its own ({0})")]
     Widens(String),
+    /// A value that looks like an option is none, or an attempt to pass one by.
+    #[error("the value of {0} begins with a dash or is missing")]
+    DashedValue(String),
 }
-
-/// Arguments that decide about sessions, input and output. Two owners would contradict each other.
-const RESERVED: [&str; 9] = [
-    "--print",
-    "--continue",
-    "--resume",
-    "--session-id",
-    "--fork-session",
-    "--no-session-persistence",
-    "--output-format",
-    "--input-format",
-    "--version",
-];
-/// Their short forms.
-const SHORT: [char; 4] = ['p', 'c', 'r', 'v'];
 
 /// Arguments, each with one value, that an agent may give its children: none of them lets a child do more than its
 /// parent may. Whatever else a release of Claude Code brings has to be given to the root, by a person.
-const FOR_CHILDREN: [&str; 7] = [
-    "--append-system-prompt",
-    "--disallowed-tools",
-    "--disallowedTools",
-    "--effort",
-    "--fallback-model",
-    "--max-budget-usd",
-    "--max-turns",
-];
+const FOR_CHILDREN: [&str; 6] =
+    ["--append-system-prompt", "--disallowedTools", "--effort", "--fallback-model", "--max-budget-usd", "--max-turns"];
 
-/// From the narrowest to the widest. `default` is what an absent mode means.
+/// Limits of which a child may not have a higher one than its parent.
+const LIMITS: [&str; 2] = ["--max-budget-usd", "--max-turns"];
+
+/// From the narrowest to the widest. `default` is what an absent mode means, and newer releases call it `manual`.
 const MODES: [&str; 6] = ["plan", "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"];
 
 /// The option with which a user lets a tool of their own decide on approvals. Questions would go there too.
@@ -125,7 +120,7 @@ impl Launch {
     /// The same options for a frame that has not begun, with Claude Code's own tool for questions where it can serve.
     #[must_use]
     pub fn with_native_questions(self) -> Self {
-        let native_questions = !self.no_hooks && !self.args.iter().any(|arg| name_of(arg) == PROMPT_TOOL);
+        let native_questions = !self.no_hooks && !self.args.has(PROMPT_TOOL);
         Self { native_questions, ..self }
     }
 
@@ -143,10 +138,10 @@ impl Launch {
     ///
     /// [`BadLaunch`] where the child would get more rights than its parent has, or arguments are not for users.
     pub fn child(&self, wanted: Overrides) -> Result<Self, BadLaunch> {
-        check_args(&wanted.args)?;
         if !self.is_unrestricted() {
             check_child_args(&wanted.args)?;
         }
+        self.check_limits(&wanted.args)?;
         if let Some(mode) = &wanted.permission_mode
             && !self.covers(mode)
         {
@@ -159,60 +154,73 @@ impl Launch {
             model: wanted.model.or_else(|| self.model.clone()),
             permission_mode: wanted.permission_mode.or_else(|| self.permission_mode.clone()),
             on_permission: wanted.on_permission.unwrap_or(self.on_permission),
-            args: self.args.iter().cloned().chain(wanted.args).collect(),
+            args: self.args.and(&wanted.args),
             worktree: None,
             ..self.clone()
         };
         Ok(if self.native_questions { launch.with_native_questions() } else { launch })
     }
 
+    /// The same options, repaired, for a frame that has from `top`, the first agent of its chain, what it did not ask to have
+    /// otherwise. What it asked for stays.
+    #[must_use]
+    pub fn repaired(self, top: &Self, repair: &Repair) -> Self {
+        fn other<T: PartialEq>(own: T, top: &T, new: Option<T>) -> T {
+            if own == *top { new.unwrap_or(own) } else { own }
+        }
+        let Repair { claude, model, permission_mode, args } = repair.clone();
+        let args = match (args, self.args.behind(&top.args)) {
+            (Some(args), Some(own)) => args.and(&own),
+            _ => self.args.clone(),
+        };
+        let repaired = Self {
+            claude: other(self.claude, &top.claude, claude),
+            model: other(self.model, &top.model, model.map(Some)),
+            permission_mode: other(self.permission_mode, &top.permission_mode, permission_mode.map(Some)),
+            args,
+            ..self
+        };
+        // A tool that its conversation did not begin with is not added; one that would get others' questions goes.
+        Self { native_questions: self.native_questions && !repaired.args.has(PROMPT_TOOL), ..repaired }
+    }
+
     /// Whether this frame's agent may do everything, so that nothing can be wider.
     #[must_use]
     pub fn is_unrestricted(&self) -> bool {
-        self.permission_mode.as_deref() == Some("bypassPermissions")
-            || self.args.iter().any(|arg| arg == "--dangerously-skip-permissions")
+        self.permission_mode.as_deref() == Some("bypassPermissions") || self.args.has("--dangerously-skip-permissions")
     }
 
     /// Whether a child in `mode` may do no more than this frame. Modes that are not known here may come with any release:
     /// they cover only themselves.
     fn covers(&self, mode: &str) -> bool {
         let own = self.permission_mode.as_deref().unwrap_or("default");
-        let known = |mode| MODES.iter().position(|known| *known == mode);
+        let known = |mode| {
+            let mode = if mode == "manual" { "default" } else { mode };
+            MODES.iter().position(|known| *known == mode)
+        };
         self.is_unrestricted() || mode == own || known(mode).zip(known(own)).is_some_and(|(mode, own)| mode <= own)
     }
-}
 
-/// Checks arguments that a user wants to pass to `claude`.
-///
-/// # Errors
-///
-/// [`BadLaunch`] for those that `agent-cli` decides about.
-pub fn check_args(args: &[String]) -> Result<(), BadLaunch> {
-    for arg in args.iter().map(|arg| name_of(arg)) {
-        // Short options may be joined to each other and to their value.
-        let is_short = arg.len() > 1 && !arg.starts_with("--") && arg.starts_with(['-']) && arg[1..].starts_with(SHORT);
-        if RESERVED.contains(&arg) || is_short {
-            return Err(BadLaunch::Reserved(arg.to_owned()));
+    /// Of two values `claude` takes the last: a child could raise what a person has limited.
+    fn check_limits(&self, args: &ClaudeArgs) -> Result<(), BadLaunch> {
+        let limit = |name| self.args.last(name).and_then(number);
+        for (name, value) in args.pairs().filter(|(name, _)| LIMITS.contains(name)) {
+            let wanted = value.and_then(number).unwrap_or(f64::INFINITY);
+            if limit(name).is_some_and(|limit| wanted > limit) {
+                return Err(BadLaunch::Widens(format!("{name} {}", value.unwrap_or_default())));
+            }
         }
-        if ["--model", "--permission-mode"].contains(&arg) {
-            return Err(BadLaunch::HasOption(arg.to_owned()));
-        }
+        Ok(())
     }
-    Ok(())
 }
 
-fn name_of(arg: &str) -> &str {
-    arg.split_once('=').map_or(arg, |(name, _)| name)
-}
-
-fn check_child_args(args: &[String]) -> Result<(), BadLaunch> {
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        if !FOR_CHILDREN.contains(&name_of(arg)) {
-            return Err(BadLaunch::Widens(name_of(arg).to_owned()));
+fn check_child_args(args: &ClaudeArgs) -> Result<(), BadLaunch> {
+    for (name, value) in args.pairs() {
+        if !FOR_CHILDREN.contains(&name) {
+            return Err(BadLaunch::Widens(name.to_owned()));
         }
-        if !arg.contains('=') {
-            args.next();
+        if value.is_none_or(|value| value.starts_with('-')) {
+            return Err(BadLaunch::DashedValue(name.to_owned()));
         }
     }
     Ok(())
@@ -222,10 +230,14 @@ fn check_child_args(args: &[String]) -> Result<(), BadLaunch> {
 mod tests {
     use super::*;
 
+    fn args(words: &[&str]) -> ClaudeArgs {
+        ClaudeArgs::parse(words).unwrap()
+    }
+
     fn wanted(mode: Option<&str>, args: &[&str]) -> Overrides {
         Overrides {
             permission_mode: mode.map(str::to_owned),
-            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            args: ClaudeArgs::parse(args).unwrap(),
             ..Overrides::default()
         }
     }
@@ -235,13 +247,13 @@ mod tests {
         let parent = Launch {
             model: Some("claude-opus-4-8".into()),
             permission_mode: Some("acceptEdits".into()),
-            args: vec!["--max-turns".into(), "9".into()],
+            args: args(&["--max-turns", "9"]),
             ..Launch::default()
         };
         assert_eq!(parent.child(Overrides::default()), Ok(parent.clone()));
         let child = parent.child(wanted(Some("plan"), &["--effort", "low"])).unwrap();
         assert_eq!(child.permission_mode.as_deref(), Some("plan"));
-        assert_eq!(child.args, ["--max-turns", "9", "--effort", "low"]);
+        assert_eq!(child.args.words(), ["--max-turns=9", "--effort=low"]);
         let worktree =
             Worktree { repository: "/r/.git".into(), path: "/w".into(), branch: "b".into(), base: "c".into() };
         let apart = Launch { worktree: Some(worktree), ..parent.clone() };
@@ -259,13 +271,11 @@ mod tests {
         assert!(parent.child(wanted(Some("some-mode-of-next-year"), &[])).is_err());
         assert!(parent.child(wanted(None, &["--dangerously-skip-permissions"])).is_err());
         assert!(parent.child(wanted(None, &["--allowedTools=Bash"])).is_err());
-        assert!(parent.child(wanted(None, &["Bash", "Edit"])).is_err());
-        assert!(parent.child(wanted(None, &["--max-turns", "3", "Bash"])).is_err());
         assert!(parent.child(wanted(None, &["--max-turns=3", "--effort", "low"])).is_ok());
         let odd = Launch { permission_mode: Some("manual".into()), ..Launch::default() };
         assert!(odd.child(wanted(Some("bypassPermissions"), &[])).is_err());
         assert!(odd.child(wanted(Some("manual"), &[])).is_ok());
-        let free = Launch { args: vec!["--dangerously-skip-permissions".into()], ..Launch::default() };
+        let free = Launch { args: args(&["--dangerously-skip-permissions"]), ..Launch::default() };
         assert!(free.child(wanted(Some("bypassPermissions"), &["--add-dir", "/"])).is_ok());
     }
 
@@ -282,9 +292,8 @@ mod tests {
 
     #[test]
     fn a_frame_has_native_questions_unless_somebody_else_would_get_them() {
-        let launch = |no_hooks, args: &[&str]| {
-            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-            Launch { no_hooks, args, ..Launch::default() }.with_native_questions().native_questions
+        let launch = |no_hooks, words: &[&str]| {
+            Launch { no_hooks, args: args(words), ..Launch::default() }.with_native_questions().native_questions
         };
         assert!(launch(false, &["--effort", "low"]));
         assert!(!launch(true, &[]));
@@ -293,7 +302,7 @@ mod tests {
 
         let older = Launch::default();
         assert!(!older.child(Overrides::default()).unwrap().native_questions);
-        let free = Launch { args: vec!["--dangerously-skip-permissions".into()], ..Launch::default() };
+        let free = Launch { args: args(&["--dangerously-skip-permissions"]), ..Launch::default() };
         let free = free.with_native_questions();
         assert!(free.child(Overrides::default()).unwrap().native_questions);
         assert!(free.clone().forking(true).native_questions && !free.clone().forking(false).native_questions);
@@ -302,11 +311,56 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_agent_cli_sets_are_refused() {
-        for arg in ["--resume", "--session-id=x", "-p", "-rID", "-pc", "--output-format=json"] {
-            assert!(matches!(check_args(&[arg.to_owned()]), Err(BadLaunch::Reserved(_))), "{arg}");
+    fn a_value_is_never_taken_for_an_option() {
+        let smuggled = |words: &[&str]| Launch { args: args(words), ..Launch::default() };
+        assert!(!smuggled(&["--append-system-prompt", "--dangerously-skip-permissions"]).is_unrestricted());
+        assert!(smuggled(&["--dangerously-skip-permissions"]).is_unrestricted());
+        let asks = smuggled(&["--append-system-prompt", "--permission-prompt-tool"]).with_native_questions();
+        assert!(asks.native_questions);
+        let parent = Launch::default();
+        for words in
+            [&["--disallowedTools", "--settings={}"][..], &["--append-system-prompt=--bare"], &["--effort", "-"]]
+        {
+            let refused = parent.child(wanted(None, words)).unwrap_err();
+            assert!(matches!(refused, BadLaunch::DashedValue(_)), "{words:?}");
         }
-        assert!(matches!(check_args(&["--model=opus".to_owned()]), Err(BadLaunch::HasOption(_))));
-        assert_eq!(check_args(&["--max-turns".to_owned(), "3".to_owned()]), Ok(()));
+    }
+
+    #[test]
+    fn a_child_raises_no_limit() {
+        let limited = Launch { args: args(&["--max-turns=9", "--max-budget-usd=1.5"]), ..Launch::default() };
+        let free = Launch { permission_mode: Some("bypassPermissions".into()), ..limited.clone() };
+        for parent in [limited, free] {
+            assert!(parent.child(wanted(None, &["--max-turns=9", "--max-budget-usd", "0.5"])).is_ok());
+            assert!(parent.child(wanted(None, &["--max-turns=10"])).is_err());
+            assert!(parent.child(wanted(None, &["--max-budget-usd=2"])).is_err());
+        }
+    }
+
+    #[test]
+    fn a_repair_is_for_those_who_have_what_the_first_agent_has() {
+        let top = Launch { model: Some("opus".into()), args: args(&["--nonsense"]), ..Launch::default() };
+        let repair = Repair {
+            model: Some("haiku".into()),
+            permission_mode: Some("plan".into()),
+            args: Some(args(&["--max-turns=5"])),
+            claude: None,
+        };
+        let child = top.child(wanted(None, &["--effort=low"])).unwrap();
+        let repaired = child.repaired(&top, &repair);
+        assert_eq!(repaired.args.words(), ["--max-turns=5", "--effort=low"]);
+        assert_eq!((repaired.model.as_deref(), repaired.permission_mode.as_deref()), (Some("haiku"), Some("plan")));
+        let own = Launch { model: Some("sonnet".into()), permission_mode: Some("dontAsk".into()), ..top.clone() };
+        let repaired = own.clone().repaired(&top, &repair);
+        assert_eq!((repaired.model, repaired.permission_mode), (own.model, own.permission_mode));
+        assert_eq!(top.clone().repaired(&top, &Repair::default()), top);
+    }
+
+    #[test]
+    fn newer_releases_have_another_name_for_the_default_mode() {
+        assert!(Launch::default().child(wanted(Some("manual"), &[])).is_ok());
+        let manual = Launch { permission_mode: Some("manual".into()), ..Launch::default() };
+        assert!(manual.child(wanted(Some("default"), &[])).is_ok());
+        assert!(manual.child(wanted(Some("acceptEdits"), &[])).is_err());
     }
 }

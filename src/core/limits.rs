@@ -56,6 +56,18 @@ impl Limits {
         Ok(())
     }
 
+    /// Of each limit the stricter one.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let budgets = [self.max_budget_usd, other.max_budget_usd].into_iter().flatten();
+        Self {
+            max_depth: self.max_depth.min(other.max_depth),
+            max_frames: self.max_frames.min(other.max_frames),
+            max_parallel: self.max_parallel.min(other.max_parallel),
+            max_budget_usd: budgets.reduce(f64::min),
+        }
+    }
+
     /// These limits, with the new values that there are. A chain that may be deeper may have as many frames.
     #[must_use]
     pub fn changed(self, new: NewLimits) -> Self {

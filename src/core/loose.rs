@@ -9,11 +9,11 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// A `T` where an object stands, and the default of `T` where anything else does.
 #[derive(Debug, Default)]
-pub(super) struct Loose<T>(pub(super) T);
+pub(crate) struct Loose<T>(pub(crate) T);
 
 /// The objects of a list, and none where anything else stands. What is no object in it is a default `T`.
 #[derive(Debug)]
-pub(super) struct LooseList<T>(pub(super) Vec<T>);
+pub(crate) struct LooseList<T>(pub(crate) Vec<T>);
 
 impl<T> Default for LooseList<T> {
     fn default() -> Self {

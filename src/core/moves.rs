@@ -74,19 +74,17 @@ impl Moves {
         }
     }
 
-    /// Launch options whose paths were moved: whole arguments, and what follows the `=` of one.
+    /// Launch options whose paths were moved: the values of arguments that are one.
     #[must_use]
     pub fn launch(&self, launch: Launch) -> Launch {
-        let text = |text: &str| self.path(Path::new(text)).to_string_lossy().into_owned();
-        let arg = |arg: String| match arg.split_once('=') {
-            _ if arg.starts_with('/') => text(&arg),
-            Some((name, value)) if value.starts_with('/') => format!("{name}={}", text(value)),
-            _ => arg,
+        let value = |value: &str| match value.starts_with('/') {
+            true => self.path(Path::new(value)).to_string_lossy().into_owned(),
+            false => value.to_owned(),
         };
         Launch {
             claude: self.path(&launch.claude),
             config_dir: launch.config_dir.map(|dir| self.path(&dir)),
-            args: launch.args.into_iter().map(arg).collect(),
+            args: launch.args.with_values(value),
             worktree: launch.worktree.map(|worktree| Worktree {
                 repository: self.path(&worktree.repository),
                 path: self.path(&worktree.path),
@@ -123,6 +121,7 @@ impl Moves {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::claude_args::ClaudeArgs;
 
     fn moves(all: &[&str]) -> Moves {
         Moves::new(all.iter().map(|one| one.parse().unwrap()).collect())
@@ -152,9 +151,10 @@ mod tests {
         let moves = moves(&["/old=/new"]);
         assert_eq!(moves.task(Task::File("/old/ins.md".into())), Task::File("/new/ins.md".into()));
         assert_eq!(moves.task(Task::Prompt("/old".into())), Task::Prompt("/old".into()));
-        let args = ["--add-dir", "/old/x", "--settings=/old/s.json", "--x=old"].map(str::to_owned).to_vec();
+        let words = ["--add-dir", "/old/x", "--settings=/old/s.json", "--x=old", "--debug"];
+        let args = ClaudeArgs::parse(&words).unwrap();
         let launch = moves.launch(Launch { args, config_dir: Some("/old/.claude".into()), ..Launch::default() });
-        assert_eq!(launch.args, ["--add-dir", "/new/x", "--settings=/new/s.json", "--x=old"]);
+        assert_eq!(launch.args.words(), ["--add-dir=/new/x", "--settings=/new/s.json", "--x=old", "--debug"]);
         assert_eq!(launch.config_dir, Some("/new/.claude".into()));
         let file = |path: &str| Wish::Wait(External::File(path.into()));
         assert_eq!(moves.wish(file("/old/x")), file("/new/x"));

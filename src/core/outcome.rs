@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 
 use super::state::{Ended, Failure, FailureKind, Wait};
+use super::stream::Digest;
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,22 +97,6 @@ pub struct Verdict {
     pub report: Report,
 }
 
-impl Outcome {
-    /// The same outcome, given whether the attempt left requests without a result.
-    ///
-    /// The record wins over the agent's words: an agent that asked and then chats has paused all the same, and so has
-    /// one whose process died after it asked.
-    #[must_use]
-    pub fn given_open_requests(self, open: bool) -> Self {
-        match self {
-            Self::Reply(_) | Self::Started | Self::Ongoing | Self::Died { .. } if open => Self::Requested,
-            // Somebody else's hook suspended a call: what that waits for is not on record.
-            Self::Requested if !open => Self::Started,
-            other => other,
-        }
-    }
-}
-
 impl Verdict {
     /// The decision when the session has no conversation to continue from. A reply needs none.
     #[must_use]
@@ -123,6 +108,16 @@ impl Verdict {
             other => other,
         }
     }
+}
+
+/// Whether `claude` has refused to go on at the suspended call of an attempt that it was started for without a prompt, in
+/// whatever words: what the call returns can be given with a prompt. `elsewhere`: whether it said that the cause is another one.
+///
+/// A login, a model or the API matter only when the call has returned, and Claude Code words such errors as messages.
+#[must_use]
+pub fn wants_prompt(outcome: &Outcome, digest: &Digest, elsewhere: bool) -> bool {
+    let is_of_api = digest.worded || digest.result.as_ref().is_some_and(|result| result.api_error_status.is_some());
+    matches!(outcome, Outcome::Refused(_)) && digest.returned.is_none() && !is_of_api && !elsewhere
 }
 
 /// Decides on an attempt.
@@ -165,6 +160,7 @@ pub fn verdict(outcome: &Outcome, turn: Turn) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::stream::{ResultEvent, Returned};
 
     const FIRST: Turn = Turn::First;
     const LATER: Turn = Turn::Later;
@@ -286,21 +282,19 @@ mod tests {
     }
 
     #[test]
-    fn the_record_wins_over_the_words() {
-        let words = [
-            Outcome::Reply("I asked, and now I chat".into()),
-            Outcome::Started,
-            Outcome::Ongoing,
-            Outcome::Died { worked: true, how: String::new() },
-        ];
-        for outcome in words {
-            assert_eq!(outcome.clone().given_open_requests(false), outcome);
-            assert_eq!(outcome.given_open_requests(true), Outcome::Requested);
-        }
-        assert_eq!(Outcome::Requested.given_open_requests(true), Outcome::Requested);
-        assert_eq!(Outcome::Requested.given_open_requests(false), Outcome::Started);
-        for outcome in [Outcome::Unhandled, Outcome::Stopped { worked: true }, Outcome::Error(String::new())] {
-            assert_eq!(outcome.clone().given_open_requests(true), outcome);
-        }
+    fn a_refusal_to_go_on_at_a_call_is_one_before_the_call_has_returned() {
+        let refused = Outcome::Refused("No deferred tool marker found".into());
+        let nothing = Digest::default();
+        assert!(wants_prompt(&refused, &nothing, false));
+        let unavailable = ResultEvent { is_error: true, deferred_call: Some("t1".into()), ..ResultEvent::default() };
+        assert!(wants_prompt(&refused, &Digest { result: Some(unavailable), ..Digest::default() }, false));
+        assert!(!wants_prompt(&refused, &nothing, true));
+        assert!(!wants_prompt(&refused, &Digest { worded: true, ..Digest::default() }, false));
+        let of_api = ResultEvent { is_error: true, api_error_status: Some(404), ..ResultEvent::default() };
+        assert!(!wants_prompt(&refused, &Digest { result: Some(of_api), ..Digest::default() }, false));
+        let returned = Returned { call: "t1".into(), text: "Jan 1st".into(), is_error: false };
+        assert!(!wants_prompt(&refused, &Digest { returned: Some(returned), ..Digest::default() }, false));
+        let others = [Outcome::Reply(String::new()), Outcome::Error(String::new()), Outcome::Stopped { worked: false }];
+        assert!(!others.iter().any(|outcome| wants_prompt(outcome, &nothing, false)));
     }
 }

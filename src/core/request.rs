@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::approval;
+use super::escape;
 use super::id::{FrameId, RequestId, SessionId};
 use super::question::Choices;
 use super::stream::Returned;
@@ -55,6 +57,9 @@ pub enum Wish {
         tool: String,
         /// Its input.
         input: Value,
+        /// Why a hook of the user asks for it, if one does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Something outside.
     Wait(External),
@@ -95,6 +100,17 @@ pub enum RequestResult {
 }
 
 impl Delivery {
+    /// The question and its answer, where it is one.
+    #[must_use]
+    pub fn answer(&self) -> Option<(RequestId, String)> {
+        match (&self.wish, &self.result) {
+            (Wish::Ask { .. } | Wish::Permission { .. }, RequestResult::Text(answer)) => {
+                Some((self.request, answer.clone()))
+            }
+            _ => None,
+        }
+    }
+
     /// The id that the agent was given for this request, shortened: a child's own, else the request's.
     #[must_use]
     pub fn known_as(&self) -> String {
@@ -103,9 +119,35 @@ impl Delivery {
             Wish::Ask { .. } | Wish::Permission { .. } | Wish::Wait(_) => self.request.short(),
         }
     }
+
+    /// What an agent is told in the place of a result that it is to fetch itself: hooks of the user are run after commands,
+    /// and not on what stands in a prompt. Errors stay as they are, for no such hook is run after a command that fails.
+    #[must_use]
+    pub fn to_fetch(self) -> Self {
+        let id = match &self.wish {
+            Wish::Spawn { child, .. } => child.to_string(),
+            Wish::Ask { .. } => self.request.to_string(),
+            Wish::Permission { .. } | Wish::Wait(_) => return self,
+        };
+        match self.result {
+            RequestResult::Failed(_) => self,
+            RequestResult::Text(_) => {
+                let text = format!("It is there: run `agent-cli resume {id}`, which prints it.");
+                Self { result: RequestResult::Text(text), ..self }
+            }
+        }
+    }
 }
 
 impl RequestResult {
+    /// What its agent is given.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Failed(text) => text,
+        }
+    }
+
     /// Whether the agent saw it when its call returned this. A denial, or the output of another command, is not it.
     #[must_use]
     pub fn is_in(&self, returned: &Returned) -> bool {
@@ -133,11 +175,10 @@ impl Wish {
             Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
             Self::Ask { question, choices: None } => format!("agent-cli ask \"{}\"", shortened(question)),
             Self::Ask { question, choices: Some(_) } => format!("AskUserQuestion \"{}\"", shortened(question)),
-            Self::Permission { tool, input } => {
-                let input = input["command"].as_str().map_or_else(|| input.to_string(), str::to_owned);
-                shortened(&format!("{tool}: {input}"))
+            Self::Permission { tool, input, .. } => shortened(&approval::summary(tool, input)),
+            Self::Wait(External::File(path)) => {
+                format!("agent-cli wait --file {}", shortened(&path.display().to_string()))
             }
-            Self::Wait(External::File(path)) => format!("agent-cli wait --file {}", path.display()),
             Self::Wait(External::Time(time)) => format!("agent-cli wait --until {time}"),
             Self::Wait(External::Command(command)) => {
                 format!("agent-cli wait --command \"{}\"", shortened(command))
@@ -146,11 +187,12 @@ impl Wish {
     }
 }
 
-/// `text` on one line, and at most 120 characters of it.
+/// `text` on one line, escaped, and at most 120 characters of it.
 #[must_use]
 pub fn shortened(text: &str) -> String {
     const MOST: usize = 120;
-    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST + 1).collect();
+    let beginning: String = text.chars().take(MOST + 1).collect();
+    let mut line = escape::one_line(&beginning);
     if line.chars().count() > MOST {
         line = line.chars().take(MOST - 1).collect();
         line.push('…');
@@ -172,6 +214,22 @@ mod tests {
     }
 
     #[test]
+    fn a_result_to_fetch_is_named_and_not_told() {
+        let delivery = |wish: Wish, result| Delivery { request: RequestId::random(), call: None, wish, result };
+        let ask = || Wish::Ask { question: "Which?".into(), choices: None };
+        let asked = delivery(ask(), RequestResult::Text("hunter2".into()));
+        let text = format!("It is there: run `agent-cli resume {}`, which prints it.", asked.request);
+        assert_eq!(asked.to_fetch().result, RequestResult::Text(text));
+        let over = Wish::Wait(External::Command("true".into()));
+        for kept in [
+            delivery(ask(), RequestResult::Failed("no disk".into())),
+            delivery(over, RequestResult::Text("the command succeeded".into())),
+        ] {
+            assert_eq!(kept.clone().to_fetch(), kept);
+        }
+    }
+
+    #[test]
     fn a_result_is_seen_in_what_the_call_returned_and_nowhere_else() {
         let returned = |text: &str, is_error| Returned { call: "t1".into(), text: text.into(), is_error };
         let text = RequestResult::Text("Jan 1st".into());
@@ -189,7 +247,7 @@ mod tests {
     fn a_command_is_one_short_line() {
         let wish = Wish::Ask { question: format!("a\n{}", "b".repeat(1_000_000)), choices: None };
         let command = wish.command();
-        assert!(command.starts_with("agent-cli ask \"a bbb"), "{command}");
+        assert!(command.starts_with("agent-cli ask \"a⏎bbb"), "{command}");
         assert!(command.ends_with("b…\""), "{command}");
         assert!(command.chars().count() < 150, "{command}");
     }

@@ -11,6 +11,8 @@ pub struct Retention {
     pub before: Timestamp,
     /// Also those that failed or were stopped, which could still be carried on with.
     pub failed: bool,
+    /// Also those that are not over, as long as nothing of them runs.
+    pub open: bool,
 }
 
 /// What decides whether a tree stays.
@@ -27,6 +29,9 @@ pub struct Age {
 }
 
 impl Retention {
+    /// Keeps nothing: a person has named the tree that is to go.
+    pub const NOTHING: Self = Self { before: Timestamp::MAX, failed: true, open: true };
+
     /// Whether the tree may be removed.
     ///
     /// A root that is done may have frames below it that still wait: nobody waits for them, but a person may carry on
@@ -36,9 +41,9 @@ impl Retention {
         let finished = match tree.root {
             FrameState::Done => true,
             FrameState::Failed { .. } | FrameState::Cancelled => self.failed,
-            FrameState::Ready | FrameState::Running { .. } | FrameState::Waiting { .. } => false,
+            FrameState::Ready | FrameState::Running { .. } | FrameState::Waiting { .. } => self.open,
         };
-        finished && tree.open == 0 && tree.latest <= self.before && !tree.needed
+        finished && (self.open || tree.open == 0) && tree.latest <= self.before && !tree.needed
     }
 }
 
@@ -55,7 +60,7 @@ mod tests {
         Age { root: FrameState::Done, open: 0, latest: at(5), needed: false }
     }
 
-    const OLD: Retention = Retention { before: Timestamp::UNIX_EPOCH, failed: false };
+    const OLD: Retention = Retention { before: Timestamp::UNIX_EPOCH, failed: false, open: false };
 
     #[test]
     fn what_was_done_long_ago_goes() {
@@ -71,8 +76,8 @@ mod tests {
         let failure = Failure { kind: FailureKind::Error, message: "x".to_owned() };
         for root in [FrameState::Failed { failure }, FrameState::Cancelled] {
             let tree = Age { root, ..done() };
-            assert!(!Retention { before: at(9), failed: false }.removes(&tree));
-            assert!(Retention { before: at(9), failed: true }.removes(&tree));
+            assert!(!Retention { before: at(9), ..OLD }.removes(&tree));
+            assert!(Retention { before: at(9), failed: true, ..OLD }.removes(&tree));
         }
     }
 
@@ -80,7 +85,10 @@ mod tests {
     fn what_is_not_over_stays() {
         let waiting = FrameState::Waiting { wait: Wait::AgentDecides };
         for root in [FrameState::Ready, FrameState::Running { waited: None }, waiting] {
-            assert!(!Retention { before: at(9), failed: true }.removes(&Age { root, ..done() }));
+            let tree = Age { root, open: 1, ..done() };
+            assert!(!Retention { before: at(9), failed: true, ..OLD }.removes(&tree));
+            assert!(Retention::NOTHING.removes(&tree));
+            assert!(!Retention::NOTHING.removes(&Age { needed: true, ..tree }));
         }
     }
 }

@@ -1,12 +1,14 @@
 //! What the events of a whole attempt amount to.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::asking_hooks::AskingHooks;
+use super::denied::Denials;
 use super::event::{Block, Event};
 use super::loose::LooseList;
 
@@ -23,16 +25,28 @@ pub struct Digest {
     pub worked: bool,
     /// What kind of error its last message words, if it words one: `rate_limit`, `server_error` and so on.
     pub api_error: Option<String>,
+    /// Whether Claude Code has worded a message in the agent's place, an error of the API above all.
+    pub worded: bool,
     /// When the usage limit that stopped it is lifted.
     pub limit_resets_at: Option<Timestamp>,
     /// What the call that was open when the run began has returned: it comes before the model says anything.
     pub returned: Option<Returned>,
     /// Tool calls of the agent that have no result yet, the last one last.
     pub open_calls: Vec<ToolCall>,
+    /// Tool calls of the agent that were cut short: they have a result, which tells nothing of what they did.
+    pub cut_short: Vec<ToolCall>,
+    /// Tool calls of the agent with the result that their command was killed, when nothing has followed yet.
+    pub(super) killed: Vec<ToolCall>,
+    /// Tool calls of subagents that have no result yet, or were cut short, each with the call that it belongs to.
+    pub(super) of_subagents: Vec<(Value, ToolCall)>,
     /// The files that its tools were given by name, to read or to write, as it named them.
     pub files: BTreeSet<PathBuf>,
     /// The last tool calls that the agent made, a few of them, the last one last.
     pub last_calls: VecDeque<ToolCall>,
+    /// The calls that were denied.
+    pub denials: Denials,
+    /// The hooks that ask for an approval.
+    pub asking_hooks: AskingHooks,
     /// The last `result` event.
     pub result: Option<ResultEvent>,
     /// Lines that were no events at all.
@@ -72,6 +86,8 @@ pub struct ResultEvent {
     pub deferred: bool,
     /// Which call that was.
     pub deferred_call: Option<String>,
+    /// Whether a hook has stopped the agent.
+    pub stopped_by_hook: bool,
     /// Tokens of this attempt.
     pub usage: Usage,
     /// US dollars, as `claude` counts them. Newer versions include what the session cost before it was resumed.
@@ -96,14 +112,6 @@ pub struct Usage {
 const LAST_CALLS: usize = 20;
 
 impl Digest {
-    /// The last tool calls of which a conversation does not tell what came of them, when it has the results of the calls
-    /// `answered`. Claude Code takes a call without a result out of a conversation that is continued.
-    #[must_use]
-    pub fn uncertain_calls(&self, answered: &HashSet<String>) -> Vec<String> {
-        let uncertain = self.last_calls.iter().filter(|call| !answered.contains(&call.id));
-        uncertain.map(|call| call.summary.clone()).collect()
-    }
-
     /// The tool call at which the session stands suspended, if its result can be given to it as such: the call has to be
     /// the last of its message, or Claude Code may lose the result (seen with 2.1.197). A call of an earlier attempt that was
     /// suspended again is none: it could not return its result.
@@ -115,7 +123,9 @@ impl Digest {
 
     /// Takes the next event into account.
     pub fn absorb(&mut self, event: Event) {
-        self.spoke |= event.kind.is_string();
+        self.spoke |= event.kind.is_string() && !event.is_of_a_hook();
+        self.denials.absorb(&event);
+        self.asking_hooks.absorb(&event);
         match event.kind.as_str() {
             Some("system") => self.absorb_system(&event),
             Some("assistant") if event.parent_tool_use_id.is_null() => self.absorb_assistant(event),
@@ -124,9 +134,11 @@ impl Digest {
                 if !self.worked && self.returned.is_none() {
                     self.returned = results.iter().find_map(Block::as_result);
                 }
-                let closed = |call: &ToolCall| results.iter().any(|block| block.tool_use_id == *call.id);
-                self.open_calls.retain(|call| !closed(call));
+                for result in &results {
+                    self.absorb_result(result, &event.tool_use_result);
+                }
             }
+            Some("assistant" | "user") => self.absorb_of_subagent(event),
             Some("rate_limit_event") => {
                 let info = &event.rate_limit_info;
                 let resets_at = info["resetsAt"].as_i64().and_then(|at| Timestamp::from_second(at).ok());
@@ -149,9 +161,11 @@ impl Digest {
         self.api_error = event.error.as_str().map(str::to_owned);
         // Claude Code words its own error messages as a model of this name.
         if message.model == "<synthetic>" {
+            self.worded = true;
             return;
         }
         self.worked = true;
+        self.killed.clear();
         let calls = message.content.0.into_iter().filter(|block| block.kind == "tool_use");
         for call in calls {
             self.files.extend(call.file());
@@ -192,6 +206,7 @@ impl From<Event> for ResultEvent {
             api_error_status: event.api_error_status.as_u64(),
             deferred,
             deferred_call: event.deferred_tool_use["id"].as_str().map(str::to_owned),
+            stopped_by_hook: event.terminal_reason == "hook_stopped",
             usage: Usage {
                 input_tokens: tokens("input_tokens"),
                 output_tokens: tokens("output_tokens"),
@@ -211,6 +226,8 @@ fn said_otherwise(errors: &Value, subtype: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -267,6 +284,19 @@ mod tests {
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
         assert_eq!(digest(&[call]).open_calls[0].summary, "Bash: git push");
         assert!(digest(&[call, result]).open_calls.is_empty());
+    }
+
+    #[test]
+    fn what_a_subagent_does_is_not_what_the_agent_does() {
+        let call = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"git push"}}]}}"#;
+        let theirs = [
+            r#"{"type":"user","parent_tool_use_id":"t0","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#,
+            r#"{"type":"assistant","parent_tool_use_id":"t0","message":{"content":[{"type":"tool_use","id":"t2","name":"Read","input":{"file_path":"/a"}}]}}"#,
+        ];
+        let both = digest(&[call, theirs[0], theirs[1]]);
+        assert_eq!((both.open_calls.len(), both.last_calls.len(), both.files.len()), (1, 1, 0));
+        assert!(!digest(&theirs).worked);
+        assert_eq!(digest(&theirs).returned, None);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option
     let Some(found) = transcript::find_anywhere(&config, session) else { return Ok(None) };
     let origin = transcript::origin(&found).map_err(while_trying("read the transcript"))?;
     let Some(cwd) = origin.cwd else { return Ok(None) };
-    let launch = Launch { model: origin.model, ..launch };
+    let launch = Launch { model: launch.model.or(origin.model), ..launch };
     let task = Task::Prompt(format!("(Claude session {session})"));
     let frame = FrameId(session.0);
     // Who holds the lease adopts the session at this moment, or runs the frame already.
@@ -32,6 +32,6 @@ pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option
     let kept = checkpoint::keep(store.dir(), frame, session, &found);
     kept.map_err(while_trying("keep a copy of the transcript"))?;
     results::keep(store.dir(), frame, session, &found).map_err(while_trying("keep copies of the results of tools"))?;
-    let new = NewFrame { id: frame, task, cwd, launch, limits: Limits::default(), baseline: None };
+    let new = NewFrame { id: frame, task, cwd, launch, limits: Limits::default(), baseline: None, started_from: None };
     Ok(Some(store.adopt(&new, session)?))
 }

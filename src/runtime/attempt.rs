@@ -10,14 +10,17 @@ use jiff::Timestamp;
 
 use super::programs::Program;
 use super::put_back;
-use super::told::{Told, told};
+use super::told::{How, Told, told};
 use super::{RuntimeError, Settings, while_trying, worktree};
 use crate::claude::command::{ATTEMPT, FRAME, Invocation, STATE_DIR};
 use crate::claude::process::Running;
-use crate::claude::{permission_tool, settings, survivors};
+use crate::claude::settings::{OwnHooks, StopHook};
+use crate::claude::{permission_tool, rules, settings, survivors};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, SessionId};
+use crate::core::progress::step;
 use crate::core::prompt;
+use crate::core::request::Delivery;
 use crate::core::tree::Tried;
 use crate::crash::{self, Step};
 use crate::store::{Lease, NewAttempt, Store, StoreError};
@@ -26,7 +29,16 @@ use crate::store::{Lease, NewAttempt, Store, StoreError};
 #[derive(Debug)]
 pub(super) enum Start {
     /// It runs.
-    Started(Running, Lease),
+    Started {
+        /// The process.
+        running: Running,
+        /// The right to run the frame, and what its end needs.
+        live: Live,
+        /// Where its events begin in the frame's output.
+        output_from: u64,
+        /// Whether a hook can stop it when its running tool is done.
+        has_stop_hook: bool,
+    },
     /// It was recorded, but the process could not be started.
     NotStarted(Lease, String),
     /// Another process holds its lease.
@@ -37,13 +49,23 @@ pub(super) enum Start {
     Held,
 }
 
-/// Starts an attempt of `frame`.
+/// An attempt that runs.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) lease: Lease,
+    /// Whether it was started without a prompt, to go on at the call where its session stopped.
+    pub(super) is_silent: bool,
+}
+
+/// Starts an attempt of `frame`. `by_prompt`: whether its agent is to be given what it waits for with a prompt, whatever else could
+/// be done.
 pub(super) fn start(
     store: &Store,
     own: &Settings,
     frame: FrameId,
     tried: &Tried,
     program: &Program,
+    by_prompt: bool,
 ) -> Result<Start, RuntimeError> {
     let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Start::Busy) };
     // Only now is it certain that nobody else changes the frame.
@@ -60,38 +82,50 @@ pub(super) fn start(
     if !frame.cwd.is_dir() {
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
-    put_back::put_back(store, &frame)?;
+    let source = put_back::put_back(store, &frame)?;
     let survivors = crash::around(Step::Sweep, || survivors::end(store.dir().path(), frame.id));
     if survivors > 0 {
-        tracing::info!(frame = %frame.id, "ended {survivors} processes that its last attempt had left behind");
+        let ended = format!("ended {survivors} processes that its last attempt had left behind");
+        tracing::info!("{}", step(frame.id, &frame.task.title(), &ended));
     }
 
-    let deliveries = store.deliveries(frame.id)?;
-    let hooks = hooks(store, own, &frame, program)?;
-    let Told { text, transcript, to_return } = told(store, own, &frame, &deliveries, hooks.is_some())?;
-    let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
-    let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
+    let settings = settings(store, own, &frame, program)?;
+    let hooks = settings.is_some() && has_hooks(&frame, program);
+    let how = How { hooks: hooks && !by_prompt, source };
     let session = next_session(store, &frame)?;
     let forked = frame.forked().map(|(_, session)| session);
-    let attempt = NewAttempt {
-        session,
-        resumed: forked,
-        output_from: lease.seal().map_err(while_trying("read the output file"))?,
-        errors_from: errors.metadata().map_err(while_trying("read the error log"))?.len(),
-        runner: process::id(),
-        carried: deliveries.iter().map(|delivery| delivery.request).collect(),
-        to_return,
+    let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
+    store.dir().forget_stop(frame.id).map_err(while_trying("remove the file that stops the agent"))?;
+    let output_from = lease.seal().map_err(while_trying("read the output file"))?;
+    let (text, transcript, prompt) = loop {
+        let deliveries = store.deliveries(frame.id)?;
+        let Told { text, transcript, to_return } = told(store, own, &frame, &deliveries, &how)?;
+        let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
+        let attempt = NewAttempt {
+            session,
+            resumed: forked,
+            output_from,
+            errors_from: errors.metadata().map_err(while_trying("read the error log"))?.len(),
+            runner: process::id(),
+            carried: deliveries.iter().map(|delivery| delivery.request).collect(),
+            answers: deliveries.iter().filter_map(Delivery::answer).collect(),
+            to_return,
+        };
+        match store.begin(frame.id, &attempt) {
+            Err(StoreError::Held(_)) => {
+                store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
+                return Ok(Start::Held);
+            }
+            // The prompt holds the answer that was replaced.
+            Err(StoreError::AnswerReplaced(_)) => {}
+            begun => break begun.map(|()| (text, transcript, prompt))?,
+        }
     };
-    match store.begin(frame.id, &attempt) {
-        Err(StoreError::Held(_)) => return Ok(Start::Held),
-        begun => begun?,
-    }
-    let permission_tool = match &hooks {
-        Some(_) if frame.launch.native_questions => permission_tool(store, own, frame.id, session)?,
-        _ => None,
+    let permission_tool = match hooks && frame.launch.native_questions {
+        true => permission_tool(store, own, frame.id, session)?,
+        false => None,
     };
 
-    let instructions = instructions_to_allow(store, &frame)?;
     let invocation = Invocation {
         program: &program.path,
         frame: frame.id,
@@ -99,33 +133,34 @@ pub(super) fn start(
         resume: forked,
         transcript: transcript.as_deref(),
         cwd: &frame.cwd,
-        instructions,
         launch: &frame.launch,
         state_dir: store.dir().path(),
         own_program: &own.own_program,
         no_attachments: !program.leaves_mentions && prompt::has_mention(&text),
-        settings: hooks.as_deref(),
+        settings: settings.as_deref(),
         permission_tool: permission_tool.as_deref(),
+        prints_hooks: program.prints_hooks,
     };
+    let has_stop_hook = hooks && !frame.launch.args.has("--bare");
     let mut command = invocation.command();
     command
         .stdin(Stdio::from(prompt))
         .stdout(Stdio::from(lease.output().map_err(while_trying("share the output file"))?))
         .stderr(Stdio::from(errors));
     Ok(match crash::around(Step::Start, || Running::start(command)) {
-        Ok(running) => Start::Started(running, lease),
+        Ok(running) => {
+            let live = Live { lease, is_silent: text.is_empty() };
+            Start::Started { running, live, output_from, has_stop_hook }
+        }
         Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
     })
 }
 
-/// The settings file with this program's hooks beside the user's own settings, where `claude` can make use of them.
+/// The settings file: the user's own settings, with this program's rules and, where `claude` can make use of them, hooks.
 ///
 /// It is a file because Claude Code leaves a copy of settings behind that it is given as a text.
-fn hooks(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Result<Option<PathBuf>, RuntimeError> {
-    if !program.suspends || frame.launch.no_hooks {
-        return Ok(None);
-    }
-    let user = match settings::user_settings(&frame.launch.args) {
+fn settings(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Result<Option<PathBuf>, RuntimeError> {
+    let user = match frame.launch.args.last(settings::OPTION) {
         None => None,
         Some(given) => match settings::read(given, &frame.cwd) {
             Some(user) => Some(user),
@@ -133,11 +168,20 @@ fn hooks(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Res
             None => return Ok(None),
         },
     };
-    let text = settings::settings(&own.own_program, user.as_ref(), frame.launch.native_questions).to_string();
+    let rules = rules::rules(instructions_to_allow(store, frame)?);
+    let stop_file = store.dir().stop_file(frame.id);
+    let stop = StopHook { file: &stop_file, after_all_calls: program.hooks_after_all_calls };
+    let hooks = OwnHooks { program: &own.own_program, native_questions: frame.launch.native_questions, stop };
+    let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
+    let text = settings::settings(user.as_ref(), &rules, hooks.as_ref()).to_string();
     let file = store.dir().settings(frame.id);
     let written = store.dir().write(Step::Settings, &file, text.as_bytes());
     written.map_err(while_trying("write the settings"))?;
     Ok(Some(file))
+}
+
+fn has_hooks(frame: &Frame, program: &Program) -> bool {
+    program.suspends && !frame.launch.no_hooks
 }
 
 /// The file that leads `claude` to this program's tool for approvals. Claude Code passes not all of its environment on.

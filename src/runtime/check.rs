@@ -1,26 +1,30 @@
 //! `fsck`: gathers the facts, has them judged, and repairs what can be repaired without losing anything.
 
+use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{RuntimeError, while_trying};
+use super::{RuntimeError, put_back, while_trying};
 use crate::claude::command::config_dir;
-use crate::claude::transcript;
+use crate::claude::transcript::Places;
 use crate::core::check::{Lines, judge};
 use crate::core::flaw::{Flaw, What};
 use crate::core::frame::Frame;
 use crate::core::id::{FrameId, SessionId};
+use crate::core::state::FrameState;
+use crate::store::checkpoint::Compared;
 use crate::store::{Lease, Leftover, Store, checkpoint, size};
 
-/// What is wrong. Other processes may be at work meanwhile: what changes between two looks is not wrong, but under way.
+/// What is wrong. Other processes may be at work meanwhile: what changes between two looks is not wrong, but under way. `tell`
+/// hears how many agents of how many were looked at.
 ///
 /// # Errors
 ///
 /// [`RuntimeError`] when the database or the state directory cannot be read.
-pub fn check(store: &Store) -> Result<Vec<Flaw>, RuntimeError> {
-    let mut found = look(store)?;
+pub fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<Flaw>, RuntimeError> {
+    let mut found = look(store, tell)?;
     if !found.is_empty() {
-        let again = look(store)?;
+        let again: HashSet<Flaw> = look(store, tell)?.into_iter().collect();
         found.retain(|finding| again.contains(finding));
     }
     Ok(found)
@@ -46,12 +50,21 @@ pub fn repair(store: &Store, finding: &Flaw) -> Result<Option<String>, RuntimeEr
     }
 }
 
-fn look(store: &Store) -> Result<Vec<Flaw>, RuntimeError> {
-    let mut facts = store.facts()?;
-    for frame in &mut facts.frames {
-        let transcript = frame.frame.checkpoint.and_then(|session| found(&frame.frame, session));
-        let lines = transcript.map(|path| checkpoint::lines(&path)).transpose();
+fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<Flaw>, RuntimeError> {
+    let (mut facts, mut places) = (store.facts()?, Places::default());
+    let count = facts.frames.len();
+    for (at, frame) in facts.frames.iter_mut().enumerate() {
+        tell("agents checked", at, count);
+        if frame.files.held {
+            continue;
+        }
+        let transcript = frame.frame.checkpoint.and_then(|session| found(&frame.frame, session, &mut places));
+        let lines = transcript.as_ref().map(|path| checkpoint::lines(path)).transpose();
         frame.files.transcript = lines.map_err(while_trying("read a transcript"))?.unwrap_or_default();
+        if let Some(session) = frame.frame.checkpoint.filter(|_| frame.frame.state != FrameState::Done) {
+            (frame.files.broken, frame.files.went_on) =
+                conversation(store, &frame.frame, session, transcript.as_deref())?;
+        }
     }
     let leftovers = store.leftovers()?.into_iter().filter(|leftover| !leftover.is_routine());
     let leftovers = leftovers.map(|left| Flaw { frame: left.frame, what: What::Leftover { path: left.path } });
@@ -59,12 +72,35 @@ fn look(store: &Store) -> Result<Vec<Flaw>, RuntimeError> {
     Ok(facts.findings.into_iter().chain(judged).chain(leftovers).chain(store.not_private()?).collect())
 }
 
+/// Whether the conversation of a checkpoint does not reach its beginning, and whether somebody has gone on in it.
+fn conversation(
+    store: &Store,
+    frame: &Frame,
+    session: SessionId,
+    transcript: Option<&Path>,
+) -> Result<(bool, bool), RuntimeError> {
+    let is_whole = |path: &Path| Ok::<_, RuntimeError>(!path.is_file() || put_back::check(path)?.is_ok());
+    let copy = store.dir().checkpoint(frame.id, session);
+    let compared = transcript.map(|path| checkpoint::compare(store.dir(), frame.id, session, path));
+    let compared = compared.transpose().map_err(while_trying("compare a transcript with its copy"))?;
+    let is_other = compared == Some(Compared::Other);
+    let went_on = is_other && put_back::is_of_an_attempt(store, frame, session)?;
+    let whole = match transcript {
+        Some(path) if is_other || compared == Some(Compared::NoCopy) => {
+            (copy.is_file() && is_whole(&copy)?) || is_whole(path)?
+        }
+        _ => is_whole(&copy)?,
+    };
+    Ok((!whole, went_on))
+}
+
 /// The transcript in Claude Code's folder is at least as long as a copy of it: nobody writes to a checkpoint.
 fn keep_again(store: &Store, id: FrameId, session: SessionId) -> Result<Option<String>, RuntimeError> {
     let Some(_lease) = Lease::try_take(store.dir(), id)? else { return Ok(None) };
     let Some(frame) = store.frame(id)?.filter(|frame| frame.checkpoint == Some(session)) else { return Ok(None) };
     let copy = store.dir().checkpoint(id, session);
-    let transcript = found(&frame, session).filter(|path| matches!(checkpoint::lines(path), Ok(Lines::Whole)));
+    let transcript = found(&frame, session, &mut Places::default())
+        .filter(|path| matches!(checkpoint::lines(path), Ok(Lines::Whole)));
     let (from, done) = match transcript {
         Some(path) => (path, "copied the transcript of"),
         None => (copy, "cut what was torn off the copy of"),
@@ -76,6 +112,6 @@ fn keep_again(store: &Store, id: FrameId, session: SessionId) -> Result<Option<S
     }
 }
 
-fn found(frame: &Frame, session: SessionId) -> Option<PathBuf> {
-    config_dir(&frame.launch).and_then(|config| transcript::find(&config, &frame.cwd, session))
+fn found(frame: &Frame, session: SessionId, places: &mut Places) -> Option<PathBuf> {
+    config_dir(&frame.launch).and_then(|config| places.find(&config, &frame.cwd, session))
 }

@@ -9,16 +9,23 @@ use std::path::Path;
 use super::left::Left;
 use super::{RuntimeError, meanwhile, while_trying};
 use crate::claude::command::config_dir;
+use crate::claude::denied;
 use crate::claude::ending;
 use crate::claude::output;
 use crate::claude::process::Exit;
+use crate::claude::question::ASK_USER_QUESTION;
+use crate::claude::reopened::NOT_RUN;
 use crate::claude::survivors;
 use crate::claude::transcript;
 use crate::claude::version::Version;
-use crate::core::frame::{Frame, Trouble};
+use crate::core::denied::Denied;
+use crate::core::frame::{Frame, Task, Trouble};
 use crate::core::id::RequestId;
-use crate::core::outcome::{Fork, Outcome, Report, Turn, Verdict, verdict};
+use crate::core::outcome::{Fork, Outcome, Report, Turn, Verdict, verdict, wants_prompt};
+use crate::core::prompt;
+use crate::core::record::{Note, Record};
 use crate::core::request::{Delivery, Wish};
+use crate::core::signal::Signal;
 use crate::core::state::{Ended, Failure};
 use crate::core::stream::Digest;
 use crate::crash::{self, Step};
@@ -29,7 +36,16 @@ use crate::store::{Attempt, Lease, Settlement, Store, checkpoint, results};
 pub(super) struct Conclusion {
     pub(super) verdict: Verdict,
     pub(super) outcome: Outcome,
+    /// The signal that stood inside a sentence and was taken for one.
+    pub(super) in_a_sentence: Option<Signal>,
+    /// How often in a row its agent has said that it waits, without a request.
+    pub(super) pauses_in_a_row: usize,
+    /// Whether an attempt without a prompt was refused for having none.
+    pub(super) wants_prompt: bool,
 }
+
+/// More of the instructions no agent reads in one go.
+const MOST_INSTRUCTIONS: u64 = 1024 * 1024;
 
 /// Error output beyond this says nothing new.
 const MOST_ERROR_OUTPUT: u64 = 16 * 1024;
@@ -39,10 +55,10 @@ pub(super) fn conclude(
     store: &Store,
     frame: &Frame,
     exit: Exit,
-    _lease: &Lease,
+    lease: &Lease,
 ) -> Result<Option<Conclusion>, RuntimeError> {
     let Some(attempt) = store.running_attempt(frame.id)? else { return Ok(None) };
-    let digest = read_output(store, &attempt)?;
+    let digest = read_output(lease, &attempt)?;
     let errors = read_errors(store, &attempt)?;
     let outcome = ending::outcome(&digest, exit, &errors);
     // A process that came to its end has written its transcript. One that was killed has perhaps not.
@@ -73,22 +89,23 @@ fn settle(
         store.withdraw_calls(attempt.session, &open)?;
     }
     let died = matches!(outcome, Outcome::Died { .. }).then(|| outcome.clone());
-    if died.is_some() {
+    if died.is_some() || killed && matches!(outcome, Outcome::Stopped { .. }) {
         // A hook or a tool that outlives claude could still make a request in its name.
         crash::around(Step::Sweep, || survivors::end(store.dir().path(), frame.id));
     }
-    let told = carried(store, attempt)?;
-    let lost = lost(&told, digest);
-    let outcome = match outcome {
-        // Claude Code calls it an error that the agent was stopped at a call.
-        Outcome::Error(_) if store.awaits_permission(attempt.session)? => Outcome::Requested,
-        other => other.given_open_requests(!lost.is_empty() || store.has_open_requests(attempt.session)?),
-    };
-    let outcome = not_a_quoted_signal(store, frame, digest, outcome)?;
+    let read = store.read_in(attempt.session)?;
+    let told = carried(store, attempt, &read)?;
+    let mut lost = lost(&told, digest, &store.shown_in(attempt.session)?);
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
+    let undelivered = !lost.is_empty() || store.has_undelivered_requests(attempt.session)?;
+    let (outcome, in_a_sentence) = on_record(store, frame, attempt, outcome, undelivered, turn)?;
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
     let left = Left::of(store, frame, digest, transcript.as_deref(), killed, &told)?;
+    if !matches!(left, Left::All) {
+        // Whether the conversation has what its agent had read is not known.
+        lost.extend(read);
+    }
     let verdict = match (verdict(&outcome, turn), &left) {
         (verdict, Left::Nothing) => verdict.without_conversation(),
         (verdict, Left::All | Left::Part(_)) => verdict,
@@ -116,9 +133,11 @@ fn settle(
         transcript: transcript.clone(),
         suspended: digest.suspended_call().filter(|call| left.is_suspended_at(call)).map(str::to_owned),
         lost,
+        denied: denied(store, frame, digest)?,
         trouble: trouble(frame, digest, &left, died.as_ref().unwrap_or(&outcome), &verdict),
     })?;
 
+    store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
     match (verdict.fork, transcript) {
         (Fork::Discard, Some(transcript)) => {
             transcript::delete(&transcript).map_err(while_trying("delete a discarded transcript"))?;
@@ -128,35 +147,56 @@ fn settle(
             pruned.map_err(while_trying("remove older copies of transcripts"))?;
         }
         (Fork::Keep, _) if verdict.ended != Ended::Done => {
-            tracing::warn!("claude left no usable transcript of session {}: it may not be resumable", attempt.session);
+            tracing::warn!(
+                "claude left no usable transcript of session {}: it may not be resumable",
+                attempt.session.short()
+            );
         }
-        (Fork::Lost, _) => tracing::info!(session = %attempt.session, "claude died before it wrote its transcript"),
+        (Fork::Lost, _) => tracing::info!("{} claude died before it wrote its transcript", frame.id.short()),
         (Fork::Keep, _) | (Fork::Discard, None) => {}
     }
-    Ok(Conclusion { verdict, outcome })
+    let elsewhere = matches!(&outcome, Outcome::Refused(said) if ending::is_about_the_start(said));
+    let wants_prompt = wants_prompt(&outcome, digest, elsewhere);
+    let pauses_in_a_row = if outcome == Outcome::Started { pauses_in_a_row(store, frame)? } else { 0 };
+    Ok(Conclusion { verdict, outcome, in_a_sentence, pauses_in_a_row, wants_prompt })
 }
 
-/// What the attempt was told came of requests.
-fn carried(store: &Store, attempt: &Attempt) -> Result<Vec<Delivery>, RuntimeError> {
+/// What the attempt was told came of requests when it began. What came of those in `read` its agent has found out later.
+fn carried(store: &Store, attempt: &Attempt, read: &[RequestId]) -> Result<Vec<Delivery>, RuntimeError> {
     let mut deliveries = store.deliveries(attempt.frame)?;
-    deliveries.retain(|delivery| attempt.carried.contains(&delivery.request));
+    let carried = |request: &RequestId| attempt.carried.contains(request) && !read.contains(request);
+    deliveries.retain(|delivery| carried(&delivery.request));
     Ok(deliveries)
 }
 
 /// The requests whose results the agent did not see, though their call was resumed to return them: a user's hook that
 /// denies, rewrites or suspends the call has the last word, and so has a rule against the command that returns it.
-fn lost(told: &[Delivery], digest: &Digest) -> Vec<RequestId> {
+///
+/// `shown`: those whose call has returned them, whatever a user's hook has let the agent see of that.
+fn lost(told: &[Delivery], digest: &Digest, shown: &[RequestId]) -> Vec<RequestId> {
     let suspended_again = digest.result.as_ref().and_then(|result| result.deferred_call.as_ref());
     let returned = digest.returned.as_ref();
     let of_call = |delivery: &&Delivery| returned.is_some_and(|back| delivery.call.as_ref() == Some(&back.call));
     // What an approved call returns is the tool's own.
     let results = || told.iter().filter(|delivery| !matches!(delivery.wish, Wish::Permission { .. }));
     let seen = results().filter(of_call).all(|delivery| returned.is_some_and(|back| delivery.result.is_in(back)));
-    let lost = results().filter(|delivery| {
+    let lost = results().filter(|delivery| !shown.contains(&delivery.request)).filter(|delivery| {
         let again = suspended_again.is_some() && delivery.call.as_ref() == suspended_again;
         again || (!seen && of_call(delivery))
     });
     lost.map(|delivery| delivery.request).collect()
+}
+
+/// The calls that were denied. Those that a person is asked about are on record, with the answer.
+fn denied(store: &Store, frame: &Frame, digest: &Digest) -> Result<Vec<Denied>, RuntimeError> {
+    let mut listed = Vec::new();
+    for denial in digest.denials.listed() {
+        let may_be_made_again = denial.denied.said.starts_with(NOT_RUN) || denial.denied.tool == ASK_USER_QUESTION;
+        if !may_be_made_again && store.requests_of_call(frame.id, &denial.call)?.is_empty() {
+            listed.push(denial);
+        }
+    }
+    Ok(denied::recorded(listed))
 }
 
 /// Keeps a copy of the transcript. Returns whether there was anything to keep in it.
@@ -172,25 +212,49 @@ fn keep(store: &Store, frame: &Frame, attempt: &Attempt, transcript: &Path) -> R
     }
 }
 
-/// An agent that passes on, word for word, what it was just given does not pause, even when that is a signal: a person
-/// may answer `SGN_PEND_STARTED`.
-fn not_a_quoted_signal(
+/// What the outcome means with what is on record, and the signal in it that stood inside a sentence.
+fn on_record(
     store: &Store,
     frame: &Frame,
-    digest: &Digest,
+    attempt: &Attempt,
     outcome: Outcome,
-) -> Result<Outcome, RuntimeError> {
-    use crate::core::request::RequestResult;
-    if !matches!(outcome, Outcome::Started | Outcome::Ongoing | Outcome::Unhandled) {
-        return Ok(outcome);
+    undelivered: bool,
+    turn: Turn,
+) -> Result<(Outcome, Option<Signal>), RuntimeError> {
+    let mut results = store.deliveries(frame.id)?;
+    results.retain(|delivery| attempt.carried.contains(&delivery.request));
+    let results: Vec<&str> = results.iter().map(|delivery| delivery.result.text()).collect();
+    let told = frame.trouble.as_ref().map(prompt::of_trouble);
+    let task = if turn == Turn::First { task(frame) } else { String::new() };
+    let given: Vec<&str> = results.iter().copied().chain(told.as_deref()).chain([task.as_str()]).collect();
+    let permission = store.awaits_permission(attempt.session)?;
+    let said = match &outcome {
+        Outcome::Reply(text) if Signal::on_a_line(text).is_none() => Signal::in_sentences(text),
+        _ => Vec::new(),
+    };
+    let outcome = outcome.on_record(&Record { undelivered, permission, results: &results, given: &given, turn });
+    let meant = outcome.signal().filter(|signal| said.contains(signal));
+    Ok((outcome, meant))
+}
+
+/// What the first prompt of a frame tells its agent to do, or the file that it tells it to read.
+fn task(frame: &Frame) -> String {
+    match &frame.task {
+        Task::Prompt(text) => text.clone(),
+        Task::File(path) => {
+            let mut text = Vec::new();
+            // A file that cannot be read any more holds nothing that the agent could have passed on.
+            let _ = File::open(path).and_then(|file| file.take(MOST_INSTRUCTIONS).read_to_end(&mut text));
+            String::from_utf8_lossy(&text).into_owned()
+        }
+        Task::Group(_) => String::new(),
     }
-    let Some(reply) = digest.result.as_ref().map(|result| &result.text) else { return Ok(outcome) };
-    let given = store.deliveries(frame.id)?;
-    let passed_on = given.iter().any(|delivery| match &delivery.result {
-        RequestResult::Text(text) => text.trim() == reply.trim(),
-        RequestResult::Failed(_) => false,
-    });
-    Ok(if passed_on { Outcome::Reply(reply.clone()) } else { outcome })
+}
+
+/// How often in a row the agent of a frame has said that it waits without a request.
+fn pauses_in_a_row(store: &Store, frame: &Frame) -> Result<usize, RuntimeError> {
+    let attempts = store.attempts(frame.id)?;
+    Ok(attempts.iter().rev().take_while(|attempt| attempt.outcome.as_deref() == Some("started")).count())
 }
 
 /// What the next attempt is told of this one. A discarded attempt changes nothing about it.
@@ -229,8 +293,8 @@ fn own_cost(store: &Store, frame: &Frame, digest: &Digest, total: f64) -> Result
     Ok(if total >= before { total - before } else { total })
 }
 
-fn read_output(store: &Store, attempt: &Attempt) -> Result<Digest, RuntimeError> {
-    let read = || output::read(BufReader::new(open_at(&store.dir().output(attempt.frame), attempt.output_from)?));
+fn read_output(lease: &Lease, attempt: &Attempt) -> Result<Digest, RuntimeError> {
+    let read = || output::read(BufReader::new(lease.printed(attempt.output_from)?));
     read().map_err(while_trying("read what claude printed"))
 }
 
@@ -254,6 +318,15 @@ fn open_at(path: &Path, offset: u64) -> io::Result<File> {
 }
 
 impl Conclusion {
+    /// What a person should know of it, though nothing went wrong.
+    pub(super) fn notes(&self) -> Vec<Note> {
+        /// A new wait may follow another one at once, and another one that.
+        const MANY: usize = 3;
+        let meant = self.in_a_sentence.map(Note::InASentence);
+        let again = (self.pauses_in_a_row >= MANY).then_some(Note::PausesInARow(self.pauses_in_a_row));
+        meant.into_iter().chain(again).collect()
+    }
+
     /// What went wrong, for people; `None` when nothing did.
     pub(super) fn error(&self) -> Option<String> {
         if self.verdict.report != Report::Error {

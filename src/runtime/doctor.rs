@@ -1,18 +1,21 @@
 //! Looks at everything that chains need, and says what is wrong. It makes no request, and starts no more than
 //! `claude --version`.
 
-use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::cron::{self, Crontab};
+use crate::claude::command::CONFIG_DIR;
 use crate::claude::diagnosis;
 use crate::claude::program::{self, ProgramError};
 use crate::claude::surroundings::{self, Surroundings};
+use crate::claude::variables::Variables;
 use crate::claude::version::Version;
 use crate::core::finding::{Finding, Status};
+use crate::core::launch::Launch;
 use crate::store::{Caller, Pause, RecordedProgram, health};
 
 /// What is to be examined.
@@ -34,6 +37,8 @@ pub struct Case<'a> {
     pub own_program: &'a Path,
     /// The agent in whose tool call this runs.
     pub caller: Option<Caller>,
+    /// Whether cron is to resume the chains of this shell.
+    pub under_cron: bool,
 }
 
 /// What was found.
@@ -43,6 +48,9 @@ pub struct Report {
     pub claude: Claude,
     /// The checks.
     pub checks: Vec<Finding>,
+    /// What goes into the crontab, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cron: Option<Crontab>,
 }
 
 /// A `claude` and what it can do.
@@ -68,29 +76,44 @@ pub struct Claude {
 
 /// Examines everything.
 pub async fn examine(case: &Case<'_>) -> Report {
-    let path = env::var_os("PATH");
-    let around = surroundings::look(case.cwd);
-    let (claude, mut checks) = claude(case, path.as_deref()).await;
-    checks.extend(diagnosis::in_path(&program::all_in_path(path.as_deref()), case.claude.is_some()));
-    checks.push(diagnosis::login(&around));
+    let shell = Variables::of_process();
+    let path = shell.get("PATH");
+    // Chains have a record of the claude, the PATH and the configuration directory of the shell that started them.
+    let recorded = Launch { config_dir: shell.get(CONFIG_DIR).map(PathBuf::from), ..Launch::default() };
+    let here = surroundings::look(case.cwd, &shell, &recorded);
+    let (claude, mut checks) = claude(case, path).await;
+    let (around, crontab) = if case.under_cron {
+        let there = surroundings::look(case.cwd, &shell.under_cron(), &recorded);
+        checks.extend(cron::findings(case, &shell, &here, &there));
+        (there, Some(cron::crontab(case, &here)))
+    } else {
+        checks.extend(diagnosis::in_path(&program::all_in_path(path), case.claude.is_some()));
+        checks.push(diagnosis::login(&here));
+        checks.extend(diagnosis::variables(&here));
+        (here, None)
+    };
     checks.extend(diagnosis::settings(&around));
     checks.push(diagnosis::hooks(&around));
     checks.push(diagnosis::retention(&around));
     checks.extend(diagnosis::rules(&around));
     checks.push(diagnosis::permission_mode(&around, case.permission_mode));
     checks.push(diagnosis::convention(&around, case.cwd));
-    checks.push(own_program(case.own_program, program::in_path("agent-cli", path.as_deref()).ok().as_deref()));
+    if !case.under_cron {
+        checks.push(own_program(case.own_program, program::in_path("agent-cli", path).ok().as_deref()));
+    }
     checks.extend(case.caller.map(inside));
     checks.extend(health::findings(case.state_dir, case.state_dir_is_named));
     let (store, database) = health::open(case.state_dir);
     checks.push(database);
-    if let Some(store) = store {
+    // Of chains that an agent has not started it learns nothing.
+    if let Some(store) = store.filter(|_| case.caller.is_none()) {
         let recorded = store.recorded_programs().unwrap_or_default();
-        checks.extend(recorded.iter().map(|known| recorded_program(known, modified(&known.path), claude.usable)));
+        let other = if case.under_cron { cron::claude(&shell.under_cron()).is_some() } else { claude.usable };
+        checks.extend(recorded.iter().map(|known| recorded_program(known, modified(&known.path), other)));
         let pauses = store.last_pauses(PAUSES).unwrap_or_default();
         checks.extend(pauses_of(&pauses, claude.suspended_calls, &around));
     }
-    Report { claude, checks }
+    Report { claude, checks, cron: crontab }
 }
 
 /// So many of the last requests are looked at.
@@ -134,23 +157,26 @@ fn modified(program: &Path) -> Result<jiff::Timestamp, ProgramError> {
 /// Whether the program that open chains were started with is there. `other`: whether another can take its place.
 fn recorded_program(known: &RecordedProgram, found: Result<jiff::Timestamp, ProgramError>, other: bool) -> Finding {
     let name = "recorded-claude";
-    let (chains, path) = (known.chains, known.path.display());
+    let path = known.path.display();
+    let chains = match known.chains {
+        1 => "1 open chain was".to_owned(),
+        several => format!("{several} open chains were"),
+    };
     match (found, &known.known) {
         (Err(error), _) if other => Finding::warning(
             name,
-            format!("{error}: {chains} open chains were started with it, and go on with another"),
+            format!("{error}: {chains} started with it, and go on with another"),
             "agent-cli resume ID --claude PATH names another",
         ),
         (Err(error), _) => Finding::problem(
             name,
-            format!("{error}: {chains} open chains were started with it, and there is no other"),
+            format!("{error}: {chains} started with it, and there is no other"),
             "agent-cli resume ID --claude PATH names another",
         ),
-        (Ok(modified), Some((version, then))) if modified != *then => Finding::ok(
-            name,
-            format!("{path}, with which {chains} open chains were started, was changed; it was {version}"),
-        ),
-        (Ok(_), _) => Finding::ok(name, format!("{path}, with which {chains} open chains were started, is there")),
+        (Ok(modified), Some((version, then))) if modified != *then => {
+            Finding::ok(name, format!("{path}, with which {chains} started, was changed; it was {version}"))
+        }
+        (Ok(_), _) => Finding::ok(name, format!("{path}, with which {chains} started, is there")),
     }
 }
 
@@ -190,7 +216,7 @@ fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &Surroundings) -> Opti
     if suspended > 0 {
         return Some(Finding::ok(name, told));
     }
-    let without = |pause: &Pause| pause.launch.no_hooks || pause.launch.args.iter().any(|arg| arg == "--bare");
+    let without = |pause: &Pause| pause.launch.no_hooks || pause.launch.args.has("--bare");
     if pauses.iter().all(without) {
         return Some(Finding::ok(name, format!("{told}: their chains were started with --no-hooks or --bare")));
     }

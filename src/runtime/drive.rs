@@ -7,17 +7,20 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::attempt::{self, Start};
+use super::attempt::{self, Live, Start};
 use super::conclude::{self, Conclusion};
-use super::worktree::WorktreeError;
+use super::frame_error::{FrameError, Why};
+use super::stopping::{self, Agent};
 use super::{RuntimeError, Settings, probe, programs, while_trying};
-use crate::claude::process::{Exit, Stop};
-use crate::claude::program::ProgramError;
+use crate::claude::ending;
+use crate::claude::process::Exit;
 use crate::core::id::FrameId;
 use crate::core::outcome::{Fork, Outcome, Report};
+use crate::core::progress::{ended, step};
+use crate::core::record::Note;
+use crate::core::shell::quoted;
 use crate::core::state::{Ended, FrameState};
-use crate::core::tree::{Tree, Tried};
-use crate::core::worktree::Worktree;
+use crate::core::tree::{Node, Tree, Tried};
 use crate::crash::{self, Step};
 use crate::store::{Lease, Store, StoreError};
 
@@ -34,38 +37,8 @@ pub struct Driven {
     pub busy: Vec<Busy>,
     /// A person stopped it.
     pub interrupted: bool,
-}
-
-/// What went wrong with a frame.
-#[derive(Debug)]
-pub struct FrameError {
-    /// The frame.
-    pub frame: FrameId,
-    /// What went wrong.
-    pub why: Why,
-}
-
-/// The kinds of errors that need different help.
-#[derive(Debug, thiserror::Error)]
-pub enum Why {
-    /// There is no usable `claude`.
-    #[error(transparent)]
-    Program(ProgramError),
-    /// `claude` refused before any work.
-    #[error("{0}")]
-    Refused(String),
-    /// The working directory is not there.
-    #[error("the working directory is gone: {}", .0.display())]
-    NoWorkingDirectory(std::path::PathBuf),
-    /// The worktree that was made for it is not there.
-    #[error("its worktree is gone: {}", .0.path.display())]
-    WorktreeGone(Worktree),
-    /// No worktree could be made for it.
-    #[error(transparent)]
-    NoWorktree(WorktreeError),
-    /// The attempt ended badly.
-    #[error("{0}")]
-    Ended(String),
+    /// What a person should know of frames, though nothing went wrong.
+    pub notes: Vec<(FrameId, Note)>,
 }
 
 /// A frame that another process runs.
@@ -87,11 +60,11 @@ pub async fn drive(
     store: &Store,
     settings: &Settings,
     top: FrameId,
-    stop: watch::Receiver<Stop>,
+    stop: watch::Receiver<u32>,
 ) -> Result<Driven, RuntimeError> {
     let (live, exits) = (HashMap::new(), JoinSet::new());
-    let drive = Drive { store, settings, top, stop, tried: Tried::default(), live, exits, driven: Driven::default() };
-    drive.run().await
+    let (tried, by_prompt, driven) = (Tried::default(), HashSet::new(), Driven::default());
+    Drive { store, settings, top, stop, tried, live, by_prompt, exits, driven }.run().await
 }
 
 /// Drives the tree below `top` after frames that failed or were stopped were made ready to be tried again.
@@ -103,7 +76,7 @@ pub async fn resume(
     store: &Store,
     settings: &Settings,
     top: FrameId,
-    stop: watch::Receiver<Stop>,
+    stop: watch::Receiver<u32>,
 ) -> Result<Driven, RuntimeError> {
     for node in store.tree(top)?.to_try_again() {
         try_again(store, node.id)?;
@@ -128,7 +101,7 @@ fn try_again(store: &Store, frame: FrameId) -> Result<(), RuntimeError> {
     match store.try_again(frame) {
         // Another process may have been faster: then there is nothing left to do.
         Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
-            tracing::info!(%frame, "not tried again: {error}");
+            tracing::info!("{} is not tried again: {error}", frame.short());
         }
         tried => drop(tried?),
     }
@@ -139,9 +112,11 @@ struct Drive<'a> {
     store: &'a Store,
     settings: &'a Settings,
     top: FrameId,
-    stop: watch::Receiver<Stop>,
+    stop: watch::Receiver<u32>,
     tried: Tried,
-    live: HashMap<FrameId, Lease>,
+    live: HashMap<FrameId, Live>,
+    /// Frames whose `claude` does not go on without a prompt.
+    by_prompt: HashSet<FrameId>,
     exits: JoinSet<(FrameId, Exit)>,
     driven: Driven,
 }
@@ -164,7 +139,7 @@ impl Drive<'_> {
                 None => break,
             }
         }
-        self.driven.interrupted = *self.stop.borrow() != Stop::No;
+        self.driven.interrupted = *self.stop.borrow() > 0;
         let tree = self.store.tree(self.top)?;
         self.driven.errors.retain(|error| concerns_the_caller(&tree, error));
         Ok(self.driven)
@@ -207,10 +182,11 @@ impl Drive<'_> {
             let Some(frame) = self.store.frame(node.id)? else { continue };
             let harvested = || conclude::conclude(self.store, &frame, Exit::Unknown, &lease);
             if let Some(conclusion) = crash::around(Step::Harvest, harvested)? {
-                tracing::info!(frame = %node.id, "concluded an attempt whose runner had died");
+                tracing::info!("{}", step(node.id, &node.title, "its runner had died"));
+                self.say_how_it_ended(node.id)?;
                 let died = matches!(conclusion.outcome, Outcome::Died { .. });
                 if is_below {
-                    self.take_note(node.id, &conclusion, !died);
+                    self.take_note(node.id, &conclusion, !died)?;
                 }
                 any = true;
             }
@@ -222,7 +198,7 @@ impl Drive<'_> {
         if probe::without_processes(self.store, tree, Timestamp::now())? {
             tokio::select! {
                 looked = probe::commands(self.store, tree) => looked?,
-                _ = self.stop.wait_for(|stop| *stop != Stop::No) => {}
+                _ = self.stop.wait_for(|signals| *signals > 0) => {}
             }
         }
         Ok(())
@@ -234,7 +210,7 @@ impl Drive<'_> {
         let mut any = false;
         for group in tree.groups_to_end() {
             if self.store.end_group(group)? {
-                tracing::info!(frame = %group, "all agents of the group are over");
+                tracing::info!("{}: all agents of the group are over", group.short());
                 any = true;
             }
         }
@@ -246,7 +222,7 @@ impl Drive<'_> {
     async fn start_what_can_run(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
         let mut look_again = false;
         for frame in tree.runnable(&self.tried, Timestamp::now()) {
-            if *self.stop.borrow() != Stop::No {
+            if *self.stop.borrow() > 0 {
                 return Ok(false);
             }
             look_again |= self.start(frame).await?;
@@ -264,17 +240,24 @@ impl Drive<'_> {
             }
             Err(error) => return Err(error),
         };
-        match attempt::start(self.store, self.settings, id, &self.tried, &program) {
-            Ok(Start::Started(running, lease)) => {
-                tracing::info!(frame = %id, task = frame.task.title(), "started claude");
+        let by_prompt = self.by_prompt.contains(&id);
+        match attempt::start(self.store, self.settings, id, &self.tried, &program, by_prompt) {
+            Ok(Start::Started { running, live, output_from, has_stop_hook }) => {
+                tracing::info!("{}", step(id, &frame.task.title(), "started"));
                 self.tried.attempted(id);
-                self.live.insert(id, lease);
-                let stop = self.stop.clone();
-                self.exits.spawn(async move { (id, running.ended(stop).await) });
+                self.live.insert(id, live);
+                let dir = self.store.dir().clone();
+                let cwd = frame.cwd.clone();
+                let agent = Agent { frame: id, running, dir, output_from, cwd, has_stop_hook };
+                let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
+                self.exits.spawn(async move { (id, ended.await) });
             }
             Ok(Start::NotStarted(_lease, why)) => {
                 let conclusion = conclude::conclude_unstarted(self.store, &frame, why)?;
-                conclusion.iter().for_each(|conclusion| self.take_note(id, conclusion, true));
+                if let Some(conclusion) = conclusion {
+                    self.say_how_it_ended(id)?;
+                    self.take_note(id, &conclusion, true)?;
+                }
                 return Ok(true);
             }
             Ok(Start::Busy) => self.note_busy(id)?,
@@ -288,41 +271,77 @@ impl Drive<'_> {
                 },
             ),
             Err(RuntimeError::Worktree(error)) => self.fail(id, Why::NoWorktree(error)),
+            Err(error @ RuntimeError::BrokenConversation { .. }) => {
+                let why = Why::NoConversation { said: error.to_string(), anew: self.anew()? };
+                self.fail(id, why);
+            }
             Err(error) => return Err(error),
         }
         Ok(false)
     }
 
     fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<(), RuntimeError> {
-        let (Some(lease), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(()) };
-        if let Some(conclusion) = conclude::conclude(self.store, &frame, exit, &lease)? {
-            self.take_note(id, &conclusion, true);
+        let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(()) };
+        let Some(conclusion) = conclude::conclude(self.store, &frame, exit, &live.lease)? else { return Ok(()) };
+        if live.is_silent && conclusion.wants_prompt && self.by_prompt.insert(id) {
+            tracing::info!(
+                "{}",
+                step(id, &frame.task.title(), "refused to go on at its call, which is answered by prompt")
+            );
+            return Ok(());
+        }
+        self.say_how_it_ended(id)?;
+        self.take_note(id, &conclusion, true)
+    }
+
+    /// The command that starts the chain anew.
+    fn anew(&self) -> Result<String, RuntimeError> {
+        let top = self.store.frame(self.top)?;
+        let root = top.map(|top| self.store.frame(top.root)).transpose()?.flatten();
+        Ok(root.map_or_else(String::new, |root| {
+            format!("cd {} && {}", quoted(&root.cwd.display().to_string()), root.task.command())
+        }))
+    }
+
+    fn say_how_it_ended(&self, id: FrameId) -> Result<(), RuntimeError> {
+        if tracing::enabled!(tracing::Level::INFO) {
+            let family = self.store.family(id)?;
+            let say =
+                |node: &Node| tracing::info!("{}", step(id, &node.title, &ended(&family, node, Timestamp::now())));
+            family.get(id).into_iter().for_each(say);
         }
         Ok(())
     }
 
     /// `here`: whether the attempt was made, or its end is news, in this run of the program.
-    fn take_note(&mut self, id: FrameId, conclusion: &Conclusion, here: bool) {
+    fn take_note(&mut self, id: FrameId, conclusion: &Conclusion, here: bool) -> Result<(), RuntimeError> {
         let verdict = &conclusion.verdict;
         self.driven.worked = true;
-        tracing::info!(frame = %id, "{:?}", verdict);
         match verdict.report {
             Report::Started => self.driven.started.insert(id),
             Report::Reply | Report::Ongoing | Report::Error => self.driven.started.remove(&id),
         };
         self.driven.errors.retain(|error| error.frame != id);
+        self.driven.notes.extend(conclusion.notes().into_iter().map(|note| (id, note)));
         if !here {
-            return;
+            return Ok(());
         }
         if let Some(message) = conclusion.error() {
-            let refused = matches!(conclusion.outcome, Outcome::Refused(_));
-            self.fail(id, if refused { Why::Refused(message) } else { Why::Ended(message) });
+            let why = match conclusion.outcome {
+                Outcome::Refused(_) if ending::has_no_session(&message) => {
+                    Why::NoConversation { said: message, anew: self.anew()? }
+                }
+                Outcome::Refused(_) => Why::Refused(message),
+                _ => Why::Ended(message),
+            };
+            self.fail(id, why);
         }
         // What changed nothing would change nothing again, and a limit does not lift within seconds.
         let limited = matches!(conclusion.outcome, Outcome::UsageLimit { .. } | Outcome::Unavailable { .. });
         if verdict.fork == Fork::Discard || verdict.ended == Ended::Again || limited {
             self.tried.bench(id);
         }
+        Ok(())
     }
 
     fn fail(&mut self, frame: FrameId, why: Why) {

@@ -10,7 +10,7 @@ use crate::core::frame::{Baseline, Frame};
 use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::core::launch::Launch;
 use crate::core::state::FrameState;
-use crate::store::{Store, StoreError, Target};
+use crate::store::{Caller, Store, StoreError, Target};
 
 /// A conversation, and what its forks have in common with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,8 +46,8 @@ pub enum BadSource {
     #[error("a fork of that conversation works where it was held, in {}", .0.display())]
     Elsewhere(PathBuf),
     /// A conversation may hold what the agent may not read.
-    #[error("an agent can fork only conversations of its own chain")]
-    Foreign,
+    #[error("nothing in this chain has an id that begins with {0}")]
+    Foreign(String),
 }
 
 /// The conversation that `id` names: a frame, any session that it had, or another Claude session by its full id. A frame
@@ -58,15 +58,34 @@ pub enum BadSource {
 /// [`BadSource`], there is no such thing, or the state directory cannot be read.
 pub fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Source, RuntimeError> {
     match store.lookup(id) {
-        Ok(Target::Frame(frame)) => {
-            of_frame(store, store.frame(frame)?.ok_or_else(|| StoreError::Unknown(id.as_str().to_owned()))?)
-        }
-        Ok(Target::Request(_)) => Err(StoreError::Unknown(id.as_str().to_owned()).into()),
+        Ok(target) => of_target(store, target, id),
         Err(StoreError::Unknown(unknown)) => match of_session(id, launch)? {
             Some(source) => Ok(source),
             None => Err(StoreError::Unknown(unknown).into()),
         },
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The conversation that an agent names by `id`: one of its own tree. For an agent there is no other.
+///
+/// # Errors
+///
+/// Those of [`source`].
+pub fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Source, RuntimeError> {
+    let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
+    match store.lookup_below(frame.root, id) {
+        Ok(target) => of_target(store, target, id),
+        Err(StoreError::Unknown(_)) => Err(BadSource::Foreign(id.as_str().to_owned()).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn of_target(store: &Store, target: Target, id: &IdPrefix) -> Result<Source, RuntimeError> {
+    let unknown = || StoreError::Unknown(id.as_str().to_owned());
+    match target {
+        Target::Frame(frame) => of_frame(store, store.frame(frame)?.ok_or_else(unknown)?),
+        Target::Request(_) => Err(unknown().into()),
     }
 }
 

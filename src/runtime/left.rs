@@ -66,7 +66,7 @@ impl Left {
     /// The tool calls of which it does not tell what came of them.
     pub(super) fn uncertain_calls(&self, digest: &Digest) -> Vec<String> {
         match self {
-            Self::All => digest.open_calls.iter().map(|call| call.summary.clone()).collect(),
+            Self::All => digest.unfinished_calls(),
             Self::Part(remains) => digest.uncertain_calls(&remains.answered),
             Self::Nothing => digest.uncertain_calls(&HashSet::new()),
         }

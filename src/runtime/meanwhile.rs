@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::UNIX_EPOCH;
 
 use sha2::{Digest as _, Sha256};
 
+use super::git::Git;
 use super::{RuntimeError, while_trying};
 use crate::core::changes::Seen;
 use crate::core::frame::Frame;
@@ -75,13 +75,6 @@ fn content(path: &Path) -> io::Result<String> {
 fn head(cwd: &Path) -> Option<String> {
     // Most working directories that are none are known without a process.
     cwd.ancestors().find(|folder| folder.join(".git").exists())?;
-    let mut git = Command::new("git");
-    git.arg("-C").arg(cwd).args(["rev-parse", "--verify", "--quiet", "HEAD"]);
-    // A runner that a git hook starts would otherwise be told of the hook's repository.
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-        git.env_remove(name);
-    }
-    let said = git.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let commit = String::from_utf8(said.stdout).ok()?.trim().to_owned();
-    (said.status.success() && !commit.is_empty()).then_some(commit)
+    let commit = Git::new(cwd, ["rev-parse", "--verify", "--quiet", "HEAD"]).text().ok()?;
+    Some(commit).filter(|commit| !commit.is_empty())
 }

@@ -9,30 +9,43 @@
 //!
 //! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead.
 
+mod aside;
 mod attempt;
 mod conclude;
+mod inspection;
 mod left;
 mod meanwhile;
 mod probe;
-mod programs;
 mod put_back;
+mod stopping;
 mod told;
 
 pub mod adopt;
 pub mod check;
+pub mod cron;
 pub mod doctor;
 pub mod drive;
 pub mod fork;
+pub mod frame_error;
 pub mod gc;
+pub mod git;
 pub mod interrupt;
+pub mod programs;
+pub mod reach;
+pub mod removal;
 pub mod requests;
 pub mod standing;
+#[cfg(test)]
+mod testing;
 pub mod worktree;
+mod worktree_removal;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use crate::claude::ancestry::Broken;
 use crate::claude::program::ProgramError;
-use crate::core::id::FrameId;
+use crate::core::id::{FrameId, SessionId};
 use crate::core::launch::BadLaunch;
 use crate::store::StoreError;
 use worktree::WorktreeError;
@@ -46,6 +59,17 @@ pub struct Settings {
     pub own_program: PathBuf,
     /// Whether agents are told what changed while they waited.
     pub stale_check: bool,
+    /// How agents are stopped.
+    pub stopping: Stopping,
+}
+
+/// How agents are stopped.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopping {
+    /// How long the running tool of an agent may take to finish.
+    pub grace: Duration,
+    /// Tells a person what is waited for.
+    pub tell: fn(&str),
 }
 
 /// Why a command cannot go on.
@@ -57,6 +81,9 @@ pub enum RuntimeError {
     /// No usable `claude`.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// `claude` does not take its arguments.
+    #[error("{0}")]
+    Refused(String),
     /// Launch options that cannot be.
     #[error(transparent)]
     Launch(#[from] BadLaunch),
@@ -81,6 +108,19 @@ pub enum RuntimeError {
         what: String,
         /// Why it failed.
         source: std::io::Error,
+    },
+    /// An agent names what it has not started, or what is not there at all.
+    #[error("nothing has an id that begins with {0}")]
+    OutOfReach(String),
+    /// A conversation of which Claude Code would take only the end.
+    #[error("the conversation of {} is damaged: {broken}", frame.short())]
+    BrokenConversation {
+        /// The frame.
+        frame: FrameId,
+        /// The session.
+        session: SessionId,
+        /// What is wrong with it.
+        broken: Broken,
     },
     /// The calling agent's frame is not in the database.
     #[error("the frame of the calling agent, {0}, is not in this state directory")]

@@ -1,14 +1,14 @@
 //! Looks whether what a frame waits for outside has come.
 
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::watch;
 
 use super::RuntimeError;
-use crate::claude::process::{Exit, Running, Stop};
+use crate::claude::command::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR};
+use crate::claude::process::{Exit, Running};
+use crate::core::frame::Frame;
 use crate::core::id::RequestId;
 use crate::core::request::{External, Wish};
 use crate::core::tree::Tree;
@@ -48,7 +48,7 @@ pub(super) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeEr
         for request in &node.requests {
             let Wish::Wait(External::Command(command)) = &request.wish else { continue };
             let Some(frame) = store.frame(node.id)?.filter(|_| !request.settled) else { continue };
-            if succeeds(command, &frame.cwd).await {
+            if succeeds(store, &frame, command).await {
                 store.settle_wait(request.id)?;
             }
         }
@@ -65,13 +65,16 @@ fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, &External)> {
 }
 
 /// Runs a command in a process group of its own, which ends with this call, however that ends.
-async fn succeeds(command: &str, cwd: &Path) -> bool {
+///
+/// An agent has thought of it, so it has the agent's mark, with an attempt in whose name nothing can be requested. The
+/// outer shell lives as long as the command and shows the mark of one that clears its environment.
+async fn succeeds(store: &Store, frame: &Frame, command: &str) -> bool {
     let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", command]).current_dir(cwd);
+    shell.args(["-c", r#"sh -c "$1"; exit $?"#, "sh", command]).current_dir(&frame.cwd);
+    shell.env(FRAME, frame.id.to_string()).env(ATTEMPT, NO_ATTEMPT.to_string()).env(STATE_DIR, store.dir().path());
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let Ok(running) = Running::start(shell) else { return false };
+    let Ok(mut running) = Running::start(shell) else { return false };
     let _group = running.kill_group_on_drop();
-    let (_nobody, stop) = watch::channel(Stop::No);
-    let ended = tokio::time::timeout(LONGEST_COMMAND, running.ended(stop)).await;
+    let ended = tokio::time::timeout(LONGEST_COMMAND, running.ended()).await;
     matches!(ended, Ok(Exit::Code(0)))
 }

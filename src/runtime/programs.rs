@@ -1,4 +1,4 @@
-//! Which `claude` runs a frame, checked once for every path and modification time.
+//! Which `claude` runs a frame, checked once for every path and modification time, and whether it takes its arguments.
 
 use std::env;
 use std::path::PathBuf;
@@ -13,10 +13,38 @@ use crate::store::Store;
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) path: PathBuf,
+    /// What it says that it is.
+    answer: String,
     /// Whether its hooks can suspend tool calls. One that does not tell its version is not trusted to.
     pub(super) suspends: bool,
+    /// Whether it starts a hook when all calls of a message are done.
+    pub(super) hooks_after_all_calls: bool,
+    /// Whether it can be told to print what hooks say.
+    pub(super) prints_hooks: bool,
     /// Whether it can be told to leave mentions of files in a prompt alone, and nothing else.
     pub(super) leaves_mentions: bool,
+}
+
+/// Checks how a chain is to be started, before anything is recorded: that the program is Claude Code and not too old, and, where it
+/// is not certain, that it takes these arguments.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the program cannot be used or refuses its arguments.
+pub async fn check(store: &Store, settings: &Settings, launch: &Launch) -> Result<(), RuntimeError> {
+    const MODES: [&str; 5] = ["acceptEdits", "bypassPermissions", "default", "dontAsk", "plan"];
+    let Program { path, answer, .. } = usable(store, settings, launch).await?;
+    program::identify(&path, &answer)?;
+    let is_known = |mode: &String| MODES.contains(&mode.as_str());
+    if launch.args.are_known() && launch.permission_mode.as_ref().is_none_or(is_known) {
+        return Ok(());
+    }
+    let mode = launch.permission_mode.iter().map(|mode| format!("--permission-mode={mode}"));
+    let arguments: Vec<String> = mode.chain(launch.args.words()).collect();
+    match program::objection(&path, &arguments).await {
+        None => Ok(()),
+        Some(said) => Err(RuntimeError::Refused(said)),
+    }
 }
 
 /// Finds the program for a frame with these launch options, and makes sure that it is not too old.
@@ -34,5 +62,12 @@ pub(super) async fn usable(store: &Store, settings: &Settings, launch: &Launch) 
     };
     let version = program::check(&path, &answer)?;
     let since = |first| version.is_some_and(|version| version >= first);
-    Ok(Program { path, suspends: since(Version::SUSPENDS), leaves_mentions: since(Version::LEAVES_MENTIONS) })
+    Ok(Program {
+        path,
+        answer,
+        suspends: since(Version::SUSPENDS),
+        hooks_after_all_calls: since(Version::HOOKS_AFTER_ALL_CALLS),
+        prints_hooks: since(Version::PRINTS_HOOKS),
+        leaves_mentions: since(Version::LEAVES_MENTIONS),
+    })
 }

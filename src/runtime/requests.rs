@@ -7,13 +7,12 @@ use super::RuntimeError;
 use super::fork::{BadSource, Source};
 use super::{while_trying, worktree};
 use crate::core::frame::{Frame, Task};
-use crate::core::id::{FrameId, RequestId};
+use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::launch::{BadLaunch, Launch, Overrides};
 use crate::core::limits::Limits;
 use crate::core::request::{External, RequestResult, Wish};
 use crate::core::state::FrameState;
-use crate::core::worktree::told;
-use crate::store::{Caller, NewFrame, NewGroup, Store};
+use crate::store::{Caller, NewFrame, NewGroup, Store, Target};
 
 /// A task, and how the command that asks for it names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,14 +58,22 @@ pub enum Progress {
     Open,
 }
 
-/// Makes a tree of its own: a root, or a group of agents without a parent. Returns the id of its top.
+/// Makes a tree of its own: a root, or a group of agents without a parent. `started_from` is the session of Claude Code
+/// whose user starts it. Returns the id of its top.
 ///
 /// # Errors
 ///
 /// [`RuntimeError`] when the tree would be beyond its limit, there can be no worktree, or the state directory cannot be
 /// written.
-pub fn start(store: &Store, wanted: &Wanted, launch: &Launch, limits: Limits) -> Result<FrameId, RuntimeError> {
-    let members = wanted.frames(store, launch, limits)?;
+pub fn start(
+    store: &Store,
+    wanted: &Wanted,
+    launch: &Launch,
+    limits: Limits,
+    started_from: Option<SessionId>,
+) -> Result<FrameId, RuntimeError> {
+    let mut members = wanted.frames(store, launch, limits)?;
+    members.iter_mut().for_each(|member| member.started_from = started_from);
     Ok(match members.as_slice() {
         [only] => store.create_root(only)?,
         _ => store.create_group(&wanted.group(members))?,
@@ -91,13 +98,13 @@ pub fn spawn(
     if let Some(source) = &wanted.source {
         // A conversation may hold what the agent may not read.
         if source.root != Some(parent.root) {
-            return Err(BadSource::Foreign.into());
+            return Err(BadSource::Foreign(source.baseline.session.to_string()).into());
         }
         overrides.model = overrides.model.or_else(|| source.model.clone());
     }
     let launch = parent.launch.child(overrides)?;
-    // A worktree has what was committed there, and its agent works in the same part of it.
-    if !launch.is_unrestricted() && !wanted.cwd.starts_with(&parent.cwd) {
+    // The rights of the parent decide, not those that its child would have. A worktree has what was committed there, and its agent works in the same part of it.
+    if !parent.launch.is_unrestricted() && !wanted.cwd.starts_with(&parent.cwd) {
         return Err(BadLaunch::Outside { own: parent.cwd, child: wanted.cwd }.into());
     }
     let frames = wanted.frames(store, &launch, parent.limits)?;
@@ -137,7 +144,7 @@ impl Wanted {
             None => launch,
         };
         let baseline = self.source.as_ref().map(|source| source.baseline);
-        Ok(NewFrame { id, task, cwd, launch, limits, baseline })
+        Ok(NewFrame { id, task, cwd, launch, limits, baseline, started_from: None })
     }
 
     fn group(&self, members: Vec<NewFrame>) -> NewGroup {
@@ -172,12 +179,11 @@ pub fn wait(store: &Store, caller: Caller, call: Option<&str>, wait: External) -
 ///
 /// Those of the state directory.
 fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, RuntimeError> {
-    let Some(Frame { state, launch, .. }) = store.frame(frame)? else { return Ok(Progress::Open) };
-    let told = |said| told(said, launch.worktree.as_ref());
-    Ok(match (state, store.reply(frame)?) {
-        (FrameState::Done, Some(reply)) => Progress::Over(told(reply)),
+    let Some(frame) = store.frame(frame)? else { return Ok(Progress::Open) };
+    Ok(match (&frame.state, store.reply(frame.id)?) {
+        (FrameState::Done, Some(reply)) => Progress::Over(frame.reported(reply)),
         (FrameState::Failed { .. }, Some(replies)) => Progress::PartlyFailed(replies),
-        (FrameState::Failed { failure }, None) => Progress::Failed(told(failure.message)),
+        (FrameState::Failed { failure }, None) => Progress::Failed(frame.reported(failure.message.clone())),
         _ => Progress::Open,
     })
 }
@@ -188,7 +194,7 @@ fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, RuntimeE
 /// # Errors
 ///
 /// [`RuntimeError`] when the caller's attempt has ended.
-pub fn progress_for(store: &Store, caller: Caller, frame: FrameId) -> Result<Progress, RuntimeError> {
+fn progress_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Progress, RuntimeError> {
     let progress = progress_of_frame(store, frame)?;
     if let Progress::Open = progress {
         store.join(caller, frame)?;
@@ -201,8 +207,20 @@ pub fn progress_for(store: &Store, caller: Caller, frame: FrameId) -> Result<Pro
 /// # Errors
 ///
 /// Those of the state directory.
-pub fn progress_of_request(store: &Store, request: RequestId) -> Result<Progress, RuntimeError> {
+fn progress_of_request(store: &Store, request: RequestId) -> Result<Progress, RuntimeError> {
     Ok(store.result_of(request)?.map_or(Progress::Open, Progress::from))
+}
+
+/// What came so far of what the calling agent asks about.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the caller's attempt has ended.
+pub fn progress_for(store: &Store, caller: Caller, of: Target) -> Result<Progress, RuntimeError> {
+    match of {
+        Target::Frame(frame) => progress_of_chain(store, caller, frame),
+        Target::Request(request) => progress_of_request(store, request),
+    }
 }
 
 impl From<RequestResult> for Progress {

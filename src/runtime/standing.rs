@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::drive::{Busy, Driven, FrameError, Why};
+use super::drive::{Busy, Driven};
+use super::frame_error::{FrameError, Why};
 use super::{RuntimeError, probe};
 use crate::core::blocker::{Blocker, Blocking};
 use crate::core::group::Member;
@@ -129,7 +130,8 @@ impl Standing {
     /// Whether every error is that `claude` could not be used at all.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
-        let refused = |error: &FrameError| matches!(error.why, Why::Program(_) | Why::Refused(_));
+        let refused =
+            |error: &FrameError| matches!(error.why, Why::Program(_) | Why::Refused(_) | Why::NoConversation { .. });
         match self {
             Self::Failed(errors) => errors.iter().all(refused),
             _ => false,

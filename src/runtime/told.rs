@@ -3,16 +3,21 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use super::{RuntimeError, Settings, meanwhile, while_trying};
-use crate::claude::answered::{self, CallResult};
+use crate::claude::ancestry::Broken;
+use crate::claude::answered::{self, Answered, CallResult};
 use crate::claude::command::config_dir;
-use crate::claude::{question, reopened, transcript};
+use crate::claude::hook::BASH;
+use crate::claude::question::ASK_USER_QUESTION;
+use crate::claude::rewrite::Entries;
+use crate::claude::{question, reopened, transcript, user_hooks};
+use crate::core::delivery::{self, Telling};
 use crate::core::frame::{Baseline, Frame};
 use crate::core::id::{RequestId, SessionId};
-use crate::core::prompt::{self, Telling};
+use crate::core::prompt;
 use crate::core::request::{Delivery, RequestResult};
 use crate::crash::Step;
 use crate::store::Store;
@@ -27,21 +32,36 @@ pub(super) struct Told {
     pub(super) to_return: Option<RequestId>,
 }
 
+/// What may be done to tell it.
+pub(super) struct How {
+    /// Whether a suspended call can return its result.
+    pub(super) hooks: bool,
+    /// What is resumed, when that is not the session that Claude Code has in its folder.
+    pub(super) source: Option<PathBuf>,
+}
+
 /// How the next attempt of `frame` is told what came of its requests. Writes the transcript that it takes.
 pub(super) fn told(
     store: &Store,
     own: &Settings,
     frame: &Frame,
     deliveries: &[Delivery],
-    hooks: bool,
+    how: &How,
 ) -> Result<Told, RuntimeError> {
-    let by_prompt = |text| Told { text, transcript: None, to_return: None };
+    let by_prompt = |text| Told { text, transcript: how.source.clone(), to_return: None };
     let notices = notices(store, own, frame);
+    let telling = delivery::telling(frame, deliveries, &notices, how.hooks);
+    // What a call returns, the hooks of the user are run on.
+    let is_returned = telling == Telling::Call && frame.checkpoint.is_some();
+    let deliveries = &if is_returned { deliveries.to_vec() } else { to_fetch(frame, deliveries) };
     let Some(checkpoint) = frame.checkpoint else {
         let text = prompt::first(frame, deliveries, &notices);
-        return Ok(Told { transcript: transcript_of_baseline(store, frame)?, ..by_prompt(text) });
+        return Ok(Told {
+            transcript: transcript_of_baseline(store, frame, how.source.as_deref())?,
+            ..by_prompt(text)
+        });
     };
-    match prompt::telling(frame, deliveries, &notices, hooks) {
+    match telling {
         Telling::Call => {
             // Of Claude Code's own tool for questions there is no program that could be run in its place.
             let as_program = deliveries.first().filter(|delivery| delivery.wish.native_question().is_none());
@@ -72,6 +92,19 @@ pub(super) fn told(
     }
 }
 
+/// The deliveries as they may stand in a prompt or a transcript. A result that hooks of the user are to see first, the agent
+/// fetches with a command: they are run after it.
+fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
+    let run_after = |tool| user_hooks::run_after(tool, &frame.cwd, &frame.launch);
+    let [of_commands, of_questions] = match deliveries {
+        [] => [false; 2],
+        _ => [BASH, ASK_USER_QUESTION].map(run_after),
+    };
+    let fetched = |delivery: &Delivery| of_commands && (of_questions || delivery.wish.native_question().is_none());
+    let deliveries = deliveries.iter().cloned();
+    deliveries.map(|delivery| if fetched(&delivery) { delivery.to_fetch() } else { delivery }).collect()
+}
+
 /// What the agent has to know besides what came of its requests.
 fn notices(store: &Store, own: &Settings, frame: &Frame) -> Vec<String> {
     let wanted = own.stale_check && !frame.launch.no_stale_check;
@@ -82,11 +115,10 @@ fn notices(store: &Store, own: &Settings, frame: &Frame) -> Vec<String> {
 /// Opens a call again in a copy of the checkpoint. Returns whether that could be done.
 fn reopen(store: &Store, frame: &Frame, checkpoint: SessionId, call: &str) -> Result<bool, RuntimeError> {
     let copy = || {
-        let from = BufReader::new(File::open(store.dir().checkpoint(frame.id, checkpoint))?);
-        let mut to = Vec::new();
-        let reopened = reopened::copy(from, call, &mut to)?;
-        store.dir().write(Step::Answered, &store.dir().answered(frame.id), &to)?;
-        Ok(reopened)
+        let transcript = entries(&store.dir().checkpoint(frame.id, checkpoint))?;
+        let Some(text) = unless_broken(frame, reopened::copy(&transcript, call)).flatten() else { return Ok(false) };
+        store.dir().write(Step::Answered, &store.dir().answered(frame.id), &text)?;
+        Ok(true)
     };
     copy().map_err(while_trying("open a call of the transcript again"))
 }
@@ -100,15 +132,30 @@ fn add_results(
 ) -> Result<Vec<Delivery>, RuntimeError> {
     let results = results_of_calls(deliveries);
     let copy = || {
-        let from = BufReader::new(File::open(transcript)?);
-        let mut to = Vec::new();
-        let left = answered::copy(from, results, &mut to)?;
-        store.dir().write(Step::Answered, &store.dir().answered(frame.id), &to)?;
-        Ok(left)
+        let copied = answered::copy(&entries(transcript)?, results);
+        let Some(Answered { text, others }) = unless_broken(frame, copied) else { return Ok(None) };
+        store.dir().write(Step::Answered, &store.dir().answered(frame.id), &text)?;
+        Ok(Some(others))
     };
-    let left = copy().map_err(while_trying("add results to the transcript"))?;
-    let given = |delivery: &&Delivery| delivery.call.as_ref().is_none_or(|call| left.contains_key(call));
-    Ok(deliveries.iter().filter(given).cloned().collect())
+    let others = copy().map_err(while_trying("add results to the transcript"))?;
+    let given = |call: &String| others.as_ref().is_some_and(|others| !others.contains_key(call));
+    let is_other = |delivery: &&Delivery| !delivery.call.as_ref().is_some_and(given);
+    Ok(deliveries.iter().filter(is_other).cloned().collect())
+}
+
+fn entries(transcript: &Path) -> io::Result<Entries> {
+    Entries::read(BufReader::new(File::open(transcript)?))
+}
+
+/// A copy that would lack some of the conversation is not made: what it would tell, a prompt tells.
+fn unless_broken<T>(frame: &Frame, copied: Result<T, Broken>) -> Option<T> {
+    let warn = |broken: &Broken| {
+        tracing::warn!(
+            "{}: the results come by prompt, for the transcript cannot take them: {broken}",
+            frame.id.short()
+        );
+    };
+    copied.inspect_err(warn).ok()
 }
 
 /// The transcript of the conversation that a frame begins with, where the session alone does not do: Claude Code looks for
@@ -116,24 +163,31 @@ fn add_results(
 ///
 /// If calls stand suspended in it, that is a copy. Their results go to the agent that made them; Claude Code would have the
 /// calls made anew in the fork.
-fn transcript_of_baseline(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
+fn transcript_of_baseline(
+    store: &Store,
+    frame: &Frame,
+    source: Option<&Path>,
+) -> Result<Option<PathBuf>, RuntimeError> {
     const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
     let (Some(Baseline { session, .. }), Some(config)) = (frame.baseline, config_dir(&frame.launch)) else {
         return Ok(None);
     };
-    let Some(found) = transcript::find(&config, &frame.cwd, session) else { return Ok(None) };
+    let found = source.map(Path::to_owned).or_else(|| transcript::find(&config, &frame.cwd, session));
+    let Some(found) = found else { return Ok(None) };
     let close = || {
-        let open = answered::suspended_calls(BufReader::new(File::open(&found)?))?;
+        let conversation = entries(&found)?;
+        let open = answered::suspended_calls(&conversation);
         if open.is_empty() {
             let is_elsewhere = found != transcript::expected(&config, &frame.cwd, session);
-            return Ok(Some(found.clone()).filter(|_| is_elsewhere && frame.launch.worktree.is_some()));
+            let by_path = source.is_some() || (is_elsewhere && frame.launch.worktree.is_some());
+            return Ok(Some(found.clone()).filter(|_| by_path));
         }
         let result = CallResult { text: ELSEWHERE.to_owned(), is_error: false };
         let results = open.into_iter().map(|call| (call, result.clone())).collect();
-        let mut to = Vec::new();
-        answered::copy(BufReader::new(File::open(&found)?), results, &mut to)?;
+        let copied = answered::copy(&conversation, results);
+        let Answered { text, .. } = copied.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
         let file = store.dir().answered(frame.id);
-        store.dir().write(Step::Answered, &file, &to)?;
+        store.dir().write(Step::Answered, &file, &text)?;
         Ok(Some(file))
     };
     close().map_err(while_trying("copy the conversation to begin with"))

@@ -1,17 +1,13 @@
-//! Git worktrees for agents that work apart: planned with the frame, made before its first attempt, removed when nothing
-//! is lost with them.
+//! Git worktrees for agents that work apart: planned with the frame, made before its first attempt.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use super::RuntimeError;
-use crate::core::id::FrameId;
-use crate::core::worktree::{Condition, Held, Worktree};
-use crate::crash::{self, Moment, Step};
-use crate::store::Store;
+use super::git::{Git, GitError};
+use crate::core::worktree::Worktree;
+use crate::crash::{self, Step};
 
 /// Why there can be no worktree.
 #[derive(Debug, thiserror::Error)]
@@ -19,15 +15,10 @@ pub enum WorktreeError {
     /// The directory is in no repository with a commit.
     #[error("{} is in no git repository with a commit", .0.display())]
     NoRepository(PathBuf),
-    /// Git refused.
-    #[error("git {what} failed: {said}")]
-    Git {
-        /// The subcommand.
-        what: String,
-        /// What it said.
-        said: String,
-    },
-    /// Git or a file could not be used.
+    /// Git did not do it.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A file could not be used.
     #[error("failed to {what}: {source}")]
     Io {
         /// What was tried.
@@ -61,7 +52,8 @@ pub fn plan(folder: &Path, cwd: &Path, title: &str, id: &str) -> Result<(Worktre
 /// Whether files in `cwd` and the rest of its repository are not as they were committed: a worktree will not have them.
 #[must_use]
 pub fn has_uncommitted_changes(cwd: &Path) -> bool {
-    git(cwd, ["status", "--porcelain"]).is_ok_and(|changed| !changed.is_empty())
+    let status = ["-c", "status.showUntrackedFiles=normal", "status", "--porcelain", "--untracked-files=normal"];
+    git(cwd, status).is_ok_and(|changed| !changed.is_empty())
 }
 
 /// Makes the worktree, unless it is there. A process that was killed while it made it leaves one that is removed and made
@@ -86,7 +78,7 @@ fn made(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
         }
         // One that is half made is still known to git, and locked: twice forced, it is made all the same.
         let add = ["worktree", "add", "--quiet", "--force", "--force"].map(OsStr::new);
-        let place = if tip(repository, branch).is_some() {
+        let place = if has_branch(repository, branch) {
             vec![path.as_os_str(), branch.as_ref()]
         } else {
             vec!["-b".as_ref(), branch.as_ref(), path.as_os_str(), base.as_ref()]
@@ -97,120 +89,13 @@ fn made(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
     fs::create_dir_all(cwd).map_err(io("make the working directory in the worktree"))
 }
 
-/// What came of the wish to remove worktrees.
-#[derive(Debug, Default)]
-pub struct Cleared {
-    /// Those that are gone, or would be.
-    pub removed: Vec<PathBuf>,
-    /// Those that stay.
-    pub held: Vec<Held>,
+/// Whether there is a branch of this name.
+fn has_branch(repository: &Path, branch: &str) -> bool {
+    git(repository, ["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}^{{commit}}")]).is_ok()
 }
 
-/// Removes worktrees in which nothing would be lost and nobody works. With `pretend`, only says which.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the database cannot be read. What git refuses is a reason to keep a worktree.
-pub fn clear(store: &Store, worktrees: Vec<(FrameId, Worktree)>, pretend: bool) -> Result<Cleared, RuntimeError> {
-    let mut cleared = Cleared::default();
-    for (frame, worktree) in worktrees {
-        let why = if store.is_worked_in(&worktree)? {
-            Some("another agent works in it".to_owned())
-        } else {
-            match condition(&worktree) {
-                Ok(None) => continue,
-                Ok(Some(condition)) => condition.would_lose().map(str::to_owned),
-                Err(error) => Some(error.to_string()),
-            }
-        };
-        let why = match why {
-            None if !pretend => match remove(&worktree) {
-                Ok(true) => None,
-                Ok(false) => Some("it was changed just now".to_owned()),
-                Err(error) => Some(error.to_string()),
-            },
-            why => why,
-        };
-        let Worktree { path, branch, .. } = worktree;
-        match why {
-            Some(why) => cleared.held.push(Held { frame, path, branch, why }),
-            None => cleared.removed.push(path),
-        }
-    }
-    Ok(cleared)
-}
-
-/// What git tells of a worktree and its branch. `None`: neither is there.
-///
-/// # Errors
-///
-/// [`WorktreeError`] when git refuses.
-fn condition(worktree: &Worktree) -> Result<Option<Condition>, WorktreeError> {
-    let Worktree { repository, path, branch, base } = worktree;
-    let (is_there, tip) = (path.exists(), tip(repository, branch));
-    if !is_there && tip.is_none() {
-        return Ok(None);
-    }
-    let (mut dirty, mut ahead, mut head) = (false, false, None);
-    if is_there {
-        dirty = !git(path, ["status", "--porcelain"])?.is_empty();
-        // Its agent may have left the branch.
-        head = Some(git(path, ["rev-parse", "--verify", "HEAD^{commit}"])?);
-    }
-    for commit in [head, tip].into_iter().flatten().filter(|commit| commit != base) {
-        let contains = format!("--contains={commit}");
-        let holders = git(repository, ["for-each-ref", "--format=%(refname:short)", &contains, "refs/heads"])?;
-        ahead |= holders.lines().all(|holder| holder == branch);
-    }
-    Ok(Some(Condition { dirty, ahead }))
-}
-
-/// Removes a worktree and its branch, when nothing is lost with them. Returns whether they are gone. Files that git is told
-/// to ignore count for nothing.
-///
-/// # Errors
-///
-/// [`WorktreeError`] when git refuses.
-fn remove(worktree: &Worktree) -> Result<bool, WorktreeError> {
-    match condition(worktree)? {
-        None => return Ok(true),
-        Some(condition) if !condition.is_dispensable() => return Ok(false),
-        Some(_) => {}
-    }
-    crash::around(Step::RemoveWorktree, || removed(worktree)).map(|()| true)
-}
-
-fn removed(worktree: &Worktree) -> Result<(), WorktreeError> {
-    if worktree.path.exists() {
-        git(&worktree.repository, ["worktree".as_ref(), "remove".as_ref(), worktree.path.as_os_str()])?;
-    }
-    crash::at(Step::RemoveWorktree, Moment::Within);
-    if tip(&worktree.repository, &worktree.branch).is_some() {
-        // Its commits are on another branch; git itself only compares it with the one that is checked out.
-        git(&worktree.repository, ["branch", "-D", &worktree.branch])?;
-    }
-    Ok(())
-}
-
-/// The last commit of a branch, if there is such a branch.
-fn tip(repository: &Path, branch: &str) -> Option<String> {
-    git(repository, ["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}^{{commit}}")]).ok()
-}
-
-/// Runs git and returns what it prints.
-fn git<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Result<String, WorktreeError> {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(folder).args(arguments).stdin(Stdio::null());
-    // A git hook that runs this program would otherwise name its own repository.
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"] {
-        command.env_remove(name);
-    }
-    let what = command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned();
-    let output = command.output().map_err(io("run git"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
-    }
-    Err(WorktreeError::Git { what, said: String::from_utf8_lossy(&output.stderr).trim().to_owned() })
+fn git<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Result<String, GitError> {
+    Git::new(folder, arguments).text()
 }
 
 fn is_made(worktree: &Worktree) -> bool {
@@ -223,24 +108,8 @@ fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> WorktreeError {
 
 #[cfg(test)]
 mod tests {
-    use tempfile::TempDir;
-
     use super::*;
-
-    fn repository() -> (TempDir, PathBuf) {
-        let temp = tempfile::tempdir().unwrap();
-        let top = temp.path().canonicalize().unwrap().join("repository");
-        fs::create_dir(&top).unwrap();
-        git(&top, ["init", "-q", "-b", "main"]).unwrap();
-        commit(&top, "one");
-        (temp, top)
-    }
-
-    fn commit(folder: &Path, name: &str) {
-        fs::write(folder.join(name), name).unwrap();
-        git(folder, ["add", "."]).unwrap();
-        git(folder, ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", name]).unwrap();
-    }
+    use crate::runtime::testing::{commit, repository};
 
     #[test]
     fn a_worktree_is_made_once_and_again_after_a_kill() {
@@ -263,42 +132,6 @@ mod tests {
             ensure(&worktree, &cwd).unwrap();
             assert!(folder.join("a-1a2b/two").is_file(), "{left}");
         }
-    }
-
-    #[test]
-    fn what_would_be_lost_is_kept() {
-        let (temp, top) = repository();
-        let (worktree, cwd) = plan(&temp.path().canonicalize().unwrap().join("w"), &top, "a.md", "1").unwrap();
-        assert_eq!(condition(&worktree).unwrap(), None);
-        ensure(&worktree, &cwd).unwrap();
-        fs::write(cwd.join("new"), "new").unwrap();
-        assert_eq!(condition(&worktree).unwrap(), Some(Condition { dirty: true, ahead: false }));
-        assert!(!remove(&worktree).unwrap());
-        commit(&cwd, "new");
-        assert_eq!(condition(&worktree).unwrap(), Some(Condition { dirty: false, ahead: true }));
-        assert!(!remove(&worktree).unwrap());
-        git(&cwd, ["checkout", "-q", "--detach", "main"]).unwrap();
-        assert!(!remove(&worktree).unwrap(), "its branch has a commit all the same");
-        git(&top, ["merge", "-q", &worktree.branch]).unwrap();
-        assert!(remove(&worktree).unwrap());
-        assert!(!worktree.path.exists() && git(&top, ["rev-parse", "--verify", "-q", &worktree.branch]).is_err());
-        assert!(remove(&worktree).unwrap());
-    }
-
-    #[test]
-    fn a_worktree_of_a_worktree_outlives_it() {
-        let (temp, top) = repository();
-        let folder = temp.path().canonicalize().unwrap().join("w");
-        let (outer, outer_cwd) = plan(&folder, &top, "a.md", "1").unwrap();
-        ensure(&outer, &outer_cwd).unwrap();
-        commit(&outer_cwd, "two");
-        let (inner, inner_cwd) = plan(&folder, &outer_cwd, "a.md", "2").unwrap();
-        assert_eq!(inner.repository, top.join(".git"));
-        git(&top, ["merge", "-q", &outer.branch]).unwrap();
-        assert!(remove(&outer).unwrap());
-        ensure(&inner, &inner_cwd).unwrap();
-        assert!(inner_cwd.join("two").is_file(), "it begins with the commit of its parent");
-        assert!(remove(&inner).unwrap());
     }
 
     #[test]

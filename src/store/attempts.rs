@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::codec::{self, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
 use super::error::Fault;
-use super::{Result, Store, StoreError, events, frames, limits};
+use super::{Result, Store, StoreError, events, frames, limits, questions};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::state::{FrameEvent, FrameState, Wait};
 use crate::core::stream::Usage;
@@ -29,6 +29,8 @@ pub struct NewAttempt {
     pub runner: u32,
     /// The requests whose results it is given.
     pub carried: Vec<RequestId>,
+    /// The questions among them, with the answers that were read.
+    pub answers: Vec<(RequestId, String)>,
     /// The one of them whose suspended call the attempt resumes, to return its result.
     pub to_return: Option<RequestId>,
 }
@@ -91,7 +93,8 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::Held`] when a limit keeps it from starting, [`StoreError::Illegal`] when the frame cannot run,
-    /// [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`] when a carried request is not the frame's or not to be delivered, or a database that cannot be written.
+    /// [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`] when a carried request is not the frame's or not to be delivered,
+    /// [`StoreError::AnswerReplaced`], or a database that cannot be written.
     pub fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()> {
         self.write(Step::Begin, |connection| {
             let now = codec::now();
@@ -122,6 +125,7 @@ impl Store {
                     attempt.to_return.map(Id),
                 ))?;
             carry(connection, frame, attempt)?;
+            questions::unchanged(connection, &attempt.answers)?;
             let detail = json!({
                 "session": attempt.session,
                 "resumed": attempt.resumed,

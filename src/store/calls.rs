@@ -27,7 +27,8 @@ impl Store {
         })
     }
 
-    /// Whether an attempt waits for a permission.
+    /// Whether an attempt was stopped at a call that needs a permission, and its agent has not been told of the decision,
+    /// which may be there.
     ///
     /// # Errors
     ///
@@ -35,7 +36,7 @@ impl Store {
     pub fn awaits_permission(&self, attempt: SessionId) -> Result<bool> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT wish FROM requests WHERE attempt = ?1 AND call IS NOT NULL AND settled IS NULL
+                "SELECT wish FROM requests WHERE attempt = ?1 AND call IS NOT NULL AND delivered IS NULL
                  AND withdrawn IS NULL",
             )?;
             let wishes = statement.query_map([Id(attempt)], |row| from_json::<Wish>(row, "wish"))?;
@@ -118,13 +119,16 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         assert!(!store.awaits_permission(caller.attempt).unwrap());
-        let wish = Wish::Permission { tool: "Bash".into(), input: json!({"command": "touch made"}) };
+        let wish = Wish::Permission { tool: "Bash".into(), input: json!({"command": "touch made"}), reason: None };
         store.request_all(caller, "toolu_1", &[wish]).unwrap();
         store.withdraw_calls(caller.attempt, &[]).unwrap();
         assert!(store.awaits_permission(caller.attempt).unwrap());
         let question = store.questions(true).unwrap().remove(0);
         assert_eq!(question.question, "Bash: touch made");
         store.answer(question.id, "allow").unwrap();
+        assert!(store.awaits_permission(caller.attempt).unwrap());
+        store.end(caller, &Outcome::Requested);
+        store.end(store.start(caller.frame), &reply("done"));
         assert!(!store.awaits_permission(caller.attempt).unwrap());
     }
 

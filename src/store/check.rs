@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, Row};
 
 use super::codec::{count, from_json, id, maybe_id, maybe_time};
+use super::durable::PRIVATE_DIR;
 use super::error::Fault;
-use super::files::{PRIVATE, PRIVATE_DIR, StateDir};
+use super::files::{PRIVATE, StateDir};
 use super::leftovers::entries;
 use super::members::TABLES;
 use super::{Lease, Result, Store, StoreError, checkpoint, frames};
@@ -18,6 +19,7 @@ use crate::core::check::{Files, FrameFacts, RequestFacts};
 use crate::core::flaw::{Flaw, What};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::request::Wish;
+use crate::core::state::FrameState;
 
 /// What the database holds.
 #[derive(Debug, Default)]
@@ -43,10 +45,13 @@ impl Store {
             gather(connection, |_| String::new(), &mut facts)?;
             Ok(facts)
         })?;
+        let abandoned = self.abandoned()?;
         for frame in &mut facts.frames {
             let id = frame.frame.id;
             frame.files = files(&self.dir, id, frame.frame.checkpoint)
                 .map_err(|error| StoreError::io(&self.dir.frame_path(id), error))?;
+            let runs = matches!(frame.frame.state, FrameState::Running { .. }) && !frame.running.is_empty();
+            frame.files.held |= runs && !abandoned.contains_key(&id);
         }
         Ok(facts)
     }
@@ -178,7 +183,7 @@ fn read<T>(
 fn files(dir: &StateDir, frame: FrameId, session: Option<SessionId>) -> io::Result<Files> {
     // Where that cannot be told, somebody may have it.
     let held = Lease::is_held(dir, frame).unwrap_or(true);
-    let output = fs::metadata(dir.output(frame)).map_or(0, |file| file.len());
+    let output = fs::metadata(dir.printed(frame)).map_or(0, |file| file.len());
     let copy = session.map(|session| checkpoint::lines(&dir.checkpoint(frame, session))).transpose()?;
     Ok(Files { held, output, copy: copy.unwrap_or_default(), ..Files::default() })
 }

@@ -1,13 +1,13 @@
 //! Copies of the sessions that frames continue from. Claude Code deletes its transcripts after some weeks, and an agent
 //! may wait longer.
 
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::de::IgnoredAny;
 
+use super::durable::{make_private, sync, sync_dir};
 use super::files::{SEEN, StateDir, TEMPORARY, create_private};
 use crate::core::check::Lines;
 use crate::core::id::{FrameId, SessionId};
@@ -52,25 +52,79 @@ pub fn prune(dir: &StateDir, frame: FrameId, keep: SessionId) -> io::Result<()> 
     Ok(())
 }
 
-/// Puts a copy back to where Claude Code looks for the session, when what lies there is missing or not whole. Returns
-/// whether it did so: without a copy there is nothing to put back.
+/// A transcript in Claude Code's folder, compared with the copy that was kept of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compared {
+    /// No copy was kept, or nothing of use.
+    NoCopy,
+    /// It is what was kept.
+    Same,
+    /// It is not there, or not all of it is.
+    Less,
+    /// It holds something else: somebody has gone on in the session.
+    Other,
+}
+
+/// Compares what lies at `transcript` with the copy that was kept of the session.
+///
+/// # Errors
+///
+/// One of them cannot be read.
+pub fn compare(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<Compared> {
+    let gone_is_none = |opened: io::Result<File>| match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    };
+    let Some(copy) = gone_is_none(File::open(dir.checkpoint(frame, session)))? else { return Ok(Compared::NoCopy) };
+    let Some(mut found) = gone_is_none(File::open(transcript))? else { return Ok(Compared::Less) };
+    let (kept, length) = (copy.metadata()?.len(), found.metadata()?.len());
+    let whole = whole_lines(&mut found)?;
+    // Somebody has emptied it, or cut it short.
+    if whole > 0 && lines(&dir.checkpoint(frame, session))? != Lines::Whole {
+        return Ok(Compared::NoCopy);
+    }
+    found.rewind()?;
+    let begins_alike = is_same(copy, found, kept.min(length))?;
+    Ok(match begins_alike {
+        true if length == kept => Compared::Same,
+        // What was torn off was never whole, neither here nor in the copy.
+        true if whole <= kept => Compared::Less,
+        _ => Compared::Other,
+    })
+}
+
+/// Whether two files begin with the same `length` bytes.
+fn is_same(one: File, other: File, length: u64) -> io::Result<bool> {
+    let (mut one, mut other) = (BufReader::new(one.take(length)), BufReader::new(other.take(length)));
+    loop {
+        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+        let common = left.len().min(right.len());
+        if common == 0 {
+            return Ok(left.is_empty() && right.is_empty());
+        }
+        if left[..common] != right[..common] {
+            return Ok(false);
+        }
+        one.consume(common);
+        other.consume(common);
+    }
+}
+
+/// Puts a copy back to where Claude Code looks for the session, unless it is there. Returns whether it did so: without a copy
+/// there is nothing to put back.
 ///
 /// # Errors
 ///
 /// The copy cannot be read, or `to` cannot be written.
 pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, to: &Path) -> io::Result<bool> {
-    let mut copy = match File::open(dir.checkpoint(frame, session)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        copy => copy?,
-    };
-    let length = copy.metadata()?.len();
-    if is_whole(to, length)? {
+    if matches!(compare(dir, frame, session, to)?, Compared::NoCopy | Compared::Same) {
         return Ok(false);
     }
+    let mut copy = File::open(dir.checkpoint(frame, session))?;
+    let length = copy.metadata()?.len();
     if let Some(parent) = to.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        make_private(parent)?;
     }
-    copy.rewind()?;
     replace(Step::PutBack, &mut copy, length, to)?;
     Ok(true)
 }
@@ -111,7 +165,7 @@ fn replaced(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result
         let mut file = create_anew(&fresh)?;
         crash::room(step)?;
         io::copy(&mut source.take(length), &mut file)?;
-        file.sync_all()?;
+        sync(&file)?;
         crash::at(step, Moment::Within);
         fs::rename(&fresh, to)
     };
@@ -119,7 +173,7 @@ fn replaced(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result
         let _ = fs::remove_file(&fresh);
         return Err(error);
     }
-    to.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+    to.parent().map_or(Ok(()), sync_dir)
 }
 
 fn create_anew(path: &Path) -> io::Result<File> {
@@ -127,22 +181,6 @@ fn create_anew(path: &Path) -> io::Result<File> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => create_private(path),
     }
-}
-
-/// Whether `path` holds at least `length` bytes of whole lines.
-fn is_whole(path: &Path, length: u64) -> io::Result<bool> {
-    let mut file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        file => file?,
-    };
-    let found = file.metadata()?.len();
-    if found == 0 || found < length {
-        return Ok(false);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
 }
 
 /// The length of a file up to and with its last newline, found from its end: transcripts are large, lines are not.
@@ -240,9 +278,35 @@ mod tests {
             assert!(fixture.restore(&to), "{content}");
             assert_eq!(fs::read_to_string(&to).unwrap(), "{}\n{}\n");
         }
-        fs::write(&to, "{}\n{}\n{}\n").unwrap();
         assert!(!fixture.restore(&to));
         assert_eq!(fs::read_dir(to.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_transcript_that_went_on_is_another_one() {
+        let fixture = Fixture::new();
+        let to = fixture.temp.path().join("other.jsonl");
+        let compared = |content: &str| {
+            fs::write(&to, content).unwrap();
+            compare(&fixture.dir, fixture.frame, fixture.session, &to).unwrap()
+        };
+        assert_eq!(compared("{}\n"), Compared::NoCopy);
+        let long = format!("{{\"a\":\"{}\"}}\n", "x".repeat(100_000));
+        fixture.keep(&format!("{long}{{}}\n")).unwrap();
+        assert_eq!(compared(&format!("{long}{{}}\n")), Compared::Same);
+        for less in ["", &long, &long[..70_000], &format!("{long}{{}}\n{{\"torn")] {
+            assert_eq!(compared(less), Compared::Less);
+        }
+        for other in [&format!("{long}{{}}\n{{}}\n"), &format!("{long}[]\n"), "[]\n", "[]"] {
+            assert_eq!(compared(other), Compared::Other);
+        }
+        for damaged in ["", &long[..70_000]] {
+            fs::write(fixture.dir.checkpoint(fixture.frame, fixture.session), damaged).unwrap();
+            assert_eq!(compared(&format!("{long}{{}}\n")), Compared::NoCopy);
+            assert_eq!(compared(""), if damaged.is_empty() { Compared::Same } else { Compared::Less });
+        }
+        fs::remove_file(&to).unwrap();
+        assert_eq!(compare(&fixture.dir, fixture.frame, fixture.session, &to).unwrap(), Compared::Less);
     }
 
     #[test]

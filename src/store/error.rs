@@ -9,6 +9,7 @@ use rusqlite::ffi::{ErrorCode, SQLITE_IOERR_SHMSIZE};
 
 use super::archive::ArchiveError;
 use super::files::StateDir;
+use super::lookup::Candidate;
 use crate::core::hold::Hold;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::limits::LimitReached;
@@ -83,8 +84,13 @@ pub enum StoreError {
     #[error("nothing has an id that begins with {0}")]
     Unknown(String),
     /// Several things have an id that begins like this. At most ten are named.
-    #[error("several ids begin like this: {}", .0.join(", "))]
-    Ambiguous(Vec<String>),
+    #[error("several ids begin with {prefix}: {}", list(candidates))]
+    Ambiguous {
+        /// The beginning.
+        prefix: String,
+        /// What has it.
+        candidates: Vec<Candidate>,
+    },
     /// The attempt is over, or was never the frame's: nothing may be done in its name.
     #[error("{attempt} is not the running attempt of frame {frame}")]
     StaleCaller {
@@ -103,7 +109,7 @@ pub enum StoreError {
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
     /// The question has its answer. The first one counts.
-    #[error("question {question} was answered at {answered} already")]
+    #[error("question {} was already answered, at {answered:.0}", .question.short())]
     AlreadyAnswered {
         /// The question.
         question: RequestId,
@@ -112,6 +118,15 @@ pub enum StoreError {
         /// With what.
         answer: String,
     },
+    /// The question has no answer that could be replaced.
+    #[error("question {} has no answer yet", .0.short())]
+    NotAnswered(RequestId),
+    /// An attempt was given the answer.
+    #[error("the answer to question {} was delivered", .0.short())]
+    Delivered(RequestId),
+    /// Somebody has replaced the answer since it was read.
+    #[error("the answer to question {} was replaced", .0.short())]
+    AnswerReplaced(RequestId),
     /// The request is not a question.
     #[error("request {0} is not a question")]
     NotAQuestion(RequestId),
@@ -121,6 +136,9 @@ pub enum StoreError {
     /// A tree cannot be carried to another machine.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// What is to be changed is in use.
+    #[error("{} runs, and what runs is not changed", .0.short())]
+    Running(FrameId),
     /// The attempt that asked the question was discarded.
     #[error("question {0} was withdrawn")]
     QuestionWithdrawn(RequestId),
@@ -131,6 +149,10 @@ pub enum StoreError {
 pub(super) enum Fault {
     Sql(rusqlite::Error),
     Known(StoreError),
+}
+
+fn list(candidates: &[Candidate]) -> String {
+    candidates.iter().map(Candidate::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl StoreError {

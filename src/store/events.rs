@@ -2,12 +2,13 @@
 
 use jiff::Timestamp;
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::codec::{At, Id, from_json, id, time};
+use super::codec::{At, Id, from_json, id, now, time};
 use super::error::Fault;
 use super::{Result, Store};
-use crate::core::id::FrameId;
+use crate::core::id::{FrameId, SessionId};
+use crate::crash::Step;
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +48,31 @@ impl Store {
         })
     }
 }
+
+impl Store {
+    /// Records that what somebody said in a session of a frame is another session now.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be written.
+    pub fn record_set_aside(&self, frame: FrameId, session: SessionId, other: SessionId) -> Result<()> {
+        self.write(Step::PutBack, |connection| {
+            append(connection, now(), frame, SET_ASIDE, &json!({"session": session, "other": other}))
+        })
+    }
+
+    /// The sessions that were made so, in order.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn set_aside(&self, frame: FrameId) -> Result<Vec<SessionId>> {
+        let events = self.events(frame)?.into_iter().filter(|event| event.kind == SET_ASIDE);
+        Ok(events.filter_map(|event| event.detail["other"].as_str()?.parse().ok()).collect())
+    }
+}
+
+const SET_ASIDE: &str = "set_aside";
 
 /// Appends to the log, within the transaction of the change that it tells of.
 pub(super) fn append(

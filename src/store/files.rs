@@ -1,31 +1,42 @@
 //! Where things lie in the state directory. Everything in it is for its owner only, whatever the umask.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
+use super::canonical::canonical;
+use super::durable::{make_private, sync, sync_dir};
 use super::{Result, StoreError};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::crash::{self, Moment, Step};
 
 /// The permissions of every file in the state directory.
 pub(super) const PRIVATE: u32 = 0o600;
-/// The permissions of the state directory and those in it.
-pub(super) const PRIVATE_DIR: u32 = 0o700;
 /// How names of files end that only live within a call. They are left over when the process is killed.
 pub(super) const TEMPORARY: &str = ".tmp";
 
+/// The name of the file that stops a frame's agent.
+pub(super) const STOP: &str = "stop";
 /// How the names of files end that hold what lay around an agent.
 pub(super) const SEEN: &str = ".seen.json";
+
+/// The folder with a folder for each frame.
+const FRAMES: &str = "frames";
+/// How the names of files begin that hold a result.
+const RESULT: &str = "result-";
 
 /// The state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateDir {
     path: PathBuf,
 }
+
+/// The directory of the second names of what frames print to.
+const LEASES: &str = "leases";
 
 impl StateDir {
     /// The state directory at `path`, which need not exist.
@@ -35,6 +46,7 @@ impl StateDir {
     /// The path is empty, is not valid UTF-8, or the current directory is gone.
     pub fn new(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+        let path = canonical(&path);
         super::codec::path_text(&path)?;
         Ok(Self { path })
     }
@@ -55,7 +67,16 @@ impl StateDir {
         Some(dirs::state_dir().or_else(dirs::data_local_dir)?.join("agent-cli"))
     }
 
-    /// Where it is. Absolute.
+    /// The same for a process that knows the home directory and no other variable, as under cron.
+    #[must_use]
+    pub fn default_path_without_variables() -> Option<PathBuf> {
+        if dirs::state_dir().is_none() {
+            return Self::default_path();
+        }
+        Some(dirs::home_dir()?.join(".local/state/agent-cli"))
+    }
+
+    /// Where it is. Absolute, and without symbolic links, so that it has one name whatever name it was given.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -79,7 +100,7 @@ impl StateDir {
     /// The directory of a frame, which need not exist.
     #[must_use]
     pub fn frame_path(&self, frame: FrameId) -> PathBuf {
-        self.path.join("frames").join(frame.to_string())
+        self.path.join(FRAMES).join(frame.to_string())
     }
 
     /// The directory of a frame, created when it is absent.
@@ -99,6 +120,42 @@ impl StateDir {
     #[must_use]
     pub fn output(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("out.ndjson")
+    }
+
+    /// Another name of the same file, out of the way of an agent that removes its own frame's directory.
+    pub(super) fn lease_file(&self, frame: FrameId) -> PathBuf {
+        self.path.join(LEASES).join(format!("{frame}.ndjson"))
+    }
+
+    /// What `claude` printed for a frame, by whichever of its names there is.
+    #[must_use]
+    pub fn printed(&self, frame: FrameId) -> PathBuf {
+        Some(self.lease_file(frame)).filter(|path| path.exists()).unwrap_or_else(|| self.output(frame))
+    }
+
+    /// Opens what a frame prints to under both of its names, made when it is absent. What was removed gets its name back.
+    pub(super) fn open_output(&self, frame: FrameId) -> io::Result<File> {
+        let (name, other) = (self.output(frame), self.lease_file(frame));
+        self.frame_dir(frame)?;
+        make_private(&self.path.join(LEASES))?;
+        match fs::hard_link(&name, &other) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // This file system has no second names.
+            Err(_) => return open_private(&name),
+        }
+        let file = open_private(&other)?;
+        let named = fs::symlink_metadata(&name).ok().map(|found| (found.dev(), found.ino()));
+        let opened = file.metadata()?;
+        if named != Some((opened.dev(), opened.ino())) {
+            let fresh = name.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
+            let named = fs::hard_link(&other, &fresh).and_then(|()| fs::rename(&fresh, &name));
+            // Where somebody was faster both are the same file, and stay.
+            let _ = fs::remove_file(&fresh);
+            named?;
+        }
+        Ok(file)
     }
 
     /// What `claude` wrote to its standard error for a frame.
@@ -149,10 +206,48 @@ impl StateDir {
         self.frame_path(frame).join("permission-tool.json")
     }
 
+    /// The file that tells a frame's `claude` to stop when its running tool is done.
+    #[must_use]
+    pub fn stop_file(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join(STOP)
+    }
+
+    /// Tells a frame's `claude` to stop when its running tool is done.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn ask_to_stop(&self, frame: FrameId) -> io::Result<()> {
+        self.write(Step::Stop, &self.stop_file(frame), b"")
+    }
+
+    /// Takes that back.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be removed.
+    pub fn forget_stop(&self, frame: FrameId) -> io::Result<()> {
+        match fs::remove_file(self.stop_file(frame)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// The result of a request, while the call that it suspended returns it.
     #[must_use]
     pub fn result(&self, frame: FrameId, request: RequestId) -> PathBuf {
-        self.frame_path(frame).join(format!("result-{request}{TEMPORARY}"))
+        self.frame_path(frame).join(format!("{RESULT}{request}{TEMPORARY}"))
+    }
+
+    /// Whether a path is that of a result, in whatever state directory.
+    #[must_use]
+    pub fn is_result(path: &Path) -> bool {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let request = name.strip_prefix(RESULT).and_then(|name| name.strip_suffix(TEMPORARY)).unwrap_or_default();
+        let mut folders = path.ancestors().skip(1).map(|folder| folder.file_name().and_then(OsStr::to_str));
+        request.parse::<RequestId>().is_ok()
+            && folders.next().flatten().is_some_and(|frame| frame.parse::<FrameId>().is_ok())
+            && folders.next().flatten() == Some(FRAMES)
     }
 
     /// A file without a name that holds `text`, opened for reading: `claude`'s standard input.
@@ -165,7 +260,7 @@ impl StateDir {
     pub fn prompt_file(&self, frame: FrameId, text: &str) -> io::Result<File> {
         crash::around(Step::Prompt, || {
             let path = self.frame_dir(frame)?.join(format!("prompt-{}{TEMPORARY}", Uuid::new_v4()));
-            let written = written(Step::Prompt, &path, text.as_bytes()).and_then(|()| File::open(&path));
+            let written = written(Step::Prompt, &path, text.as_bytes()).and_then(|_| File::open(&path));
             let removed = fs::remove_file(&path);
             let file = written?;
             removed.map(|()| file)
@@ -178,14 +273,13 @@ impl StateDir {
     ///
     /// It cannot be written.
     pub fn write(&self, step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
-        crash::around(step, || {
-            let fresh = path.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
-            let moved = written(step, &fresh, content).and_then(|()| fs::rename(&fresh, path));
-            if moved.is_err() {
-                let _ = fs::remove_file(&fresh);
-            }
-            moved
-        })
+        moved_there(step, path, content, |_| Ok(()))
+    }
+
+    /// The same, and when this returns, the file outlives a power failure.
+    pub(super) fn write_synced(&self, step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
+        moved_there(step, path, content, sync)?;
+        path.parent().map_or(Ok(()), sync_dir)
     }
 
     pub(super) fn create(&self) -> Result<()> {
@@ -215,22 +309,33 @@ pub(super) fn create_private(path: &Path) -> io::Result<File> {
     restrict(file)
 }
 
+/// Writes a file beside its place and moves it there.
+fn moved_there(
+    step: Step,
+    path: &Path,
+    content: &[u8],
+    finish: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    crash::around(step, || {
+        // An agent may have removed its frame's directory.
+        path.parent().map_or(Ok(()), make_private)?;
+        let fresh = path.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
+        let written = written(step, &fresh, content).and_then(|file| finish(&file));
+        let moved = written.and_then(|()| fs::rename(&fresh, path));
+        if moved.is_err() {
+            let _ = fs::remove_file(&fresh);
+        }
+        moved
+    })
+}
+
 /// Creates a file and writes all of it.
-fn written(step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
+fn written(step: Step, path: &Path, content: &[u8]) -> io::Result<File> {
     let mut file = create_private(path)?;
     crash::room(step)?;
     file.write_all(content)?;
     crash::at(step, Moment::Within);
-    Ok(())
-}
-
-/// Creates a directory with the right permissions, and those above it. One that exists stays as it is.
-pub(super) fn make_private(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    DirBuilder::new().recursive(true).mode(PRIVATE_DIR).create(path)?;
-    fs::set_permissions(path, Permissions::from_mode(PRIVATE_DIR))
+    Ok(file)
 }
 
 /// The umask may have taken permissions away, even from the owner.
@@ -246,6 +351,7 @@ mod tests {
     use std::io::Read;
 
     use super::*;
+    use crate::store::durable::PRIVATE_DIR;
 
     #[test]
     fn a_prompt_has_no_name_and_is_read_from_its_start() {
@@ -270,6 +376,18 @@ mod tests {
         assert_eq!(errors.metadata().unwrap().permissions().mode() & 0o777, PRIVATE);
         for path in [dir.frame_path(frame), temp.path().join("frames")] {
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, PRIVATE_DIR, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_result_is_known_by_its_path() {
+        let dir = StateDir::new(Path::new("/state")).unwrap();
+        let result = dir.result(FrameId::random(), RequestId::random());
+        assert!(StateDir::is_result(&result));
+        let other = [dir.settings(FrameId::random()), "/etc/passwd".into(), "/".into(), "".into()];
+        let close = [result.with_file_name("result-.tmp"), PathBuf::from("/x").join(result.file_name().unwrap())];
+        for path in other.into_iter().chain(close) {
+            assert!(!StateDir::is_result(&path), "{}", path.display());
         }
     }
 

@@ -32,6 +32,8 @@ pub struct NewFrame {
     pub limits: Limits,
     /// The conversation that its agent's begins with.
     pub baseline: Option<Baseline>,
+    /// The session of Claude Code in which the command was called that makes it. That session may come to stand above it.
+    pub started_from: Option<SessionId>,
 }
 
 /// Where a new frame stands, and how it begins.
@@ -122,8 +124,8 @@ pub(super) fn insert(
     connection
         .prepare_cached(
             "INSERT INTO frames (id, parent, root, depth, status, state, since, created, checkpoint, title, cwd, limits,
-             launch, task, is_group, baseline)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+             launch, task, is_group, baseline, started_from)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         )?
         .execute((
             Id(new.id),
@@ -141,6 +143,7 @@ pub(super) fn insert(
             codec::json(&new.task, task_paths)?,
             new.task.is_group(),
             new.baseline.map(|baseline| codec::json(&baseline, &[])).transpose()?,
+            new.started_from.map(Id),
         ))?;
     let detail = json!({"parent": place.parent, "title": title, "to": place.state, "checkpoint": place.checkpoint});
     events::append(connection, now, new.id, "created", &detail)
@@ -213,6 +216,7 @@ pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::claude_args::ClaudeArgs;
     use crate::core::launch::OnPermission;
     use crate::core::worktree::Worktree;
     use crate::store::testing::{new, store};
@@ -228,7 +232,7 @@ mod tests {
                 claude: PathBuf::from("/bin/claude"),
                 model: Some("opus".into()),
                 permission_mode: Some("plan".into()),
-                args: vec!["--effort".into(), "low".into()],
+                args: ClaudeArgs::parse(&["--effort", "low"]).unwrap(),
                 no_hooks: false,
                 no_stale_check: false,
                 native_questions: true,
@@ -244,11 +248,20 @@ mod tests {
             },
             limits: Limits { max_depth: 3, max_frames: 4, max_parallel: 2, max_budget_usd: Some(1.5) },
             baseline: Some(Baseline { session: SessionId::random(), frame: Some(FrameId::random()), cost_usd: 0.25 }),
+            started_from: None,
         };
         let id = store.create_root(&wanted).unwrap();
         let frame = store.frame(id).unwrap().unwrap();
         let (task, baseline) = (frame.task, frame.baseline);
-        let read = NewFrame { id, task, cwd: frame.cwd, launch: frame.launch, limits: frame.limits, baseline };
+        let read = NewFrame {
+            id,
+            task,
+            cwd: frame.cwd,
+            launch: frame.launch,
+            limits: frame.limits,
+            baseline,
+            started_from: None,
+        };
         assert_eq!(read, wanted);
         assert_eq!((frame.id, frame.parent, frame.root, frame.depth), (id, None, id, 1));
         assert_eq!((frame.state, frame.checkpoint, frame.trouble), (FrameState::Ready, None, None));

@@ -146,8 +146,8 @@ fn insert(
     };
     let first = new.members[0].clone();
     let launch = Launch { worktree: None, ..first.launch };
-    let (task, cwd) = (Task::Group(new.tasks.clone()), new.cwd.clone());
-    let frame = NewFrame { id: group, task, cwd, launch, baseline: None, limits };
+    let (task, cwd, started_from) = (Task::Group(new.tasks.clone()), new.cwd.clone(), first.started_from);
+    let frame = NewFrame { id: group, task, cwd, launch, baseline: None, started_from, limits };
     frames::insert(connection, now, &frame, &place)?;
     for member in &new.members {
         let below = Place { parent: Some(group), depth: place.depth + 1, state: FrameState::Ready, ..place.clone() };

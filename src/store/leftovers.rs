@@ -7,13 +7,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rusqlite::OptionalExtension;
 use uuid::Uuid;
 
 use super::codec::{Id, id, maybe_id};
-use super::files::{SEEN, StateDir, TEMPORARY};
+use super::files::{SEEN, STOP, StateDir, TEMPORARY};
 use super::{Lease, Result, Store, StoreError};
 use crate::core::id::{FrameId, SessionId};
-use crate::crash::Step;
+use crate::crash::{self, Step};
 
 /// A file or directory that can go.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,8 +27,8 @@ pub struct Leftover {
     pub bytes: u64,
 }
 
-/// What every attempt writes anew, and leaves behind.
-const ROUTINE: [&str; 3] = ["answered.jsonl", "settings.json", "permission-tool.json"];
+/// What every attempt writes anew and removes at its end.
+const ROUTINE: [&str; 4] = ["answered.jsonl", "settings.json", "permission-tool.json", STOP];
 /// How directories are named that are about to be deleted.
 const TRASH: &str = "trash-";
 /// How directories are named that are about to be a frame's.
@@ -36,7 +37,7 @@ const STAGE: &str = "stage-";
 const STAGE_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Leftover {
-    /// Whether every attempt leaves it behind: it is no sign of an accident.
+    /// Whether it is what every attempt writes, and one that was cut short leaves behind.
     #[must_use]
     pub fn is_routine(&self) -> bool {
         self.path.file_name().and_then(|name| name.to_str()).is_some_and(|name| ROUTINE.contains(&name))
@@ -49,6 +50,20 @@ impl StateDir {
         let path = self.frames().join(format!("{STAGE}{}{TEMPORARY}", Uuid::new_v4()));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
         Ok(path)
+    }
+
+    /// Removes what was written for an attempt of a frame that is over. Only whoever has the lease may do so.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be read, or a file in it cannot be deleted.
+    pub(crate) fn clear_attempt(&self, frame: FrameId) -> io::Result<()> {
+        for entry in entries(&self.frame_path(frame))? {
+            if entry.file_name().to_str().is_some_and(is_of_attempt) {
+                crash::around(Step::RemoveCopy, || fs::remove_file(entry.path()))?;
+            }
+        }
+        Ok(())
     }
 
     /// The directory of all frames.
@@ -105,6 +120,8 @@ impl Store {
                     return Ok(false);
                 }
                 fs::rename(&leftover.path, &trash).map_err(broken)?;
+                // It is a second name of a file in that directory.
+                name.map(|frame| fs::remove_file(self.dir.lease_file(frame)));
                 Ok(true)
             })?;
             if moved {
@@ -113,7 +130,7 @@ impl Store {
             return Ok(moved);
         };
         let Some(_lease) = Lease::try_take(&self.dir, frame)? else { return Ok(false) };
-        let checkpoint = self.checkpoints()?.get(&frame).copied().flatten();
+        let checkpoint = self.checkpoint_of(frame)?;
         let still = of_frame(&self.dir.frame_path(frame), frame, checkpoint).map_err(broken)?;
         if !still.iter().any(|now| now.path == leftover.path) {
             return Ok(false);
@@ -133,6 +150,15 @@ impl Store {
             self.remove_leftover(&Leftover { path, frame: None, bytes: 0 })?;
         }
         Ok(())
+    }
+
+    /// The session that a frame continues from.
+    fn checkpoint_of(&self, frame: FrameId) -> Result<Option<SessionId>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached("SELECT checkpoint FROM frames WHERE id = ?1")?;
+            let found = statement.query_row([Id(frame)], |row| maybe_id(row, "checkpoint")).optional()?;
+            Ok(found.flatten())
+        })
     }
 
     /// All frames, each with the session that it continues from.
@@ -165,12 +191,15 @@ fn of_frame(folder: &Path, frame: FrameId, checkpoint: Option<SessionId>) -> io:
     let is_left = |name: &str| {
         let of_session = name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(SEEN));
         let session = of_session.and_then(|name| name.parse::<SessionId>().ok());
-        name.ends_with(TEMPORARY)
-            || ROUTINE.contains(&name)
-            || session.is_some_and(|session| Some(session) != checkpoint)
+        is_of_attempt(name) || session.is_some_and(|session| Some(session) != checkpoint)
     };
     let files = entries(folder)?.into_iter().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
     Ok(files.filter_map(|entry| leftover(entry.path(), Some(frame))).collect())
+}
+
+/// Whether a file of a frame only lives during an attempt.
+fn is_of_attempt(name: &str) -> bool {
+    name.ends_with(TEMPORARY) || ROUTINE.contains(&name)
 }
 
 fn is_left(name: &str, metadata: io::Result<Metadata>) -> bool {

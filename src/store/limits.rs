@@ -199,6 +199,7 @@ mod tests {
         let (root, children) = parent(&store, Limits::default(), 2);
         let mut other = new("another account");
         other.launch.config_dir = Some(PathBuf::from("/home/other/.claude"));
+        other.started_from = Some(children[0].into());
         let caller = store.start(store.create_root(&other).unwrap());
         store.end(caller, &Outcome::Started);
         let limited = store.start(children[0]);

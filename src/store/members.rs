@@ -32,8 +32,9 @@ pub(super) fn collect(connection: &Connection, root: FrameId) -> std::result::Re
     )?;
     connection.execute("INSERT INTO temp.members SELECT id FROM frames WHERE root = ?1", [Id(root)])?;
     connection.execute(
-        "INSERT OR IGNORE INTO temp.members SELECT frame FROM events
-         WHERE kind = 'deleted' AND json_extract(detail, '$.parent') IN (SELECT id FROM temp.members)",
+        "INSERT OR IGNORE INTO temp.members SELECT e.frame FROM (SELECT id FROM temp.members) AS m
+         CROSS JOIN events AS e INDEXED BY deleted_frames
+           ON e.kind = 'deleted' AND json_extract(e.detail, '$.parent') = +m.id",
         [],
     )?;
     Ok(())
@@ -46,6 +47,20 @@ pub(super) fn frames(connection: &Connection) -> std::result::Result<Vec<FrameId
 }
 
 impl Store {
+    /// The frames of the tree of `root`, parents first, each with whether it is done.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn frames_of_tree(&self, root: FrameId) -> Result<Vec<(FrameId, bool)>> {
+        self.query(|connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT id, status = 'done' AS done FROM frames WHERE root = ?1 ORDER BY depth, seq")?;
+            let found = statement.query_map([Id(root)], |row| Ok((super::codec::id(row, "id")?, row.get("done")?)))?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
     /// The root of the tree that a frame is in.
     ///
     /// # Errors

@@ -9,12 +9,15 @@
 //!   transaction appends the change to the event log.
 //! * Nothing waits for a process inside a transaction, and nothing waits for a lease at all.
 
+mod abandoned;
 mod archive;
 mod attempts;
 mod calls;
+mod canonical;
 mod check;
 pub mod checkpoint;
 mod codec;
+mod durable;
 mod error;
 mod events;
 mod export;
@@ -34,6 +37,7 @@ mod observed;
 mod open;
 mod questions;
 mod removal;
+mod repair;
 mod requests;
 pub mod results;
 mod returns;
@@ -42,6 +46,7 @@ mod settle;
 #[cfg(test)]
 mod testing;
 mod trees;
+mod unpack;
 mod versions;
 mod withdraw;
 mod worktrees;
@@ -63,13 +68,15 @@ pub use frames::NewFrame;
 pub use groups::NewGroup;
 pub use lease::Lease;
 pub use leftovers::{Leftover, size};
-pub use lookup::Target;
+pub use lookup::{Candidate, Target};
 pub use observed::{Pause, RecordedProgram};
 pub use questions::Question;
 pub use removal::Removable;
 pub use requests::Caller;
 pub use settle::Settlement;
 pub use trees::Summary;
+pub use unpack::{Here, Unpacked};
+pub use worktrees::Worker;
 
 use crate::crash::{self, Moment, Step};
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
+use super::durable::sync;
 use super::error::{Fault, StoreError};
 use super::files::{PRIVATE, StateDir};
 use super::schema::{self, Found};
@@ -55,6 +56,9 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // Where the system has a sync that reaches the disk itself, files are synced with it: the database must not be behind them.
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     Ok(connection)
 }
 
@@ -81,13 +85,14 @@ fn make(dir: &StateDir) -> Result<(), StoreError> {
     drop(file);
     fill(&fresh).map_err(|fault| explain(fault, dir))?;
     crash::at(Step::MakeDatabase, Moment::Within);
-    fs::rename(&fresh, &path).and_then(|()| guard.sync_all()).map_err(broken)
+    fs::rename(&fresh, &path).and_then(|()| sync(&guard)).map_err(broken)
 }
 
 /// The log comes last: it stays behind when the database is moved, so there must be nothing in it. SQLite does not say
 /// when it could not move what is in a log into the database, as on a full disk.
 fn fill(path: &Path) -> Result<(), Fault> {
     let connection = connect(path)?;
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     crash::around(Step::Migrate, || schema::migrate(&connection))?;
     keep_a_log(&connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
@@ -177,8 +182,10 @@ mod tests {
                 },
             )
         };
-        let names = ["journal_mode", "synchronous", "foreign_keys", "busy_timeout"];
-        assert_eq!(names.map(value), ["wal", "2", "1", "10000"]);
+        let names =
+            ["journal_mode", "synchronous", "foreign_keys", "busy_timeout", "fullfsync", "checkpoint_fullfsync"];
+        assert_eq!(names.map(value), ["wal", "2", "1", "10000", "1", "1"]);
+        assert_eq!(value("auto_vacuum"), "2", "space is given back in small steps");
     }
 
     #[test]

@@ -1,13 +1,15 @@
-//! Questions for people, and the one answer that each of them gets.
+//! Questions for people, and the one answer that each of them gets. It can be replaced until an agent has it.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::json;
 
-use super::codec::{self, Id, from_json, id, maybe_time, time};
+use super::codec::{self, At, Id, from_json, id, maybe_json, maybe_time, time};
 use super::error::Fault;
+use super::trees::below;
 use super::{Result, Store, StoreError, events, requests};
 use crate::core::id::{FrameId, RequestId};
+use crate::core::origin::Origin;
 use crate::core::request::Wish;
 use crate::crash::Step;
 
@@ -32,15 +34,17 @@ pub struct Question {
     pub answered: Option<Timestamp>,
     /// The answer.
     pub answer: Option<String>,
+    /// Who gave it. Older versions did not record that.
+    pub origin: Option<Origin>,
 }
 
 macro_rules! questions {
-    ($condition:literal) => {
+    ($($condition:tt)+) => {
         concat!(
-            "SELECT r.id, r.frame, f.root, f.title, r.wish, r.made, a.answered, a.answer FROM requests AS r
+            "SELECT r.id, r.frame, f.root, f.title, r.wish, r.made, a.answered, a.answer, a.origin FROM requests AS r
              JOIN frames AS f ON f.id = r.frame LEFT JOIN answers AS a ON a.question = r.id
              WHERE r.kind = 'ask' AND r.withdrawn IS NULL AND ",
-            $condition,
+            $($condition)+,
             " ORDER BY r.seq"
         )
     };
@@ -60,6 +64,22 @@ impl Store {
         })
     }
 
+    /// The same of a frame and all frames below it.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn questions_below(&self, top: FrameId, only_open: bool) -> Result<Vec<Question>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(questions!(
+                "(r.settled IS NULL OR NOT ?2) AND r.frame IN (",
+                below!("SELECT id FROM below"),
+                ")"
+            ))?;
+            Ok(statement.query_map((Id(top), only_open), from_row)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
     /// One question, if there is such a one and it was not withdrawn.
     ///
     /// # Errors
@@ -75,21 +95,68 @@ impl Store {
     ///
     /// [`StoreError::AlreadyAnswered`], [`StoreError::QuestionWithdrawn`], [`StoreError::NotAQuestion`],
     /// [`StoreError::UnknownRequest`], or a database that cannot be written.
-    pub fn answer(&self, id: RequestId, text: &str) -> Result<Question> {
+    pub fn record_answer(&self, id: RequestId, text: &str, origin: &Origin) -> Result<Question> {
         self.write(Step::Answer, |connection| {
             let question = load(connection, id)?.ok_or_else(|| why_not(connection, id))?;
-            if let (Some(answered), Some(answer)) = (question.answered, question.answer) {
+            if let (Some(answered), Some(answer)) = (question.answered, question.answer.clone()) {
                 return Err(StoreError::AlreadyAnswered { question: id, answered, answer }.into());
             }
             let now = codec::now();
             connection
-                .prepare_cached("INSERT INTO answers (question, answered, answer) VALUES (?1, ?2, ?3)")?
-                .execute((Id(id), now, text))?;
+                .prepare_cached("INSERT INTO answers (question, answered, answer, origin) VALUES (?1, ?2, ?3, ?4)")?
+                .execute((Id(id), now, text, codec::json(origin, &[])?))?;
             requests::settle(connection, now, id)?;
-            events::append(connection, now, question.frame, "answered", &json!({"request": id, "answer": text}))?;
-            Ok(Question { answered: Some(now.0), answer: Some(text.to_owned()), ..question })
+            let detail = json!({"request": id, "answer": text, "by": origin});
+            events::append(connection, now, question.frame, "answered", &detail)?;
+            Ok(question.with(now, text, origin))
         })
     }
+
+    /// Puts another answer in the place of one that no attempt was given. Whoever has read the old one to give it to an
+    /// attempt cannot begin that attempt any more.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Delivered`], [`StoreError::NotAnswered`], [`StoreError::QuestionWithdrawn`],
+    /// [`StoreError::NotAQuestion`], [`StoreError::UnknownRequest`], or a database that cannot be written.
+    pub fn replace_answer(&self, id: RequestId, text: &str, origin: &Origin) -> Result<Question> {
+        self.write(Step::Answer, |connection| {
+            let question = load(connection, id)?.ok_or_else(|| why_not(connection, id))?;
+            let Some(replaced) = question.answer.as_deref() else {
+                return Err(StoreError::NotAnswered(id).into());
+            };
+            let is_free = "SELECT 1 FROM requests WHERE id = ?1
+                AND delivered IS NULL AND carried_by IS NULL AND used_by IS NULL";
+            if !connection.prepare_cached(is_free)?.exists([Id(id)])? {
+                return Err(StoreError::Delivered(id).into());
+            }
+            let now = codec::now();
+            connection
+                .prepare_cached("UPDATE answers SET answered = ?2, answer = ?3, origin = ?4 WHERE question = ?1")?
+                .execute((Id(id), now, text, codec::json(origin, &[])?))?;
+            let detail = json!({"request": id, "answer": text, "replaced": replaced, "by": origin});
+            events::append(connection, now, question.frame, "answer_replaced", &detail)?;
+            Ok(question.with(now, text, origin))
+        })
+    }
+}
+
+impl Question {
+    fn with(self, answered: At, answer: &str, origin: &Origin) -> Self {
+        let (answer, origin) = (Some(answer.to_owned()), Some(origin.clone()));
+        Self { answered: Some(answered.0), answer, origin, ..self }
+    }
+}
+
+/// Whether each of these questions still has the answer that was read.
+pub(super) fn unchanged(connection: &Connection, read: &[(RequestId, String)]) -> std::result::Result<(), Fault> {
+    let mut statement = connection.prepare_cached("SELECT 1 FROM answers WHERE question = ?1 AND answer = ?2")?;
+    for (question, answer) in read {
+        if !statement.exists((Id(*question), answer))? {
+            return Err(StoreError::AnswerReplaced(*question).into());
+        }
+    }
+    Ok(())
 }
 
 fn load(connection: &Connection, id: RequestId) -> std::result::Result<Option<Question>, Fault> {
@@ -125,6 +192,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
         asked: time(row, "made")?,
         answered: maybe_time(row, "answered")?,
         answer: row.get("answer")?,
+        origin: maybe_json(row, "origin")?,
     })
 }
 
@@ -135,7 +203,8 @@ mod tests {
     use super::*;
     use crate::core::id::SessionId;
     use crate::core::outcome::Outcome;
-    use crate::store::testing::{ask, reply, store};
+    use crate::store::NewAttempt;
+    use crate::store::testing::{ask, attempt, reply, store};
 
     #[test]
     fn a_question_gets_one_answer() {
@@ -151,6 +220,43 @@ mod tests {
         assert!(matches!(&error, StoreError::AlreadyAnswered { answer, .. } if answer == "Jan 1st\n"), "{error}");
         assert!(store.questions(true).unwrap().is_empty());
         assert_eq!(store.questions(false).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn an_answer_is_replaced_until_an_attempt_has_it() {
+        let (_temp, store) = store();
+        let (frame, id) = store.asking("When?");
+        let ann = Origin { user: Some("ann".into()), terminal: Some("/dev/pts/1".into()), ..Origin::default() };
+        let unanswered = store.replace_answer(id, "x", &ann);
+        assert!(matches!(unanswered, Err(StoreError::NotAnswered(question)) if question == id), "{unanswered:?}");
+        store.record_answer(id, "Jan 1st", &ann).unwrap();
+
+        // A runner has read the answer, and then it is replaced.
+        let read = |answer: &str| NewAttempt { answers: vec![(id, answer.to_owned())], ..attempt(vec![id]) };
+        let bob = Origin { user: Some("bob".into()), ..Origin::default() };
+        let replaced = store.replace_answer(id, "Feb 2nd", &bob).unwrap();
+        assert_eq!(store.question(id).unwrap().as_ref(), Some(&replaced));
+        assert_eq!((replaced.answer.as_deref(), replaced.origin), (Some("Feb 2nd"), Some(bob.clone())));
+        let late = store.begin(frame, &read("Jan 1st"));
+        assert!(matches!(late, Err(StoreError::AnswerReplaced(question)) if question == id), "{late:?}");
+        assert_eq!(store.running_attempt(frame).unwrap(), None);
+
+        let new = read("Feb 2nd");
+        store.begin(frame, &new).unwrap();
+        let late = store.replace_answer(id, "Mar 3rd", &bob);
+        assert!(matches!(late, Err(StoreError::Delivered(question)) if question == id), "{late:?}");
+        // What no session has kept is not delivered.
+        let caller = crate::store::Caller { frame, attempt: new.session };
+        store.end(caller, &Outcome::Refused("a bad flag".into()));
+        store.replace_answer(id, "Mar 3rd", &ann).unwrap();
+        store.end(store.start(frame), &reply("done"));
+        assert!(matches!(store.replace_answer(id, "Apr 4th", &ann), Err(StoreError::Delivered(_))));
+        let log = store.events(frame).unwrap();
+        let by = |kind: &str| {
+            let of_kind = log.iter().filter(|event| event.kind == kind);
+            of_kind.map(|event| event.detail["by"]["user"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!((by("answered"), by("answer_replaced")), (vec![json!("ann")], vec![json!("bob"), json!("ann")]));
     }
 
     #[test]

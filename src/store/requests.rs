@@ -9,11 +9,11 @@ use super::codec::{self, At, Id, from_json, id, time};
 use super::error::Fault;
 use super::frames::{self, NewFrame, Place};
 use super::{Result, Store, StoreError, events};
+use crate::core::escape;
 use crate::core::frame::Frame;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::request::{Delivery, External, Request, RequestResult, Wish};
 use crate::core::state::FrameState;
-use crate::core::worktree;
 use crate::crash::Step;
 
 /// In whose name a request is made.
@@ -73,19 +73,18 @@ impl Store {
         })
     }
 
-    /// Whether an attempt made requests that are still without a result.
+    /// Whether an attempt made requests whose results its agent has not been given. They may be there.
     ///
     /// # Errors
     ///
     /// The database cannot be read.
-    pub fn has_open_requests(&self, attempt: SessionId) -> Result<bool> {
-        self.read(|connection| {
+    pub fn has_undelivered_requests(&self, attempt: SessionId) -> Result<bool> {
+        self.query(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT id, frame, attempt, call, wish, settled IS NOT NULL AS is_settled, made FROM requests
-                 WHERE attempt = ?1 AND delivered IS NULL AND withdrawn IS NULL ORDER BY seq",
+                "SELECT 1 FROM requests WHERE attempt = ?1 AND delivered IS NULL AND withdrawn IS NULL
+                 AND carried_by IS NOT ?1",
             )?;
-            let made: Vec<Request> = statement.query_map([Id(attempt)], from_row)?.collect::<rusqlite::Result<_>>()?;
-            any_open(connection, &made)
+            Ok(statement.exists([Id(attempt)])?)
         })
     }
 
@@ -267,25 +266,27 @@ fn result(connection: &Connection, request: &Request) -> std::result::Result<Opt
             Ok(answer.map(RequestResult::Text))
         }
         Wish::Wait(_) if !request.settled => Ok(None),
-        Wish::Wait(External::File(path)) => Ok(Some(RequestResult::Text(format!("it exists: {}", path.display())))),
+        Wish::Wait(External::File(path)) => {
+            let path = escape::one_line(&path.display().to_string());
+            Ok(Some(RequestResult::Text(format!("it exists: {path}"))))
+        }
         Wish::Wait(External::Time(_)) => Ok(Some(RequestResult::Text("the time has come".to_owned()))),
         Wish::Wait(External::Command(_)) => Ok(Some(RequestResult::Text("the command succeeded".to_owned()))),
     }
 }
 
 fn result_of_child(connection: &Connection, child: FrameId) -> std::result::Result<Option<RequestResult>, Fault> {
-    let Some(Frame { state, launch, .. }) = frames::load(connection, child)? else {
+    let Some(frame) = frames::load(connection, child)? else {
         return Ok(Some(RequestResult::Failed("its frame is gone".to_owned())));
     };
-    let told = |said| worktree::told(said, launch.worktree.as_ref());
-    Ok(match state {
+    Ok(match &frame.state {
         // Only a group that failed has replies to tell.
         FrameState::Failed { failure } => {
-            let why = frames::reply(connection, child)?.unwrap_or(failure.message);
-            Some(RequestResult::Failed(told(why)))
+            let why = frames::reply(connection, child)?.unwrap_or_else(|| failure.message.clone());
+            Some(RequestResult::Failed(frame.reported(why)))
         }
         state if !state.is_over() => None,
-        _ => Some(RequestResult::Text(told(frames::reply(connection, child)?.unwrap_or_default()))),
+        _ => Some(RequestResult::Text(frame.reported(frames::reply(connection, child)?.unwrap_or_default()))),
     })
 }
 
@@ -351,7 +352,7 @@ mod tests {
             External::Command("true".into()),
         ];
         let waits = waits.map(|wait| store.request(caller, None, &Wish::Wait(wait)).unwrap());
-        assert!(store.has_open_requests(caller.attempt).unwrap());
+        assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         store.end(caller, &Outcome::Requested);
         for wait in waits {
             store.settle_wait(wait).unwrap();
@@ -371,7 +372,9 @@ mod tests {
             text("the command succeeded"),
         ];
         assert_eq!(results, expected);
-        assert!(!store.has_open_requests(caller.attempt).unwrap());
+        assert!(store.has_undelivered_requests(caller.attempt).unwrap());
+        store.end(store.start(caller.frame), &reply("over"));
+        assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
         let over = store.events(caller.frame).unwrap().into_iter().filter(|event| event.kind == "wait_over").count();
         assert_eq!(over, 3);
     }

@@ -1,13 +1,13 @@
 //! The large results of tools. Claude Code puts them into files beside the session in which the tool ran, and every fork of
 //! that session names them by their path: they have to be there as long as one of its forks goes on.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::checkpoint::replace;
-use super::files::{PRIVATE_DIR, StateDir};
+use super::durable::make_private;
+use super::files::StateDir;
 use super::leftovers::entries;
 use crate::core::id::{FrameId, SessionId};
 use crate::crash::Step;
@@ -61,8 +61,7 @@ pub fn tell(dir: &StateDir, frame: FrameId, checkpoint: SessionId, old: &Path, n
     if told == text {
         return Ok(false);
     }
-    dir.write(Step::PutBack, &copy, told.as_bytes())?;
-    File::open(&copy)?.sync_all()?;
+    dir.write_synced(Step::PutBack, &copy, told.as_bytes())?;
     Ok(true)
 }
 
@@ -78,7 +77,7 @@ fn copy(step: Step, from: &Path, to: &Path) -> io::Result<()> {
         if !source.is_file() || target.metadata().is_ok_and(|found| found.len() == length) {
             continue;
         }
-        DirBuilder::new().recursive(true).mode(PRIVATE_DIR).create(to)?;
+        make_private(to)?;
         replace(step, &mut File::open(&source)?, length, &target)?;
     }
     Ok(())

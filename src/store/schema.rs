@@ -14,8 +14,20 @@ use crate::crash::{self, Moment, Step};
 const APPLICATION: i32 = 0x6167_6e74;
 
 /// Step `n` leads from version `n` to version `n + 1`.
-const STEPS: [&str; 7] =
-    [FIRST, SUSPENDED_CALLS, RESUMED_CALLS, LIMITS_OF_TREES, GROUPS_AND_BASELINES, PERMISSIONS, REMOVABLE_LOGS];
+const STEPS: [&str; 12] = [
+    FIRST,
+    SUSPENDED_CALLS,
+    RESUMED_CALLS,
+    LIMITS_OF_TREES,
+    GROUPS_AND_BASELINES,
+    PERMISSIONS,
+    REMOVABLE_LOGS,
+    DENIED_CALLS,
+    ORIGINS,
+    REMOVAL_BY_INDEX,
+    SHOWN_RESULTS,
+    BATCHES_BY_INDEX,
+];
 
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,6 +227,11 @@ const PERMISSIONS: &str = "
 ALTER TABLE requests ADD COLUMN used_by TEXT REFERENCES attempts (session);
 ";
 
+/// `shown_in` is the attempt in which the call returned its result, and the user's hooks had the last word on it.
+const SHOWN_RESULTS: &str = "
+ALTER TABLE requests ADD COLUMN shown_in TEXT REFERENCES attempts (session);
+";
+
 /// The log of a frame that is there is append-only. That of a frame that was removed may go.
 const REMOVABLE_LOGS: &str = "
 DROP TRIGGER events_are_not_deleted;
@@ -222,6 +239,34 @@ CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
 WHEN EXISTS (SELECT 1 FROM frames WHERE id = OLD.frame) BEGIN
     SELECT RAISE (ABORT, 'the event log is append-only');
 END;
+";
+
+/// `denied` is a list of the calls of an attempt that were denied; NULL: none.
+const DENIED_CALLS: &str = "
+ALTER TABLE attempts ADD COLUMN denied TEXT;
+";
+
+/// `started_from` is the session of Claude Code in which a person's command made a root, `origin` who gave an answer.
+const ORIGINS: &str = "
+ALTER TABLE frames ADD COLUMN started_from TEXT;
+ALTER TABLE answers ADD COLUMN origin TEXT;
+";
+
+/// What removal asks of each tree: who else needs it, who works in its worktrees, and which rows go with it.
+const REMOVAL_BY_INDEX: &str = "
+CREATE INDEX requests_by_child ON requests (child) WHERE child IS NOT NULL;
+CREATE INDEX requests_by_use ON requests (used_by) WHERE used_by IS NOT NULL;
+CREATE INDEX attempts_by_source ON attempts (resumed) WHERE resumed IS NOT NULL;
+CREATE INDEX frames_by_checkpoint ON frames (checkpoint) WHERE checkpoint IS NOT NULL;
+CREATE INDEX frames_by_baseline ON frames (CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END)
+    WHERE baseline IS NOT NULL;
+CREATE INDEX unfinished_frames_by_cwd ON frames (cwd) WHERE status <> 'done';
+CREATE INDEX deleted_frames ON events (json_extract(detail, '$.parent')) WHERE kind = 'deleted';
+";
+
+/// A removed attempt is looked for in every column that refers to attempts.
+const BATCHES_BY_INDEX: &str = "
+CREATE INDEX requests_by_view ON requests (shown_in) WHERE shown_in IS NOT NULL;
 ";
 
 #[cfg(test)]
@@ -243,6 +288,26 @@ mod tests {
             migrate(&connection).unwrap();
             assert_eq!(inspect(&connection).unwrap(), Found::Current);
             connection.execute("UPDATE requests SET call = NULL, used_by = NULL", []).unwrap();
+        }
+    }
+
+    #[test]
+    fn no_removal_reads_a_whole_table_to_find_what_refers_to_a_row() {
+        let connection = memory();
+        migrate(&connection).unwrap();
+        let of = |sql: &str, columns: [usize; 2]| -> Vec<(String, String)> {
+            let mut statement = connection.prepare(sql).unwrap();
+            let rows = statement.query_map([], |row| Ok((row.get(columns[0])?, row.get(columns[1])?)));
+            rows.unwrap().map(|row| row.unwrap()).collect()
+        };
+        let tables = of("SELECT name, name FROM sqlite_schema WHERE type = 'table'", [0, 1]);
+        let references = tables.iter().flat_map(|(table, _)| {
+            let columns = of(&format!("PRAGMA foreign_key_list({table})"), [3, 2]);
+            columns.into_iter().map(move |(column, _)| (table, column))
+        });
+        for (table, column) in references {
+            let plan = of(&format!("EXPLAIN QUERY PLAN SELECT 1 FROM {table} WHERE {column} = 'x'"), [3, 3]);
+            assert!(plan.iter().all(|(step, _)| step.starts_with("SEARCH")), "{table}.{column}: {plan:?}");
         }
     }
 

@@ -10,6 +10,7 @@ use super::codec::{self, At, Id, path_text, signed, time};
 use super::error::Fault;
 use super::requests::{self, Caller};
 use super::{Result, Store, events, frames, groups, withdraw};
+use crate::core::denied::Denied;
 use crate::core::frame::{Frame, Trouble};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::outcome::{Fork, Outcome, Verdict};
@@ -45,6 +46,8 @@ pub struct Settlement<'a> {
     /// Requests whose results it was given and has not seen, because somebody's hook or rule has put something in their
     /// place. They are given again.
     pub lost: Vec<RequestId>,
+    /// The calls that were denied in it.
+    pub denied: Vec<Denied>,
     /// What the agent is told of it next time. `None`: nothing, not even what was to be told before.
     pub trouble: Option<Trouble>,
 }
@@ -128,7 +131,7 @@ fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::
         .prepare_cached(
             "UPDATE attempts SET ended = ?2, outcome = ?3, message = ?4, kept = ?5, input_tokens = ?6,
              output_tokens = ?7, cache_creation_input_tokens = ?8, cache_read_input_tokens = ?9, cost_usd = ?10,
-             total_cost_usd = ?11, version = ?12, transcript = ?13 WHERE session = ?1",
+             total_cost_usd = ?11, version = ?12, transcript = ?13, denied = ?14 WHERE session = ?1",
         )?
         .execute((
             Id(settlement.session),
@@ -144,6 +147,7 @@ fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::
             finite(settlement.total_cost_usd),
             &settlement.version,
             settlement.transcript.as_deref().map(path_text).transpose()?,
+            (!settlement.denied.is_empty()).then(|| codec::json(&settlement.denied, &[])).transpose()?,
         ))?;
     Ok(())
 }
@@ -264,6 +268,7 @@ mod tests {
                 transcript: Some(PathBuf::from("/t.jsonl")),
                 suspended: None,
                 lost: Vec::new(),
+                denied: Vec::new(),
                 trouble: Some(Trouble { what: "it".into(), calls: Vec::new(), lost: false }),
             })
         };
@@ -314,7 +319,7 @@ mod tests {
         let caller = store.start(store.root());
         let question = store.request(caller, None, &ask("When?")).unwrap();
         store.answer(question, "Jan 1st").unwrap();
-        assert!(!store.has_open_requests(caller.attempt).unwrap());
+        assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         store.end(caller, &Outcome::Requested);
         assert_eq!(texts(&store, caller.frame), [RequestResult::Text("Jan 1st".into())]);
     }
@@ -325,10 +330,10 @@ mod tests {
         let caller = store.start(store.root());
         let (spawn, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
         let question = store.request(caller, None, &ask("When?")).unwrap();
-        assert!(store.has_open_requests(caller.attempt).unwrap());
+        assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         let failed = store.end(caller, &Outcome::Refused("not logged in".into()));
         assert_eq!(failed.name(), "failed");
-        assert!(!store.has_open_requests(caller.attempt).unwrap());
+        assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
         assert!(store.frame(child).unwrap().is_none());
         assert!(store.questions(false).unwrap().is_empty());
         let tree = store.tree(caller.frame).unwrap();

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use super::{Caller, NewAttempt, NewFrame, Settlement, Store};
+use super::{Caller, NewAttempt, NewFrame, Question, Result, Settlement, Store};
 use crate::core::frame::Task;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::launch::Launch;
 use crate::core::limits::Limits;
+use crate::core::origin::Origin;
 use crate::core::outcome::{Outcome, Turn, verdict};
 use crate::core::request::Wish;
 use crate::core::state::FrameState;
@@ -29,6 +30,7 @@ pub(super) fn new(task: &str) -> NewFrame {
         launch: Launch::default(),
         limits: Limits::default(),
         baseline: None,
+        started_from: None,
     }
 }
 
@@ -40,6 +42,7 @@ pub(super) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
         errors_from: 3,
         runner: 42,
         carried,
+        answers: Vec::new(),
         to_return: None,
     }
 }
@@ -82,9 +85,15 @@ impl Store {
             transcript: None,
             suspended: None,
             lost: Vec::new(),
+            denied: Vec::new(),
             trouble: None,
         };
         self.settle(&settlement).unwrap()
+    }
+
+    /// Somebody answers.
+    pub(super) fn answer(&self, question: RequestId, text: &str) -> Result<Question> {
+        self.record_answer(question, text, &Origin::default())
     }
 
     /// A root that ran and asked this.

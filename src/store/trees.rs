@@ -12,6 +12,7 @@ use super::error::Fault;
 use super::limits;
 use super::requests;
 use super::{Result, Store};
+use crate::core::denied::Denied;
 use crate::core::id::FrameId;
 use crate::core::limits::Limits;
 use crate::core::request::Request;
@@ -51,6 +52,7 @@ macro_rules! below {
         )
     };
 }
+pub(super) use below;
 
 // The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
 // time to prepare than the rest takes to read.
@@ -74,7 +76,36 @@ const SPENT: &str = below!(
      FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id"
 );
 
+const DENIED: &str = below!(
+    "SELECT a.frame, a.denied FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id
+     WHERE a.denied IS NOT NULL AND a.kept ORDER BY a.seq"
+);
+
+const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM frames WHERE parent = ?1 UNION
+       SELECT below.child, f.id FROM below CROSS JOIN frames AS f ON f.parent = below.id)
+     SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, f.limits,
+       (SELECT count(*) FROM below CROSS JOIN frames AS member ON member.id = below.id
+        WHERE below.child = f.id AND NOT member.is_group) AS frames,
+       (SELECT count(*) FROM below CROSS JOIN requests AS r ON r.frame = below.id
+        WHERE below.child = f.id AND r.kind = 'ask' AND r.settled IS NULL AND r.withdrawn IS NULL) AS questions
+     FROM frames AS f WHERE f.parent = ?1 ORDER BY f.seq DESC";
+
 impl Store {
+    /// The calls of a frame and of all frames below it that were denied, each with its frame, in order. Of what a discarded
+    /// attempt did nothing counts.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn denied(&self, top: FrameId) -> Result<Vec<(FrameId, Denied)>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(DENIED)?;
+            let of = |row: &Row<'_>| Ok((id(row, "frame")?, from_json::<Vec<Denied>>(row, "denied")?));
+            let found = statement.query_map([Id(top)], of)?.collect::<rusqlite::Result<Vec<_>>>()?;
+            Ok(found.into_iter().flat_map(|(frame, calls)| calls.into_iter().map(move |call| (frame, call))).collect())
+        })
+    }
+
     /// A frame and all frames below it, with the requests whose results their agents have not been given.
     ///
     /// # Errors
@@ -118,6 +149,18 @@ impl Store {
                  WHERE f.parent IS NULL ORDER BY f.seq DESC",
             )?;
             Ok(statement.query_map([], summary)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// The children of a frame, each with what is below it, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn children(&self, frame: FrameId) -> Result<Vec<Summary>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(CHILDREN)?;
+            Ok(statement.query_map([Id(frame)], summary)?.collect::<rusqlite::Result<_>>()?)
         })
     }
 

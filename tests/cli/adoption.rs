@@ -45,3 +45,18 @@ fn a_foreign_session_that_still_waits_goes_on_waiting() {
     world.file("sign", "now");
     world.run(&["resume", SESSION]).prints("now");
 }
+
+#[test]
+fn a_person_says_how_a_foreign_session_is_started() {
+    let world = World::new();
+    world.file("root.md", "decide sign\nreply {result}\n");
+    world.foreign_session(SESSION, "root.md");
+    let options = ["--permission-mode", "acceptEdits", "--model", "opus", "--", "--max-turns=3"];
+    world.command(["resume", SESSION].iter().chain(&options)).run().succeeds();
+    world.run(&["resume", SESSION, "--permission-mode", "plan"]).succeeds();
+    let log = world.log();
+    let modes: Vec<_> = log.starts[1..].iter().map(|start| start.value_of("--permission-mode")).collect();
+    assert_eq!(modes, [Some("acceptEdits"), Some("plan")]);
+    assert_eq!(log.starts[1].value_of("--model"), Some("opus"));
+    assert_eq!(log.starts[2].value_of("--max-turns"), Some("3"));
+}

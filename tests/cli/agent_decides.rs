@@ -74,8 +74,75 @@ fn an_agent_that_does_not_know_why_it_was_resumed_waits_on() {
     insta::assert_snapshot!(outcome, @r"
     --- stderr
     error: the agent ended with SGN_UNHANDLED ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] carries on; nothing is lost
     --- exit status: 1
     ");
+    world.run(&["resume", &id]).prints("done");
+}
+
+#[test]
+fn a_signal_may_have_something_around_it() {
+    for words in ["SGN_PEND_STARTED.", "SGN_PEND_STARTED (waiting for question.md)", "**SGN_PEND_STARTED**"] {
+        let world = World::new();
+        world.file("odd.md", format!("end {words}\nreply done\n"));
+        let id = world.run(&["spawn", "odd.md"]).started();
+        world.run(&["resume", &id]).prints("done");
+    }
+}
+
+#[test]
+fn a_signal_inside_a_sentence_counts_and_is_reported() {
+    let world = World::new();
+    // The instructions must not have the word.
+    world.file("word", "SGN_PEND_STARTED");
+    world.file(
+        "odd.md",
+        "run echo \"I created question.md. Replying $(cat word) to the caller.\"\nreply {result}\nreply done\n",
+    );
+    let outcome = world.run(&["spawn", "odd.md"]);
+    insta::assert_snapshot!(outcome, @r"
+    SGN_PEND_STARTED ([ID1])
+    --- stderr
+    [ID1:8] said SGN_PEND_STARTED inside a sentence, which is taken for a signal
+    [ID1:8] waits for something that its agent judges
+    --- exit status: 0
+    ");
+    world.run(&["resume", &outcome.started()]).prints("done");
+}
+
+#[test]
+fn a_word_that_an_agent_was_given_is_a_mention() {
+    let world = World::new();
+    let said = "the file says SGN_PEND_STARTED twice";
+    world.file("reader.md", format!("end {said}\n"));
+    world.run(&["spawn", "reader.md"]).prints(said);
+    world.file("parent.md", "spawn reader.md\nreply it said: {result}\n");
+    world.run(&["spawn", "parent.md"]).prints(&format!("it said: {said}"));
+}
+
+#[test]
+fn a_signal_in_a_code_block_is_a_reply() {
+    let world = World::new();
+    world.file("protocol", "An agent says:\n```\nSGN_PEND_STARTED\n```\n");
+    world.file("quote.md", "run cat protocol\nreply {result}\n");
+    world.run(&["spawn", "quote.md"]).prints("An agent says:\n```\nSGN_PEND_STARTED\n```");
+}
+
+#[test]
+fn an_agent_that_pauses_again_and_again_with_nothing_open_is_reported() {
+    let world = World::new();
+    world.file("again.md", "end SGN_PEND_STARTED\n".repeat(4) + "reply done\n");
+    let id = world.spawn_paused("again.md");
+    assert!(!world.run(&["resume", &id]).stderr.contains("in a row"));
+    let outcome = world.run(&["resume", &id]);
+    insta::assert_snapshot!(outcome, @r"
+    SGN_PEND_STARTED ([ID1])
+    --- stderr
+    [ID1:8] said SGN_PEND_STARTED 3 times in a row with no request open
+    hint: each resume asks it once more; waits made with agent-cli ask or agent-cli wait cost nothing
+    [ID1:8] waits for something that its agent judges
+    --- exit status: 0
+    ");
+    assert!(world.run(&["resume", &id]).stderr.contains("4 times in a row"));
     world.run(&["resume", &id]).prints("done");
 }

@@ -1,5 +1,7 @@
 //! Answers.
 
+use serde_json::Value;
+
 use crate::world::World;
 
 fn asked() -> (World, String, String) {
@@ -39,9 +41,10 @@ fn a_question_says_how_it_can_be_answered() {
     no question waits for an answer
     --- exit status: 0
     ");
-    insta::assert_snapshot!(world.run(&["questions", "--all"]), @r"
+    insta::assert_snapshot!(world.run(&["questions", "--all"]), @"
     QUESTION  ASKED  BY        CHAIN
-    [ID3:8]  [AGE]    child.md  [ID1:8]  When is your birthday? -> Jan 1st
+    [ID3:8]  [AGE]    child.md  [ID1:8]  When is your birthday?
+              -> Jan 1st
     --- exit status: 0
     ");
 }
@@ -85,7 +88,7 @@ fn an_empty_answer_is_refused() {
     insta::assert_snapshot!(world.run(&["answer", &question, ""]), @r"
     --- stderr
     error: the answer is empty
-    hint: agent-cli answer [ID3:8] TEXT
+    hint: agent-cli answer [ID3:8] ANSWER
     --- exit status: 2
     ");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
@@ -112,8 +115,9 @@ fn a_question_is_answered_once() {
     second.exits_with(2);
     insta::assert_snapshot!(second, @r"
     --- stderr
-    error: question [ID3] was answered at [TIME] already
+    error: question [ID3:8] was already answered, at [TIME]
     hint: agent-cli questions --all shows the answer
+    hint: agent-cli answer --replace [ID3:8] ANSWER replaces it, until it is delivered
     --- exit status: 2
     ");
     world.run(&["resume", &id]).prints("Jan 1st");
@@ -131,14 +135,115 @@ fn only_a_question_can_be_answered() {
     hint: agent-cli ls shows the chains, agent-cli questions the questions
     --- exit status: 3
     ");
-    let root = world.run(&["answer", &id, "x"]);
-    root.exits_with(3);
-    insta::assert_snapshot!(root, @r"
+    let spawn = world.events(&id, "requested")[0]["request"].as_str().expect("an id").to_owned();
+    let outcome = world.run(&["answer", &spawn, "x"]);
+    outcome.exits_with(3);
+    insta::assert_snapshot!(outcome, @r"
     --- stderr
-    error: [ID1:8] is a frame, not a question
+    error: request [ID5] is not a question
     hint: agent-cli questions shows the questions
     --- exit status: 3
     ");
+}
+
+#[test]
+fn an_option_is_no_answer() {
+    let (world, id, question) = asked();
+    for arguments in [["--jsno"].as_slice(), &["--resume"], &["-5"], &["-x", "Jan 1st"], &["Jan 1st", "--force"]] {
+        let outcome = world.run(&[["answer", &question].as_slice(), arguments].concat());
+        outcome.exits_with(2);
+        assert!(outcome.stderr.contains("unexpected argument '-"), "{outcome}");
+    }
+    assert_eq!(world.questions().len(), 1);
+    world.run(&["answer", &question, "--", "--force"]).succeeds();
+    world.run(&["resume", &id]).prints("--force");
+}
+
+#[test]
+fn an_answer_is_one_argument() {
+    let (world, _, question) = asked();
+    let outcome = world.run(&["answer", &question, "on", "Jan", "1st; it's late"]);
+    outcome.exits_with(2);
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: an answer is one argument, and these are 3
+    hint: quote it: agent-cli answer [ID3:8] 'on Jan 1st; it'\''s late'
+    --- exit status: 2
+    ");
+    assert_eq!(world.questions().len(), 1);
+}
+
+#[test]
+fn an_answer_is_replaced_until_it_is_delivered() {
+    let (world, id, question) = asked();
+    let early = world.run(&["answer", "--replace", &question, "Jan 1st"]);
+    insta::assert_snapshot!(early.exits_with(2), @r"
+    --- stderr
+    error: question [ID3:8] has no answer yet
+    hint: agent-cli answer [ID3:8] ANSWER
+    --- exit status: 2
+    ");
+    world.run(&["answer", &question, "Jan 1st"]).succeeds();
+    world.run(&["answer", &question, "--replace", "Feb 2nd"]).prints(&format!("agent-cli resume {id}"));
+    world.run(&["resume", &id]).prints("Feb 2nd");
+    let late = world.run(&["answer", "--replace", &question, "Mar 3rd"]);
+    insta::assert_snapshot!(late.exits_with(2), @r"
+    --- stderr
+    error: the answer to question [ID3:8] was delivered
+    hint: agent-cli questions --all shows the answer
+    --- exit status: 2
+    ");
+    let listed = world.run(&["questions", "--all", "--json"]).json();
+    assert_eq!(listed[0]["answer"], "Feb 2nd");
+}
+
+#[test]
+fn it_is_recorded_who_answered() {
+    let (world, id, question) = asked();
+    let answer = world.command(["answer", &question, "Jan 1st"]).with("CLAUDE_CODE_SESSION_ID", "a-session").start();
+    let process = answer.id();
+    answer.ends().succeeds();
+    let uid = rustix::process::getuid().as_raw();
+    let by = world.run(&["questions", "--all", "--json"]).json()[0]["answered_by"].clone();
+    assert_eq!((&by["uid"], &by["process"]), (&uid.into(), &process.into()), "{by}");
+    assert_eq!(
+        (&by["terminal"], &by["agent"], &by["claude_session"]),
+        (&Value::Null, &Value::Null, &"a-session".into())
+    );
+    let child = world.run(&["show", &id, "--json"]).json()["children"][0].as_str().expect("an id").to_owned();
+    assert_eq!(world.events(&child, "answered")[0]["by"], by);
+}
+
+#[test]
+fn a_chain_or_an_agent_stands_for_its_only_question() {
+    let (world, id, question) = asked();
+    let outcome = world.run(&["answer", &id[..8], "Jan 1st"]);
+    outcome.prints(&format!("agent-cli resume {id}"));
+    let outcome = world.run(&["answer", &id, "Jan 1st"]);
+    outcome.exits_with(3);
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: no question of [ID1:8] waits for an answer
+    hint: agent-cli questions shows those that do
+    --- exit status: 3
+    ");
+    world.run(&["answer", &question, "--replace", "x"]).succeeds();
+}
+
+#[test]
+fn of_several_questions_of_a_chain_one_is_named() {
+    let world = World::new();
+    world.file("root.md", "ask When? &\nask Where?\nreply {results}\n");
+    let id = world.spawn_paused("root.md");
+    let outcome = world.run(&["answer", &id, "x"]);
+    outcome.exits_with(3);
+    insta::assert_snapshot!(outcome, @r"
+    --- stderr
+    error: 2 questions of [ID1:8] wait for an answer: [ID2:8] (When?), [ID3:8] (Where?)
+    hint: name one: agent-cli answer [ID2:8] ANSWER
+    --- exit status: 3
+    ");
+    assert_eq!(world.questions().len(), 2);
 }
 
 #[test]
@@ -148,4 +253,84 @@ fn an_agent_does_not_answer_for_the_person() {
     let id = world.spawn_paused("root.md");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     assert_eq!(world.questions().len(), 1);
+}
+
+/// Commands with which an agent tries to pass for a person.
+const DISGUISES: [&str; 6] = [
+    "env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT agent-cli",
+    "env -i PATH=\"$PATH\" HOME=\"$HOME\" AGENT_CLI_STATE_DIR=\"$AGENT_CLI_STATE_DIR\" agent-cli",
+    "env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT setsid -w agent-cli",
+    "env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT nohup sh -c 'agent-cli \"$@\"; exit $?' sh",
+    "ln -s $AGENT_CLI_STATE_DIR link; env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT AGENT_CLI_STATE_DIR=link agent-cli",
+    "AGENT_CLI_FRAME=4f2c1a90-0000-4000-8000-000000000000 AGENT_CLI_ATTEMPT=4f2c1a90-0000-4000-8000-000000000000 agent-cli",
+];
+
+#[test]
+fn an_agent_that_clears_its_environment_is_an_agent() {
+    for disguise in DISGUISES {
+        let (world, _, question) = asked();
+        let file = format!("run {disguise} answer {question} 'Yes, deploy now' 2>&1\nreply {{result}}\n");
+        world.file("sneaky.md", file);
+        let outcome = world.run(&["spawn", "sneaky.md"]);
+        let said = outcome.succeeds().stdout.clone();
+        assert!(said.contains("error: an agent cannot answer in a person's place"), "{disguise}: {outcome}");
+        assert_eq!(world.questions().len(), 1, "{disguise}");
+    }
+}
+
+#[test]
+fn what_is_for_people_is_refused_to_agents_in_disguise() {
+    for command in ["gc --older-than 0s", "fsck --repair", "export ID", "import -", "import x --trust"] {
+        let (world, id, _) = asked();
+        let file = format!("run {} {} 2>&1 < /dev/null\nreply {{result}}\n", DISGUISES[0], command.replace("ID", &id));
+        world.file("sneaky.md", file);
+        let outcome = world.run(&["spawn", "sneaky.md"]);
+        let said = outcome.succeeds().stdout.clone();
+        assert!(said.contains("error: an agent does not "), "{command}: {outcome}");
+        assert!(
+            said.contains("hint: the process ") && said.contains(", above this one, is one of the agent "),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn an_agent_in_disguise_starts_no_chain_of_its_own() {
+    let world = World::new();
+    world.file("root.md", format!("run {} spawn child.md --max-budget-usd 99 2>&1\nreply {{result}}\n", DISGUISES[0]));
+    world.file("child.md", "reply done\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    assert!(outcome.succeeds().stdout.contains("for the root"), "{outcome}");
+    world.file("root.md", format!("run {} spawn child.md\nreply {{result}}\n", DISGUISES[0]));
+    world.run(&["spawn", "root.md"]).prints("done");
+    assert_eq!(world.run(&["ls", "--json"]).json().as_array().map(Vec::len), Some(2), "its child is its child");
+}
+
+#[test]
+fn a_command_that_is_waited_for_does_not_answer() {
+    for disguise in ["agent-cli", DISGUISES[0], DISGUISES[1]] {
+        let world = World::new();
+        world.file("other.md", "ask Deploy?\nreply {result}\n");
+        world.spawn_paused("other.md");
+        let question = world.question();
+        let command = format!("{disguise} answer {question} yes >out 2>&1");
+        world.file("root.md", format!("wait --command '{}'\nreply over\n", command.replace('\'', "'\\''")));
+        let id = world.spawn_paused("root.md");
+        world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+        let said = std::fs::read_to_string(world.project().join("out")).expect("it ran");
+        assert!(said.contains("an agent cannot answer in a person's place"), "{disguise}: {said}");
+        assert_eq!(world.questions().len(), 1);
+    }
+}
+
+#[test]
+fn a_command_that_is_waited_for_requests_nothing() {
+    let world = World::new();
+    world.file("child.md", "reply done\n");
+    world.file("root.md", "wait --command 'agent-cli spawn child.md >out 2>&1'\nreply over\n");
+    let id = world.spawn_paused("root.md");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    let said = std::fs::read_to_string(world.project().join("out")).expect("it ran");
+    assert!(said.contains("the turn in which this was called has ended"), "{said}");
+    assert_eq!(world.starts(), 1);
 }

@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 use crate::world::{World, files_below};
 
 /// A chain that waits for an answer, its root, and what `export` writes of it.
-fn exported() -> (World, String, String) {
+pub(crate) fn exported() -> (World, String, String) {
     let world = World::new();
     world.file("root.md", "run pwd\nspawn child.md\nreply {result}\n");
     world.file("child.md", "ask When?\nreply {result}\n");
@@ -25,7 +25,7 @@ fn exported() -> (World, String, String) {
 }
 
 /// Another machine, with the files of the project where they were.
-fn elsewhere(there: &World) -> World {
+pub(crate) fn elsewhere(there: &World) -> World {
     let here = World::new();
     for file in files_below(&there.project()) {
         let name = file.strip_prefix(there.project()).expect("it is below");
@@ -34,16 +34,16 @@ fn elsewhere(there: &World) -> World {
     here
 }
 
-fn moved(there: &World, here: &World) -> String {
+pub(crate) fn moved(there: &World, here: &World) -> String {
     format!("{}={}", there.project().display(), here.project().display())
 }
 
-fn import(here: &World, archive: &str, arguments: &[&str]) -> Outcome {
-    here.command([&["import", "-"], arguments].concat()).reads(archive).run()
+pub(crate) fn import(here: &World, archive: &str, arguments: &[&str]) -> Outcome {
+    here.command([&["import", "-", "--trust"], arguments].concat()).reads(archive).run()
 }
 
 /// The archive with its lines changed and the checksum made to fit.
-fn forged(archive: &str, change: impl Fn(&mut Value)) -> String {
+pub(crate) fn forged(archive: &str, change: impl Fn(&mut Value)) -> String {
     let mut lines: Vec<Value> = archive.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     lines.pop();
     lines.iter_mut().for_each(change);
@@ -54,7 +54,7 @@ fn forged(archive: &str, change: impl Fn(&mut Value)) -> String {
     format!("{text}{end}\n")
 }
 
-fn forged_row(archive: &str, table: &str, column: &str, value: &Value) -> String {
+pub(crate) fn forged_row(archive: &str, table: &str, column: &str, value: &Value) -> String {
     forged(archive, |line| {
         if line["row"]["table"] == table {
             line["row"]["values"][column] = value.clone();
@@ -63,7 +63,7 @@ fn forged_row(archive: &str, table: &str, column: &str, value: &Value) -> String
 }
 
 /// Nothing of a refused archive is there.
-fn nothing_is_there(here: &World) {
+pub(crate) fn nothing_is_there(here: &World) {
     assert_eq!(here.run(&["ls", "--json"]).stdout, "[]\n");
     assert!(files_below(&here.state().join("frames")).is_empty());
     here.run(&["fsck"]).succeeds();
@@ -112,7 +112,7 @@ fn a_file_is_written_whole_and_private() {
     assert_eq!(fs::read_to_string(&file).expect("it is there"), archive);
     assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
     let here = World::new();
-    let outcome = here.run(&["import", file.to_str().expect("UTF-8"), "--json"]);
+    let outcome = here.run(&["import", file.to_str().expect("UTF-8"), "--json", "--trust"]);
     assert_eq!(outcome.succeeds().json()["id"], id.as_str());
     there.run(&["export", &id, "-o", "none/chain.ndjson"]).exits_with(1);
     there.run(&["export", "abcd1234"]).exits_with(3);
@@ -254,7 +254,7 @@ fn an_import_that_is_killed_leaves_nothing_that_stays() {
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo is a program").success());
     let mut pipe = fs::File::options().read(true).write(true).open(&fifo).expect("a fifo");
     let here = World::new();
-    let import = here.command(["import", fifo.to_str().expect("UTF-8")]).start();
+    let import = here.command(["import", "--trust", fifo.to_str().expect("UTF-8")]).start();
     // All but the end.
     let cut = archive.trim_end().rfind('\n').expect("many lines");
     let writer = thread::spawn({
@@ -270,7 +270,7 @@ fn an_import_that_is_killed_leaves_nothing_that_stays() {
     assert_eq!(import.ends().code(), None);
     drop(writer);
     assert_eq!(here.run(&["ls", "--json"]).stdout, "[]\n");
-    here.run(&["import", there.file("chain", &archive).to_str().expect("UTF-8")]).succeeds();
+    here.run(&["import", "--trust", there.file("chain", &archive).to_str().expect("UTF-8")]).succeeds();
     let mut entries = fs::read_dir(&frames).expect("a folder").map(|entry| entry.expect("an entry").path());
     let stage = entries.find(|path| path.extension().is_some()).expect("what was left behind");
     here.run(&["gc"]).succeeds();
@@ -309,7 +309,7 @@ fn an_import_that_is_killed_or_finds_no_room_takes_up_nothing_or_all() {
         let (there, id, archive) = exported();
         let here = elsewhere(&there);
         let cwd = moved(&there, &here);
-        let import = || here.command(["import", "-", "--cwd", &cwd]).reads(archive.as_str());
+        let import = || here.command(["import", "-", "--trust", "--cwd", &cwd]).reads(archive.as_str());
         assert_ne!(import().with("AGENT_CLI_CRASH", point).run().code(), Some(0), "{point}");
         if point != "import.after" {
             here.run(&["tree", &id]).exits_with(3);

@@ -14,29 +14,31 @@ fn a_claude_that_refuses_to_work_loses_nothing() {
         world.run(&["resume", &id]).prints("ok");
         outcome.to_string()
     };
-    insta::assert_snapshot!(refused_once("refuse Not logged in · Please run /login"), @r"
+    insta::assert_snapshot!(refused_once("refuse Not logged in · Please run /login"), @"
     --- stderr
     error: Not logged in · Please run /login ([ID1:8])
-    hint: run claude and log in with /login
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: run claude and log in with /login, or set ANTHROPIC_API_KEY; then agent-cli resume [ID1:8]
     --- exit status: 4
     ");
-    insta::assert_snapshot!(refused_once("silent 0"), @r"
+    insta::assert_snapshot!(refused_once("silent 0"), @"
     --- stderr
     error: claude ended with exit code 0 and said nothing ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] --claude PATH takes another program
+    hint: agent-cli rm [ID1:8] removes the chain
     --- exit status: 4
     ");
-    insta::assert_snapshot!(refused_once("silent 3"), @r"
+    insta::assert_snapshot!(refused_once("silent 3"), @"
     --- stderr
     error: claude ended with exit code 3 and said nothing ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] --claude PATH takes another program
+    hint: agent-cli rm [ID1:8] removes the chain
     --- exit status: 4
     ");
-    insta::assert_snapshot!(refused_once("garbage"), @r"
+    insta::assert_snapshot!(refused_once("garbage"), @"
     --- stderr
     error: claude ended with exit code 1 after 3 lines that are not what claude prints ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] --claude PATH takes another program
+    hint: agent-cli rm [ID1:8] removes the chain
     --- exit status: 4
     ");
 }
@@ -47,10 +49,10 @@ fn an_argument_that_claude_does_not_know_is_reported() {
     world.file("root.md", "reply ok\n");
     let outcome = world.run(&["spawn", "root.md", "--", "--no-such-option"]);
     outcome.exits_with(4);
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     --- stderr
-    error: Error: unknown option '--no-such-option' ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    error: unknown option '--no-such-option'
+    hint: nothing was recorded: give other arguments behind the --; claude --help lists them
     --- exit status: 4
     ");
 }

@@ -72,19 +72,17 @@ fn a_file_that_cannot_be_run_is_no_claude() {
     --- exit status: 4
     ");
     std::fs::write(&file, "#!/nonexistent/node\n").expect("writable");
-    insta::assert_snapshot!(named(0o755), @r"
+    insta::assert_snapshot!(named(0o755), @"
     --- stderr
-    error: [PROJECT]/claude cannot be started: No such file or directory (os error 2) ([ID1:8])
+    error: [PROJECT]/claude cannot be started: No such file or directory (os error 2)
     hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
-    hint: agent-cli resume [ID1] carries on; nothing is lost
     --- exit status: 4
     ");
     std::fs::write(&file, "#!/bin/sh\necho broken >&2\nexit 1\n").expect("writable");
-    insta::assert_snapshot!(named(0o755), @r"
+    insta::assert_snapshot!(named(0o755), @"
     --- stderr
-    error: [PROJECT]/claude --version failed with exit status: 1: broken ([ID2:8])
+    error: [PROJECT]/claude --version failed with exit status: 1: broken
     hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
-    hint: agent-cli resume [ID2] carries on; nothing is lost
     --- exit status: 4
     ");
 }
@@ -92,11 +90,10 @@ fn a_file_that_cannot_be_run_is_no_claude() {
 #[test]
 fn a_claude_that_is_too_old_is_refused() {
     let world = with_task().with("STAND_IN_VERSION", "2.0.10");
-    insta::assert_snapshot!(refused(&world), @r"
+    insta::assert_snapshot!(refused(&world), @"
     --- stderr
-    error: [STAND-IN] is Claude Code 2.0.10, and agent-cli needs 2.0.73 or newer ([ID1:8])
+    error: [STAND-IN] is Claude Code 2.0.10, and agent-cli needs 2.0.73 or newer
     hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
-    hint: agent-cli resume [ID1] carries on; nothing is lost
     --- exit status: 4
     ");
     assert_eq!(world.starts(), 0);

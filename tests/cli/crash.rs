@@ -84,8 +84,8 @@ fn when_both_are_killed_the_agent_carries_on_from_its_half_done_session() {
     insta::assert_snapshot!(world.named(&log.starts[1].prompt), @"
     SGN_RESUME
 
-    Your last turn was cut short: claude and its runner were killed. Carry on where you stopped. This tool call was made then and may have taken effect, so check before you repeat it:
-    Bash: echo held >> gate.held; read go < gate
+    Your last turn was cut short: claude and its runner were killed. Carry on where you stopped. This tool call was made then and may have taken effect, even if the conversation says that it was rejected, so check before you repeat it:
+    - Bash: echo held >> gate.held; read go < gate
     ");
 }
 
@@ -125,18 +125,24 @@ fn when_the_agent_alone_is_killed_the_next_resume_carries_on() {
 
 #[test]
 fn a_tool_that_outlives_its_agent_is_ended_before_the_frame_runs_again() {
-    let (world, gate) = world_with_gate();
-    world.file("root.md", "once run echo $$ > tool.pid; echo held >> gate.held; read go < gate\nreply done\n");
-    let spawn = world.command(["spawn", "root.md"]).start();
-    gate.reached_by(1);
-    kill_runner(spawn);
-    kill_agent(&world);
-    let pid = std::fs::read_to_string(world.project().join("tool.pid")).expect("a process id");
-    let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process id");
-    assert!(runs(pid), "the tool lives on");
-    let id = world.log().starts[0].session().to_owned();
-    world.run(&["resume", &id]).prints("done");
-    assert!(!runs(pid), "the tool was ended");
+    // A link is another name of the state directory, and cron may know it by another one than a shell.
+    for (spawned, resumed) in [("state", "state"), ("link", "state"), ("state", "link")] {
+        let (world, gate) = world_with_gate();
+        let place = |name: &str| world.state().with_file_name(name).display().to_string();
+        std::os::unix::fs::symlink(place("state"), place("link")).expect("writable");
+        std::fs::create_dir(world.state()).expect("writable");
+        world.file("root.md", "once run echo $$ > tool.pid; echo held >> gate.held; read go < gate\nreply done\n");
+        let spawn = world.command(["spawn", "root.md"]).with("AGENT_CLI_STATE_DIR", &place(spawned)).start();
+        gate.reached_by(1);
+        kill_runner(spawn);
+        kill_agent(&world);
+        let pid = std::fs::read_to_string(world.project().join("tool.pid")).expect("a process id");
+        let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process id");
+        assert!(runs(pid), "the tool lives on");
+        let id = world.log().starts[0].session().to_owned();
+        world.command(["resume", &id]).with("AGENT_CLI_STATE_DIR", &place(resumed)).run().prints("done");
+        assert!(!runs(pid), "the tool was ended");
+    }
 }
 
 #[test]
@@ -167,4 +173,42 @@ fn a_group_without_a_runner_gets_the_replies_of_all() {
     outcome.succeeds();
     assert_eq!(outcome.stdout.matches(": done\ndone").count(), 3, "{outcome}");
     assert_eq!((world.starts(), marks(&world).lines().count()), (3, 3), "nothing is repeated");
+}
+
+#[test]
+fn what_nobody_runs_is_listed_as_abandoned() {
+    let (world, gate) = world_with_gate();
+    world.file("top.md", "spawn root.md\nreply {result}\n");
+    let spawn = world.command(["spawn", "top.md"]).start();
+    gate.reached_by(1);
+    let listed = |world: &World| {
+        let tree = world.run(&["tree", "--json"]).json();
+        let flags = tree.as_array().expect("frames").iter().map(|frame| frame["abandoned"] == true).collect::<Vec<_>>();
+        (flags, world.run(&["ls", "--json"]).json()[0]["abandoned"] == true)
+    };
+    let is = |child: bool| (vec![false, child], child);
+    assert_eq!(listed(&world), is(false));
+    kill_runner(spawn);
+    assert_eq!(listed(&world), is(false), "claude is still at work");
+    kill_agent(&world);
+    wait_until("the tool of the agent is gone", || listed(&world) == is(true));
+    insta::assert_snapshot!(world.run(&["tree"]), @"
+    [ID1:8] waiting for [AGE]  top.md  waits for its child
+    └─ [ID2:8] abandoned by its runner; agent-cli resume [ID1:8] continues it  root.md
+    --- exit status: 0
+    ");
+    let listed_as = world.run(&["ls"]).to_string();
+    assert!(listed_as.contains("abandoned by its runner; agent-cli resume"), "{listed_as}");
+    let child = world.run(&["tree", "--json"]).json()[1]["id"].as_str().expect("an id").to_owned();
+    let shown = world.run(&["show", &child]).to_string();
+    assert!(
+        shown.contains("abandoned by its runner; agent-cli resume") && shown.contains("not ended, abandoned"),
+        "{shown}"
+    );
+    assert_eq!(world.run(&["show", &child, "--json"]).json()["abandoned"], true);
+    gate.open_for_one();
+    gate.open_for_one();
+    let root = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    world.run(&["resume", &root]).succeeds();
+    assert_eq!(world.run(&["ls", "--json"]).json()[0]["abandoned"], false);
 }

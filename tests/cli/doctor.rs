@@ -56,6 +56,7 @@ fn nothing_is_wrong_and_nothing_is_made() {
     ok       claude: [STAND-IN] is Claude Code 2.1.330 (found by AGENT_CLI_CLAUDE)
     ok       version: it suspends calls: an agent waits inside a tool call, without a process
     ok       login: there is ANTHROPIC_API_KEY (not tried)
+    ok       environment: agents inherit all that is set on purpose
     ok       settings: 0 settings files, all readable
     ok       hooks: no settings switch hooks off
     ok       retention: transcripts are kept as long as Claude Code does by default, and copies by agent-cli
@@ -65,6 +66,7 @@ fn nothing_is_wrong_and_nothing_is_made() {
     ok       agent-cli: [BIN]/agent-cli is the one in PATH
     ok       state-directory: [STATE] (named by AGENT_CLI_STATE_DIR), which is not made yet
     ok       database: there is none yet; the first chain makes it
+    all is well
     ");
     assert!(!world.state().exists());
     assert_eq!(world.log().versions, 1);
@@ -216,13 +218,13 @@ fn chains_tell_of_their_claude_and_their_pauses() {
     world.file("root.md", "ask When?\nreply {result}\n");
     symlink(programs::stand_in(), world.project().join("claude")).expect("writable");
     world.run(&["spawn", "root.md", "--claude", "./claude", "--no-hooks"]).started();
-    insta::assert_snapshot!(check(&world, 0, "recorded-claude"), @"ok: [PROJECT]/claude, with which 1 open chains were started, is there");
+    insta::assert_snapshot!(check(&world, 0, "recorded-claude"), @"ok: [PROJECT]/claude, with which 1 open chain was started, is there");
     insta::assert_snapshot!(check(&world, 0, "pauses"), @"ok: 0 of the last 1 requests suspended their call: their chains were started with --no-hooks or --bare");
     insta::assert_snapshot!(check(&world, 0, "database"), @"ok: it can be opened, and is whole");
     fs::remove_file(world.project().join("claude")).expect("writable");
-    insta::assert_snapshot!(check(&world, 0, "recorded-claude"), @"warning: there is no program at [PROJECT]/claude: 1 open chains were started with it, and go on with another");
+    insta::assert_snapshot!(check(&world, 0, "recorded-claude"), @"warning: there is no program at [PROJECT]/claude: 1 open chain was started with it, and go on with another");
     let world = world.without("AGENT_CLI_CLAUDE").with("PATH", "/nonexistent");
-    insta::assert_snapshot!(check(&world, 4, "recorded-claude"), @"problem: there is no program at [PROJECT]/claude: 1 open chains were started with it, and there is no other");
+    insta::assert_snapshot!(check(&world, 4, "recorded-claude"), @"problem: there is no program at [PROJECT]/claude: 1 open chain was started with it, and there is no other");
 }
 
 #[test]
@@ -230,4 +232,15 @@ fn an_agent_is_told_that_it_is_one() {
     let id = "0193e7b0-1c2d-4abc-8def-0123456789ff";
     let world = healthy().with("AGENT_CLI_FRAME", id).with("AGENT_CLI_ATTEMPT", id);
     insta::assert_snapshot!(check(&world, 0, "caller"), @"warning: the agent of frame [ID1:8] runs this: it is its surroundings that are seen");
+}
+
+#[test]
+fn variables_that_agents_do_not_inherit_are_named() {
+    let world = healthy().with("CLAUDE_CODE_SIMPLE", "a secret").with("CLAUDE_CODE_RETRY_WATCHDOG_MAX_WAIT_MS", "1");
+    let world = world.with("CLAUDECODE", "1").with("ANTHROPIC_MODEL", "opus").with("DISABLE_SPRING", "1");
+    insta::assert_snapshot!(check(&world, 0, "environment"), @"warning: agents do not inherit CLAUDE_CODE_RETRY_WATCHDOG_MAX_WAIT_MS, CLAUDE_CODE_SIMPLE, which could break a chain");
+    let world = World::new().with("ANTHROPIC_API_KEY", "a secret");
+    let settings = r#"{"env": {"CLAUDE_CODE_SAFE_MODE": "a secret", "CLAUDE_CODE_SHELL": "x"}}"#;
+    home_file(&world, ".claude/settings.json", settings);
+    insta::assert_snapshot!(check(&world, 0, "environment"), @"warning: [HOME]/.claude/settings.json sets CLAUDE_CODE_SAFE_MODE, which would break chains: agents run without");
 }

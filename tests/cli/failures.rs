@@ -26,7 +26,7 @@ fn a_root_that_fails_can_be_tried_again() {
     insta::assert_snapshot!(outcome, @r"
     --- stderr
     error: API Error: 400 boom ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] carries on; nothing is lost
     --- exit status: 1
     ");
 
@@ -69,7 +69,7 @@ fn an_agent_that_always_dies_is_not_started_again_and_again() {
     insta::assert_snapshot!(outcome, @r"
     --- stderr
     error: claude was killed by signal 9 before the agent had finished ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] carries on; nothing is lost
     --- exit status: 1
     ");
     assert_eq!(world.starts(), 1, "one command tries once");
@@ -84,7 +84,7 @@ fn an_agent_that_dies_before_it_works_has_lost_nothing() {
     insta::assert_snapshot!(outcome, @r"
     --- stderr
     error: claude was killed by signal 9 before the agent had finished ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] carries on; nothing is lost
     --- exit status: 1
     ");
     let id = world.log().starts[0].session().to_owned();
@@ -100,11 +100,10 @@ fn a_refused_resume_keeps_the_answer() {
     // As though claude had been logged out meanwhile: the same program, and no word of the instructions.
     let outcome = world.command(["resume", &id]).with("STAND_IN_REFUSES", "Not logged in · Please run /login").run();
     outcome.exits_with(4);
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     --- stderr
     error: Not logged in · Please run /login ([ID1:8])
-    hint: run claude and log in with /login
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: run claude and log in with /login, or set ANTHROPIC_API_KEY; then agent-cli resume [ID1:8]
     --- exit status: 4
     ");
     world.run(&["resume", &id]).prints("Jan 1st");
@@ -147,7 +146,7 @@ fn an_agent_that_does_not_know_what_to_do_has_failed() {
     insta::assert_snapshot!(outcome, @r"
     --- stderr
     error: the agent ended with SGN_UNHANDLED ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] carries on; nothing is lost
     --- exit status: 1
     ");
 }

@@ -144,7 +144,7 @@ fn a_group_has_one_status_and_one_id() {
     task      3 agents: a.md b.md c.md
     works in  [PROJECT]
     state     done for [AGE]
-    reply     3 agents: all done. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.  ## 1 of 3: a.md ([ID6:8]): done A  ## 2 of 3: b.md ([ID2:8]): done be  ## 3 of 3: c.md ([ID4:8]): done see
+    reply     3 agents: all done. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.⏎⏎## 1 of 3: a.md ([ID6:8]): done⏎A⏎⏎## 2 of 3: b.md ([ID2:8]): done⏎be⏎⏎## 3 of 3: c.md ([ID4:8]): done⏎see
     child     [ID6]
     child     [ID2]
     child     [ID4]
@@ -174,7 +174,7 @@ fn one_that_fails_leaves_the_others_alone_and_is_tried_again() {
     C
     --- stderr
     error: it broke ([ID2:8])
-    hint: agent-cli resume [ID4] carries on; nothing is lost
+    hint: agent-cli resume [ID4:8] carries on; nothing is lost
     --- exit status: 1
     ");
     world.file("mended", "");
@@ -210,8 +210,7 @@ fn a_refusal_of_each_is_told_with_what_helps() {
     --- stderr
     error: Not logged in · Please run /login ([ID1:8])
     error: Not logged in · Please run /login ([ID2:8])
-    hint: run claude and log in with /login
-    hint: agent-cli resume [ID3] carries on; nothing is lost
+    hint: run claude and log in with /login, or set ANTHROPIC_API_KEY; then agent-cli resume [ID3:8]
     --- exit status: 1
     ");
 }
@@ -241,29 +240,30 @@ fn json_lists_the_agents() {
     }
     insta::assert_snapshot!(world.named(&serde_json::to_string_pretty(&told).expect("it is JSON")), @r#"
     {
+      "id": "[ID1]",
+      "status": "failed",
+      "denied": [],
+      "members": [
+        {
+          "id": "[ID2]",
+          "task": "a.md",
+          "status": "done",
+          "reply": "A",
+          "error": null
+        },
+        {
+          "id": "[ID3]",
+          "task": "b.md",
+          "status": "failed",
+          "reply": null,
+          "error": "it broke"
+        }
+      ],
+      "waiting_on": [],
       "busy": [],
       "errors": [
         "it broke"
-      ],
-      "id": "[ID1]",
-      "members": [
-        {
-          "error": null,
-          "id": "[ID2]",
-          "reply": "A",
-          "status": "done",
-          "task": "a.md"
-        },
-        {
-          "error": "it broke",
-          "id": "[ID3]",
-          "reply": null,
-          "status": "failed",
-          "task": "b.md"
-        }
-      ],
-      "status": "failed",
-      "waiting_on": []
+      ]
     }
     "#);
 }
@@ -277,6 +277,8 @@ fn an_agent_makes_one_request_for_several() {
     insta::assert_snapshot!(world.named(&world.log().starts[4].prompt), @"
     SGN_RESUME
 
+    Each result below ends at the line `--- end of result ---`; none has such a line.
+
     result of `agent-cli spawn a.md b.md c.md` ([ID4:8]), which failed:
     3 agents: 2 done, 1 failed. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.
 
@@ -288,6 +290,7 @@ fn an_agent_makes_one_request_for_several() {
 
     ## 3 of 3: c.md ([ID3:8]): done
     C
+    --- end of result ---
     ");
     assert_eq!((world.starts(), world.log().starts.len()), (5, 5), "the parent is woken once for all");
     insta::assert_snapshot!(world.run(&["ls"]), @"

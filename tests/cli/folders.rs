@@ -54,11 +54,10 @@ fn a_frame_whose_folder_is_gone_waits_until_it_is_back() {
     let outcome = world.run(&["resume", &id]);
     outcome.exits_with(1);
     assert_eq!(outcome.stdout, "");
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     --- stderr
     error: the working directory is gone: [PROJECT]/folder ([ID1:8])
-    hint: make [PROJECT]/folder again, or move it back
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: make [PROJECT]/folder again, or move it back; then agent-cli resume [ID1:8]
     --- exit status: 1
     ");
     assert_eq!(world.starts(), 1);

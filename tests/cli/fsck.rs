@@ -76,7 +76,7 @@ fn what_a_runner_left_is_no_error() {
     gate.open_for_one();
     wait_until("the agent ends its turn", || !world.log().starts[0].is_alive());
     insta::assert_snapshot!(world.run(&["fsck"]).exits_with(0), @"
-    note: [ID1:8] was left by its runner: the next resume takes it up, and nothing is lost
+    note: [ID1:8] was abandoned by its runner: the next resume continues it, and nothing is lost
     --- stderr
     hint: agent-cli resume [ID1:8]
     --- exit status: 0
@@ -198,4 +198,17 @@ fn a_database_that_contradicts_itself_is_told_of() {
     let report = world.run(&["fsck", "--json"]).exits_with(1).json();
     let kinds: Vec<_> = report["findings"].as_array().expect("a list").iter().map(|found| &found["kind"]).collect();
     assert_eq!(kinds.len(), 5, "{report}");
+}
+
+#[test]
+fn nothing_is_wrong_after_claude_has_refused() {
+    let world = World::with_hooks();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("now");
+    let refused = world.command(["resume", &id]).with("STAND_IN_REFUSES", "Not logged in · Please run /login");
+    assert_eq!(refused.run().stdout, "");
+    clean(&world);
+    assert_eq!(world.run(&["gc", "--json"]).json()["bytes"], 0);
+    world.run(&["resume", &id]).prints("now");
 }

@@ -24,7 +24,7 @@ fn every_command_explains_itself() {
       resume       Carry a chain on where it stopped, or see how it stands
       ask          Ask a person, from inside an agent
       wait         Wait for a file, a time or a command, from inside an agent
-      questions    List the questions that wait for an answer
+      questions    List the questions that wait for an answer, or show one in full
       answer       Answer a question
       ls           List the chains, the newest first
       tree         Show a chain as a tree: every agent, its state, what it waits for and how long
@@ -34,6 +34,7 @@ fn every_command_explains_itself() {
       export       Write a chain, with its transcripts, as one file that can be resumed on another
                    machine
       import       Take up a chain that `agent-cli export` wrote
+      rm           Remove a chain, whatever its state
       gc           Remove the chains that were finished long ago, and files that nothing uses any more
       fsck         Check the database, the files, the transcripts and the leases against each other
       completions  Print completions for a shell
@@ -41,13 +42,28 @@ fn every_command_explains_itself() {
 
     Options:
       -v, --verbose
-              Say on standard error what happens
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
 
       -h, --help
               Print help (see a summary with '-h')
 
       -V, --version
               Print version
+
+    Environment:
+      AGENT_CLI_STATE_DIR        where chains are kept
+      AGENT_CLI_CLAUDE           the claude program; --claude is stronger
+      AGENT_CLI_PERMISSION_MODE  the default of --permission-mode
+      AGENT_CLI_LOG              what to say on standard error: debug, agent_cli::runtime=trace
 
     Exit status:
         0  done, or waiting
@@ -68,18 +84,20 @@ fn every_command_explains_itself() {
     heading, when all are over; ID is that of the whole group. One that fails does not stop the others:
     the exit status is 1 then, and `resume ID` tries those that failed again.
 
-    Called by an agent, it only records the request and prints `SGN_PEND_STARTED (ID)` at once: the
-    child runs when the agent has ended its turn.
+    Called by an agent, it only records the request. Where the agent's call can be suspended, it returns
+    the reply when there is one. Elsewhere this prints `SGN_PEND_STARTED (ID)` at once: the child runs
+    when the agent has ended its turn, and a prompt brings the reply.
 
     Usage: agent-cli spawn [OPTIONS] [FILE]... [-- <CLAUDE ARGS>...]
 
     Arguments:
       [FILE]...
-              A file with the instructions of an agent. Several files are for as many agents, which run
-              at the same time
+              A file with the instructions of an agent, `-` for standard input. Several files are for as
+              many agents, which run at the same time
 
       [CLAUDE ARGS]...
-              More arguments for every claude of this agent and its children
+              Arguments for every claude of the agents and their children; resume takes them in the
+              place of all earlier ones
 
     Options:
           --prompt <TEXT>
@@ -120,14 +138,23 @@ fn every_command_explains_itself() {
               Do not tell agents which files changed while they waited
 
           --json
-              Print one JSON object: id, status, reply, members, waiting_on, busy, errors, usage,
-              cost_usd
+              Print one JSON object: id, status, reply, members, waiting_on, busy, errors, denied,
+              usage, cost_usd
 
           --exit-code
               Exit with 75 while the tree waits
 
       -v, --verbose
-              Say on standard error what happens
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
 
       -h, --help
               Print help (see a summary with '-h')
@@ -158,16 +185,21 @@ fn every_command_explains_itself() {
     A tree that waits is asked in milliseconds, without starting claude: call it from cron as often as
     you like.
 
-    Usage: agent-cli resume [OPTIONS] <ID>
+    Usage: agent-cli resume [OPTIONS] <ID> [-- <CLAUDE ARGS>...]
 
     Arguments:
       <ID>
-              A frame, any Claude session it ever had, or another Claude session; four characters or
-              more
+              A frame, any Claude session it ever had, one of its questions, or another Claude session;
+              four characters or more
+
+      [CLAUDE ARGS]...
+              Arguments for every claude of the agents and their children; resume takes them in the
+              place of all earlier ones
 
     Options:
           --claude <PATH>
-              The claude program [default: $AGENT_CLI_CLAUDE, or the one that the chain began with]
+              The claude program from now on [default: $AGENT_CLI_CLAUDE for this time, or the one that
+              the chain began with]
 
           --now
               Try again at once what waits for a usage limit, or for its next try
@@ -175,15 +207,30 @@ fn every_command_explains_itself() {
           --no-stale-check
               Do not tell agents which files changed while they waited
 
+          --model <MODEL>
+              Another model from now on, as for `claude --model`
+
+          --permission-mode <MODE>
+              Another permission mode from now on, as for `claude --permission-mode`
+
           --json
-              Print one JSON object: id, status, reply, members, waiting_on, busy, errors, usage,
-              cost_usd
+              Print one JSON object: id, status, reply, members, waiting_on, busy, errors, denied,
+              usage, cost_usd
 
           --exit-code
               Exit with 75 while the tree waits
 
       -v, --verbose
-              Say on standard error what happens
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
 
       -h, --help
               Print help (see a summary with '-h')
@@ -204,11 +251,12 @@ fn every_command_explains_itself() {
     Example, every minute by cron:
       * * * * * agent-cli resume 4f2c1a90 >> chain.log
     ");
-    insta::assert_snapshot!(help(&["ask"]), @r"
+    insta::assert_snapshot!(help(&["ask"]), @"
     Ask a person, from inside an agent
 
-    Records the question for the calling agent and prints `SGN_PEND_STARTED (ID)` at once. The agent
-    then ends its turn; the answer comes when its chain is resumed.
+    Records the question for the calling agent. Where the agent's call can be suspended, it returns the
+    answer when there is one, and nothing runs until then. Elsewhere this prints `SGN_PEND_STARTED (ID)`
+    at once: the agent then ends its turn, and a prompt brings the answer when the chain is resumed.
 
     Usage: agent-cli ask [OPTIONS] <QUESTION>
 
@@ -218,16 +266,26 @@ fn every_command_explains_itself() {
 
     Options:
       -v, --verbose
-              Say on standard error what happens
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
 
       -h, --help
               Print help (see a summary with '-h')
     ");
-    insta::assert_snapshot!(help(&["wait"]), @r"
+    insta::assert_snapshot!(help(&["wait"]), @"
     Wait for a file, a time or a command, from inside an agent
 
-    Records the wait for the calling agent and prints `SGN_PEND_STARTED (ID)` at once. The agent then
-    ends its turn. The first `agent-cli resume` after the wait is over carries it on.
+    Records the wait for the calling agent, which the first `agent-cli resume` after it is over carries
+    on. Where the agent's call can be suspended, it returns then. Elsewhere, and with --command, this
+    prints `SGN_PEND_STARTED (ID)` at once, and the agent ends its turn.
 
     Usage: agent-cli wait [OPTIONS] <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
 
@@ -245,49 +303,99 @@ fn every_command_explains_itself() {
               Until this shell command exits with 0
 
       -v, --verbose
-              Say on standard error what happens
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
 
       -h, --help
               Print help (see a summary with '-h')
     ");
-    insta::assert_snapshot!(help(&["questions"]), @r"
-    List the questions that wait for an answer
+    insta::assert_snapshot!(help(&["questions"]), @"
+    List the questions that wait for an answer, or show one in full
 
-    Usage: agent-cli questions [OPTIONS]
+    A list names the call that needs an approval, or the first line of a question, and says how much
+    more there is. With an id, everything is shown: of a call, each line of what it acts on, and files
+    as they would change.
+
+    Usage: agent-cli questions [OPTIONS] [ID]
+
+    Arguments:
+      [ID]
+              Show this one in full, or all of this chain or agent
 
     Options:
-          --all      Answered ones too
-          --json     Print a JSON array
-      -v, --verbose  Say on standard error what happens
-      -h, --help     Print help
+          --all
+              Answered ones too
+
+          --json
+              Print a JSON array
+
+      -v, --verbose
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["answer"]), @r#"
     Answer a question
 
     Records the answer and prints the command that carries the chain on. The agent gets the answer
-    exactly as given. A question can be answered once.
+    exactly as given. A question can be answered once; until an agent has the answer, --replace puts
+    another in its place.
 
     Where a question offers choices, the answer may be the number or the label of one, of several with
     commas between them where several may be chosen, or any other text. Where it is a permission for a
     call that is asked for, the answer is `allow`, or `deny`, perhaps with a reason for the agent after
     it.
 
-    Usage: agent-cli answer [OPTIONS] <ID> [TEXT]
+    Usage: agent-cli answer [OPTIONS] <ID> [ANSWER]
 
     Arguments:
       <ID>
-              The question's id, as `agent-cli questions` shows it
+              The question's id, as `agent-cli questions` shows it, or that of a chain or an agent with
+              one open question
 
-      [TEXT]
+      [ANSWER]
               The answer, or the numbers of choices [default: standard input, without its last line
               break]
 
     Options:
+          --text <TEXT>
+              An answer that is a text even where it looks like the number of a choice
+
+          --replace
+              Replace the answer that was given, unless it was delivered
+
           --json
               Print a JSON object: question, root, next
 
       -v, --verbose
-              Say on standard error what happens
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
 
       -h, --help
               Print help (see a summary with '-h')
@@ -295,20 +403,24 @@ fn every_command_explains_itself() {
     Examples:
       agent-cli answer 4f2c1a90 "Jan 1st"
       agent-cli answer 4f2c1a90 1,3
+      agent-cli answer 4f2c1a90 --text 7
+      agent-cli answer 4f2c1a90 -- --force
       agent-cli answer 4f2c1a90 "deny use the test server"
       agent-cli answer 4f2c1a90 < plan.md
     "#);
-    insta::assert_snapshot!(help(&["ls"]), @r"
+    insta::assert_snapshot!(help(&["ls"]), @"
     List the chains, the newest first
 
     Usage: agent-cli ls [OPTIONS]
 
     Options:
-          --json     Print a JSON array
-      -v, --verbose  Say on standard error what happens
-      -h, --help     Print help
+          --json          Print a JSON array
+      -v, --verbose       Say on standard error what happens, step by step, as on a terminal
+      -q, --quiet         Say nothing on standard error but errors
+          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
+      -h, --help          Print help
     ");
-    insta::assert_snapshot!(help(&["tree"]), @r"
+    insta::assert_snapshot!(help(&["tree"]), @"
     Show a chain as a tree: every agent, its state, what it waits for and how long
 
     Usage: agent-cli tree [OPTIONS] [ID]
@@ -317,11 +429,13 @@ fn every_command_explains_itself() {
       [ID]  A frame, or a session it had [default: all chains that are not done]
 
     Options:
-          --json     Print a JSON array of frames, parents before their children
-      -v, --verbose  Say on standard error what happens
-      -h, --help     Print help
+          --json          Print a JSON array of frames, parents before their children
+      -v, --verbose       Say on standard error what happens, step by step, as on a terminal
+      -q, --quiet         Say nothing on standard error but errors
+          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
+      -h, --help          Print help
     ");
-    insta::assert_snapshot!(help(&["show"]), @r"
+    insta::assert_snapshot!(help(&["show"]), @"
     Show everything that is known of a frame: its sessions, transcripts, costs and history
 
     Usage: agent-cli show [OPTIONS] <ID>
@@ -330,9 +444,11 @@ fn every_command_explains_itself() {
       <ID>  A frame, or a session it had
 
     Options:
-          --json     Print a JSON object
-      -v, --verbose  Say on standard error what happens
-      -h, --help     Print help
+          --json          Print a JSON object
+      -v, --verbose       Say on standard error what happens, step by step, as on a terminal
+      -q, --quiet         Say nothing on standard error but errors
+          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
+      -h, --help          Print help
     ");
     insta::assert_snapshot!(help(&["doctor"]), @"
     Check claude, login, settings, PATH and the state directory, and say what to do
@@ -340,6 +456,11 @@ fn every_command_explains_itself() {
     Makes no request and starts no agent. A warning tells what could be better, a problem what keeps
     chains from running. Exits with 0 when there is no problem, with 4 when claude is missing or
     unusable, and with 1 otherwise.
+
+    With --cron, the login, the settings and the directories are checked as a `resume` from cron would
+    find them: of this shell's environment it has HOME, LOGNAME and USER, and of a chain what is
+    recorded. What the crontab sets is not seen. An example of a line follows, and the names of the
+    variables that only this shell has.
 
     Usage: agent-cli doctor [OPTIONS]
 
@@ -350,11 +471,23 @@ fn every_command_explains_itself() {
           --claude <PATH>
               The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
 
+          --cron
+              Check what cron would find when it resumes the chains of this shell
+
           --json
-              Print a JSON object: claude, checks
+              Print a JSON object: claude, checks, and with --cron also cron
 
       -v, --verbose
-              Say on standard error what happens
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
 
       -h, --help
               Print help (see a summary with '-h')
@@ -376,17 +509,29 @@ fn every_command_explains_itself() {
               Where to write it [default: standard output]
 
       -v, --verbose
-              Say on standard error what happens
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
 
       -h, --help
               Print help (see a summary with '-h')
     ");
-    insta::assert_snapshot!(help(&["import"]), @"
+    insta::assert_snapshot!(help(&["import"]), @r"
     Take up a chain that `agent-cli export` wrote
 
     Prints the id of its root. All of the chain is taken up, or nothing. Its agents work where they
-    worked before; where that is another directory here, say so with --cwd. Import only what you would
-    run: the chain brings its instructions, its permissions and the arguments for claude with it.
+    worked before; where that is another directory here, say so with --cwd. They run this machine's
+    claude, with the PATH of this shell.
+
+    A chain brings instructions, permissions, arguments for claude and commands with it. So they are
+    listed first, and the chain is taken up only with --trust, or when you say so on a terminal.
 
     Usage: agent-cli import [OPTIONS] <FILE>
 
@@ -398,17 +543,30 @@ fn every_command_explains_itself() {
           --cwd <OLD=NEW>
               A directory and those below it that have another path here; may be given several times
 
+          --trust
+              Take the chain up: you would run all that it would run
+
           --json
-              Print a JSON object: id, next
+              Print a JSON object: id, next; without --trust what the chain would run
 
       -v, --verbose
-              Say on standard error what happens
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
 
       -h, --help
               Print help (see a summary with '-h')
 
-    Example:
-      ssh old agent-cli export 4f2c1a90 | agent-cli import - --cwd /home/ann/work=/home/bob/work
+    Examples:
+      agent-cli import chain.ndjson
+      ssh old agent-cli export 4f2c1a90 | agent-cli import - --trust --cwd /home/ann/work=/home/bob/work
     ");
     insta::assert_snapshot!(help(&["gc"]), @"
     Remove the chains that were finished long ago, and files that nothing uses any more
@@ -416,8 +574,9 @@ fn every_command_explains_itself() {
     A chain goes as a whole: its agents, questions, replies and log, its files in the state directory,
     and the transcripts of its sessions in Claude Code's folders. One in which anything still waits or
     runs stays, and so do transcripts of sessions that agent-cli did not start. Git worktrees of its
-    agents go, with their branches, when they are clean and merged; a chain with one that holds work
-    stays. `agent-cli export` saves a chain before.
+    agents go, with their branches, when they are clean and their commits are on another branch, not
+    counting those of agents; a chain with one that holds work stays. `agent-cli export` saves a chain
+    before.
 
     Usage: agent-cli gc [OPTIONS]
 
@@ -430,6 +589,9 @@ fn every_command_explains_itself() {
           --failed
               Also chains that failed or were stopped, and could still be resumed
 
+          --ignored
+              Also worktrees that hold ignored files other than build output and caches
+
           --dry-run
               Only say what would be removed
 
@@ -437,7 +599,16 @@ fn every_command_explains_itself() {
               Print a JSON object
 
       -v, --verbose
-              Say on standard error what happens
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
 
       -h, --help
               Print help (see a summary with '-h')
@@ -459,12 +630,21 @@ fn every_command_explains_itself() {
               Print a JSON object
 
       -v, --verbose
-              Say on standard error what happens
+              Say on standard error what happens, step by step, as on a terminal
+
+      -q, --quiet
+              Say nothing on standard error but errors
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
 
       -h, --help
               Print help (see a summary with '-h')
     ");
-    insta::assert_snapshot!(help(&["completions"]), @r"
+    insta::assert_snapshot!(help(&["completions"]), @"
     Print completions for a shell
 
     Usage: agent-cli completions [OPTIONS] <SHELL>
@@ -473,8 +653,10 @@ fn every_command_explains_itself() {
       <SHELL>  The shell [possible values: bash, elvish, fish, powershell, zsh]
 
     Options:
-      -v, --verbose  Say on standard error what happens
-      -h, --help     Print help
+      -v, --verbose       Say on standard error what happens, step by step, as on a terminal
+      -q, --quiet         Say nothing on standard error but errors
+          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
+      -h, --help          Print help
 
     Example:
       agent-cli completions bash > ~/.local/share/bash-completion/completions/agent-cli

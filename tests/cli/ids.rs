@@ -94,16 +94,16 @@ fn a_part_of_a_tree_can_be_resumed_alone() {
 }
 
 #[test]
-fn a_question_is_no_frame() {
-    let (world, _) = paused();
-    let outcome = world.run(&["resume", &world.question()]);
-    outcome.exits_with(3);
-    insta::assert_snapshot!(outcome, @r"
-    --- stderr
-    error: [ID2:8] is a request of [ID1:8], not a frame
-    hint: agent-cli ls shows the chains
-    --- exit status: 3
-    ");
+fn a_question_stands_for_its_chain() {
+    let world = World::new();
+    world.file("top.md", "spawn leaf.md\nreply top: {result}\n");
+    world.file("leaf.md", "ask When?\nreply {result}\n");
+    world.spawn_paused("top.md");
+    let question = world.question();
+    world.run(&["resume", &question[..8]]).prints("SGN_PEND_ONGOING");
+    world.run(&["answer", &question, "now"]).succeeds();
+    world.run(&["resume", &question]).prints("top: now");
+    world.run(&["resume", &question]).prints("top: now");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn an_id_that_could_mean_two_frames_is_refused() {
     outcome.exits_with(3);
     insta::assert_snapshot!(outcome, @r"
     --- stderr
-    error: several ids begin like this: [ID1], [ID7]
+    error: several ids begin with abcd: [ID1:8] (the chain (Claude session [ID1])), [ID7:8] (the chain (Claude session [ID7]))
     hint: give more characters of the id
     --- exit status: 3
     ");

@@ -97,3 +97,58 @@ fn an_agent_may_name_files_relative_to_where_it_is() {
     let sub = world.project().join("sub");
     world.run(&["spawn", "parent.md"]).prints(&sub.display().to_string());
 }
+
+#[test]
+fn what_is_not_text_or_too_large_starts_no_agent() {
+    let world = World::new();
+    world.file("random", [b"x\xff\xfe".as_slice(), &[7; 100]].concat());
+    world.file("nul.md", "a\0b");
+    world.file("large.md", "x".repeat((1 << 20) + 1));
+    world.file("largest.md", format!("end ok\n{}", "#".repeat((1 << 20) - 7)));
+    for file in ["random", "nul.md"] {
+        let outcome = world.run(&["spawn", file]);
+        let said = format!("error: {file} is not text\nhint: give instructions as UTF-8 text\n");
+        assert_eq!(outcome.exits_with(2).stderr, said);
+    }
+    insta::assert_snapshot!(world.run(&["spawn", "large.md"]), @"
+    --- stderr
+    error: large.md has 1.0 MB, and instructions have 1 MiB at most
+    hint: name large files in the instructions: the agent reads them itself
+    --- exit status: 2
+    ");
+    world.command(["spawn", "-"]).reads("x".repeat(2 << 20)).run().exits_with(2);
+    world.command(["spawn", "-"]).reads(" \n").run().exits_with(2);
+    world.command(["spawn", "-"]).reads([0xff, 0xfe]).run().exits_with(2);
+    assert_eq!(world.starts(), 0);
+    assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]), "nothing was recorded");
+    world.run(&["spawn", "largest.md"]).prints("ok");
+}
+
+#[test]
+fn instructions_may_come_from_standard_input() {
+    let world = World::new();
+    let file = world.file("a.md", "reply A");
+    let prompt = format!("Read {} and follow its instructions.\n", file.display());
+    world.command(["spawn", "-"]).reads(prompt.clone()).run().prints("A");
+    assert_eq!(world.log().starts[0].prompt, prompt);
+    for shell in
+        ["agent-cli spawn /dev/stdin < a.md", "echo x | agent-cli spawn /dev/stdin", "agent-cli spawn /dev/null"]
+    {
+        let outcome = world.program("/bin/sh", ["-c", shell]).run();
+        outcome.exits_with(2);
+        let hint = "hint: agent-cli spawn - reads instructions from standard input\n";
+        assert!(outcome.stderr.ends_with(hint), "{shell}: {outcome}");
+    }
+    assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn words_in_the_place_of_a_file_are_recognised() {
+    let world = World::new();
+    insta::assert_snapshot!(world.run(&["spawn", "Say 'hello'"]), @r"
+    --- stderr
+    error: cannot read Say 'hello': No such file or directory (os error 2)
+    hint: agent-cli spawn --prompt 'Say '\''hello'\''' gives instructions in words
+    --- exit status: 2
+    ");
+}

@@ -53,7 +53,7 @@ fn the_person_is_told_how_to_carry_on() {
     insta::assert_snapshot!(spawn.ends(), @r"
     --- stderr
     error: interrupted
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] carries on; nothing is lost
     --- exit status: 130
     ");
 }
@@ -66,7 +66,8 @@ fn the_agent_is_told_that_it_was_stopped() {
     insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r"
     SGN_RESUME
 
-    Your last turn was cut short: a person stopped it. Carry on where you stopped.
+    Your last turn was cut short: a person stopped it. Carry on where you stopped. This tool call was made then and may have taken effect, even if the conversation says that it was rejected, so check before you repeat it:
+    - Bash: echo held >> gate.held; read go < gate
     ");
 }
 

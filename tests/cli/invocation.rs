@@ -1,12 +1,16 @@
 //! Running a command: to its end or in the background, with what it reads.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, OptionalActions, OutputModes, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use crate::gate::{PATIENCE, wait_within};
 use crate::outcome::Outcome;
@@ -70,6 +74,22 @@ impl<'a> Invocation<'a> {
         drop(child.stdout.take());
         let stderr = child.stderr.take().map(collect);
         Running { world, child, stdout: None, stderr }
+    }
+
+    /// Runs it to its end on a terminal of so many columns, with its input typed in. All that the terminal is sent is its
+    /// standard output.
+    pub(crate) fn on_terminal(mut self, columns: u16) -> Outcome {
+        let (screen, terminal) = terminal(columns).expect("there are terminals");
+        let copy = || Stdio::from(terminal.try_clone().expect("a file can be opened once more"));
+        self.command.stdin(copy()).stdout(copy()).stderr(copy());
+        let child = self.command.spawn().expect("the program can be started");
+        // What is open here would keep the terminal from ending with the program.
+        let (world, input) = (self.world, self.input);
+        drop((self.command, terminal));
+        let mut keyboard = screen.try_clone().expect("a file can be opened once more");
+        keyboard.write_all(&input).expect("a terminal takes some lines");
+        let stdout = Some(collect_screen(screen));
+        Running { world, child, stdout, stderr: None }.ends()
     }
 
     fn started(mut self) -> (&'a World, Child) {
@@ -144,6 +164,32 @@ fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).expect("a readable pipe");
+        String::from_utf8(bytes).expect("the program prints UTF-8")
+    })
+}
+
+/// Both ends of a terminal: what is sent to it as it is, and nothing shown of what is typed.
+fn terminal(columns: u16) -> rustix::io::Result<(File, File)> {
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    grantpt(&screen)?;
+    unlockpt(&screen)?;
+    let name = ptsname(&screen, Vec::new())?;
+    let terminal = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
+    let mut modes = tcgetattr(&terminal)?;
+    modes.output_modes.remove(OutputModes::OPOST);
+    modes.local_modes.remove(LocalModes::ECHO);
+    tcsetattr(&terminal, OptionalActions::Now, &modes)?;
+    tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
+    Ok((screen.into(), terminal.into()))
+}
+
+/// The screen's end fails, instead of ending, once nobody has the terminal open.
+fn collect_screen(mut screen: File) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
+        while let Ok(read @ 1..) = screen.read(&mut part) {
+            bytes.extend_from_slice(&part[..read]);
+        }
         String::from_utf8(bytes).expect("the program prints UTF-8")
     })
 }

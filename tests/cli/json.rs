@@ -34,27 +34,28 @@ fn spawn_and_resume_print_the_same_object() {
     spawned.succeeds();
     insta::assert_snapshot!(lines(&world, &spawned), @r#"
     {
-      "busy": [],
-      "cost_usd": 0.03,
-      "errors": [],
       "id": "[ID1]",
-      "reply": null,
       "status": "started",
-      "usage": {
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
-        "input_tokens": 3000,
-        "output_tokens": 60
-      },
+      "reply": null,
       "waiting_on": [
         {
-          "for": "question",
           "frame": "[ID1]",
+          "since": "[TIME]",
+          "for": "question",
           "id": "[ID2]",
-          "question": "When?",
-          "since": "[TIME]"
+          "question": "When?"
         }
-      ]
+      ],
+      "busy": [],
+      "errors": [],
+      "denied": [],
+      "usage": {
+        "input_tokens": 3000,
+        "output_tokens": 60,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0
+      },
+      "cost_usd": 0.03
     }
     "#);
 
@@ -90,10 +91,10 @@ fn a_failure_in_json() {
     outcome.exits_with(1);
     assert_eq!(outcome.json()["status"], "failed");
     insta::assert_snapshot!(outcome, @r#"
-    {"id":"[ID1]","status":"failed","reply":null,"waiting_on":[],"busy":[],"errors":["boom"],"usage":{"input_tokens":1000,"output_tokens":20,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.01}
+    {"id":"[ID1]","status":"failed","reply":null,"waiting_on":[],"busy":[],"errors":["boom"],"denied":[],"usage":{"input_tokens":1000,"output_tokens":20,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.01}
     --- stderr
     error: boom ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] carries on; nothing is lost
     --- exit status: 1
     "#);
 }
@@ -104,43 +105,46 @@ fn lists_in_json() {
     insta::assert_snapshot!(lines(&world, &world.run(&["ls", "--json"])), @r#"
     [
       {
-        "agents": 2,
-        "created": "[TIME]",
-        "cwd": "[PROJECT]",
         "id": "[ID1]",
-        "open_questions": 1,
-        "over_budget": false,
-        "since": "[TIME]",
         "status": "waiting",
-        "task": "root.md"
+        "abandoned": false,
+        "task": "root.md",
+        "cwd": "[PROJECT]",
+        "since": "[TIME]",
+        "created": "[TIME]",
+        "agents": 2,
+        "open_questions": 1,
+        "over_budget": false
       }
     ]
     "#);
     insta::assert_snapshot!(lines(&world, &world.run(&["tree", &id, "--json"])), @r#"
     [
       {
-        "error": null,
         "id": "[ID1]",
         "parent": null,
-        "since": "[TIME]",
-        "status": "waiting",
         "task": "root.md",
+        "status": "waiting",
+        "abandoned": false,
+        "since": "[TIME]",
+        "error": null,
         "waiting_on": []
       },
       {
-        "error": null,
         "id": "[ID2]",
         "parent": "[ID1]",
-        "since": "[TIME]",
-        "status": "waiting",
         "task": "child.md",
+        "status": "waiting",
+        "abandoned": false,
+        "since": "[TIME]",
+        "error": null,
         "waiting_on": [
           {
-            "for": "question",
             "frame": "[ID2]",
+            "since": "[TIME]",
+            "for": "question",
             "id": "[ID3]",
-            "question": "When?",
-            "since": "[TIME]"
+            "question": "When?"
           }
         ]
       }
@@ -150,38 +154,46 @@ fn lists_in_json() {
     insta::assert_snapshot!(lines(&world, &world.run(&["questions", "--json"])), @r#"
     [
       {
-        "answer": null,
-        "answered": null,
-        "asked": "[TIME]",
-        "frame": "[ID2]",
         "id": "[ID3]",
-        "kind": "question",
         "question": "When?",
+        "kind": "question",
+        "frame": "[ID2]",
         "root": "[ID1]",
-        "task": "child.md"
+        "task": "child.md",
+        "asked": "[TIME]",
+        "answered": null,
+        "answer": null,
+        "answered_by": null
       }
     ]
     "#);
     let answered = world.run(&["answer", &world.question(), "now", "--json"]);
     insta::assert_snapshot!(lines(&world, &answered), @r#"
     {
-      "next": "agent-cli resume [ID1]",
       "question": "[ID3]",
-      "root": "[ID1]"
+      "root": "[ID1]",
+      "next": "agent-cli resume [ID1]"
     }
     "#);
-    insta::assert_snapshot!(lines(&world, &world.run(&["questions", "--all", "--json"])), @r#"
+    let mut listed = world.run(&["questions", "--all", "--json"]).json();
+    assert_eq!(
+        keys(&listed[0]["answered_by"].take()),
+        "uid user process terminal agent claude_session",
+        "a test of its own has the values"
+    );
+    insta::assert_snapshot!(world.named(&serde_json::to_string_pretty(&listed).expect("it is JSON")), @r#"
     [
       {
-        "answer": "now",
-        "answered": "[TIME]",
-        "asked": "[TIME]",
-        "frame": "[ID2]",
         "id": "[ID3]",
-        "kind": "question",
         "question": "When?",
+        "kind": "question",
+        "frame": "[ID2]",
         "root": "[ID1]",
-        "task": "child.md"
+        "task": "child.md",
+        "asked": "[TIME]",
+        "answered": "[TIME]",
+        "answer": "now",
+        "answered_by": null
       }
     ]
     "#);
@@ -193,14 +205,14 @@ fn a_frame_in_json() {
     world.answer("now");
     world.run(&["resume", &id]).prints("now");
     let frame = world.run(&["show", &id, "--json"]).succeeds().json();
-    insta::assert_snapshot!(keys(&frame), @"baseline checkpoint children cost_usd created cwd depth error events id launch limits output parent reply root sessions since status task trouble usage waiting_on");
+    insta::assert_snapshot!(keys(&frame), @"id parent root depth task cwd status abandoned error since created waiting_on reply trouble children launch limits checkpoint baseline sessions output denied usage cost_usd events");
     assert_eq!(frame["reply"], "now");
     assert_eq!(frame["launch"]["model"], "claude-opus-4-8");
     assert_eq!(frame["children"].as_array().map(Vec::len), Some(1));
 
     let sessions = frame["sessions"].as_array().expect("a list of sessions");
     let [first, second] = sessions.as_slice() else { panic!("two sessions: {frame}") };
-    insta::assert_snapshot!(keys(first), @"began cost_usd ended id kept message outcome resumed transcript usage");
+    insta::assert_snapshot!(keys(first), @"id resumed began ended outcome message kept transcript usage cost_usd");
     assert_eq!((&first["id"], &first["resumed"]), (&json!(id), &json!(null)));
     assert_eq!((&second["resumed"], &second["kept"]), (&json!(id), &json!(true)));
     assert_eq!(frame["checkpoint"], second["id"]);
@@ -214,5 +226,44 @@ fn empty_lists_are_lists() {
     let world = World::new();
     for command in ["ls", "tree", "questions"] {
         assert_eq!(world.run(&[command, "--json"]).succeeds().json(), json!([]), "{command}");
+    }
+}
+
+/// Whatever goes wrong, a program that reads JSON gets one object, and nothing else.
+#[test]
+fn errors_in_json() {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    for (arguments, status, kind) in [
+        (&["spawn", "missing.md", "--json"][..], 2, "usage"),
+        (&["spawn", "root.md", "--claude", "/nowhere", "--json"], 4, "claude"),
+        (&["spawn", "--json"], 2, "usage"),
+        (&["spawn", "root.md", "--jsno", "--json"], 2, "usage"),
+        (&["resume", "--json", "ffffffff"], 3, "not_found"),
+        (&["show", "ffffffff", "--json"], 3, "not_found"),
+        (&["tree", "ffffffff", "--json"], 3, "not_found"),
+        (&["answer", "ffffffff", "x", "--json"], 3, "not_found"),
+        (&["import", "missing", "--json"], 2, "usage"),
+        (&["gc", "--older-than", "soon", "--json"], 2, "usage"),
+        (&["no-command", "--json"], 2, "usage"),
+        (&["--json"], 2, "usage"),
+    ] {
+        let outcome = world.run(arguments);
+        outcome.exits_with(status);
+        assert_eq!(outcome.stdout.lines().count(), 1, "{arguments:?}: {outcome}");
+        let error = &outcome.json()["error"];
+        assert_eq!((&error["exit_status"], &error["kind"]), (&status.into(), &kind.into()), "{arguments:?}: {outcome}");
+        let message = error["message"].as_str().expect("a text").lines().next().expect("a line");
+        assert!(!message.is_empty() && outcome.stderr.contains(message), "{arguments:?}: {outcome}");
+    }
+    insta::assert_snapshot!(world.run(&["spawn", "missing.md", "--json"]), @r#"
+    {"error":{"kind":"usage","message":"cannot read missing.md: No such file or directory (os error 2)","hint":"give the path of a file with instructions","exit_status":2}}
+    --- stderr
+    error: cannot read missing.md: No such file or directory (os error 2)
+    hint: give the path of a file with instructions
+    --- exit status: 2
+    "#);
+    for arguments in [&["spawn", "missing.md"][..], &["spawn", "missing.md", "--", "--json"]] {
+        assert_eq!(world.run(arguments).stdout, "", "{arguments:?}");
     }
 }

@@ -125,6 +125,20 @@ fn an_agent_knows_its_frame_and_no_other_session() {
 }
 
 #[test]
+fn an_agent_inherits_of_claude_codes_variables_those_on_the_list() {
+    let inherited = ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_OAUTH_TOKEN"];
+    let dropped = ["CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_OF_NEXT_YEAR"];
+    let names = inherited.into_iter().chain(dropped);
+    let world = names.fold(World::new(), |world, name| world.with(name, "x"));
+    world.file("root.md", "reply done\n");
+    world.run(&["spawn", "root.md"]).prints("done");
+    for start in &world.log().starts {
+        assert_eq!(inherited.map(|name| start.env(name)), [Some("x"); 2]);
+        assert_eq!(dropped.map(|name| start.env(name)), [None; 2]);
+    }
+}
+
+#[test]
 fn a_poll_needs_no_environment() {
     let world = World::new();
     world.file("root.md", "ask When?\nreply {result}\n");
@@ -171,4 +185,140 @@ fn who_is_asked_about_approvals_is_a_matter_of_the_root() {
     --- exit status: 2
     ");
     world.run(&["spawn", "child.md", "--on-permission", "ask"]).prints("ok");
+}
+
+/// What an agent without any permission tries for its child.
+fn asked_by_an_agent(call: &str) -> (World, String) {
+    let world = World::new();
+    world.file("root.md", format!("{call}\nreply {{result}}\n"));
+    world.file("child.md", "reply ok\n");
+    let said = world.run(&["spawn", "root.md"]).to_string();
+    (world, said)
+}
+
+#[test]
+fn no_option_of_a_child_is_hidden_in_the_value_of_another() {
+    for smuggled in [
+        "--disallowedTools '--settings={\"permissions\":{\"allow\":[\"Bash\"]}}' --disallowedTools=Foo",
+        "--append-system-prompt --dangerously-skip-permissions",
+        "--append-system-prompt=--bare",
+        "--disallowed-tools -- --settings=x",
+        "--effort -d",
+    ] {
+        let (world, said) = asked_by_an_agent(&format!("spawn child.md -- {smuggled}"));
+        assert!(said.contains("begins with a dash"), "{smuggled}: {said}");
+        assert_eq!(world.starts(), 1);
+    }
+}
+
+#[test]
+fn a_child_works_outside_only_where_its_parent_could() {
+    for (mode, starts) in [("default", 1), ("bypassPermissions", 3)] {
+        let world = World::new();
+        let child = world.file("child.md", "reply ok\n");
+        world.file("root.md", format!("spawn {} --cwd /\nreply {{result}}\n", child.display()));
+        let said = world.run(&["spawn", "root.md", "--permission-mode", mode]).to_string();
+        assert_eq!(said.contains("cannot start another outside of it"), starts == 1, "{said}");
+        assert_eq!(world.starts(), starts);
+    }
+    let (world, said) = asked_by_an_agent("spawn --prompt x --cwd / --permission-mode plan");
+    assert!(said.contains("cannot start another outside of it"), "{said}");
+    assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn the_rules_of_an_agent_are_entries_of_its_settings() {
+    let world = World::new();
+    let folder = "{a,b} [c] (d) *";
+    let path = world.file(format!("{folder}/a.md) Bash(*"), "reply ok\n");
+    world.run(&["spawn", &path.to_string_lossy()]).prints("ok");
+    let log = world.log();
+    let [.., rule] = log.starts[0].allowed.as_slice() else { panic!("no rules") };
+    assert_eq!(log.starts[0].allowed.len(), 7, "{:?}", log.starts[0].allowed);
+    assert!(rule.ends_with(r"/\\{a,b\\} \\[c\\] \(d\) \\*/a.md\) Bash\(\\*)"), "{rule}");
+    assert!(log.starts[0].argv.iter().all(|arg| !arg.contains("Bash")), "{:?}", log.starts[0].argv);
+}
+
+#[test]
+fn instructions_that_no_rule_is_for_are_refused_unless_no_rule_is_needed() {
+    let world = World::new();
+    world.file("what?.md", "reply ok\n");
+    world.file("inner/kept", "");
+    let named = ["spawn", "../what?.md", "--cwd", "."];
+    let within = |more: &[&str]| world.command([&named, more].concat()).within(&world.project().join("inner")).run();
+    insta::assert_snapshot!(within(&[]), @r"
+    --- stderr
+    error: an agent would need an approval to read [PROJECT]/what?.md
+    hint: rename it: Claude Code has no rule for a path with ? in it, or a name that ends in a blank, a dot or \
+    --- exit status: 2
+    ");
+    assert_eq!(world.starts(), 0);
+    within(&["--permission-mode", "bypassPermissions"]).prints("ok");
+    world.run(&["spawn", "what?.md"]).prints("ok");
+    world.file("blank /a.md", "reply ok\n");
+    world.run(&["spawn", "blank /a.md"]).exits_with(2);
+}
+
+#[test]
+fn a_word_behind_the_dashes_that_is_no_option_is_refused() {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    world.file("second.md", "reply ok\n");
+    let refused = |arguments: &[&str]| {
+        let outcome = world.run(&[["spawn", "root.md", "--"].as_slice(), arguments].concat());
+        outcome.exits_with(2);
+        outcome.to_string()
+    };
+    insta::assert_snapshot!(refused(&["second.md"]), @"
+    --- stderr
+    error: second.md is not an option of claude
+    hint: to start a second agent, give its file before the --
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused(&["--allowedTools", "Bash", "second.md"]), @"
+    --- stderr
+    error: second.md is not an option of claude, and not a value of --allowedTools
+    hint: to start a second agent, give its file before the --; to give --allowedTools another value, repeat it: --allowedTools=VALUE
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused(&["--verbose", "second.md"]), @"
+    --- stderr
+    error: second.md is not an option of claude
+    hint: to start a second agent, give its file before the --
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused(&["--of-next-year", "second.md"]), @"
+    --- stderr
+    error: agent-cli does not know --of-next-year, and cannot tell whether second.md is its value
+    hint: if it is, write --of-next-year=second.md; to start a second agent, give its file before the --
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused(&["--", "second.md"]), @"
+    --- stderr
+    error: -- is not an option of claude
+    hint: only one -- may be given
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused(&["--max-turns"]), @"
+    --- stderr
+    error: --max-turns needs a value
+    hint: write --max-turns=VALUE
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused(&["--max-turns", "nope"]), @"
+    --- stderr
+    error: nope is not a number, and --max-turns takes one
+    hint: write --max-turns=NUMBER, with a number above 0
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(refused(&["--worktree"]), @"
+    --- stderr
+    error: --worktree is an option of agent-cli too: give it before the --
+    hint: agent-cli spawn --worktree FILE
+    --- exit status: 2
+    ");
+    assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]));
+    let (world, said) = asked_by_an_agent("spawn child.md -- --max-turns 3 second.md");
+    assert!(said.contains("second.md is not an option of claude"), "{said}");
+    assert_eq!(world.starts(), 1);
 }

@@ -56,22 +56,6 @@ fn both_can_be_changed_later() {
 }
 
 #[test]
-fn an_agent_does_not_wait_for_a_chain_that_would_make_its_tree_too_large() {
-    let world = World::new();
-    world.file("other.md", "ask When?\nreply {result}\n");
-    let other = world.spawn_paused("other.md");
-    world.file("root.md", format!("run agent-cli resume {other}\nreply {{result}}\n"));
-    let outcome = world.run(&["spawn", "root.md", "--max-frames", "1"]);
-    insta::assert_snapshot!(outcome, @"
-    Exit code 2
-    error: the tree would have more than 1 agents, which is its limit
-    hint: do the work here; --max-depth and --max-frames of the root set the limits
-    --- exit status: 0
-    ");
-    assert_eq!(world.run(&["ls", "--json"]).json().as_array().map(Vec::len), Some(2));
-}
-
-#[test]
 fn a_limit_of_nothing_is_refused() {
     let world = endless();
     world.run(&["spawn", "self.md", "--max-depth", "0"]).exits_with(2);

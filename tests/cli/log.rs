@@ -25,6 +25,8 @@ pub(crate) struct Start {
     pub(crate) alive: u64,
     /// Its process.
     pub(crate) pid: i32,
+    /// The rules of its settings that allow something.
+    pub(crate) allowed: Vec<String>,
     env: Value,
     /// A file that is locked as long as the process lives, and removed when it ends in an orderly way.
     mark: Option<File>,
@@ -57,8 +59,12 @@ impl Log {
 impl Start {
     /// The value of an argument.
     pub(crate) fn value_of(&self, name: &str) -> Option<&str> {
-        let at = self.argv.iter().position(|arg| arg == name)?;
-        self.argv.get(at + 1).map(String::as_str)
+        self.values_of(name).next()
+    }
+
+    /// All values of an argument.
+    pub(crate) fn values_of(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.argv.iter().filter_map(move |arg| arg.strip_prefix(name)?.strip_prefix('='))
     }
 
     /// The session that it began.
@@ -93,6 +99,7 @@ impl Start {
             prompt: text("prompt"),
             alive: event["alive"].as_u64().expect("a number"),
             pid,
+            allowed: serde_json::from_value(event["allowed"].clone()).unwrap_or_default(),
             env: event["env"].clone(),
             mark: File::open(alive.join(pid.to_string())).ok(),
         }

@@ -22,7 +22,7 @@ fn an_agent_without_a_conversation_begins_anew_and_is_told_what_it_had_done() {
     insta::assert_snapshot!(outcome, @"
     --- stderr
     error: claude was killed by signal 9 before the agent had finished ([ID1:8])
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] carries on; nothing is lost
     --- exit status: 1
     ");
     let id = world.log().starts[0].session().to_owned();
@@ -30,9 +30,9 @@ fn an_agent_without_a_conversation_begins_anew_and_is_told_what_it_had_done() {
     insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r#"
     Read [PROJECT]/root.md and follow its instructions.
 
-    Your last turn was cut short: claude was killed by signal 9. This conversation has nothing of what you did in it. These tool calls were made then and may have taken effect, so check before you repeat them:
-    Read: {"file_path":"[PROJECT]/root.md"}
-    Bash: echo worked >> marks
+    Your last turn was cut short: claude was killed by signal 9. This conversation has nothing of what you did in it. These tool calls were made then and may have taken effect, even if the conversation says that they were rejected, so check before you repeat them:
+    - Read: {"file_path":"[PROJECT]/root.md"}
+    - Bash: echo worked >> marks
     "#);
     assert_eq!(marks(&world), "worked\n");
     world.run(&["fsck"]).succeeds();
@@ -51,8 +51,8 @@ fn what_it_was_told_it_is_told_again() {
     insta::assert_snapshot!(world.named(&log.starts[2].prompt), @r#"
     SGN_RESUME
 
-    Your last turn was cut short: claude was killed by signal 9. This conversation has nothing of what you did in it. This tool call was made then and may have taken effect, so check before you repeat it:
-    Bash: echo worked >> marks
+    Your last turn was cut short: claude was killed by signal 9. This conversation has nothing of what you did in it. This tool call was made then and may have taken effect, even if the conversation says that it was rejected, so check before you repeat it:
+    - Bash: echo worked >> marks
 
     result of `agent-cli ask "When?"` ([ID2:8]):
     Jan 1st

@@ -87,9 +87,11 @@ fn an_agent_that_waits_for_itself_or_for_one_above_does_not() {
     let above = world.project().join("above");
     let note = format!("run echo $AGENT_CLI_FRAME > {}", above.display());
     world.file("root.md", format!("{note}\nspawn child.md\nreply {{result}}\n"));
-    let ask = "run echo $(agent-cli resume $AGENT_CLI_FRAME; agent-cli resume $(cat above)), both";
-    world.file("child.md", format!("{ask}\nreply {{result}}\n"));
-    world.run(&["spawn", "root.md"]).prints("SGN_PEND_ONGOING SGN_PEND_ONGOING, both");
+    let ask =
+        "run echo $(agent-cli resume $AGENT_CLI_FRAME; agent-cli resume $(cat above) 2> no || echo refused), both";
+    // A quotation: in a sentence of its own the words would be a signal.
+    world.file("child.md", format!("{ask}\nreply > {{result}}\n"));
+    world.run(&["spawn", "root.md"]).prints("> SGN_PEND_ONGOING refused, both");
     assert_eq!(world.starts(), 3);
 }
 

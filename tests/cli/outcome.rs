@@ -12,21 +12,19 @@ pub(crate) struct Outcome {
     pub(crate) status: ExitStatus,
     /// Standard output, to the byte.
     pub(crate) stdout: String,
-    /// Standard error, to the byte.
+    /// Standard error, without the times before its lines.
     pub(crate) stderr: String,
+    /// Standard error, to the byte.
+    pub(crate) log: String,
     named: (String, String),
 }
 
 impl Outcome {
     /// Of a process that has ended.
-    pub(crate) fn new(
-        status: ExitStatus,
-        stdout: String,
-        stderr: String,
-        mut named: impl FnMut(&str) -> String,
-    ) -> Self {
+    pub(crate) fn new(status: ExitStatus, stdout: String, log: String, mut named: impl FnMut(&str) -> String) -> Self {
+        let stderr = log.split_inclusive('\n').map(without_time).collect::<String>();
         let named = (named(&stdout), named(&stderr));
-        Self { status, stdout, stderr, named }
+        Self { status, stdout, stderr, log, named }
     }
 
     /// The exit code; `None` after a signal.
@@ -80,4 +78,10 @@ impl fmt::Display for Outcome {
         }
         write!(f, "--- {}", self.status)
     }
+}
+
+fn without_time(line: &str) -> &str {
+    let timed =
+        line.split_once(' ').filter(|(time, _)| time.ends_with('Z') && time.len() == "2026-01-01T00:00:00Z".len());
+    timed.map_or(line, |(_, rest)| rest)
 }

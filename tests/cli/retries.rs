@@ -140,7 +140,7 @@ fn an_agent_cannot_hurry() {
     world.run(&["spawn", "root.md"]).succeeds();
     insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
     Exit code 2
-    error: --now is for a person, and an agent called this
+    error: --now and how claude is started are for a person, and an agent called this
     hint: leave it out
     --- exit status: 0
     ");

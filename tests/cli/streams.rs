@@ -33,3 +33,44 @@ fn head_prints_what_it_should() {
     assert_eq!(outcome.stdout, "xxx");
     assert!(!outcome.stderr.contains("panicked"), "{outcome}");
 }
+
+#[test]
+fn a_result_that_cannot_be_printed_is_printed_again() {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    for options in ["", "--json"] {
+        let outcome = world.program("/bin/sh", ["-c", &format!("agent-cli spawn root.md {options} > /dev/full")]).run();
+        let id = world.log().starts.pop().expect("it was started").session().to_owned();
+        let chain = world.run(&["show", &id, "--json"]).json()["id"].as_str().expect("an id").to_owned();
+        let stderr = &outcome.exits_with(1).stderr;
+        assert!(stderr.contains("error: failed to write the result: No space left on device"), "{outcome}");
+        assert!(
+            stderr.contains(&format!("hint: agent-cli resume {} prints the result again", &chain[..8])),
+            "{outcome}"
+        );
+        world.run(&["resume", &chain]).prints("ok");
+    }
+    let outcome = world.command(["spawn", "root.md"]).start_unread().ends();
+    assert!(outcome.stderr.contains("prints the result again"), "{outcome}");
+    for command in ["ls", "tree", "questions", "doctor", "gc", "fsck", "--help", "completions zsh", "ls --json --jsno"]
+    {
+        let outcome = world.program("/bin/sh", ["-c", &format!("agent-cli {command} > /dev/full")]).run();
+        assert!(!outcome.stderr.contains("panicked") && outcome.code() != Some(101), "{command}: {outcome}");
+    }
+}
+
+#[test]
+fn an_archive_is_not_poured_over_a_terminal() {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    world.run(&["spawn", "root.md"]).prints("ok");
+    let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    // It gives the program a terminal, and passes on what is written to it.
+    let on_terminal = format!("script -qec 'agent-cli export {id}' /dev/null < /dev/null");
+    let outcome = world.program("/bin/sh", ["-c", &on_terminal]).run();
+    assert!(outcome.stdout.contains("an archive is nothing to read on a terminal"), "{outcome}");
+    assert!(outcome.stdout.contains(&format!("agent-cli export {} -o FILE", &id[..8])), "{outcome}");
+    assert!(!outcome.stdout.contains("\"archive\""), "{outcome}");
+    let full = world.program("/bin/sh", ["-c", &format!("agent-cli export {id} > /dev/full")]).run();
+    assert_eq!(full.code(), Some(1), "{full}");
+}

@@ -241,5 +241,6 @@ fn what_an_older_version_cannot_suspend_pauses_with_a_signal() {
     world.answer("now");
     world.run(&["resume", &id]).prints("now");
     assert!(world.log().starts[1].prompt.starts_with("SGN_RESUME\n"));
-    assert_eq!(world.log().starts[0].value_of("--settings"), None);
+    let allowed = &world.log().starts[0].allowed;
+    assert!(allowed.iter().any(|rule| rule == "Bash(agent-cli ask:*)"), "{allowed:?}");
 }

@@ -19,8 +19,9 @@ fn a_worktree_goes_with_its_branch() {
     let here = World::new();
     // The other machine has other folders.
     fs::rename(there.state().join("worktrees"), there.state().join("elsewhere")).expect("the same file system");
-    let import =
-        |arguments: &[&str]| here.command([&["import", "-"], arguments].concat()).reads(archive.as_str()).run();
+    let import = |arguments: &[&str]| {
+        here.command([&["import", "-", "--trust"], arguments].concat()).reads(archive.as_str()).run()
+    };
     let refused = import(&[]);
     refused.exits_with(1);
     let there_it_was = there.state().display().to_string();

@@ -99,10 +99,13 @@ fn the_parent_is_told_where_the_work_is_in_each_way_that_it_is_told() {
     insta::assert_snapshot!(world.named(&woken[0].prompt.replace(world.project().to_str().expect("text"), "[PROJECT]")), @"
     SGN_RESUME
 
+    Each result below ends at the line `--- end of result ---`; none has such a line.
+
     result of `agent-cli spawn [PROJECT]/a.md` ([ID1:8]):
     wrote a.txt
 
     (its work is on the branch agent-cli/a-[ID1:8], in the worktree [STATE]/worktrees/a-[ID1:8])
+    --- end of result ---
     ");
 }
 
@@ -204,8 +207,7 @@ fn what_an_agent_has_begun_is_never_made_anew() {
     insta::assert_snapshot!(world.run(&["resume", &id]), @"
     --- stderr
     error: its worktree is gone: [STATE]/worktrees/a-[ID1:8] ([ID1:8])
-    hint: git -C [PROJECT]/.git worktree add -f [STATE]/worktrees/a-[ID1:8] agent-cli/a-[ID1:8]
-    hint: agent-cli resume [ID1] carries on; nothing is lost
+    hint: git -C [PROJECT]/.git worktree add -f [STATE]/worktrees/a-[ID1:8] agent-cli/a-[ID1:8]; then agent-cli resume [ID1:8]
     --- exit status: 1
     ");
     fs::rename(&aside, &worktree).expect("the same disk");
@@ -281,9 +283,9 @@ fn an_agent_may_let_a_child_read_instructions_that_it_could_read_itself() {
         let before = world.starts();
         world.run(&["spawn", "root.md"]).succeeds();
         let log = world.log();
-        log.starts[before + 1].argv.iter().find(|arg| arg.contains("=Read(")).cloned()
+        log.starts[before + 1].allowed.iter().find(|rule| rule.starts_with("Read(")).cloned()
     };
-    let own = format!("--allowedTools=Read(/{}/a.md)", files.display());
+    let own = format!("Read(/{}/a.md)", files.display());
     assert_eq!(rule("a.md", "--worktree"), Some(own));
     assert_eq!(rule("a.md", ""), None, "where it works it may read anyway");
     for outside in [&secret, "link.md", "../home/secret.md"] {
@@ -302,18 +304,22 @@ fn gc_removes_worktrees_in_which_nothing_is_lost_and_keeps_chains_with_others() 
         let lines = [outcome.stdout.lines(), outcome.stderr.lines()].into_iter().flatten();
         let lines: Vec<_> = lines.filter(|line| line.contains("worktree")).collect();
         let sizeless = lines.join("\n");
-        world.named(sizeless.rsplit_once(" and ").map_or(&sizeless, |(before, _)| before))
+        let sizeless = sizeless.lines().map(|line| {
+            line.split_once(", such as ").map_or(line.to_owned(), |(text, _)| format!("{text}, such as [COMMIT]"))
+        });
+        let sizeless = sizeless.collect::<Vec<_>>().join("\n");
+        world.named(sizeless.rsplit_once(": ").map_or(&sizeless, |(before, _)| before))
     };
     insta::assert_snapshot!(said(gc(&["--dry-run"])), @"
     [STATE]/worktrees/c-[ID4:8]
-    [ID2:8] keeps its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no other branch
+    [ID2:8] keeps its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no branch outside agent-cli/, such as [COMMIT]
     [ID3:8] keeps its worktree [STATE]/worktrees/b-[ID3:8] (branch agent-cli/b-[ID3:8]): it has uncommitted changes
     would remove 0 chains with 0 agents and 1 worktree
     ");
     assert_eq!(worktrees(&world).len(), 3, "it only says so");
     insta::assert_snapshot!(said(gc(&[])), @"
     [STATE]/worktrees/c-[ID4:8]
-    [ID2:8] keeps its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no other branch
+    [ID2:8] keeps its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no branch outside agent-cli/, such as [COMMIT]
     [ID3:8] keeps its worktree [STATE]/worktrees/b-[ID3:8] (branch agent-cli/b-[ID3:8]): it has uncommitted changes
     removed 0 chains with 0 agents and 1 worktree
     ");
@@ -363,4 +369,116 @@ fn gc_removes_a_worktree_of_an_open_chain_when_its_parent_has_the_result_and_nob
     assert_eq!(worktrees(&world).len(), 1, "that of the one that waits");
     world.answer_to("B?", "be");
     world.run(&["resume", &id]).succeeds();
+}
+
+/// The roots of all chains, the newest first.
+fn roots(world: &World) -> Vec<String> {
+    let listed = world.run(&["ls", "--json"]).json();
+    listed.as_array().expect("a list").iter().map(|chain| chain["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[test]
+fn the_commit_of_a_parent_is_not_safe_because_its_child_began_with_it() {
+    let world = repository(&[("b.md", "run echo scratch > scratch\nreply B\n")]);
+    world.file(
+        "a.md",
+        format!(
+            "{}\nspawn {} --worktree\nreply A\n",
+            COMMITS.replace("{file}", "a.txt"),
+            world.project().join("b.md").display()
+        ),
+    );
+    world.run(&["spawn", "a.md", "--worktree"]).succeeds();
+    let gc = |more: &[&str]| world.run(&[["gc", "--older-than", "0s", "--json"].as_slice(), more].concat()).json();
+    let commit = git(&worktrees(&world)[0], "rev-parse HEAD");
+    let is_kept =
+        || git(&world.project(), &format!("for-each-ref --contains {commit}")).contains("refs/heads/agent-cli/");
+    gc(&[]);
+    assert!(is_kept());
+    let scratch = worktrees(&world).into_iter().map(|path| path.join("scratch")).find(|path| path.exists());
+    fs::remove_file(scratch.expect("it was not removed")).expect("own file");
+    for more in [["--dry-run"].as_slice(), &[]] {
+        let held = gc(more);
+        assert_eq!(held["held"].as_array().map(Vec::len), Some(2), "{held}");
+        assert!(is_kept());
+    }
+    git(&world.project(), &format!("merge -q {commit}"));
+    let (would, did) = (gc(&["--dry-run"]), gc(&[]));
+    assert_eq!((&would["worktrees"], did["worktrees"].as_array().map(Vec::len)), (&did["worktrees"], Some(2)));
+    assert_eq!((branches(&world).len(), worktrees(&world).len()), (0, 0));
+}
+
+#[test]
+fn files_stay_that_git_is_told_not_to_show() {
+    let world = repository(&[("a.md", "run echo result > result.txt\nreply A\n")]);
+    git(&world.project(), "config status.showUntrackedFiles no");
+    world.run(&["spawn", "a.md", "--worktree"]).succeeds();
+    let gone = world.run(&["gc", "--older-than", "0s", "--json"]).json();
+    assert_eq!(gone["held"][0]["why"], "it has uncommitted changes");
+    assert!(worktrees(&world)[0].join("result.txt").is_file());
+    world.file("new.txt", "new");
+    let outcome = world.run(&["spawn", "a.md", "--worktree"]);
+    assert!(outcome.stderr.contains("it has none of the uncommitted changes"), "{outcome}");
+}
+
+#[test]
+fn ignored_files_are_listed_and_only_what_is_built_again_goes() {
+    let world =
+        repository(&[(".gitignore", "target/\n.env\n"), ("a.md", "run mkdir target && touch target/x\nreply A\n")]);
+    world.file("b.md", "run mkdir target && touch target/x && echo secret > .env\nreply B\n");
+    crate::repository::commit(&world);
+    let gc = |more: &[&str]| world.run(&[["gc", "--older-than", "0s"].as_slice(), more].concat());
+    let said = |outcome: Outcome| {
+        let lines = outcome.stderr.lines().filter(|line| line.contains("ignore"));
+        world.named(&lines.collect::<Vec<_>>().join("\n"))
+    };
+    world.run(&["spawn", "a.md", "--worktree"]).succeeds();
+    world.run(&["spawn", "b.md", "--worktree"]).succeeds();
+    insta::allow_duplicates! {
+        for more in [["--dry-run"].as_slice(), &[]] {
+            insta::assert_snapshot!(said(gc(more)), @"
+            with the worktree [STATE]/worktrees/a-[ID1:8] go ignored files: target
+            [ID2:8] keeps its worktree [STATE]/worktrees/b-[ID2:8] (branch agent-cli/b-[ID2:8]): it has files that git ignores, which --ignored would remove: .env
+            ");
+        }
+    }
+    let [kept] = worktrees(&world).try_into().expect("one worktree");
+    assert!(kept.join(".env").is_file());
+    let gone = gc(&["--ignored", "--json"]).json();
+    let names = [".env", "target"].map(|name| kept.join(name).display().to_string());
+    assert_eq!((&gone["ignored"], gone["held"].as_array().map(Vec::len)), (&serde_json::json!(names), Some(0)));
+    assert!(worktrees(&world).is_empty());
+}
+
+#[test]
+fn a_worktree_stays_in_which_a_failed_agent_would_continue() {
+    let world = repository(&[("a.md", "reply A"), ("fails.md", "once fail it broke\nreply went on\n")]);
+    world.run(&["spawn", "a.md", "--worktree"]).succeeds();
+    let [path] = worktrees(&world).try_into().expect("one worktree");
+    world.run(&["spawn", "fails.md", "--cwd", path.to_str().expect("text")]).exits_with(1);
+    let [second, first] = roots(&world).try_into().expect("two chains");
+    let gc = |more: &[&str]| world.run(&[["gc", "--older-than", "0s", "--json"].as_slice(), more].concat()).json();
+    for more in [["--dry-run"].as_slice(), &[]] {
+        let stays = gc(more);
+        let why = format!("an agent that failed or was stopped would continue in it: {}", &second[..8]);
+        assert_eq!((&stays["held"][0]["why"], &stays["trees"]), (&why.into(), &serde_json::json!([])));
+    }
+    world.run(&["resume", &second]).prints("went on");
+    let (would, did) = (gc(&["--dry-run"]), gc(&[]));
+    let ids = |gone: &serde_json::Value| {
+        gone["trees"].as_array().expect("a list").iter().map(|tree| tree["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (ids(&would), ids(&did)),
+        (vec![first.clone().into(), second.clone().into()], vec![first.into(), second.into()])
+    );
+}
+
+#[test]
+fn a_failed_chain_that_stays_keeps_the_worktrees_of_all_its_agents() {
+    let world = repository(&[("a.md", "fail it broke"), ("b.md", "run echo b > b.txt\nfail it broke\n")]);
+    world.run(&["spawn", "a.md", "b.md", "--worktree"]).exits_with(1);
+    let gone = world.run(&["gc", "--older-than", "0s", "--failed", "--json"]).json();
+    assert_eq!((&gone["worktrees"], gone["held"].as_array().map(Vec::len)), (&serde_json::json!([]), Some(1)));
+    assert_eq!(worktrees(&world).len(), 2);
 }

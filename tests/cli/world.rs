@@ -175,6 +175,13 @@ impl World {
         self.run(&["answer", id, text]).succeeds();
     }
 
+    /// The details of all events of this kind in the log of a frame.
+    pub(crate) fn events(&self, frame: &str, kind: &str) -> Vec<Value> {
+        let shown = self.run(&["show", frame, "--json"]).json();
+        let events = shown["events"].as_array().expect("a list of events").iter();
+        events.filter(|event| event["kind"] == kind).map(|event| event["detail"].clone()).collect()
+    }
+
     /// Lets everything that waits have waited so many seconds longer. Negative: as though the clock were set back.
     pub(crate) fn time_passes(&self, seconds: i64) {
         let database = rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database");

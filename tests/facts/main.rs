@@ -10,6 +10,7 @@ mod api_errors;
 mod cleanup;
 mod deferral;
 mod delivery;
+mod hook_events;
 mod other_hooks;
 mod permission_tool;
 mod permissions;

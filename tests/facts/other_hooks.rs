@@ -12,6 +12,7 @@ on_both_versions!(
     of_two_hooks_that_rewrite_the_last_to_end_wins,
     a_users_hook_that_hangs_is_waited_for_until_its_timeout,
     a_deny_rule_counts_for_the_command_that_is_run_instead,
+    a_hook_after_the_call_is_told_the_command_that_was_run_instead_and_replaces_its_output,
 );
 
 fn a_users_hook_is_run_beside_ours_and_a_deferral_beats_its_allow(version: &str) {
@@ -70,6 +71,27 @@ fn a_deny_rule_counts_for_the_command_that_is_run_instead(version: &str) {
     let run = session.resume();
     let denied = "Permission to use Bash with command /bin/cat /dev/null has been denied.";
     assert_eq!(run.tool_result(), (denied, true));
+}
+
+fn a_hook_after_the_call_is_told_the_command_that_was_run_instead_and_replaces_its_output(version: &str) {
+    let session = Session::new(version, Turn::bash(REQUEST));
+    let shown = json!({"stdout": "theirs", "stderr": "", "interrupted": false, "isImage": false});
+    let said = json!({"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": shown}});
+    let hook = session.script("after", &format!("cat > after-asked\necho '{said}'\n"));
+    let other = session.script("other", "echo >> other-asked\n");
+    let of = |hook: &str, rule: &str| json!({"type": "command", "command": hook, "if": rule});
+    let hooks = json!([of(&hook, "Bash(*echo ours*)"), of(&other, "Bash(*agent-cli*)")]);
+    let settings = json!({"hooks": {"PostToolUse": [{"matcher": "Bash", "hooks": hooks}]}});
+    session.write(".claude/settings.json", &settings.to_string());
+    assert!(session.start().is_deferred());
+    session.decide(&run_instead("echo ours"));
+    assert_eq!(session.resume().tool_result(), ("theirs", false));
+    let asked: Value = serde_json::from_str(&session.read("after-asked")).unwrap();
+    assert_eq!(
+        (&asked["tool_input"]["command"], &asked["tool_response"]["stdout"]),
+        (&json!("echo ours"), &json!("ours"))
+    );
+    assert_eq!(session.read("other-asked"), "");
 }
 
 fn user_hook(session: &Session, text: &str, more: &Value) {

@@ -114,7 +114,7 @@ fn a_chain_goes_to_another_home_and_project(version: &str) {
     there.ok(&["export", &root, "-o", archive.to_str().unwrap()]);
     let here = Chain::with_model(version, MessagesApi::start(model));
     let moved = format!("{}={}", there.home.project().display(), here.home.project().display());
-    assert_eq!(here.ok(&["import", archive.to_str().unwrap(), "--cwd", &moved]), format!("{root}\n"));
+    assert_eq!(here.ok(&["import", "--trust", archive.to_str().unwrap(), "--cwd", &moved]), format!("{root}\n"));
     drop(there);
     goes_on(&here, &root);
     let place = here.home.transcript(&root).unwrap().with_extension("").join("tool-results");

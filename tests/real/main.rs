@@ -6,12 +6,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod background;
 mod birthday;
 mod chain;
 #[path = "../crash/chance.rs"]
 mod chance;
+mod cron;
 mod deep;
 mod delivery;
+mod denied;
+mod early_answers;
+mod environment;
 mod fan_out;
 mod interactive;
 mod kept;
@@ -22,9 +27,15 @@ mod peer;
 mod permissions;
 mod processes;
 mod questions;
+mod redaction;
+mod returns;
+mod rights;
+mod stopping;
 mod subfolder;
 mod suspended;
 mod transcripts;
 mod trouble;
+mod trust;
 mod unavailable;
+mod went_on;
 mod worktrees;

@@ -27,7 +27,6 @@ const CONVENTION: &str = "\
   \"SGN_PEND_ONGOING\"; if your sub-agent waits, _run_ `$PWD/agent-cli resume {id}`
 ";
 const QUESTION: &str = "Q: When is your birthday?\nA:";
-const BYPASS: [&str; 2] = ["--permission-mode", "bypassPermissions"];
 
 fn project(version: &str) -> Chain {
     let chain = Chain::with_model(version, MessagesApi::start(follow));
@@ -53,9 +52,11 @@ fn its_convention_works_unchanged_on_an_older_version() {
 
 fn its_convention_works_unchanged(version: &str) {
     let chain = project(version);
-    let root = chain.started(&[&["spawn", "ins1.md"], &BYPASS[..]].concat());
+    // Its requests are suspended before Claude Code looks for a permission; only `question.md` takes one.
+    let root = chain.started(&["spawn", "ins1.md", "--permission-mode", "acceptEdits"]);
     assert_eq!(question(&chain), QUESTION);
     let (asked, transcripts) = (chain.api.count(), chain.home.transcripts());
+    assert_eq!(asked, 9);
 
     // Only its agent can tell whether the file has an answer: it is asked, alone, and leaves nothing behind.
     assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
@@ -65,8 +66,10 @@ fn its_convention_works_unchanged(version: &str) {
     assert_eq!(chain.home.transcripts(), transcripts);
 
     chain.home.write("question.md", &format!("{QUESTION} Jan 1st\n"));
+    let polled = chain.api.count();
     assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
     let end = chain.api.count();
+    assert_eq!(end - polled, 5);
     assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
     assert_eq!(chain.api.count(), end);
 }

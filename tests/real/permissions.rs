@@ -99,6 +99,9 @@ on_both_versions!(
     a_call_beside_others_is_asked_about_alone,
     an_allowed_call_that_was_cut_short_does_not_run_again,
     a_call_of_a_subagent_is_denied,
+    why_a_hook_asks_is_what_plain_claude_says,
+    a_person_is_told_why_a_hook_asks,
+    calls_side_by_side_are_denied_each_for_its_own_reason,
 );
 
 /// An agent that makes these calls, one after another, and replies with their results.
@@ -248,4 +251,88 @@ fn a_call_of_a_subagent_is_denied(version: &str) {
     assert!(chain.api.requests().iter().any(denied));
     assert_eq!(chain.ok(&["questions", "--all", "--json"]), "[]\n");
     assert!(!chain.home.project().join("made").exists());
+}
+
+/// Hooks of the user that run before calls of `tool`, each a shell script.
+fn hooks_before(chain: &Chain, tool: &str, scripts: &[String]) {
+    let folder = chain.home.home().join(".claude");
+    std::fs::create_dir_all(&folder).unwrap();
+    let hooks: Vec<_> = scripts.iter().map(|script| json!({"type": "command", "command": script})).collect();
+    let settings = json!({"hooks": {"PreToolUse": [{"matcher": tool, "hooks": hooks}]}});
+    std::fs::write(folder.join("settings.json"), settings.to_string()).unwrap();
+}
+
+/// What a hook prints that asks for an approval.
+fn asking_because(reason: &str) -> String {
+    let said = json!({"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": reason});
+    json!({"hookSpecificOutput": said}).to_string()
+}
+
+/// What a plain `claude -p` sends last.
+fn results_of_plain_claude(chain: &Chain, version: &str) -> Vec<(String, bool)> {
+    let mut command = chain.home.command(crate::support::claude(version));
+    let output = command.args(["-p", "Do what the model does."]).stdin(std::process::Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    results(&chain.api.requests().pop().unwrap().conversation())
+}
+
+/// The reasons of hooks reach the agent to the byte: with line breaks, none, of the one of two hooks that counts, a long one,
+/// and of two calls of one message.
+fn why_a_hook_asks_is_what_plain_claude_says(version: &str) {
+    let print = |reason: &str| format!("printf '%s' '{}'", asking_because(reason));
+    let fast = print("fast");
+    let slow = format!("sleep 1; {}", print("slow"));
+    let of_each =
+        format!("case $(cat) in *'touch a'*) {} ;; *) {} ;; esac", print("because of a"), print("because of b"));
+    let cases = [
+        (vec![print(" ask \"first\",\nthen touch\n")], Turn::bash("touch a")),
+        (vec![print("")], Turn::bash("touch a")),
+        (vec![slow, fast, "echo no JSON".to_owned()], Turn::bash("touch a")),
+        (vec![print(&"long ".repeat(10_000))], Turn::bash("touch a")),
+        (vec![of_each], Turn::bash("touch a").and_bash("touch b")),
+    ];
+    for (hooks, turn) in cases {
+        let chain = asking(version, vec![turn]);
+        hooks_before(&chain, "Bash", &hooks);
+        let plain = results_of_plain_claude(&chain, version);
+        let before = chain.api.count();
+        chain.ok(&["spawn", "ins.md"]);
+        assert_eq!(chain.api.count(), before + 2);
+        assert_eq!(results(&chain.api.requests().pop().unwrap().conversation()), plain);
+        assert!(plain.iter().all(|(text, is_error)| *is_error && !text.contains("granted")), "{plain:?}");
+    }
+}
+
+/// The second call has no hook that asks, and is not given the reason of the first.
+fn a_person_is_told_why_a_hook_asks(version: &str) {
+    let chain = asking(version, vec![Turn::bash("touch a"), Turn::bash("python3 b.py")]);
+    let print = format!("printf '%s' '{}'", asking_because("a is\nprecious \u{1b}[2J"));
+    hooks_before(&chain, "Bash", &[format!("case $(cat) in *'touch a'*) {print} ;; esac")]);
+    let root = chain.started(&ASKING);
+    let question = chain.json(&["questions", "--json"])[0].clone();
+    assert_eq!(question["reason"], "a is\nprecious \u{1b}[2J");
+    assert_eq!(chain.json(&["tree", "--json"])[0]["waiting_on"][0]["reason"], question["reason"]);
+    let id = question["id"].as_str().unwrap();
+    for shown in [chain.ok(&["questions", id]), chain.ok(&["show", id])] {
+        assert!(shown.contains("why a hook asks:\n  │  a is\n  │  precious \\u{1b}[2J\n"), "{shown}");
+    }
+    chain.ok(&["answer", id, "allow"]);
+    assert_eq!(chain.ok(&["resume", &root]), format!("SGN_PEND_STARTED ({root})\n"));
+    assert!(chain.home.project().join("a").exists());
+    assert!(chain.json(&["questions", "--json"])[0].get("reason").is_none());
+}
+
+/// Files are read side by side, and the hook before the first ends last.
+fn calls_side_by_side_are_denied_each_for_its_own_reason(version: &str) {
+    let read = |path: &str| json!({"file_path": path});
+    let turn = Turn::call("Read", read("/etc/hostname")).and_call("Read", read("/etc/passwd"));
+    let chain = asking(version, vec![turn]);
+    let print = |reason: &str| format!("printf '%s' '{}'", asking_because(reason));
+    let each =
+        format!("case $(cat) in */etc/hostname*) sleep 1; {} ;; *) {} ;; esac", print("of one"), print("of two"));
+    hooks_before(&chain, "Read", &[each]);
+    let plain = results_of_plain_claude(&chain, version);
+    chain.ok(&["spawn", "ins.md"]);
+    assert_eq!(results(&chain.api.requests().pop().unwrap().conversation()), plain);
+    assert_eq!(plain, [("of two".to_owned(), true), ("of one".to_owned(), true)], "in the order in which they end");
 }

@@ -192,7 +192,7 @@ fn a_result_whose_call_a_users_hook_suspends_again_is_not_lost(version: &str) {
 }
 
 fn a_result_that_a_rule_forbids_comes_by_prompt(version: &str) {
-    comes_by_prompt(version, &serde_json::json!({"permissions": {"deny": ["Bash(cat:*)"]}}));
+    comes_by_prompt(version, &serde_json::json!({"permissions": {"deny": ["Bash(*hook-result*)"]}}));
 }
 
 #[test]

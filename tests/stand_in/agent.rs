@@ -33,6 +33,12 @@ pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log)
             return Ok(ExitCode::FAILURE);
         }
     }
+    if let Ok(message) = env::var("STAND_IN_WANTS_A_PROMPT")
+        && prompt.is_empty()
+    {
+        eprintln!("{message}");
+        return Ok(ExitCode::FAILURE);
+    }
     let suspended = match (deferral::open(&history), prompt.is_empty()) {
         (_, true) if !version::defers() => return Ok(ExitCode::SUCCESS),
         (None, true) => bail!(deferral::NO_MARKER),

@@ -30,6 +30,9 @@ impl Arguments {
         if has("--no-such-option") {
             bail!("unknown option '--no-such-option'");
         }
+        if value("--permission-mode").is_some_and(|mode| mode == "yolo") {
+            bail!("option '--permission-mode <mode>' argument 'yolo' is invalid. Allowed choices are plan, default.");
+        }
         if !has("-p") || value("--output-format").as_deref() != Some("stream-json") {
             bail!("the stand-in knows only -p --output-format stream-json");
         }

@@ -1,5 +1,9 @@
 //! Calls that a hook defers: the process ends with the call open, and a fork without a prompt asks the hook again.
 
+use std::env;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -43,6 +47,14 @@ pub(crate) fn marked(line: &Value) -> Option<&str> {
     line["attachment"]["toolUseID"].as_str().filter(|_| line["attachment"]["type"] == MARKER)
 }
 
+/// Waits at a gate, as the step `hold` does.
+fn linger(gate: &Path) -> Result<()> {
+    let held = gate.with_extension("held");
+    OpenOptions::new().create(true).append(true).open(held)?.write_all(b"held\n")?;
+    BufReader::new(File::open(gate)?).read_line(&mut String::new())?;
+    Ok(())
+}
+
 impl Turn<'_> {
     /// Marks a call as deferred.
     pub(crate) fn mark(&mut self, call: &Call) -> Result<()> {
@@ -52,6 +64,9 @@ impl Turn<'_> {
 
     /// Ends the process with a deferred call open.
     pub(crate) fn end_deferred(&mut self, call: &Call) -> Result<ExitCode> {
+        if let Some(gate) = env::var_os("STAND_IN_LINGERS") {
+            linger(Path::new(&gate))?;
+        }
         self.end(&End::Deferred(&json!({"id": call.id, "name": call.tool, "input": call.input})))?;
         Ok(ExitCode::SUCCESS)
     }

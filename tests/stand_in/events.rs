@@ -56,6 +56,8 @@ pub(crate) enum End<'a> {
     Api(u16, &'a str),
     /// With an error of another kind.
     Errors(&'a str),
+    /// Because a hook has stopped it.
+    Stopped,
     /// With a call that a hook has deferred: its id, name and input.
     Deferred(&'a Value),
 }
@@ -157,6 +159,7 @@ impl Events {
             End::Reply(text) => (json!({"result": text}), "success", "completed"),
             End::ApiError(text) | End::Api(_, text) => (json!({"result": text}), "success", "api_error"),
             End::Errors(text) => (json!({"errors": [text]}), "error_during_execution", "aborted_tools"),
+            End::Stopped => (json!({"result": ""}), "success", "hook_stopped"),
             // A resume that defers again gives no reason.
             End::Deferred(_) => (json!({"result": ""}), "success", if answers == 0 { "" } else { "tool_deferred" }),
         };

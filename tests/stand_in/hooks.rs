@@ -1,4 +1,4 @@
-//! Hooks before a tool call: which are run, and what comes of what they say.
+//! Hooks before a tool call, and after all calls of a message: which are run, and what comes of what they say.
 //!
 //! Those of `--settings` are run beside the user's own, all at the same time, unless the user's settings switch all off.
 
@@ -19,8 +19,12 @@ use crate::version;
 /// How long a hook may take that does not say it.
 const SECONDS: u64 = 60;
 
-/// The hooks before a tool call.
-pub(crate) struct Hooks(Vec<Hook>);
+/// The hooks around tool calls.
+pub(crate) struct Hooks {
+    before: Vec<Hook>,
+    /// Those when all calls of a message are done.
+    after: Vec<Hook>,
+}
 
 /// What comes of a call.
 #[derive(Debug)]
@@ -52,32 +56,44 @@ impl Hooks {
             Some(file) => Some(fs::read_to_string(file).with_context(|| format!("Settings file not found: {file}"))?),
             None => None,
         };
-        let mut hooks = Vec::new();
+        let mut hooks = Self { before: Vec::new(), after: Vec::new() };
         for settings in [user, given].into_iter().flatten() {
             let settings: Value = serde_json::from_str(&settings).context("Invalid JSON in settings")?;
             if settings["disableAllHooks"] == true {
-                return Ok(Self(Vec::new()));
+                return Ok(Self { before: Vec::new(), after: Vec::new() });
             }
-            for entry in settings["hooks"]["PreToolUse"].as_array().into_iter().flatten() {
-                for hook in entry["hooks"].as_array().into_iter().flatten() {
-                    hooks.push(Hook::read(entry, hook)?);
+            for (event, list) in [("PreToolUse", &mut hooks.before), ("PostToolBatch", &mut hooks.after)] {
+                for entry in settings["hooks"][event].as_array().into_iter().flatten() {
+                    for hook in entry["hooks"].as_array().into_iter().flatten() {
+                        list.push(Hook::read(entry, hook)?);
+                    }
                 }
             }
         }
-        Ok(Self(hooks))
+        Ok(hooks)
+    }
+
+    /// Whether a hook stops the agent when all calls of a message are done.
+    pub(crate) async fn stop(&self, told: &Value) -> Result<bool> {
+        for hook in &self.after {
+            if hook.ask(&told.to_string()).await?["continue"] == false {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Asks all hooks that a call concerns. `call` is what they are told.
     pub(crate) async fn ask(&self, call: &Value) -> Result<Decision> {
         let mut asked = JoinSet::new();
-        for hook in self.0.iter().filter(|hook| hook.concerns(call)) {
+        for hook in self.before.iter().filter(|hook| hook.concerns(call)) {
             let (hook, call) = (hook.clone(), call.to_string());
             asked.spawn(async move { hook.ask(&call).await });
         }
         let mut input = call["tool_input"].clone();
         let mut strongest = (0, Decision::Run { input: Value::Null });
         while let Some(said) = asked.join_next().await {
-            let said = said??;
+            let said = said??["hookSpecificOutput"].clone();
             // Of several, the one that ends last has its way.
             if said["permissionDecision"] == "allow" && said["updatedInput"].is_object() {
                 input = said["updatedInput"].clone();
@@ -137,8 +153,7 @@ impl Hook {
         let Ok(output) = tokio::time::timeout(self.timeout, hook.wait_with_output()).await else {
             return Ok(Value::Null);
         };
-        let said: Value = serde_json::from_slice(&output?.stdout).unwrap_or_default();
-        Ok(said["hookSpecificOutput"].clone())
+        Ok(serde_json::from_slice(&output?.stdout).unwrap_or_default())
     }
 }
 

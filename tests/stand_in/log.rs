@@ -36,6 +36,7 @@ impl Log {
             "cwd": env::current_dir()?.to_string_lossy(),
             "env": selected_environment(),
             "prompt": prompt,
+            "allowed": allowed(args),
             "alive": alive.as_ref().map_or(0, |(_, count)| *count),
         });
         self.alive = alive.map(|(file, _)| file);
@@ -61,6 +62,13 @@ impl Log {
         file.write_all(format!("{line}\n").as_bytes())?;
         Ok(())
     }
+}
+
+/// The rules of `--settings` that allow something. The file is gone when the test could look.
+fn allowed(args: &[String]) -> Value {
+    let file = args.iter().rev().find_map(|arg| arg.strip_prefix("--settings="));
+    let text = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    serde_json::from_str::<Value>(&text).map_or(Value::Null, |settings| settings["permissions"]["allow"].clone())
 }
 
 /// Locks a file for as long as this process lives, and counts how many such processes live now, this one included.

@@ -5,7 +5,7 @@
 //! the first prompt names a file, and every line of that file is a step (see [`steps`]). What was done is remembered in
 //! the transcript alone, so a fork carries on exactly where its checkpoint stopped.
 //!
-//! It runs the PreToolUse hooks of `--settings` and of the user's settings, and a call that they defer ends it as it ends
+//! It runs the PreToolUse and PostToolBatch hooks of `--settings` and of the user's settings, and a call that they defer ends it as it ends
 //! Claude Code (see [`hooks`], [`deferral`]). Where the user's settings have `disableAllHooks`, it runs none.
 //!
 //! | variable | what it does |
@@ -13,8 +13,10 @@
 //! | `STAND_IN_LOG` | a file that gets a line for every start and every end |
 //! | `STAND_IN_VERSION` | the version that is imitated: before 2.1.89 no call can be deferred |
 //! | `STAND_IN_REFUSES` | an error that comes before any work, whatever the instructions say |
+//! | `STAND_IN_WANTS_A_PROMPT` | an error that comes whenever there is no prompt |
 //! | `STAND_IN_HOLDS_LINES` | how many lines of its transcript are written late |
 //! | `STAND_IN_HAS_NO_ROOM` | when it is set, its transcript stays empty, and it does not mind |
+//! | `STAND_IN_LINGERS` | a gate at which it waits when a call was deferred, before it ends |
 //! | `STAND_IN_IS_DEAF` | when it is set, SIGINT and SIGTERM are ignored |
 //!
 //! It proves the logic of `agent-cli`. That Claude Code behaves like this is for the tests with the real one to prove.
@@ -66,6 +68,10 @@ fn imitate() -> Result<ExitCode> {
     let mut prompt = String::new();
     io::stdin().read_to_string(&mut prompt).context("the prompt is not UTF-8")?;
     let mut log = Log::open()?;
+    if args.iter().any(|arg| arg == "--session-id=none") {
+        // Somebody asks whether it takes its arguments.
+        Arguments::parse(&args)?;
+    }
     log.start(&args, &prompt)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(agent::run(Arguments::parse(&args)?, prompt, &mut log));

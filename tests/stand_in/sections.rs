@@ -25,6 +25,25 @@ pub(crate) enum Request {
 }
 
 const START: &str = "\n\nresult of `agent-cli ";
+/// What a prompt says of the line that ends each result, if there is such a line.
+const RULE: &str = "\n\nEach result below ends at the line `";
+
+/// The sections, each from behind its start to where it ends, as far as the prompt alone tells.
+fn parts(prompt: &str) -> Vec<&str> {
+    let Some((_, (line, mut rest))) =
+        prompt.split_once(RULE).and_then(|(before, rest)| Some((before, rest.split_once('`')?)))
+    else {
+        return prompt.split(START).skip(1).collect();
+    };
+    let end = format!("\n{line}");
+    let mut parts = Vec::new();
+    while let Some((_, section)) = rest.split_once(START) {
+        let (part, after) = section.split_once(&end).unwrap_or((section, ""));
+        parts.push(part);
+        rest = after;
+    }
+    parts
+}
 
 /// The sections of a prompt.
 ///
@@ -35,7 +54,7 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
     let all = steps::parse(instructions).unwrap_or_default();
     let mut steps = all.iter().enumerate().skip(over);
     let mut recalled: Vec<&str> = Vec::new();
-    for part in prompt.split(START).skip(1) {
+    for part in parts(prompt) {
         let (head, body) = part.split_once('\n').unwrap_or((part, ""));
         let told = head.strip_suffix("):").or_else(|| head.strip_suffix("), which failed:"));
         let named = told.and_then(|told| told.rsplit_once("` ("));

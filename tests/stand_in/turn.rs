@@ -88,7 +88,13 @@ impl Turn<'_> {
                 }
             }
         }
-        deferred.map_or(Ok(Flow::Goes), |call| self.end_deferred(&call).map(Flow::Over))
+        match deferred {
+            Some(call) => self.end_deferred(&call).map(Flow::Over),
+            None if self.hooks.stop(&json!({"hook_event_name": "PostToolBatch"})).await? => {
+                self.end(&End::Stopped).map(|()| Flow::Over(ExitCode::SUCCESS))
+            }
+            None => Ok(Flow::Goes),
+        }
     }
 
     /// Asks the hooks about a call.

@@ -1,7 +1,12 @@
-//! The two conventions that the scripted model can follow, and the commands that they come to.
+//! The two conventions that the scripted model can follow, and the calls that they come to.
+
+use serde_json::json;
 
 use super::conversation::{Conversation, Item};
 use super::instructions::Step;
+use super::turn::ToolCall;
+
+const QUESTION_FILE: &str = "question.md";
 
 /// A chain convention, known to the model from the CLAUDE.md that it can see.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,36 +30,34 @@ impl Dialect {
         Some(if theirs { Self::QuestionFile } else { Self::AgentCli })
     }
 
-    /// The commands that begin a step of the instruction file in `folder`.
-    pub(super) fn commands(self, step: &Step, folder: &str) -> Vec<String> {
+    /// The calls that begin a step of the instruction file in `folder`.
+    pub(super) fn calls(self, step: &Step, folder: &str) -> Vec<ToolCall> {
         match (self, step) {
             (Self::AgentCli, Step::Spawn(files)) => {
-                files.iter().map(|file| format!("agent-cli spawn {}", quoted(&in_folder(folder, file)))).collect()
+                each(files, |file| ToolCall::bash(&format!("agent-cli spawn {}", quoted(&in_folder(folder, file)))))
             }
             (Self::QuestionFile, Step::Spawn(files)) => {
-                files.iter().map(|file| format!("$PWD/agent-cli spawn $PWD/{file}")).collect()
+                each(files, |file| ToolCall::bash(&format!("$PWD/agent-cli spawn $PWD/{file}")))
             }
             (Self::AgentCli, Step::Ask(questions)) => {
-                questions.iter().map(|question| format!("agent-cli ask {}", spoken(question))).collect()
+                each(questions, |question| ToolCall::bash(&format!("agent-cli ask {}", spoken(question))))
             }
-            (Self::QuestionFile, Step::Ask(questions)) => questions
-                .iter()
-                .map(|question| format!("printf 'Q: %s\\nA:' {} > \"$PWD/question.md\"", spoken(question)))
-                .collect(),
-            (_, Step::Run(commands)) => commands.clone(),
+            (Self::QuestionFile, Step::Ask(questions)) => each(questions, |question| ToolCall {
+                name: "Write".to_owned(),
+                input: json!({"file_path": in_folder(folder, QUESTION_FILE), "content": format!("Q: {question}\nA:")}),
+            }),
+            (_, Step::Run(commands)) => each(commands, |command| ToolCall::bash(command)),
             _ => Vec::new(),
         }
     }
 
-    /// The command that tells whether a wait is over: the wait of `step`, or of the frame `id` where it has one.
-    pub(super) fn check(self, step: &Step, id: Option<&str>) -> String {
-        match (self, step, id) {
-            (Self::QuestionFile, Step::Ask(_), _) => "cat \"$PWD/question.md\"".to_owned(),
-            (Self::QuestionFile, _, id) => {
-                format!("$PWD/agent-cli resume {}", id.unwrap_or_default())
-            }
+    /// The call that tells whether a wait is over: the wait of `step`, or of the frame `id` where it has one.
+    pub(super) fn check(self, step: &Step, id: Option<&str>) -> ToolCall {
+        ToolCall::bash(&match (self, step, id) {
+            (Self::QuestionFile, Step::Ask(_), _) => format!("cat \"$PWD/{QUESTION_FILE}\""),
+            (Self::QuestionFile, _, id) => format!("$PWD/agent-cli resume {}", id.unwrap_or_default()),
             (Self::AgentCli, _, id) => format!("agent-cli resume {}", id.unwrap_or_default()),
-        }
+        })
     }
 
     /// Whether the question of this step is asked through a file, whose text is the answer to [`Self::check`].
@@ -77,6 +80,10 @@ fn conventions_read(conversation: &Conversation) -> String {
         }
     }
     found
+}
+
+fn each(arguments: &[String], call: impl Fn(&String) -> ToolCall) -> Vec<ToolCall> {
+    arguments.iter().map(call).collect()
 }
 
 fn in_folder(folder: &str, file: &str) -> String {

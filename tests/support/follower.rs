@@ -182,13 +182,13 @@ impl Progress {
 
     /// Makes the requests of a step that have no result, or pauses when all are made.
     fn pursue(&self, step: &Step, dialect: Dialect, folder: &str) -> Turn {
-        let commands = dialect.commands(step, folder);
-        let due = self.parts.iter().zip(commands).filter_map(|(part, command)| match &part.state {
-            State::Open => Some(command),
+        let calls = dialect.calls(step, folder);
+        let due = self.parts.iter().zip(calls).filter_map(|(part, call)| match &part.state {
+            State::Open => Some(call),
             State::Due(id) => Some(dialect.check(step, id.as_deref())),
             _ => None,
         });
-        let turn = due.fold(Turn::default(), |turn, command| turn.and_bash(&command));
+        let turn = due.fold(Turn::default(), Turn::and);
         if !turn.tool_calls().is_empty() {
             return turn;
         }
@@ -208,17 +208,27 @@ fn instruction_file(prompt: &str) -> Option<String> {
 /// sections belong to neither.
 fn sections(prompt: &str) -> Vec<Section> {
     let heads = ["result of `agent-cli ", "failed: agent-cli ", "failed: `agent-cli "];
+    let end = prompt.split_once("Each result below ends at the line `").and_then(|(_, rest)| rest.split_once('`'));
+    let end = end.map(|(line, _)| line);
     let mut sections = Vec::<(&str, Vec<&str>)>::new();
-    for line in prompt.lines() {
-        if heads.iter().any(|head| line.starts_with(head)) && line.ends_with(':') {
+    let mut closed = true;
+    for line in prompt.split('\n') {
+        let is_head = heads.iter().any(|head| line.starts_with(head)) && line.ends_with(':');
+        if is_head && (closed || end.is_none()) {
             sections.push((line, Vec::new()));
-        } else if let Some((_, section)) = sections.last_mut() {
+            closed = false;
+        } else if end == Some(line) {
+            closed = true;
+        } else if let Some((_, section)) = sections.last_mut().filter(|_| !closed) {
             section.push(line);
         }
     }
     let section = |(command, lines): (&str, Vec<&str>)| Section {
         command: command.to_owned(),
-        result: lines.join("\n").trim_end_matches('\n').to_owned(),
+        result: match end {
+            Some(_) => lines.join("\n"),
+            None => lines.join("\n").trim_end_matches('\n').to_owned(),
+        },
     };
     sections.into_iter().map(section).collect()
 }

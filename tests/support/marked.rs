@@ -46,7 +46,7 @@ pub(crate) fn seen(pid: Pid, state: &Path) -> Option<Process> {
     has(&format!("AGENT_CLI_STATE_DIR={}", state.display())).then_some(())?;
     let is_agent = |folder: &Path| {
         let command = fs::read(folder.join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&command).contains("\0--session-id\0")
+        String::from_utf8_lossy(&command).contains("\0--session-id=")
     };
     let kind = match has("AGENT_CLI_FRAME=") {
         false => Kind::Runner,

@@ -73,7 +73,7 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
     if let Some(error) = turn.api_error() {
         return refusal(error);
     }
-    let message = message(&turn, &model, input_tokens);
+    let message = message(&turn, &model, turn.input_tokens().unwrap_or(input_tokens));
     if streamed {
         ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(events(&message))).into_response()
     } else {

@@ -13,6 +13,7 @@ pub struct Turn {
     calls: Vec<ToolCall>,
     error: Option<ApiError>,
     hold: Option<Hold>,
+    input_tokens: Option<usize>,
 }
 
 /// A tool call that the model makes.
@@ -33,6 +34,13 @@ pub(super) struct ApiError {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Value,
+}
+
+impl ToolCall {
+    /// A command.
+    pub fn bash(command: &str) -> Self {
+        Self { name: "Bash".to_owned(), input: json!({"command": command, "description": "Run a command"}) }
+    }
 }
 
 impl Turn {
@@ -60,15 +68,21 @@ impl Turn {
 
     /// The same answer with one more tool call.
     #[must_use]
-    pub fn and_call(mut self, name: &str, input: Value) -> Self {
-        self.calls.push(ToolCall { name: name.to_owned(), input });
+    pub fn and_call(self, name: &str, input: Value) -> Self {
+        self.and(ToolCall { name: name.to_owned(), input })
+    }
+
+    /// The same answer with this tool call, too.
+    #[must_use]
+    pub fn and(mut self, call: ToolCall) -> Self {
+        self.calls.push(call);
         self
     }
 
     /// The same answer with one more command.
     #[must_use]
     pub fn and_bash(self, command: &str) -> Self {
-        self.and_call("Bash", json!({"command": command, "description": "Run a command"}))
+        self.and(ToolCall::bash(command))
     }
 
     /// The same error with one more header.
@@ -87,6 +101,13 @@ impl Turn {
         self
     }
 
+    /// The same answer, to a request that is said to have had so many tokens.
+    #[must_use]
+    pub fn after_tokens(mut self, count: usize) -> Self {
+        self.input_tokens = Some(count);
+        self
+    }
+
     /// What the model says.
     pub fn said(&self) -> Option<&str> {
         self.text.as_deref()
@@ -99,6 +120,10 @@ impl Turn {
 
     pub(super) fn take_hold(&mut self) -> Option<Hold> {
         self.hold.take()
+    }
+
+    pub(super) fn input_tokens(&self) -> Option<usize> {
+        self.input_tokens
     }
 
     pub(super) fn api_error(&self) -> Option<&ApiError> {

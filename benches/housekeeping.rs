@@ -1,0 +1,214 @@
+//! What `gc --dry-run`, `fsck` and `gc` take with so many frames in the database, and with twice as many: twice as long is
+//! linear.
+//!
+//! ```sh
+//! cargo bench --bench housekeeping            # 50,000 and 100,000 frames
+//! cargo bench --bench housekeeping -- 1000
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use agent_cli::core::frame::Task;
+use agent_cli::core::id::{FrameId, SessionId};
+use agent_cli::core::launch::Launch;
+use agent_cli::core::limits::Limits;
+use agent_cli::core::origin::Origin;
+use agent_cli::core::outcome::{Outcome, Turn, verdict};
+use agent_cli::core::request::Wish;
+use agent_cli::core::stream::Usage;
+use agent_cli::store::{Caller, NewAttempt, NewFrame, Settlement, Store};
+use rusqlite::Connection;
+
+const FRAMES: usize = 50_000;
+/// A root, its child, and whose child that is.
+const DEPTH: usize = 4;
+/// One of so many chains still waits for an answer.
+const WAITS: usize = 5;
+
+/// Columns that hold the id of a frame, an attempt or a request of the same chain.
+const TABLES: [(&str, &[&str]); 6] = [
+    ("frames", &["id", "parent", "root", "checkpoint"]),
+    ("attempts", &["session", "frame", "resumed"]),
+    ("requests", &["id", "frame", "attempt", "child", "carried_by"]),
+    ("answers", &["question"]),
+    ("replies", &["frame"]),
+    ("events", &["frame"]),
+];
+
+fn main() {
+    let frames = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(FRAMES);
+    let [once, twice] = [frames, 2 * frames].map(measure);
+    for (name, (one, two)) in ["gc --dry-run", "fsck", "gc"].into_iter().zip(once.into_iter().zip(twice)) {
+        let (one, two) = (one.as_secs_f64(), two.as_secs_f64());
+        println!("{name:<14} {frames} frames {one:.2} s, {} frames {two:.2} s, ratio {:.2}", 2 * frames, two / one);
+    }
+}
+
+/// How long each command takes, in the order in which they are run.
+fn measure(frames: usize) -> [Duration; 3] {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let state = folder.path().join("state");
+    let transcripts = folder.path().join("claude/projects/-project");
+    fs::create_dir_all(&transcripts).expect("the folder can be written to");
+    fill(&state, frames / DEPTH);
+    write_files(&state, &transcripts);
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_agent-cli"));
+        command.args(arguments).env("AGENT_CLI_STATE_DIR", &state);
+        command.env("CLAUDE_CONFIG_DIR", folder.path().join("claude")).stdout(Stdio::null()).stderr(Stdio::null());
+        let began = Instant::now();
+        let status = command.status().expect("the program can be started");
+        assert!(status.success(), "{arguments:?}");
+        began.elapsed()
+    };
+    let took = [run(&["gc", "--older-than", "0s", "--dry-run"]), run(&["fsck"]), run(&["gc", "--older-than", "0s"])];
+    let database = Connection::open(state.join("agent-cli.db")).expect("a database");
+    let stay: u32 = database.query_row("SELECT count(*) FROM frames", [], |row| row.get(0)).expect("it can be read");
+    assert_eq!(stay as usize, (frames / DEPTH) / WAITS * DEPTH, "only what is done is removed");
+    took
+}
+
+/// Copies of two chains that are made in earnest: one that is done, and one that waits.
+fn fill(state: &Path, chains: usize) {
+    let store = Store::open(state).expect("the folder can be written to");
+    let (done, waits) = (chain(&store, true), chain(&store, false));
+    drop(store);
+    let database = Connection::open(state.join("agent-cli.db")).expect("a database");
+    database.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA synchronous = OFF; BEGIN").expect("own database");
+    for (table, ids) in TABLES {
+        let columns: Vec<String> = {
+            let mut statement = database.prepare(&format!("PRAGMA table_info({table})")).expect("a table");
+            let names = statement.query_map([], |row| row.get::<_, String>("name")).expect("columns");
+            names.map(|name| name.expect("text")).filter(|name| name != "seq").collect()
+        };
+        let value = |name: &String| match ids.contains(&name.as_str()) {
+            true => format!("printf('%08x', k.value) || substr(t.{name}, 9)"),
+            false => format!("t.{name}"),
+        };
+        let values: Vec<String> = columns.iter().map(value).collect();
+        let of = match table {
+            "answers" => {
+                "t.question IN (SELECT r.id FROM requests AS r JOIN frames AS f ON f.id = r.frame WHERE f.root = ?1)"
+            }
+            "frames" => "t.root = ?1",
+            _ => "t.frame IN (SELECT id FROM frames WHERE root = ?1)",
+        };
+        let copy = format!(
+            "WITH RECURSIVE k (value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM k WHERE value < ?2)
+             INSERT INTO {table} ({}) SELECT {} FROM k CROSS JOIN {table} AS t
+             WHERE {of} AND (k.value % {WAITS} = 0) = ?3",
+            columns.join(", "),
+            values.join(", ")
+        );
+        for (root, is_waiting) in [(done, false), (waits, true)] {
+            database.execute(&copy, (root.to_string(), chains as u32, is_waiting)).expect("rows can be copied");
+        }
+    }
+    // The two that were made in earnest have done their part.
+    for (table, of) in [
+        (
+            "answers",
+            "question IN (SELECT id FROM requests WHERE frame IN (SELECT id FROM frames WHERE root IN (?1, ?2)))",
+        ),
+        ("requests", "frame IN (SELECT id FROM frames WHERE root IN (?1, ?2))"),
+        ("attempts", "frame IN (SELECT id FROM frames WHERE root IN (?1, ?2))"),
+        ("replies", "frame IN (SELECT id FROM frames WHERE root IN (?1, ?2))"),
+        ("frames", "root IN (?1, ?2)"),
+    ] {
+        database
+            .execute(&format!("DELETE FROM {table} WHERE {of}"), (done.to_string(), waits.to_string()))
+            .expect("rows");
+    }
+    database.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)").ok();
+}
+
+/// What lies in the state directory of each frame, and in Claude Code's folder of each session.
+fn write_files(state: &Path, transcripts: &Path) {
+    let database = Connection::open(state.join("agent-cli.db")).expect("a database");
+    let mut statement = database.prepare("SELECT id, checkpoint FROM frames").expect("a table");
+    let mut rows = statement.query([]).expect("a table");
+    while let Some(row) = rows.next().expect("a row") {
+        let (id, session): (String, String) = (row.get(0).expect("an id"), row.get(1).expect("a session"));
+        let folder = state.join("frames").join(id);
+        fs::create_dir_all(&folder).expect("the folder can be written to");
+        let write = |path: PathBuf| fs::write(path, "{}\n").expect("the folder can be written to");
+        ["out.ndjson", "err.log", &format!("{session}.jsonl")].into_iter().for_each(|name| write(folder.join(name)));
+        write(transcripts.join(format!("{session}.jsonl")));
+    }
+    drop(Command::new("chmod").args(["-R", "go="]).arg(state).status());
+}
+
+/// A chain whose last agent asks. With `done`, all of them have replied.
+fn chain(store: &Store, done: bool) -> FrameId {
+    let new = || NewFrame {
+        id: FrameId::random(),
+        task: Task::File("/project/ins1.md".into()),
+        cwd: "/project".into(),
+        launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
+        limits: Limits::default(),
+        baseline: None,
+        started_from: None,
+    };
+    let root = store.create_root(&new()).expect("a frame can be made");
+    let mut frames = vec![root];
+    for level in 1..=DEPTH {
+        let frame = frames[level - 1];
+        let caller = begin(store, frame, SessionId::from(frame));
+        if level < DEPTH {
+            frames.push(store.request_child(caller, None, &new(), "/project/ins2.md").expect("there is room").1);
+        } else {
+            let wish = Wish::Ask { question: "When is your birthday?".into(), choices: None };
+            let question = store.request(caller, None, &wish).expect("the attempt runs");
+            end(store, caller, &Outcome::Requested);
+            if done {
+                store.record_answer(question, "Jan 1st", &Origin::default()).expect("it is open");
+            }
+            continue;
+        }
+        end(store, caller, &Outcome::Requested);
+    }
+    for frame in frames.into_iter().rev().filter(|_| done) {
+        let caller = begin(store, frame, SessionId::random());
+        end(store, caller, &Outcome::Reply("done".into()));
+    }
+    root
+}
+
+fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
+    let deliveries = store.deliveries(frame).expect("the frame is there");
+    let attempt = NewAttempt {
+        session,
+        resumed: None,
+        output_from: 0,
+        errors_from: 0,
+        runner: 1,
+        carried: deliveries.iter().map(|delivery| delivery.request).collect(),
+        answers: deliveries.iter().filter_map(agent_cli::core::request::Delivery::answer).collect(),
+        to_return: None,
+    };
+    store.begin(frame, &attempt).expect("the frame is ready");
+    Caller { frame, attempt: session }
+}
+
+fn end(store: &Store, caller: Caller, outcome: &Outcome) {
+    let settlement = Settlement {
+        frame: caller.frame,
+        session: caller.attempt,
+        verdict: &verdict(outcome, Turn::First),
+        outcome,
+        usage: Usage::default(),
+        cost_usd: 0.0,
+        total_cost_usd: 0.0,
+        model: None,
+        version: None,
+        transcript: None,
+        suspended: None,
+        lost: Vec::new(),
+        denied: Vec::new(),
+        trouble: None,
+    };
+    store.settle(&settlement).expect("the attempt runs");
+}

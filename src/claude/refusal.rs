@@ -1,0 +1,84 @@
+//! Why `claude` refuses to begin, by what it says: each cause needs other help.
+
+/// A cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nobody is logged in, or the key is not valid.
+    Login,
+    /// There is no such model, or not for this account.
+    Model,
+    /// There is no such permission mode.
+    Mode,
+    /// The superuser may not switch permissions off.
+    Superuser,
+    /// An option is unknown, its value is not valid, or a file that it names is not there.
+    Arguments,
+    /// The session to continue from is gone.
+    Session,
+    /// It prints nothing that Claude Code would print.
+    NotClaude,
+    /// Something else.
+    Other,
+}
+
+impl Refusal {
+    /// The cause of what `claude` said.
+    #[must_use]
+    pub fn of(said: &str) -> Self {
+        let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        if has(&["No conversation found"]) {
+            Self::Session
+        } else if has(&["root/sudo privileges"]) {
+            Self::Superuser
+        } else if has(&["option '--permission-mode"]) {
+            Self::Mode
+        } else if has(&["unknown option '", "error: option '", "Settings file not found", "MCP config"])
+            || said.starts_with("error: ")
+        {
+            Self::Arguments
+        } else if has(&["/login", "Invalid API key", "invalid x-api-key", "authentication_error"]) {
+            Self::Login
+        } else if has(&["issue with the selected model"]) {
+            Self::Model
+        } else if has(&[" and said nothing", " lines that are not what claude prints"]) {
+            Self::NotClaude
+        } else {
+            Self::Other
+        }
+    }
+
+    /// Whether the command line is the cause: `claude` would say the same each time, and has begun nothing.
+    #[must_use]
+    pub fn is_of_the_command_line(self) -> bool {
+        matches!(self, Self::Mode | Self::Superuser | Self::Arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_claude_says_tells_the_cause() {
+        for (said, cause) in [
+            ("error: unknown option '--nonsense'", Refusal::Arguments),
+            ("error: option '--max-turns <turns>' argument 'x' is invalid. must be a number", Refusal::Arguments),
+            (
+                "error: option '--permission-mode <mode>' argument 'yolo' is invalid. Allowed choices are …",
+                Refusal::Mode,
+            ),
+            ("Error: Settings file not found: /nope.json", Refusal::Arguments),
+            (
+                "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons",
+                Refusal::Superuser,
+            ),
+            ("Not logged in · Please run /login", Refusal::Login),
+            ("There's an issue with the selected model (x). It may not exist.", Refusal::Model),
+            ("No conversation found with session ID: x", Refusal::Session),
+            ("claude ended with exit code 0 and said nothing", Refusal::NotClaude),
+            ("API Error: 400", Refusal::Other),
+        ] {
+            assert_eq!(Refusal::of(said), cause, "{said}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! How people are told which calls were denied, and what would have allowed them.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::output::{self, tell};
+use crate::claude::denied::remedies;
+use crate::core::denied::{Denied, in_words};
+use crate::core::id::FrameId;
+use crate::core::shell::quoted;
+use crate::store::{Store, StoreError};
+
+/// A denied call, as `--json` lists it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Listed {
+    frame: FrameId,
+    task: String,
+    #[serde(flatten)]
+    denied: Denied,
+    /// Arguments of `agent-cli spawn`, each list of which would have let the call run, or a person decide.
+    allowed_by: Vec<Vec<String>>,
+}
+
+/// The denied calls of a frame and of all frames below it.
+pub(super) fn below(store: &Store, top: FrameId) -> Result<Vec<Listed>, StoreError> {
+    let mut frames = HashMap::new();
+    let mut all = Vec::new();
+    for (id, denied) in store.denied(top)? {
+        if let std::collections::hash_map::Entry::Vacant(unknown) = frames.entry(id) {
+            unknown.insert(store.frame(id)?);
+        }
+        let Some(frame) = frames.get(&id).and_then(Option::as_ref) else { continue };
+        let allowed_by = remedies(&denied, &frame.launch, &frame.cwd);
+        all.push(Listed { frame: id, task: frame.task.title(), denied, allowed_by });
+    }
+    Ok(all)
+}
+
+/// The denied calls of a frame alone.
+pub(super) fn of_frame(store: &Store, frame: FrameId) -> Result<Vec<Listed>, StoreError> {
+    Ok(below(store, frame)?.into_iter().filter(|listed| listed.frame == frame).collect())
+}
+
+/// Tells a person which calls were denied, and what would have allowed them. The agent at the top needs no name.
+pub(super) fn tell_all(listed: &[Listed], top: FrameId) {
+    let mut told: Vec<FrameId> = Vec::new();
+    for Listed { frame, task, .. } in listed {
+        if !told.contains(frame) {
+            told.push(*frame);
+            let calls: Vec<Denied> = of(listed, *frame).map(|listed| listed.denied.clone()).collect();
+            let whose = (*frame != top).then(|| format!("{task} ({})", frame.short()));
+            tell(&in_words(&calls, whose.as_deref()));
+        }
+    }
+    if let Some(hint) = hint(listed) {
+        output::hint(&hint);
+    }
+}
+
+/// The calls of one agent in words, each with what the agent was told where no option would have helped.
+pub(super) fn words(listed: &[Listed]) -> Vec<String> {
+    let said = |listed: &Listed| match &listed.denied {
+        denied if denied.unapproved || denied.said.is_empty() => denied.call(),
+        denied => format!("{} ({})", denied.call(), denied.said),
+    };
+    listed.iter().map(said).collect()
+}
+
+/// Which options would have helped. `None`: none of them.
+pub(super) fn hint(listed: &[Listed]) -> Option<String> {
+    const MOST: usize = 4;
+    let (mut asks, mut options, mut rules) = (false, Vec::new(), Vec::new());
+    for remedy in listed.iter().flat_map(|listed| &listed.allowed_by) {
+        match remedy.as_slice() {
+            [option, ..] if option == "--on-permission" => asks = true,
+            [separator, rule] if separator == "--" => push_new(&mut rules, quoted(rule)),
+            option => push_new(&mut options, option.join(" ")),
+        }
+    }
+    if !rules.is_empty() && rules.len() <= MOST {
+        options.push(format!("-- {}", rules.join(" ")));
+    }
+    let allowable = |listed: &Listed| listed.allowed_by.iter().any(|remedy| remedy[0] != "--on-permission");
+    let them = if listed.iter().all(allowable) { "them" } else { "some of them" };
+    let ask = "with --on-permission ask a person is asked about such calls";
+    match (asks, options.as_slice()) {
+        (false, []) => None,
+        (true, []) => Some(ask.to_owned()),
+        (true, options) => Some(format!("{ask}; {} would have allowed {them}", options.join(" "))),
+        (false, options) => Some(format!("{} would have allowed {them}", options.join(" "))),
+    }
+}
+
+fn push_new(all: &mut Vec<String>, new: String) {
+    if !all.contains(&new) {
+        all.push(new);
+    }
+}
+
+fn of(listed: &[Listed], frame: FrameId) -> impl Iterator<Item = &Listed> {
+    listed.iter().filter(move |listed| listed.frame == frame)
+}

@@ -1,0 +1,50 @@
+//! `agent-cli hook-result`: what a suspended call runs as when its result is there.
+//!
+//! It is this program, under its whole path, because nothing that a user's shell defines has such a name, and because
+//! Claude Code takes a file that `cat` is given for one that the agent has read, which it shows the agent again later.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::error::CliError;
+use super::exit::Exit;
+use crate::core::shell::quoted;
+use crate::store::StateDir;
+
+/// Print the result of a request: for claude, not for people
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(super) struct HookResult {
+    /// It failed: print it as an error
+    #[arg(long)]
+    failed: bool,
+
+    /// The file with the result
+    file: PathBuf,
+}
+
+/// The command that prints the result in `file`. `own`: this program, an absolute path.
+pub(super) fn command(own: &Path, file: &Path, failed: bool) -> String {
+    let [own, file] = [own, file].map(|path| quoted(&path.display().to_string()));
+    let option = if failed { "--failed " } else { "" };
+    format!("{own} hook-result {option}{file}")
+}
+
+impl HookResult {
+    pub(super) fn run(self) -> Result<Exit, CliError> {
+        // Rules of users allow agents to call this program with any arguments.
+        if !StateDir::is_result(&self.file) {
+            return Err(CliError::usage(format!("{} is no result of a request", self.file.display())));
+        }
+        let print = |mut to: Box<dyn Write>| {
+            io::copy(&mut File::open(&self.file)?, &mut to)?;
+            to.flush()
+        };
+        let printed = if self.failed { print(Box::new(io::stderr())) } else { print(Box::new(io::stdout())) };
+        printed.map_err(|error| CliError::failed(format!("the result cannot be printed: {error}")))?;
+        Ok(if self.failed { Exit::Failed } else { Exit::Ok })
+    }
+}

@@ -1,0 +1,196 @@
+//! Text of agents, files and APIs, made harmless for a terminal.
+//!
+//! Everything that reaches a terminal goes through here, because a terminal obeys what it is sent: control characters
+//! move the cursor, set the title or answer in the user's place, and format characters reorder or hide what stands
+//! beside them. What would not be shown as itself is written as its code point: `\u{202e}`.
+
+use std::fmt::Write as _;
+
+use unicode_properties::{GeneralCategory, UnicodeEmoji, UnicodeGeneralCategory};
+
+/// Stands for a line break where a text has one line only. A blank would hide where a command ends.
+pub(crate) const BREAK: char = '⏎';
+
+/// `text` on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    escaped(text, |c, out| match c {
+        '\n' => out.push(BREAK),
+        '\t' => out.push_str("\\t"),
+        _ => as_code(c, out),
+    })
+}
+
+/// `text` with its own line breaks and tabs.
+pub(crate) fn block(text: &str) -> String {
+    escaped(text, |c, out| match c {
+        '\n' | '\t' => out.push(c),
+        _ => as_code(c, out),
+    })
+}
+
+/// `text` with its own line breaks, and nothing in it that looks like something else: each line break is the one of
+/// Unix, and each blank is an ordinary one. For what a person approves.
+pub(crate) fn exact(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = None;
+    for c in text.chars() {
+        let is_other_blank = c != ' ' && c.general_category() == GeneralCategory::SpaceSeparator;
+        match c {
+            '\n' => out.push(c),
+            '\t' => out.push_str("\\t"),
+            _ if is_other_blank || !is_shown(c, before) => as_code(c, &mut out),
+            _ => out.push(c),
+        }
+        before = Some(c);
+    }
+    out
+}
+
+/// JSON with the same values. What would not be shown as itself can stand in its texts only, where JSON has an escape.
+pub(crate) fn json(text: &str) -> String {
+    escaped(text, |c, out| match c {
+        '\n' => out.push(c),
+        _ => out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"))),
+    })
+}
+
+/// Whether a terminal shows all of `text` as it is, on one line.
+pub(crate) fn is_plain(text: &str) -> bool {
+    let before = std::iter::once(None).chain(text.chars().map(Some));
+    text.chars().zip(before).all(|(c, before)| is_shown(c, before))
+}
+
+/// `text` with `hidden` for each character that is not shown. The return of a line break of Windows has no effect, and
+/// is left out.
+fn escaped(text: &str, mut hidden: impl FnMut(char, &mut String)) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    let mut before = None;
+    while let Some(c) = characters.next() {
+        if is_shown(c, before) {
+            out.push(c);
+        } else if c != '\r' || characters.peek() != Some(&'\n') {
+            hidden(c, &mut out);
+        }
+        before = Some(c);
+    }
+    out
+}
+
+fn as_code(c: char, out: &mut String) {
+    // Writing to a string cannot fail.
+    let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+}
+
+/// Whether a terminal shows `c` as itself, and does nothing else, when it comes after `before`.
+fn is_shown(c: char, before: Option<char>) -> bool {
+    use GeneralCategory as Category;
+    match c {
+        ' '..='~' => true,
+        // The two that choose how an emoji looks. Elsewhere they are not seen.
+        '\u{fe0e}' | '\u{fe0f}' => before.is_some_and(|before| !before.is_ascii() && before.is_emoji_char()),
+        _ if is_invisible(c) => false,
+        _ => !matches!(
+            c.general_category(),
+            Category::Control
+                | Category::Format
+                | Category::LineSeparator
+                | Category::ParagraphSeparator
+                | Category::Surrogate
+                | Category::PrivateUse
+                | Category::Unassigned
+        ),
+    }
+}
+
+/// What Unicode calls ignorable by default and counts among letters or marks, and a blank that counts as a symbol.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}'
+        | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What must never reach a terminal, and how it is shown.
+    const HOSTILE: [(char, &str); 24] = [
+        ('\0', "\\u{0}"),
+        ('\u{7}', "\\u{7}"),
+        ('\u{8}', "\\u{8}"),
+        ('\u{b}', "\\u{b}"),
+        ('\r', "\\u{d}"),
+        ('\u{1b}', "\\u{1b}"),
+        ('\u{7f}', "\\u{7f}"),
+        ('\u{85}', "\\u{85}"),
+        ('\u{9b}', "\\u{9b}"),
+        ('\u{ad}', "\\u{ad}"),
+        ('\u{34f}', "\\u{34f}"),
+        ('\u{61c}', "\\u{61c}"),
+        ('\u{200b}', "\\u{200b}"),
+        ('\u{200d}', "\\u{200d}"),
+        ('\u{200f}', "\\u{200f}"),
+        ('\u{2028}', "\\u{2028}"),
+        ('\u{202e}', "\\u{202e}"),
+        ('\u{2060}', "\\u{2060}"),
+        ('\u{2066}', "\\u{2066}"),
+        ('\u{3164}', "\\u{3164}"),
+        ('\u{e000}', "\\u{e000}"),
+        ('\u{feff}', "\\u{feff}"),
+        ('\u{e0041}', "\\u{e0041}"),
+        ('\u{10ffff}', "\\u{10ffff}"),
+    ];
+
+    #[test]
+    fn what_is_not_shown_is_named() {
+        for (c, shown) in HOSTILE {
+            let (text, expected) = (format!("a{c}b"), format!("a{shown}b"));
+            assert_eq!([one_line(&text), block(&text)], [&*expected; 2].map(str::to_owned), "{c:?}");
+            assert!(!is_plain(&text), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_break_never_passes_for_a_blank() {
+        assert_eq!(one_line("a\nb\r\nc\td"), "a⏎b⏎c\\td");
+        assert_eq!(block("a\nb\r\nc\td\re"), "a\nb\nc\td\\u{d}e");
+    }
+
+    #[test]
+    fn ordinary_text_is_shown_as_it_is() {
+        for text in ["", "a b", "Größe – “x” …", "漢字かな", "e\u{301}", "עברית", "🙂 ✅ ❤\u{fe0f}", "a\u{a0}b"]
+        {
+            assert_eq!([one_line(text), block(text)], [text; 2].map(str::to_owned));
+            assert!(is_plain(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_approved_has_no_blank_but_the_ordinary_one() {
+        assert_eq!(exact("true\u{a0}# \u{3000}x"), "true\\u{a0}# \\u{3000}x");
+        assert_eq!(exact("rm a\u{fe0f}"), "rm a\\u{fe0f}");
+    }
+
+    #[test]
+    fn json_keeps_its_value() {
+        for (c, _) in HOSTILE {
+            let value = serde_json::json!({"a": [format!("x{c}y"), "\u{1f642}"]});
+            let text = json(&value.to_string());
+            assert!(is_plain(&text), "{text}");
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_else_comes_through(text: String) {
+            for shown in [one_line(&text), block(&text).replace(['\n', '\t'], "")] {
+                prop_assert!(is_plain(&shown), "{:?}", shown);
+            }
+            prop_assert_eq!(block(&block(&text)), block(&text));
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! How an agent is stopped: which step follows which.
+//!
+//! ```text
+//! Runs ── signal ──> Finishes ── its tool is done, a second signal, the end of the grace period ──> Interrupted
+//!   └──── signal, and no tool runs ──────────────────────────────────────────────────────────────────^   │
+//!                                  Killed <── a signal, or time ── Terminated <── time ──────────────────┘
+//! ```
+
+use std::time::Duration;
+
+/// How far the stopping of an agent has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nobody wants it to stop.
+    Runs,
+    /// Its running tool may finish, and a hook stops it then.
+    Finishes,
+    /// It was interrupted, as by Ctrl-C: its tool is killed, and it writes down what it knows.
+    Interrupted,
+    /// It was asked to end at once.
+    Terminated,
+    /// It was killed.
+    Killed,
+}
+
+/// What is known of the tools that ran when the agent was first asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// None of them runs, and nothing will stop the agent by itself.
+    None,
+    /// One of them runs.
+    Runs,
+    /// They are done since so long, and the process has not ended yet.
+    IsDone(Duration),
+}
+
+/// How long an agent whose tool is done may take to end before it is interrupted.
+pub const SETTLES: Duration = Duration::from_secs(2);
+/// How long it may take to end after a signal, before the next, harder one.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+/// How long its tool may take to finish, unless a person says otherwise.
+pub const GRACE: Duration = Duration::from_secs(60);
+
+impl Phase {
+    /// The phase after one more signal of a person.
+    #[must_use]
+    pub fn on_signal(self, tool: Tool) -> Self {
+        match self {
+            Self::Runs if tool == Tool::Runs => Self::Finishes,
+            Self::Runs | Self::Finishes => Self::Interrupted,
+            Self::Interrupted | Self::Terminated | Self::Killed => Self::Killed,
+        }
+    }
+
+    /// The phase when the present one has lasted `lasted`. `grace`: how long a tool may take to finish.
+    #[must_use]
+    pub fn on_time(self, lasted: Duration, tool: Tool, grace: Duration) -> Self {
+        let is_over = match self {
+            Self::Runs | Self::Killed => false,
+            Self::Finishes => match tool {
+                Tool::None => true,
+                Tool::Runs => lasted >= grace,
+                Tool::IsDone(since) => since >= SETTLES,
+            },
+            Self::Interrupted | Self::Terminated => lasted >= PATIENCE,
+        };
+        match self {
+            Self::Finishes if is_over => Self::Interrupted,
+            Self::Interrupted if is_over => Self::Terminated,
+            Self::Terminated if is_over => Self::Killed,
+            phase => phase,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: Duration = Duration::ZERO;
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn a_thinking_agent_is_interrupted_and_then_killed() {
+        let first = Phase::Runs.on_signal(Tool::None);
+        assert_eq!(first, Phase::Interrupted);
+        assert_eq!(first.on_signal(Tool::None), Phase::Killed);
+    }
+
+    #[test]
+    fn a_running_tool_finishes_unless_there_is_a_second_signal() {
+        let first = Phase::Runs.on_signal(Tool::Runs);
+        assert_eq!(first, Phase::Finishes);
+        assert_eq!(first.on_time(NOW, Tool::Runs, GRACE), Phase::Finishes);
+        assert_eq!(first.on_signal(Tool::Runs), Phase::Interrupted);
+        assert_eq!(first.on_signal(Tool::Runs).on_signal(Tool::Runs), Phase::Killed);
+    }
+
+    #[test]
+    fn the_grace_period_ends() {
+        let just_before = GRACE.checked_sub(Duration::from_millis(1)).unwrap();
+        assert_eq!(Phase::Finishes.on_time(just_before, Tool::Runs, GRACE), Phase::Finishes);
+        assert_eq!(Phase::Finishes.on_time(GRACE, Tool::Runs, GRACE), Phase::Interrupted);
+        assert_eq!(Phase::Finishes.on_time(NOW, Tool::Runs, NOW), Phase::Interrupted);
+    }
+
+    #[test]
+    fn an_agent_that_its_hook_has_not_stopped_is_interrupted() {
+        for (tool, next) in [
+            (Tool::IsDone(NOW), Phase::Finishes),
+            (Tool::IsDone(SETTLES), Phase::Interrupted),
+            (Tool::None, Phase::Interrupted),
+        ] {
+            assert_eq!(Phase::Finishes.on_time(NOW, tool, GRACE), next, "{tool:?}");
+        }
+    }
+
+    #[test]
+    fn who_does_not_listen_is_killed_in_the_end() {
+        for (phase, next) in [
+            (Phase::Runs, Phase::Runs),
+            (Phase::Interrupted, Phase::Terminated),
+            (Phase::Terminated, Phase::Killed),
+            (Phase::Killed, Phase::Killed),
+        ] {
+            assert_eq!(phase.on_time(PATIENCE, Tool::Runs, GRACE), next);
+            assert_eq!(phase.on_time(NOW, Tool::Runs, GRACE), phase);
+        }
+    }
+
+    proptest! {
+        /// Whatever happens, no step is taken back, and three signals kill.
+        #[test]
+        fn stopping_goes_one_way(steps in prop::collection::vec((any::<bool>(), 0..3_u8, 0..7200_u64), 0..12)) {
+            let (mut phase, mut signals) = (Phase::Runs, 0);
+            for (is_signal, tool, seconds) in steps {
+                let time = Duration::from_secs(seconds);
+                let tool = [Tool::None, Tool::Runs, Tool::IsDone(time)][usize::from(tool)];
+                let next = if is_signal { phase.on_signal(tool) } else { phase.on_time(time, tool, GRACE) };
+                signals += u32::from(is_signal);
+                prop_assert!(next as u8 >= phase as u8);
+                prop_assert!(signals > 0 || next == Phase::Runs);
+                phase = next;
+            }
+            prop_assert!(signals < 3 || phase == Phase::Killed);
+            if signals > 0 {
+                for _ in 0..3 {
+                    phase = phase.on_time(LONG, Tool::Runs, GRACE);
+                }
+                prop_assert_eq!(phase, Phase::Killed);
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Changing how the agents of a chain are started.
+
+use serde_json::json;
+
+use super::codec::{self, Id, id};
+use super::frames::{self, launch_text};
+use super::{Result, Store, StoreError, events};
+use crate::core::frame::Frame;
+use crate::core::id::FrameId;
+use crate::core::launch::Repair;
+use crate::core::state::FrameState;
+use crate::crash::Step;
+
+impl Store {
+    /// Changes the launch options of all agents of the tree of `root` that are not done and have what its first agent has.
+    /// Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// There is no such frame, one of the tree runs, or the database cannot be written.
+    pub fn repair(&self, root: FrameId, repair: &Repair) -> Result<usize> {
+        self.write(Step::ChangeLaunch, |connection| {
+            let ids = connection
+                .prepare_cached("SELECT id FROM frames WHERE root = ?1 ORDER BY depth, seq")?
+                .query_map([Id(root)], |row| id(row, "id"))?
+                .collect::<rusqlite::Result<Vec<FrameId>>>()?;
+            let frames: Vec<Frame> =
+                ids.into_iter().map(|id| frames::existing(connection, id)).collect::<std::result::Result<_, _>>()?;
+            if let Some(running) = frames.iter().find(|frame| matches!(frame.state, FrameState::Running { .. })) {
+                return Err(StoreError::Running(running.id).into());
+            }
+            // A group has no agent of its own: its first member has what was given for all.
+            let Some(top) = frames.iter().find(|frame| !frame.task.is_group()) else { return Ok(0) };
+            let mut changed = 0;
+            for frame in frames.iter().filter(|frame| frame.state != FrameState::Done) {
+                let launch = frame.launch.clone().repaired(&top.launch, repair);
+                if launch == frame.launch {
+                    continue;
+                }
+                connection
+                    .prepare_cached("UPDATE frames SET launch = ?2 WHERE id = ?1")?
+                    .execute((Id(frame.id), launch_text(&launch)?))?;
+                let detail = json!({"from": frame.launch, "to": launch});
+                events::append(connection, codec::now(), frame.id, "launch", &detail)?;
+                changed += 1;
+            }
+            Ok(changed)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::outcome::Outcome;
+    use crate::store::testing::{new, store};
+
+    #[test]
+    fn all_that_are_not_done_are_started_otherwise_and_none_that_runs() {
+        let (_temp, store) = store();
+        let root = store.start(store.root());
+        let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
+        let repair = Repair { permission_mode: Some("plan".into()), ..Repair::default() };
+        let refused = store.repair(root.frame, &repair);
+        assert!(matches!(refused, Err(StoreError::Running(running)) if running == root.frame), "{refused:?}");
+        store.end(root, &Outcome::Requested);
+        assert_eq!(store.repair(root.frame, &repair).unwrap(), 2);
+        for frame in [root.frame, child] {
+            assert_eq!(store.frame(frame).unwrap().unwrap().launch.permission_mode.as_deref(), Some("plan"));
+        }
+        assert_eq!(store.repair(root.frame, &repair).unwrap(), 0);
+        assert!(store.events(root.frame).unwrap().iter().any(|event| event.kind == "launch"));
+    }
+}

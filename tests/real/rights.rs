@@ -1,0 +1,161 @@
+//! No argument, file name or folder gives an agent more than a person gave it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::chain::Chain;
+use crate::support::{Conversation, Item, MessagesApi, Turn};
+
+/// Runs a fact on both versions.
+macro_rules! on_both_versions {
+    ($($fact:ident),+ $(,)?) => {
+        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
+        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
+    };
+}
+
+on_both_versions!(
+    an_agent_without_permissions_gives_its_child_none,
+    a_path_is_a_rule_for_one_file_whatever_it_is_named,
+    every_option_is_read_the_same_when_its_value_is_joined_to_it,
+);
+
+/// The text and kind of every result so far, in the order of the calls: those of one turn come in any order.
+fn results(conversation: &Conversation) -> Vec<(String, bool)> {
+    let of = |call: &str| {
+        conversation.items().iter().find_map(|item| match item {
+            Item::Result { id, text, is_error } if id == call => Some((text.clone(), *is_error)),
+            _ => None,
+        })
+    };
+    let result = |item: &Item| match item {
+        Item::Call { id, .. } => of(id),
+        _ => None,
+    };
+    conversation.items().iter().filter_map(result).collect()
+}
+
+fn an_agent_without_permissions_gives_its_child_none(version: &str) {
+    let hook = json!({"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "touch pwned"}]}]}});
+    let calls = [
+        r#"-- --disallowedTools '--settings={"permissions":{"allow":["Bash"]}}' --disallowedTools=Foo"#.to_owned(),
+        format!("-- --disallowedTools '--settings={hook}' --disallowedTools=Foo"),
+        "-- --append-system-prompt --dangerously-skip-permissions".to_owned(),
+        "-- --append-system-prompt=--dangerously-skip-permissions".to_owned(),
+        "-- --effort low --settings=x.json".to_owned(),
+        "--cwd / -- --append-system-prompt --dangerously-skip-permissions".to_owned(),
+        "--model=--dangerously-skip-permissions".to_owned(),
+        "--permission-mode acceptEdits".to_owned(),
+    ];
+    let count = calls.len();
+    let chain = Chain::with_model(
+        version,
+        MessagesApi::start(move |said| {
+            let results = results(said);
+            if said.items().iter().any(|item| matches!(item, Item::User(text) if text.contains("child.md"))) {
+                return if results.is_empty() { Turn::bash("touch pwned") } else { Turn::text("over") };
+            }
+            match calls.get(results.len()) {
+                Some(call) => Turn::bash(&format!("agent-cli spawn child.md {call}")),
+                None => Turn::text(json!(results.iter().map(|(text, _)| text).collect::<Vec<_>>()).to_string()),
+            }
+        }),
+    );
+    chain.home.write("ins.md", "Try this and that.");
+    chain.home.write("child.md", "Do what the model does.");
+    let reply: Vec<String> = serde_json::from_str(&chain.ok(&["spawn", "ins.md"])).unwrap();
+    assert_eq!(reply.len(), count);
+    let is_refused = |text: &str| text.contains("error: ");
+    // A model of that name is none of this program's business: the child has it, and no rights.
+    let refused: Vec<bool> = reply.iter().map(|text| is_refused(text)).collect();
+    assert_eq!(refused, [true, true, true, true, true, true, false, true], "{reply:#?}");
+    assert!(!chain.home.project().join("pwned").exists());
+}
+
+fn a_path_is_a_rule_for_one_file_whatever_it_is_named(version: &str) {
+    let names = [
+        "a.md) Bash(*",
+        "b.md),Bash(*",
+        "c.md) Bash(touch:*",
+        "!x.md",
+        "#x.md",
+        "*",
+        "with blanks, ü and 日本.md",
+        "a(1) [2] {3,4}.md",
+        "back\\slash.md",
+    ];
+    let folders = ["*", "**", "[a-z]", "{p,q}", "~"];
+    let others = ["private", "p", "x"];
+    let chain = Chain::with_model(
+        version,
+        MessagesApi::start(move |said| {
+            let Some(Item::User(text)) = said.items().iter().find(|item| matches!(item, Item::User(_))) else {
+                return Turn::text("?");
+            };
+            let own = text.split("Read ").nth(1).and_then(|rest| rest.split(" and follow").next()).unwrap_or_default();
+            let results = results(said);
+            if results.is_empty() {
+                let out = Path::new(own).parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+                let files = others.iter().map(|other| out.join(other).join("ins.md").display().to_string());
+                let read = |turn: Turn, file: String| turn.and_call("Read", json!({"file_path": file}));
+                let reads = std::iter::once(own.to_owned()).chain(files).fold(Turn::default(), read);
+                return reads.and_bash("touch pwned");
+            }
+            Turn::text(json!(results.iter().map(|(_, denied)| denied).collect::<Vec<_>>()).to_string())
+        }),
+    );
+    let out = chain.home.home().join("out");
+    let write = |path: &Path| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "Do what the model does.").unwrap();
+    };
+    others.iter().for_each(|other| write(&out.join(other).join("ins.md")));
+    let files = names.iter().map(|name| out.join("files").join(name));
+    for file in files.chain(folders.iter().map(|folder| out.join(folder).join("ins.md"))) {
+        write(&file);
+        let reply = chain.ok(&["spawn", file.to_str().unwrap()]);
+        assert_eq!(reply, "[false,true,true,true,true]\n", "{}", file.display());
+    }
+    assert!(!chain.home.project().join("pwned").exists());
+}
+
+fn every_option_is_read_the_same_when_its_value_is_joined_to_it(version: &str) {
+    let commands = &["touch made", "mkdir made.d"];
+    let model = move |said: &Conversation| {
+        let results = results(said);
+        match commands.get(results.len()) {
+            Some(command) => Turn::bash(command),
+            None => Turn::text(json!(results.iter().map(|(_, denied)| denied).collect::<Vec<_>>()).to_string()),
+        }
+    };
+    let chain = Chain::with_model(version, MessagesApi::start(model));
+    chain.home.write("ins.md", "Try this and that.");
+    let mcp = r#"{"mcpServers":{}}"#;
+    let all = [
+        "--allowedTools",
+        "Bash(touch:*)",
+        "--allowed-tools=Bash(mkdir:*)",
+        "--add-dir",
+        "/usr",
+        "--add-dir=/tmp",
+        "--mcp-config",
+        mcp,
+        "--mcp-config",
+        mcp,
+        "--disallowed-tools",
+        "WebFetch",
+        "--append-system-prompt",
+        "--dangerously-skip-permissions",
+        "--setting-sources",
+        "",
+        "-n",
+        "a name",
+    ];
+    let arguments: Vec<&str> = ["spawn", "ins.md", "--"].into_iter().chain(all).collect();
+    assert_eq!(chain.ok(&arguments), "[false,false]\n");
+    let request = chain.api.requests().remove(0);
+    assert!(request.system().to_string().contains("--dangerously-skip-permissions"), "{}", request.system());
+    assert!(!request.tools().to_string().contains("\"WebFetch\""));
+}
