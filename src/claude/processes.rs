@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process;
 
-use rustix::process::{Pid, getpgid, getsid};
+use nix::unistd;
+use rustix::process::Pid;
 
 /// This process and those above it, the nearest first.
 pub(super) fn ancestors() -> impl Iterator<Item = Pid> {
@@ -15,7 +16,12 @@ pub(super) fn ancestors() -> impl Iterator<Item = Pid> {
 
 /// The leaders of this process's session and group. They may live when a process between has ended.
 pub(super) fn leaders() -> impl Iterator<Item = Pid> {
-    [getsid(None), getpgid(None)].into_iter().flatten()
+    [unistd::getsid(None), unistd::getpgid(None)].into_iter().flatten().filter_map(visible)
+}
+
+/// In a container the leader may be a process outside, which the system calls 0.
+fn visible(leader: unistd::Pid) -> Option<Pid> {
+    Pid::from_raw(leader.as_raw())
 }
 
 /// Whether two paths lead to one directory: a process may have been told of it by another name, such as a symbolic link.
@@ -118,5 +124,16 @@ mod system {
     fn ask(arguments: &[&str]) -> String {
         let output = Command::new("ps").args(arguments).output();
         output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leader_outside_of_the_container_is_none() {
+        assert_eq!(visible(unistd::Pid::from_raw(0)), None);
+        assert_eq!(visible(unistd::Pid::this()).map(Pid::as_raw_pid), Some(unistd::Pid::this().as_raw()));
     }
 }
