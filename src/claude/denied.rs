@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use super::hook::BASH;
+use crate::core::asking_hooks::AskingHooks;
 use crate::core::denied::{Denial, Denied};
 use crate::core::launch::{Launch, OnPermission};
 use crate::core::request::shortened;
@@ -19,11 +20,13 @@ const UNAPPROVED: [&str; 4] = [
 
 /// What is recorded of denied calls.
 #[must_use]
-pub fn recorded<'a>(denials: impl IntoIterator<Item = &'a Denial>) -> Vec<Denied> {
-    let unapproved = |denied: &Denied| UNAPPROVED.iter().any(|words| denied.said.contains(words));
+pub fn recorded<'a>(denials: impl IntoIterator<Item = &'a Denial>, hooks: &AskingHooks) -> Vec<Denied> {
     let of = |denial: &Denial| {
         let denied = denial.denied.clone();
-        Denied { unapproved: unapproved(&denied), said: shortened(&denied.said), ..denied }
+        // A hook's reason stands in the place of Claude Code's words.
+        let asked_by_hook = hooks.have_asked(&denied.tool, &denied.said);
+        let unapproved = asked_by_hook || UNAPPROVED.iter().any(|words| denied.said.contains(words));
+        Denied { unapproved, asked_by_hook, said: shortened(&denied.said), ..denied }
     };
     denials.into_iter().map(of).collect()
 }
@@ -40,6 +43,10 @@ pub fn remedies(denied: &Denied, launch: &Launch, cwd: &Path) -> Vec<Vec<String>
     let mut remedies = Vec::new();
     if launch.native_questions && launch.on_permission == OnPermission::Deny && !denied.by_subagent {
         remedies.push(vec!["--on-permission".to_owned(), "ask".to_owned()]);
+    }
+    // A hook that asks for an approval counts for more than what a rule or a mode allows.
+    if denied.asked_by_hook {
+        return remedies;
     }
     let rule = |rule: String| vec!["--".to_owned(), format!("--allowedTools={rule}")];
     match denied.tool.as_str() {
@@ -110,7 +117,7 @@ mod tests {
 
     fn unapproved(tool: &str, input: &str) -> Denied {
         let (tool, input) = (tool.to_owned(), input.to_owned());
-        Denied { tool, input, said: String::new(), unapproved: true, by_subagent: false }
+        Denied { tool, input, said: String::new(), unapproved: true, asked_by_hook: false, by_subagent: false }
     }
 
     fn advice(denied: &Denied, launch: &Launch) -> Vec<String> {
@@ -128,7 +135,7 @@ mod tests {
             ("", false),
         ] {
             let denied = Denied { said: said.to_owned(), unapproved: false, ..unapproved("Bash", "x") };
-            let recorded = recorded(&[Denial { call: "t1".into(), denied }]);
+            let recorded = recorded(&[Denial { call: "t1".into(), denied }], &AskingHooks::default());
             assert_eq!(recorded[0].unapproved, expected, "{said}");
         }
     }

@@ -23,7 +23,7 @@ use crate::runtime::drive::{self, Busy};
 use crate::runtime::frame_error::FrameError;
 use crate::runtime::standing::{self, Standing};
 use crate::runtime::{RuntimeError, Settings, interrupt, removal};
-use crate::store::{Spent, Store, StoreError};
+use crate::store::{Spent, Store};
 
 /// How the caller wants to be told.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -149,7 +149,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn new(store: &Store, top: FrameId, standing: Standing, telling: Telling) -> Result<Self, StoreError> {
+    pub(super) fn new(store: &Store, top: FrameId, standing: Standing, telling: Telling) -> Result<Self, RuntimeError> {
         let spent = telling.json.then(|| store.spent(top)).transpose()?;
         let members = if telling.json { store.members(top)? } else { Vec::new() };
         let may_be_over = matches!(standing, Standing::Done(_) | Standing::Failed(_));

@@ -165,7 +165,7 @@ impl Resume {
             },
         };
         let standing = standing::poll(store, top)?;
-        Ok(standing.map(|standing| Told::new(store, top, standing, self.telling)).transpose()?)
+        standing.map(|standing| Told::new(store, top, standing, self.telling)).transpose()
     }
 
     /// How an adopted session is started from now on.

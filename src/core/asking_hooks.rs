@@ -4,6 +4,8 @@
 //! they are over before its result is printed. Where that leaves more than one call, a reason is nobody's: one that belongs
 //! to another call would be a lie.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::event::Event;
@@ -15,6 +17,8 @@ pub struct AskingHooks {
     groups: Vec<Group>,
     /// The first of the groups that have started one right after another.
     starting: Option<usize>,
+    /// Tools, each with a reason for which an approval of a call of it was asked for.
+    asked: HashSet<(String, String)>,
 }
 
 /// Which of several reasons for one call is given: versions of Claude Code differ.
@@ -45,6 +49,9 @@ struct Group {
 
 const EVENT: &str = "PreToolUse";
 
+/// More different reasons nobody gives.
+const MOST: usize = 1_000;
+
 impl AskingHooks {
     /// Whether the call has been printed and has no result yet, whoever made it.
     pub(crate) fn knows(&self, call: &str) -> bool {
@@ -67,6 +74,11 @@ impl AskingHooks {
             Prevailing::Last => group.reasons.last(),
         };
         reason.map(String::as_str)
+    }
+
+    /// Whether a hook has asked for an approval of a call of this tool for this reason, or for one that begins so.
+    pub(crate) fn have_asked(&self, tool: &str, reason: &str) -> bool {
+        !reason.is_empty() && self.asked.iter().any(|(of, why)| of == tool && why.starts_with(reason))
     }
 
     /// Takes the next event into account.
@@ -123,7 +135,12 @@ impl AskingHooks {
             return;
         };
         group.running.retain(|id| id != hook);
-        group.reasons.extend(reason);
+        if let Some(reason) = reason {
+            if self.asked.len() < MOST {
+                self.asked.insert((group.tool.clone(), reason.clone()));
+            }
+            group.reasons.push(reason);
+        }
     }
 
     fn close(&mut self, call: &str) {

@@ -19,6 +19,9 @@ pub struct Denied {
     pub said: String,
     /// Whether it was denied because nobody approved it. Otherwise a rule, a hook or a mode denied it.
     pub unapproved: bool,
+    /// Whether a hook of the user wanted an approval, whatever rules and modes allow.
+    #[serde(default)]
+    pub asked_by_hook: bool,
     /// Whether one of Claude Code's own subagents made it, which nobody is asked about.
     pub by_subagent: bool,
 }
@@ -81,7 +84,10 @@ impl Denials {
         let (said, by_subagent) = self.errors.get(&call).cloned().unwrap_or_default();
         let input = shortened(&in_short(&denial["tool_input"]));
         let tool = shortened(denial["tool_name"].as_str()?);
-        Some(Denial { call, denied: Denied { tool, input, said, unapproved: false, by_subagent } })
+        Some(Denial {
+            call,
+            denied: Denied { tool, input, said, unapproved: false, asked_by_hook: false, by_subagent },
+        })
     }
 }
 
@@ -180,6 +186,7 @@ mod tests {
             input: format!("make {n}"),
             said: String::new(),
             unapproved: true,
+            asked_by_hook: false,
             by_subagent: false,
         };
         assert_eq!(in_words(&[call(1)], None), "1 call was denied: Bash: `make 1`");

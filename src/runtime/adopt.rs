@@ -3,7 +3,7 @@
 use super::{RuntimeError, while_trying};
 use crate::claude::command::config_dir;
 use crate::claude::transcript;
-use crate::core::frame::Task;
+use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::launch::Launch;
 use crate::core::limits::Limits;
@@ -34,4 +34,17 @@ pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option
     results::keep(store.dir(), frame, session, &found).map_err(while_trying("keep copies of the results of tools"))?;
     let new = NewFrame { id: frame, task, cwd, launch, limits: Limits::default(), baseline: None, started_from: None };
     Ok(Some(store.adopt(&new, session)?))
+}
+
+/// Whether a frame was made of a session that this program did not start: its first attempt has continued something else than a
+/// baseline.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the database cannot be read.
+pub fn was_adopted(store: &Store, frame: &Frame) -> Result<bool, RuntimeError> {
+    if frame.parent.is_some() || frame.baseline.is_some() || frame.checkpoint.is_none() {
+        return Ok(false);
+    }
+    Ok(store.attempts(frame.id)?.first().is_none_or(|first| first.resumed.is_some()))
 }

@@ -196,7 +196,7 @@ fn denied(store: &Store, frame: &Frame, digest: &Digest) -> Result<Vec<Denied>, 
             listed.push(denial);
         }
     }
-    Ok(denied::recorded(listed))
+    Ok(denied::recorded(listed, &digest.asking_hooks))
 }
 
 /// Keeps a copy of the transcript. Returns whether there was anything to keep in it.

@@ -110,7 +110,7 @@ pub enum RuntimeError {
         source: std::io::Error,
     },
     /// An agent names what it has not started, or what is not there at all.
-    #[error("nothing has an id that begins with {0}")]
+    #[error("no frame or question matches `{0}`")]
     OutOfReach(String),
     /// A conversation of which Claude Code would take only the end.
     #[error("the conversation of {} is damaged: {broken}", frame.short())]

@@ -10,10 +10,12 @@ use serde::Serialize;
 use super::worktree_removal::{self, Outlook};
 use super::{RuntimeError, while_trying};
 use crate::claude::command::config_dir;
+use crate::claude::survivors;
 use crate::claude::transcript::{self, Places};
 use crate::core::id::FrameId;
 use crate::core::retention::Retention;
 use crate::core::worktree::{Held, Worktree};
+use crate::crash::{self, Step};
 use crate::store::{Attempt, Lease, Removable, Store, size};
 
 /// What is to go.
@@ -229,6 +231,10 @@ pub(super) fn prepare(
                 return Ok(Preparation::Stays(Removal::Busy));
             };
             leases.push(lease);
+            // What the last attempt has left behind lives on until the next one, and there will be none.
+            if store.frame(*frame)?.is_some_and(|frame| !frame.state.is_over()) {
+                crash::around(Step::Sweep, || survivors::end(store.dir().path(), *frame));
+            }
         }
         if store.tree_to_remove(root)?.is_none_or(|now| !wanted.retention.removes(&now.age)) {
             return Ok(Preparation::Stays(Removal::Busy));

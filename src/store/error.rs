@@ -81,7 +81,7 @@ pub enum StoreError {
     #[error("there is no request {0}")]
     UnknownRequest(RequestId),
     /// Nothing has an id that begins like this.
-    #[error("nothing has an id that begins with {0}")]
+    #[error("no frame or question matches `{0}`")]
     Unknown(String),
     /// Several things have an id that begins like this. At most ten are named.
     #[error("several ids begin with {prefix}: {}", list(candidates))]

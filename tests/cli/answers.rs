@@ -131,7 +131,7 @@ fn only_a_question_can_be_answered() {
     unknown.exits_with(3);
     insta::assert_snapshot!(unknown, @r"
     --- stderr
-    error: nothing has an id that begins with [ID4]
+    error: no frame or question matches `[ID4]`
     hint: agent-cli ls shows the chains, agent-cli questions the questions
     --- exit status: 3
     ");

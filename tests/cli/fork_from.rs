@@ -95,7 +95,7 @@ fn what_cannot_be_forked_is_refused() {
     ");
     insta::assert_snapshot!(refused(&[SESSION]), @"
     --- stderr
-    error: nothing has an id that begins with [ID5]
+    error: no frame or question matches `[ID5]`
     hint: agent-cli ls shows the chains, agent-cli questions the questions
     --- exit status: 3
     ");

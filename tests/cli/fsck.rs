@@ -50,15 +50,22 @@ fn nothing_is_wrong_with_a_chain_in_any_state() {
 #[test]
 fn a_chain_that_runs_raises_no_alarm() {
     let world = World::new();
-    let gate = world.gate("gate");
-    world.file("root.md", "spawn child.md\nreply {result}\n");
-    world.file("child.md", "hold gate\nreply done\n");
+    let [first, last] = ["first", "last"].map(|name| world.gate(name));
+    world.file("root.md", "spawn child.md\nhold last\nreply {results}\n");
+    world.file("child.md", "hold first\nreply done\n");
     let mut spawn = world.command(["spawn", "root.md"]).start();
-    gate.reached_by(1);
+    first.reached_by(1);
     clean(&world);
-    gate.open_for_one();
-    while !spawn.has_ended() {
+    first.open_for_one();
+    last.reached_by(1);
+    clean(&world);
+    last.open_for_one();
+    // Whatever it does until it has ended, at least once.
+    loop {
         clean(&world);
+        if spawn.has_ended() {
+            break;
+        }
     }
     spawn.ends().prints("done");
 }

@@ -72,7 +72,7 @@ fn the_database_shrinks() {
 #[test]
 fn what_is_recent_or_not_finished_stays() {
     let (world, _) = done();
-    world.spawn_paused("root.md");
+    let waiting = world.spawn_paused("root.md");
     world.file("fails.md", "fail API Error: 400 boom\n");
     world.run(&["spawn", "fails.md"]).exits_with(1);
     assert_eq!(gc(&world, &[])["trees"], serde_json::json!([]));
@@ -80,6 +80,7 @@ fn what_is_recent_or_not_finished_stays() {
     let gone = gc(&world, &["--older-than", "0s", "--failed"]);
     assert_eq!((gone["trees"].as_array().map(Vec::len), &gone["trees"][0]["status"]), (Some(1), &"failed".into()));
     world.answer("now");
+    world.run(&["resume", &waiting]).prints("now");
 }
 
 #[test]

@@ -42,13 +42,13 @@ fn what_names_no_frame_is_refused() {
     };
     insta::assert_snapshot!(refused("00000000-0000-4000-8000-000000000000", 3), @r"
     --- stderr
-    error: nothing has an id that begins with [ID3]
+    error: no frame or question matches `[ID3]`
     hint: agent-cli ls shows the chains, agent-cli questions the questions
     --- exit status: 3
     ");
     insta::assert_snapshot!(refused("00000", 3), @r"
     --- stderr
-    error: nothing has an id that begins with 00000
+    error: no frame or question matches `00000`
     hint: agent-cli ls shows the chains, agent-cli questions the questions
     --- exit status: 3
     ");

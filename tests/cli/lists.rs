@@ -91,13 +91,13 @@ fn a_frame_that_there_is_not() {
     let world = World::new();
     insta::assert_snapshot!(world.run(&["show", "abcd1234"]).exits_with(3), @r"
     --- stderr
-    error: nothing has an id that begins with [ID1:8]
+    error: no frame or question matches `[ID1:8]`
     hint: agent-cli ls shows the chains, agent-cli questions the questions
     --- exit status: 3
     ");
     insta::assert_snapshot!(world.run(&["tree", "abcd1234"]).exits_with(3), @r"
     --- stderr
-    error: nothing has an id that begins with [ID1:8]
+    error: no frame or question matches `[ID1:8]`
     hint: agent-cli ls shows the chains, agent-cli questions the questions
     --- exit status: 3
     ");

@@ -32,7 +32,7 @@ fn for_an_agent_other_chains_do_not_exist() {
     let before = world.run(&["show", &victim, "--json"]).json();
     for command in ["resume", "show", "tree", "show --json", "tree --json"] {
         let unknown = said(&world, &format!("agent-cli {command} {UNKNOWN}"));
-        assert!(unknown.contains("error: nothing has an id that begins with 00000000"), "{unknown}");
+        assert!(unknown.contains("error: no frame or question matches `00000000-"), "{unknown}");
         for id in [&victim, &done, &question] {
             for id in [id.as_str(), &id[..8], &id[..4]] {
                 let answered = said(&world, &format!("agent-cli {command} {id}"));
@@ -55,7 +55,7 @@ fn an_agent_is_told_what_it_reaches() {
     let (world, victim, _) = others();
     insta::assert_snapshot!(world.named(&said(&world, &format!("agent-cli resume {victim}"))), @r"
     Exit code 3
-    error: nothing has an id that begins with [ID1]
+    error: no frame or question matches `[ID1]`
     hint: an agent reaches what it has started: agent-cli tree shows it
     hint: a chain that its session started before it was adopted is named by its full id
     ");

@@ -18,6 +18,8 @@ on_both_versions!(
     a_call_of_an_agent_below_is_told_with_its_name,
     what_a_rule_or_a_hook_denies_comes_without_advice,
     a_call_that_a_person_denied_is_not_told,
+    a_call_that_a_hook_asks_about_is_one_for_a_person,
+    the_advice_for_an_adopted_session_is_a_command_that_helps,
 );
 
 /// An agent that makes these calls at once, and is done.
@@ -130,4 +132,53 @@ fn a_call_that_a_person_denied_is_not_told(version: &str) {
     let said = chain.run(&["resume", &root]);
     assert_eq!((said.out.as_str(), told(&said).len()), ("done\n", 0), "{said:?}");
     assert_eq!(denied(&chain), [] as [Value; 0]);
+}
+
+/// No rule and no mode would have helped.
+fn a_call_that_a_hook_asks_about_is_one_for_a_person(version: &str) {
+    let decision = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse",
+        "permissionDecision": "ask", "permissionDecisionReason": "look at it first"}});
+    let hook = json!({"type": "command", "command": format!("echo '{decision}'")});
+    let settings = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}}).to_string();
+    let chain = caller(version, Turn::bash("touch made"));
+    let said = chain.run(&["spawn", "ins.md", "--", "--settings", &settings, "--allowedTools=Bash(touch made)"]);
+    let hint = "hint: with --on-permission ask a person is asked about such calls";
+    assert_eq!(told(&said), ["1 call was denied: Bash: `touch made`", hint], "{said:?}");
+    let [call] = denied(&chain).try_into().unwrap();
+    assert_eq!((&call["unapproved"], &call["asked_by_hook"]), (&json!(true), &json!(true)), "{call}");
+    assert_eq!(call["said"], "look at it first");
+    assert!(chain.ok(&["show", &chain.only_root()]).contains("Bash: `touch made` (look at it first)"));
+
+    let chain = caller(version, Turn::bash("touch made"));
+    let root = chain.started(&["spawn", "ins.md", "--on-permission", "ask", "--", "--settings", &settings]);
+    chain.answer("allow");
+    assert_eq!(chain.ok(&["resume", &root]), "done\n");
+    assert!(chain.home.project().join("made").exists());
+}
+
+fn the_advice_for_an_adopted_session_is_a_command_that_helps(version: &str) {
+    const FIRST: &str = "A person's own session.";
+    let write = json!({"file_path": "made.txt", "content": "x"});
+    for ends in ["SGN_PEND_STARTED", "done"] {
+        let write = write.clone();
+        let next = move |said: &Conversation| match said.items().last() {
+            Some(Item::User(text)) if text.contains(FIRST) => Turn::text("SGN_PEND_STARTED"),
+            Some(Item::User(_)) => Turn::call("Write", write.clone()),
+            Some(Item::Result { is_error: true, .. }) => Turn::text(ends),
+            _ => Turn::text("written"),
+        };
+        let chain = Chain::with_model(version, MessagesApi::start(next));
+        let session = uuid::Uuid::new_v4().to_string();
+        let mut person = chain.home.command(crate::support::claude(version));
+        person.args(["-p", "--session-id", &session, FIRST]).stdin(std::process::Stdio::null());
+        assert!(person.output().unwrap().status.success());
+
+        let said = chain.run(&["resume", &session]);
+        let hint = said.err.lines().find(|line| line.contains("acceptEdits")).unwrap_or_else(|| panic!("{said:?}"));
+        let (_, hint) = hint.split_once("hint: ").unwrap();
+        let command = hint.strip_suffix(" goes on with them allowed").unwrap();
+        let command: Vec<&str> = command.split(' ').skip(1).collect();
+        assert_eq!(chain.ok(&command), "written\n", "{hint}");
+        assert!(chain.home.project().join("made.txt").exists());
+    }
 }

@@ -42,7 +42,9 @@ fn leader(conversation: &Conversation) -> Turn {
         [_] if woken.is_empty() => Turn::text(format!("SGN_PEND_STARTED ({id})")),
         // A part of the id, of a chain that is not its own yet, names nothing.
         [_] => Turn::bash(&format!("agent-cli resume {}", &id[..8])),
-        [_, refused] if refused.contains("nothing has an id") => Turn::bash(&format!("agent-cli resume {id}")),
+        [_, refused] if refused.contains("no frame or question matches") => {
+            Turn::bash(&format!("agent-cli resume {id}"))
+        }
         [_, _, ongoing] if ongoing.contains("SGN_PEND_ONGOING") && !woken.contains("Jan 1st") => {
             Turn::text("SGN_PEND_ONGOING")
         }
