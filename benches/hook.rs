@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use agent_cli::core::frame::Task;
-use agent_cli::core::id::{FrameId, SessionId};
+use agent_cli::core::id::{AttemptId, FrameId, SessionId};
 use agent_cli::core::launch::Launch;
 use agent_cli::core::limits::Limits;
 use agent_cli::store::{Caller, NewAttempt, NewFrame, Store};
@@ -77,9 +77,10 @@ fn running(store: &Store) -> Caller {
         started_from: None,
     });
     let frame = root.expect("a frame can be made");
-    let attempt = SessionId::from(frame);
+    let attempt = AttemptId::random();
     let new = NewAttempt {
-        session: attempt,
+        id: attempt,
+        session: SessionId::from(frame),
         resumed: None,
         output_from: 0,
         errors_from: 0,

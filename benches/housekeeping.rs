@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use agent_cli::core::frame::Task;
-use agent_cli::core::id::{FrameId, SessionId};
+use agent_cli::core::id::{AttemptId, FrameId, SessionId};
 use agent_cli::core::launch::Launch;
 use agent_cli::core::limits::Limits;
 use agent_cli::core::origin::Origin;
@@ -179,7 +179,9 @@ fn chain(store: &Store, done: bool) -> FrameId {
 
 fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
     let deliveries = store.deliveries(frame).expect("the frame is there");
+    let id = AttemptId(session.0);
     let attempt = NewAttempt {
+        id,
         session,
         resumed: None,
         output_from: 0,
@@ -190,13 +192,14 @@ fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
         to_return: None,
     };
     store.begin(frame, &attempt).expect("the frame is ready");
-    Caller { frame, attempt: session }
+    Caller { frame, attempt: id }
 }
 
 fn end(store: &Store, caller: Caller, outcome: &Outcome) {
     let settlement = Settlement {
         frame: caller.frame,
-        session: caller.attempt,
+        attempt: caller.attempt,
+        session: SessionId(caller.attempt.0),
         verdict: &verdict(outcome, Turn::First),
         outcome,
         usage: Usage::default(),

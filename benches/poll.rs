@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use agent_cli::core::frame::Task;
-use agent_cli::core::id::{FrameId, SessionId};
+use agent_cli::core::id::{AttemptId, FrameId, SessionId};
 use agent_cli::core::launch::Launch;
 use agent_cli::core::limits::Limits;
 use agent_cli::core::outcome::{Outcome, Turn, verdict};
@@ -72,8 +72,9 @@ fn fill(state: &Path) -> FrameId {
 
 /// An attempt in which the frame's agent spawns a child, or asks.
 fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<FrameId> {
-    let session = SessionId::from(frame);
+    let (id, session) = (AttemptId::random(), SessionId::from(frame));
     let attempt = NewAttempt {
+        id,
         session,
         resumed: None,
         output_from: 0,
@@ -84,7 +85,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         to_return: None,
     };
     store.begin(frame, &attempt).expect("the frame is ready");
-    let caller = Caller { frame, attempt: session };
+    let caller = Caller { frame, attempt: id };
     let child = match child {
         Some(new) => Some(store.request_child(caller, None, &new, "/project/ins2.md").expect("the tree has room").1),
         None => {
@@ -96,6 +97,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
     let outcome = Outcome::Requested;
     let settlement = Settlement {
         frame,
+        attempt: id,
         session,
         verdict: &verdict(&outcome, Turn::First),
         outcome: &outcome,

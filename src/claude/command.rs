@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{environment, permission_tool, settings};
-use crate::core::id::{FrameId, SessionId};
+use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::launch::Launch;
 
 /// Names the frame to the commands that its agent calls.
 pub const FRAME: &str = "AGENT_CLI_FRAME";
-/// Names the attempt (its session) to the commands that the agent calls.
+/// Names the attempt to the commands that the agent calls.
 pub const ATTEMPT: &str = "AGENT_CLI_ATTEMPT";
 /// The attempt of what runs on behalf of a frame while its agent does not: nothing can be requested in its name.
-pub const NO_ATTEMPT: SessionId = SessionId(uuid::Uuid::nil());
+pub const NO_ATTEMPT: AttemptId = AttemptId(uuid::Uuid::nil());
 /// Leads the commands that the agent calls to the same state directory.
 pub const STATE_DIR: &str = "AGENT_CLI_STATE_DIR";
 /// Where Claude Code keeps sessions and settings.
@@ -40,6 +40,8 @@ pub struct Invocation<'a> {
     pub program: &'a Path,
     /// The frame.
     pub frame: FrameId,
+    /// The attempt.
+    pub attempt: AttemptId,
     /// The new session.
     pub session: SessionId,
     /// The session to fork; `None`: a fresh start.
@@ -107,7 +109,7 @@ impl Invocation<'_> {
         }
         command
             .env(FRAME, self.frame.to_string())
-            .env(ATTEMPT, self.session.to_string())
+            .env(ATTEMPT, self.attempt.to_string())
             .env(STATE_DIR, self.state_dir)
             .env(NO_FILE_MENTIONS, "1")
             .env(EAGER_FLUSH, "1")
@@ -201,6 +203,7 @@ mod tests {
         Invocation {
             program: Path::new("/bin/claude"),
             frame: FrameId(Uuid::nil()),
+            attempt: AttemptId(Uuid::from_u128(3)),
             session: SessionId(Uuid::from_u128(1)),
             resume: Some(SessionId(Uuid::from_u128(2))),
             transcript: None,

@@ -16,7 +16,7 @@ use rustix::termios::ttyname;
 
 use super::command::{ATTEMPT, FRAME, SESSION, STATE_DIR};
 use super::processes::{self, Environment};
-use crate::core::id::{FrameId, SessionId};
+use crate::core::id::{AttemptId, FrameId};
 use crate::core::origin::Origin;
 
 /// An agent's mark on a process.
@@ -27,7 +27,7 @@ pub struct Mark {
     /// The frame of the agent.
     pub frame: FrameId,
     /// Its attempt.
-    pub attempt: SessionId,
+    pub attempt: AttemptId,
     state_dir: PathBuf,
 }
 

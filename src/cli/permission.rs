@@ -81,7 +81,7 @@ fn deny(message: &str) -> Permission {
 
 fn ask(context: &Context, caller: Caller, call: &Call, id: &str) -> Result<Permission, CliError> {
     let store = context.store()?;
-    let attempt = store.running_attempt(caller.frame)?.filter(|attempt| attempt.session == caller.attempt);
+    let attempt = store.running_attempt(caller.frame)?.filter(|attempt| attempt.id == caller.attempt);
     let (Some(frame), Some(attempt)) = (store.frame(caller.frame)?, attempt) else { return Ok(as_plain(call)) };
     if frame.launch.on_permission == OnPermission::Deny {
         return Ok(denied(call, printed(&store, &attempt, call, id)?.reason));

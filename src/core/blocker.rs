@@ -143,7 +143,7 @@ impl From<Hold> for Blocking {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::id::SessionId;
+    use crate::core::id::AttemptId;
     use crate::core::request::Request;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -153,7 +153,7 @@ mod tests {
         let request = |(question, settled): &(&str, bool)| Request {
             id: RequestId::random(),
             frame: id,
-            attempt: SessionId::from(id),
+            attempt: AttemptId::random(),
             call: None,
             wish: Wish::Ask { question: (*question).to_owned(), choices: None },
             settled: *settled,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::flaw::{Flaw, What};
 use super::frame::Frame;
-use super::id::{FrameId, RequestId, SessionId};
+use super::id::{AttemptId, FrameId, RequestId};
 use super::state::FrameState;
 
 /// A file of a session, as far as it can be used.
@@ -29,7 +29,7 @@ pub struct FrameFacts {
     /// Whether it has a reply.
     pub replied: bool,
     /// Its attempts without an end, each with where its output begins.
-    pub running: Vec<(SessionId, u64)>,
+    pub running: Vec<(AttemptId, u64)>,
     /// Its files.
     pub files: Files,
 }
@@ -174,6 +174,7 @@ mod tests {
 
     use super::*;
     use crate::core::frame::Task;
+    use crate::core::id::SessionId;
     use crate::core::launch::Launch;
     use crate::core::limits::Limits;
     use crate::core::state::Wait;
@@ -207,7 +208,7 @@ mod tests {
     }
 
     fn running() -> FrameFacts {
-        let running = vec![(SessionId::random(), 5)];
+        let running = vec![(AttemptId::random(), 5)];
         let files = Files { output: 5, ..Files::default() };
         FrameFacts { running, files, ..facts(FrameState::Running { waited: None }) }
     }
@@ -250,7 +251,7 @@ mod tests {
     fn an_attempt_and_its_frame_agree() {
         let without = FrameFacts { running: Vec::new(), ..running() };
         assert_eq!(found(&[without], &[]), [What::RunsWithoutAttempt]);
-        let attempt = SessionId::random();
+        let attempt = AttemptId::random();
         let not_running = FrameFacts { running: vec![(attempt, 0)], ..waiting() };
         assert_eq!(found(&[not_running], &[]), [What::AttemptWithoutRunning { attempt }]);
         let findings = judge(&[running()], &[]);

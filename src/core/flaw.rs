@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::id::{FrameId, RequestId, SessionId};
+use super::id::{AttemptId, FrameId, RequestId, SessionId};
 
 /// Something that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -54,7 +54,7 @@ pub enum What {
     /// An attempt of it has no end, and it is not marked as running.
     AttemptWithoutRunning {
         /// The attempt.
-        attempt: SessionId,
+        attempt: AttemptId,
     },
     /// Its runner died. The next `resume` takes up what it has left: nothing is wrong.
     ToHarvest,

@@ -120,7 +120,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::core::id::{RequestId, SessionId};
+    use crate::core::id::{AttemptId, RequestId};
     use crate::core::request::{Request, Wish};
     use crate::core::state::Wait;
     use crate::core::tree::Tried;
@@ -146,7 +146,7 @@ mod tests {
         let request = Request {
             id: RequestId::random(),
             frame: id(n),
-            attempt: SessionId::random(),
+            attempt: AttemptId::random(),
             call: None,
             wish: Wish::Spawn { child: id(child), task: String::new() },
             settled: false,

@@ -158,7 +158,7 @@ mod tests {
         let spawn = |(n, _)| Request {
             id: crate::core::id::RequestId::random(),
             frame: id(0),
-            attempt: id(0).into(),
+            attempt: crate::core::id::AttemptId::random(),
             call: None,
             wish: Wish::Spawn { child: id(n), task: String::new() },
             settled: false,

@@ -48,8 +48,12 @@ id! {
     FrameId
 }
 id! {
-    /// A Claude Code session. Every attempt has a session of its own.
+    /// A Claude Code session.
     SessionId
+}
+id! {
+    /// One `claude` process on behalf of a frame.
+    AttemptId
 }
 id! {
     /// A request that an agent made. The id of a question is the id of the request that asked it.

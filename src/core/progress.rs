@@ -74,7 +74,7 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::id::{RequestId, SessionId};
+    use crate::core::id::{AttemptId, RequestId};
     use crate::core::request::{Request, Wish};
     use crate::core::state::{Failure, FailureKind, Wait};
 
@@ -87,7 +87,7 @@ mod tests {
         let request = |wish| Request {
             id: RequestId::random(),
             frame: id,
-            attempt: SessionId::from(id),
+            attempt: AttemptId::random(),
             call: None,
             wish,
             settled: false,

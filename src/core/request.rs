@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::approval;
 use super::escape;
-use super::id::{FrameId, RequestId, SessionId};
+use super::id::{AttemptId, FrameId, RequestId};
 use super::question::Choices;
 use super::stream::Returned;
 
@@ -20,7 +20,7 @@ pub struct Request {
     /// Whose agent made it.
     pub frame: FrameId,
     /// In which attempt.
-    pub attempt: SessionId,
+    pub attempt: AttemptId,
     /// The tool call that it suspends, if it does.
     pub call: Option<String>,
     /// What was asked for.

@@ -242,7 +242,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::core::id::SessionId;
+    use crate::core::id::AttemptId;
     use crate::core::state::{Failure, FailureKind};
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -263,7 +263,7 @@ mod tests {
         let request = |(wish, settled)| Request {
             id: crate::core::id::RequestId::random(),
             frame: id(n),
-            attempt: SessionId::random(),
+            attempt: AttemptId::random(),
             call: None,
             wish,
             settled,

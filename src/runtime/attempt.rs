@@ -17,7 +17,7 @@ use crate::claude::process::Running;
 use crate::claude::settings::{OwnHooks, StopHook};
 use crate::claude::{permission_tool, rules, settings, survivors};
 use crate::core::frame::{Frame, Task};
-use crate::core::id::{FrameId, SessionId};
+use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::progress::step;
 use crate::core::prompt;
 use crate::core::request::Delivery;
@@ -92,7 +92,7 @@ pub(super) fn start(
     let settings = settings(store, own, &frame, program)?;
     let hooks = settings.is_some() && has_hooks(&frame, program);
     let how = How { hooks: hooks && !by_prompt, source };
-    let session = next_session(store, &frame)?;
+    let (id, session) = (AttemptId::random(), next_session(store, &frame)?);
     let forked = frame.forked().map(|(_, session)| session);
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     store.dir().forget_stop(frame.id).map_err(while_trying("remove the file that stops the agent"))?;
@@ -102,6 +102,7 @@ pub(super) fn start(
         let Told { text, transcript, to_return } = told(store, own, &frame, &deliveries, &how)?;
         let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
         let attempt = NewAttempt {
+            id,
             session,
             resumed: forked,
             output_from,
@@ -122,13 +123,14 @@ pub(super) fn start(
         }
     };
     let permission_tool = match hooks && frame.launch.native_questions {
-        true => permission_tool(store, own, frame.id, session)?,
+        true => permission_tool(store, own, frame.id, id)?,
         false => None,
     };
 
     let invocation = Invocation {
         program: &program.path,
         frame: frame.id,
+        attempt: id,
         session,
         resume: forked,
         transcript: transcript.as_deref(),
@@ -189,10 +191,10 @@ fn permission_tool(
     store: &Store,
     own: &Settings,
     frame: FrameId,
-    session: SessionId,
+    attempt: AttemptId,
 ) -> Result<Option<PathBuf>, RuntimeError> {
     let state_dir = store.dir().path().display().to_string();
-    let environment = [(FRAME, frame.to_string()), (ATTEMPT, session.to_string()), (STATE_DIR, state_dir)];
+    let environment = [(FRAME, frame.to_string()), (ATTEMPT, attempt.to_string()), (STATE_DIR, state_dir)];
     let Some(config) = permission_tool::config(&own.own_program, &environment) else { return Ok(None) };
     let file = store.dir().permission_tool(frame);
     let written = store.dir().write(Step::Settings, &file, config.to_string().as_bytes());

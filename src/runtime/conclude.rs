@@ -86,18 +86,18 @@ fn settle(
 ) -> Result<Conclusion, RuntimeError> {
     if digest.result.is_some() {
         let open: Vec<&str> = digest.open_calls.iter().map(|call| call.id.as_str()).collect();
-        store.withdraw_calls(attempt.session, &open)?;
+        store.withdraw_calls(attempt.id, &open)?;
     }
     let died = matches!(outcome, Outcome::Died { .. }).then(|| outcome.clone());
     if died.is_some() || killed && matches!(outcome, Outcome::Stopped { .. }) {
         // A hook or a tool that outlives claude could still make a request in its name.
         crash::around(Step::Sweep, || survivors::end(store.dir().path(), frame.id));
     }
-    let read = store.read_in(attempt.session)?;
+    let read = store.read_in(attempt.id)?;
     let told = carried(store, attempt, &read)?;
-    let mut lost = lost(&told, digest, &store.shown_in(attempt.session)?);
+    let mut lost = lost(&told, digest, &store.shown_in(attempt.id)?);
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
-    let undelivered = !lost.is_empty() || store.has_undelivered_requests(attempt.session)?;
+    let undelivered = !lost.is_empty() || store.has_undelivered_requests(attempt.id)?;
     let (outcome, in_a_sentence) = on_record(store, frame, attempt, outcome, undelivered, turn)?;
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
@@ -122,6 +122,7 @@ fn settle(
     let total_cost_usd = result.map_or(0.0, |result| result.total_cost_usd);
     store.settle(&Settlement {
         frame: frame.id,
+        attempt: attempt.id,
         session: attempt.session,
         verdict: &verdict,
         outcome: &outcome,
@@ -227,7 +228,7 @@ fn on_record(
     let told = frame.trouble.as_ref().map(prompt::of_trouble);
     let task = if turn == Turn::First { task(frame) } else { String::new() };
     let given: Vec<&str> = results.iter().copied().chain(told.as_deref()).chain([task.as_str()]).collect();
-    let permission = store.awaits_permission(attempt.session)?;
+    let permission = store.awaits_permission(attempt.id)?;
     let said = match &outcome {
         Outcome::Reply(text) if Signal::on_a_line(text).is_none() => Signal::in_sentences(text),
         _ => Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::codec::id;
 use super::{Lease, Result, Store};
-use crate::core::id::{FrameId, SessionId};
+use crate::core::id::{AttemptId, FrameId};
 
 impl Store {
     /// The frames that their runner has abandoned, each with the root of its tree. The next `resume` continues them.
@@ -25,13 +25,13 @@ impl Store {
     }
 
     /// The attempts whose end nobody has recorded, each with the root of its tree.
-    fn running(&self) -> Result<HashMap<(FrameId, SessionId), FrameId>> {
+    fn running(&self) -> Result<HashMap<(FrameId, AttemptId), FrameId>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT f.id, f.root, a.session FROM frames AS f JOIN attempts AS a ON a.frame = f.id AND a.ended IS NULL
+                "SELECT f.id, f.root, a.id AS attempt FROM frames AS f JOIN attempts AS a ON a.frame = f.id AND a.ended IS NULL
                  WHERE f.status = 'running'",
             )?;
-            let found = statement.query_map([], |row| Ok(((id(row, "id")?, id(row, "session")?), id(row, "root")?)))?;
+            let found = statement.query_map([], |row| Ok(((id(row, "id")?, id(row, "attempt")?), id(row, "root")?)))?;
             Ok(found.collect::<rusqlite::Result<_>>()?)
         })
     }

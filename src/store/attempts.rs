@@ -9,7 +9,7 @@ use serde_json::json;
 use super::codec::{self, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
 use super::error::Fault;
 use super::{Result, Store, StoreError, events, frames, limits, questions};
-use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::state::{FrameEvent, FrameState, Wait};
 use crate::core::stream::Usage;
 use crate::crash::Step;
@@ -17,6 +17,8 @@ use crate::crash::Step;
 /// An attempt that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAttempt {
+    /// Its id.
+    pub id: AttemptId,
     /// Its session.
     pub session: SessionId,
     /// The session that it forks.
@@ -38,6 +40,8 @@ pub struct NewAttempt {
 /// One `claude` process on behalf of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
+    /// Its id.
+    pub id: AttemptId,
     /// Its session.
     pub session: SessionId,
     /// The frame.
@@ -109,10 +113,11 @@ impl Store {
             };
             connection
                 .prepare_cached(
-                    "INSERT INTO attempts (session, frame, resumed, waited, waited_since, output_from, errors_from,
-                     runner, began, to_return) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                    "INSERT INTO attempts (id, session, frame, resumed, waited, waited_since, output_from, errors_from,
+                     runner, began, to_return) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
                 )?
                 .execute((
+                    Id(attempt.id),
                     Id(attempt.session),
                     Id(frame),
                     attempt.resumed.map(Id),
@@ -127,6 +132,7 @@ impl Store {
             carry(connection, frame, attempt)?;
             questions::unchanged(connection, &attempt.answers)?;
             let detail = json!({
+                "attempt": attempt.id,
                 "session": attempt.session,
                 "resumed": attempt.resumed,
                 "runner": attempt.runner,
@@ -149,7 +155,7 @@ impl Store {
                 connection.prepare_cached("SELECT * FROM attempts WHERE frame = ?1 AND ended IS NULL")?;
             let mut running = statement.query_row([Id(frame)], from_row).optional()?;
             if let Some(attempt) = &mut running {
-                attempt.carried = carried(connection, attempt.session)?;
+                attempt.carried = carried(connection, attempt.id)?;
             }
             Ok(running)
         })
@@ -181,7 +187,7 @@ impl Store {
             let mut attempts: Vec<Attempt> =
                 statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?;
             for attempt in &mut attempts {
-                attempt.carried = carried(connection, attempt.session)?;
+                attempt.carried = carried(connection, attempt.id)?;
             }
             Ok(attempts)
         })
@@ -204,20 +210,21 @@ fn carry(connection: &Connection, frame: FrameId, attempt: &NewAttempt) -> std::
         "UPDATE requests SET carried_by = ?3 WHERE id = ?1 AND frame = ?2 AND delivered IS NULL AND withdrawn IS NULL",
     )?;
     for request in &attempt.carried {
-        if statement.execute((Id(*request), Id(frame), Id(attempt.session)))? != 1 {
+        if statement.execute((Id(*request), Id(frame), Id(attempt.id)))? != 1 {
             return Err(StoreError::UnknownRequest(*request).into());
         }
     }
     Ok(())
 }
 
-fn carried(connection: &Connection, session: SessionId) -> std::result::Result<Vec<RequestId>, Fault> {
+fn carried(connection: &Connection, attempt: AttemptId) -> std::result::Result<Vec<RequestId>, Fault> {
     let mut statement = connection.prepare_cached("SELECT id FROM requests WHERE carried_by = ?1 ORDER BY seq")?;
-    Ok(statement.query_map([Id(session)], |row| id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
+    Ok(statement.query_map([Id(attempt)], |row| id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     Ok(Attempt {
+        id: id(row, "id")?,
         session: id(row, "session")?,
         frame: id(row, "frame")?,
         resumed: maybe_id(row, "resumed")?,
@@ -258,7 +265,7 @@ mod tests {
         assert_eq!((running.session, running.frame, running.resumed), (new.session, frame, new.resumed));
         assert_eq!((running.output_from, running.errors_from, running.runner), (7, 3, 42));
         assert_eq!((running.waited, running.ended, running.kept), (None, None, None));
-        store.end(crate::store::Caller { frame, attempt: new.session }, &reply("done"));
+        store.end(crate::store::Caller { frame, attempt: new.id }, &reply("done"));
         assert_eq!(store.running_attempt(frame).unwrap(), None);
         let attempts = store.attempts(frame).unwrap();
         assert_eq!(attempts.len(), 1);

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::codec::{self, Id, from_json};
 use super::requests::{self, Caller};
 use super::{Result, Store, events};
-use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::request::{Request, Wish};
 use crate::crash::Step;
 
@@ -33,7 +33,7 @@ impl Store {
     /// # Errors
     ///
     /// The database cannot be read.
-    pub fn awaits_permission(&self, attempt: SessionId) -> Result<bool> {
+    pub fn awaits_permission(&self, attempt: AttemptId) -> Result<bool> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT wish FROM requests WHERE attempt = ?1 AND call IS NOT NULL AND delivered IS NULL

@@ -17,7 +17,7 @@ use super::members::TABLES;
 use super::{Lease, Result, Store, StoreError, checkpoint, frames};
 use crate::core::check::{Files, FrameFacts, RequestFacts};
 use crate::core::flaw::{Flaw, What};
-use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::request::Wish;
 use crate::core::state::FrameState;
 
@@ -118,12 +118,12 @@ fn gather(
     condition: impl Fn(&str) -> String,
     facts: &mut Facts,
 ) -> std::result::Result<(), Fault> {
-    let mut running: HashMap<FrameId, Vec<(SessionId, u64)>> = HashMap::new();
+    let mut running: HashMap<FrameId, Vec<(AttemptId, u64)>> = HashMap::new();
     let attempt = |row: &Row<'_>| {
-        let attempt = (id(row, "session")?, count(row, "output_from")?);
+        let attempt = (id(row, "id")?, count(row, "output_from")?);
         Ok((id(row, "frame")?, attempt, maybe_time(row, "ended")?.is_some()))
     };
-    for (frame, attempt, ended) in read(connection, "attempts", "session", &condition, facts, attempt)? {
+    for (frame, attempt, ended) in read(connection, "attempts", "id", &condition, facts, attempt)? {
         if !ended {
             running.entry(frame).or_default().push(attempt);
         }

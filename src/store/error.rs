@@ -11,7 +11,7 @@ use super::archive::ArchiveError;
 use super::files::StateDir;
 use super::lookup::Candidate;
 use crate::core::hold::Hold;
-use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::limits::LimitReached;
 use crate::core::state::IllegalEvent;
 
@@ -97,7 +97,7 @@ pub enum StoreError {
         /// The frame.
         frame: FrameId,
         /// The attempt.
-        attempt: SessionId,
+        attempt: AttemptId,
     },
     /// The tree may not grow.
     #[error(transparent)]

@@ -65,7 +65,7 @@ fn insert(connection: &Connection, row: &Row) -> std::result::Result<(), Fault> 
     if !TABLES.iter().any(|table| table.name == row.table) {
         return Err(damaged("it has a row of an unknown table").into());
     }
-    let ids = [("frames", "id"), ("attempts", "session"), ("requests", "id")];
+    let ids = [("frames", "id"), ("attempts", "id"), ("requests", "id")];
     for (table, column) in ids.into_iter().filter(|(table, _)| *table == row.table) {
         let Some(id) = row.values.get(column).and_then(Value::as_str).filter(|id| is_id(id)) else {
             return Err(damaged("it has a row without an id").into());

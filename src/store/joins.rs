@@ -201,7 +201,7 @@ mod tests {
         // A later session of the agent is the agent's, too.
         store.end(caller, &Outcome::Ongoing);
         let later = store.start(caller.frame);
-        let (own, _) = store.asking_for(FrameId(later.attempt.0), Limits::default());
+        let (own, _) = store.asking_for(FrameId(store.attempts(caller.frame).unwrap()[1].session.0), Limits::default());
         assert!(store.may_join(caller.frame, own).unwrap());
         assert!(store.join(later, own).unwrap());
     }

@@ -205,8 +205,9 @@ mod tests {
         let frame = store.root();
         let first = NewAttempt { session: frame.into(), ..attempt(vec![]) };
         store.begin(frame, &first).unwrap();
-        store.end(crate::store::Caller { frame, attempt: first.session }, &Outcome::Started);
-        let second = store.start(frame).attempt;
+        store.end(crate::store::Caller { frame, attempt: first.id }, &Outcome::Started);
+        store.start(frame);
+        let second = store.attempts(frame).unwrap()[1].session;
         for id in [frame.to_string(), frame.short(), second.to_string(), second.short()] {
             assert_eq!(store.lookup(&prefix(&id)).unwrap(), Target::Frame(frame), "{id}");
         }
@@ -266,18 +267,23 @@ mod tests {
         let question = store.request(below, None, &ask("When?")).unwrap();
         let (other, foreign) = store.asking("Where?");
 
+        let session = |frame| store.attempts(frame).unwrap()[0].session;
         let found = |id: String| store.lookup_below(child, &prefix(&id)).ok();
         for (id, expected) in [
             (child.to_string(), Target::Frame(child)),
             (leaf.short(), Target::Frame(leaf)),
-            (below.attempt.to_string(), Target::Frame(leaf)),
+            (session(leaf).to_string(), Target::Frame(leaf)),
             (question.short(), Target::Request(question)),
         ] {
             assert_eq!(found(id.clone()), Some(expected), "{id}");
         }
-        for id in
-            [root.frame.to_string(), root.attempt.short(), other.to_string(), foreign.to_string(), foreign.short()]
-        {
+        for id in [
+            root.frame.to_string(),
+            session(root.frame).short(),
+            other.to_string(),
+            foreign.to_string(),
+            foreign.short(),
+        ] {
             let error = store.lookup_below(child, &prefix(&id)).unwrap_err();
             assert!(matches!(&error, StoreError::Unknown(unknown) if *unknown == id), "{error}");
         }

@@ -201,7 +201,7 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
-    use crate::core::id::SessionId;
+    use crate::core::id::AttemptId;
     use crate::core::outcome::Outcome;
     use crate::store::NewAttempt;
     use crate::store::testing::{ask, attempt, reply, store};
@@ -246,7 +246,7 @@ mod tests {
         let late = store.replace_answer(id, "Mar 3rd", &bob);
         assert!(matches!(late, Err(StoreError::Delivered(question)) if question == id), "{late:?}");
         // What no session has kept is not delivered.
-        let caller = crate::store::Caller { frame, attempt: new.session };
+        let caller = crate::store::Caller { frame, attempt: new.id };
         store.end(caller, &Outcome::Refused("a bad flag".into()));
         store.replace_answer(id, "Mar 3rd", &ann).unwrap();
         store.end(store.start(frame), &reply("done"));
@@ -309,7 +309,7 @@ mod tests {
         let other = store.start(store.root());
         let strangers = [
             caller,
-            crate::store::Caller { frame: other.frame, attempt: SessionId::random() },
+            crate::store::Caller { frame: other.frame, attempt: AttemptId::random() },
             crate::store::Caller { frame: other.frame, attempt: caller.attempt },
         ];
         for caller in strangers {

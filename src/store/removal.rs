@@ -249,7 +249,10 @@ mod tests {
         assert_eq!(store.removable(everything()).unwrap().len(), 1);
         store
             .connection
-            .execute("UPDATE attempts SET resumed = ?1 WHERE session = ?2", (Id(last.attempt), Id(other.attempt)))
+            .execute(
+                "UPDATE attempts SET resumed = ?1 WHERE id = ?2",
+                (Id(store.attempts(last.frame).unwrap()[0].session), Id(other.attempt)),
+            )
             .unwrap();
         assert_eq!(store.removable(everything()).unwrap(), []);
         assert_eq!(store.remove_trees(&[last.frame], everything()).unwrap(), []);

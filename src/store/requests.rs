@@ -11,7 +11,7 @@ use super::frames::{self, NewFrame, Place};
 use super::{Result, Store, StoreError, events};
 use crate::core::escape;
 use crate::core::frame::Frame;
-use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::request::{Delivery, External, Request, RequestResult, Wish};
 use crate::core::state::FrameState;
 use crate::crash::Step;
@@ -22,7 +22,7 @@ pub struct Caller {
     /// The frame whose agent asks.
     pub frame: FrameId,
     /// The attempt in which it asks.
-    pub attempt: SessionId,
+    pub attempt: AttemptId,
 }
 
 impl Store {
@@ -78,7 +78,7 @@ impl Store {
     /// # Errors
     ///
     /// The database cannot be read.
-    pub fn has_undelivered_requests(&self, attempt: SessionId) -> Result<bool> {
+    pub fn has_undelivered_requests(&self, attempt: AttemptId) -> Result<bool> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT 1 FROM requests WHERE attempt = ?1 AND delivered IS NULL AND withdrawn IS NULL
@@ -205,7 +205,7 @@ pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
 /// Only the running attempt of a frame may ask: what a forgotten process asks for, nobody would be told of.
 pub(super) fn check(connection: &Connection, caller: Caller) -> std::result::Result<(), Fault> {
     let running = connection
-        .prepare_cached("SELECT 1 FROM attempts WHERE session = ?1 AND frame = ?2 AND ended IS NULL")?
+        .prepare_cached("SELECT 1 FROM attempts WHERE id = ?1 AND frame = ?2 AND ended IS NULL")?
         .exists((Id(caller.attempt), Id(caller.frame)))?;
     let stale = || StoreError::StaleCaller { frame: caller.frame, attempt: caller.attempt };
     if running { Ok(()) } else { Err(stale().into()) }

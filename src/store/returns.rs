@@ -9,7 +9,7 @@ use rusqlite::OptionalExtension;
 use super::codec::{Id, from_json, id};
 use super::requests::{self, Caller};
 use super::{Result, Store, Target};
-use crate::core::id::{RequestId, SessionId};
+use crate::core::id::{AttemptId, RequestId};
 use crate::core::request::Wish;
 use crate::crash::Step;
 
@@ -23,7 +23,7 @@ impl Store {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT r.id, r.wish FROM attempts AS a JOIN requests AS r ON r.id = a.to_return
-                 WHERE a.session = ?1 AND a.frame = ?2 AND a.ended IS NULL",
+                 WHERE a.id = ?1 AND a.frame = ?2 AND a.ended IS NULL",
             )?;
             let found = |row: &rusqlite::Row<'_>| Ok((id(row, "id")?, from_json(row, "wish")?));
             Ok(statement.query_row((Id(caller.attempt), Id(caller.frame)), found).optional()?)
@@ -45,7 +45,7 @@ impl Store {
                 .prepare_cached(
                     "UPDATE requests SET carried_by = ?1 WHERE attempt = ?1 AND (id = ?2 OR child = ?3)
                      AND delivered IS NULL AND withdrawn IS NULL
-                     AND EXISTS (SELECT 1 FROM attempts WHERE session = ?1 AND ended IS NULL)",
+                     AND EXISTS (SELECT 1 FROM attempts WHERE id = ?1 AND ended IS NULL)",
                 )?
                 .execute((Id(caller.attempt), request, child))?;
             Ok(())
@@ -57,7 +57,7 @@ impl Store {
     /// # Errors
     ///
     /// The database cannot be read.
-    pub fn read_in(&self, attempt: SessionId) -> Result<Vec<RequestId>> {
+    pub fn read_in(&self, attempt: AttemptId) -> Result<Vec<RequestId>> {
         self.query(|connection| {
             let mut statement =
                 connection.prepare_cached("SELECT id FROM requests WHERE attempt = ?1 AND carried_by = ?1")?;
@@ -74,7 +74,7 @@ impl Store {
     pub fn returned(&self, caller: Caller) -> Result<()> {
         self.write(Step::Returned, |connection| {
             connection
-                .prepare_cached("UPDATE attempts SET to_return = NULL WHERE session = ?1")?
+                .prepare_cached("UPDATE attempts SET to_return = NULL WHERE id = ?1")?
                 .execute([Id(caller.attempt)])?;
             Ok(())
         })
@@ -105,7 +105,7 @@ impl Store {
     /// # Errors
     ///
     /// The database cannot be read.
-    pub fn shown_in(&self, attempt: SessionId) -> Result<Vec<RequestId>> {
+    pub fn shown_in(&self, attempt: AttemptId) -> Result<Vec<RequestId>> {
         self.query(|connection| {
             let mut statement =
                 connection.prepare_cached("SELECT id FROM requests WHERE shown_in = ?1 ORDER BY seq")?;
@@ -129,7 +129,7 @@ mod tests {
         store.answer(question, "Jan 1st").unwrap();
         let new = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
         store.begin(frame, &new).unwrap();
-        let caller = Caller { frame, attempt: new.session };
+        let caller = Caller { frame, attempt: new.id };
         assert_eq!(store.to_return(caller).unwrap(), Some((question, ask("When?"))));
         assert_eq!(store.to_return(Caller { frame: store.root(), ..caller }).unwrap(), None);
         store.returned(caller).unwrap();
@@ -138,7 +138,7 @@ mod tests {
         store.end(caller, &Outcome::Ongoing);
         let again = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
         store.begin(frame, &again).unwrap();
-        let caller = Caller { frame, attempt: again.session };
+        let caller = Caller { frame, attempt: again.id };
         assert!(store.to_return(caller).unwrap().is_some());
         store.end(caller, &reply("over"));
         assert_eq!(store.to_return(caller).unwrap(), None);
@@ -177,14 +177,14 @@ mod tests {
         store.answer(question, "Jan 1st").unwrap();
         let new = attempt(vec![question]);
         store.begin(frame, &new).unwrap();
-        let caller = Caller { frame, attempt: new.session };
-        assert!(store.shown_in(new.session).unwrap().is_empty());
+        let caller = Caller { frame, attempt: new.id };
+        assert!(store.shown_in(new.id).unwrap().is_empty());
         store.shown(caller, &[question, RequestId::random()]).unwrap();
-        assert_eq!(store.shown_in(new.session).unwrap(), [question]);
+        assert_eq!(store.shown_in(new.id).unwrap(), [question]);
         store.end(caller, &Outcome::Ongoing);
         assert!(store.shown(caller, &[question]).is_err());
         let again = attempt(vec![question]);
         store.begin(frame, &again).unwrap();
-        assert!(store.shown_in(again.session).unwrap().is_empty());
+        assert!(store.shown_in(again.id).unwrap().is_empty());
     }
 }

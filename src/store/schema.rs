@@ -14,7 +14,7 @@ use crate::crash::{self, Moment, Step};
 const APPLICATION: i32 = 0x6167_6e74;
 
 /// Step `n` leads from version `n` to version `n + 1`.
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 13] = [
     FIRST,
     SUSPENDED_CALLS,
     RESUMED_CALLS,
@@ -27,6 +27,7 @@ const STEPS: [&str; 12] = [
     REMOVAL_BY_INDEX,
     SHOWN_RESULTS,
     BATCHES_BY_INDEX,
+    IDS_OF_ATTEMPTS,
 ];
 
 /// What a file in the database's place is.
@@ -269,6 +270,14 @@ const BATCHES_BY_INDEX: &str = "
 CREATE INDEX requests_by_view ON requests (shown_in) WHERE shown_in IS NOT NULL;
 ";
 
+/// An attempt was known by its session. What refers to attempts goes with the column.
+const IDS_OF_ATTEMPTS: &str = "
+ALTER TABLE attempts RENAME COLUMN session TO id;
+ALTER TABLE attempts ADD COLUMN session TEXT NOT NULL DEFAULT '';
+UPDATE attempts SET session = id;
+CREATE INDEX attempts_by_session ON attempts (session);
+";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,6 +298,38 @@ mod tests {
             assert_eq!(inspect(&connection).unwrap(), Found::Current);
             connection.execute("UPDATE requests SET call = NULL, used_by = NULL", []).unwrap();
         }
+    }
+
+    /// A database of version `version` that holds `rows`, brought to the newest.
+    fn migrated(version: u32, rows: &str) -> Connection {
+        let connection = memory();
+        connection.pragma_update(None, "foreign_keys", true).unwrap();
+        STEPS[..version as usize].iter().for_each(|step| connection.execute_batch(step).unwrap());
+        connection.execute_batch(rows).unwrap();
+        connection.pragma_update(None, "application_id", APPLICATION).unwrap();
+        connection.pragma_update(None, "user_version", version).unwrap();
+        migrate(&connection).unwrap();
+        connection
+    }
+
+    #[test]
+    fn an_attempt_keeps_its_requests_when_it_gets_an_id_of_its_own() {
+        let connection = migrated(
+            12,
+            "INSERT INTO frames (id, root, depth, status, state, since, created, title, cwd, limits, launch, task)
+             VALUES ('f', 'f', 1, '', '{}', 0, 0, '', '', '', '', '');
+             INSERT INTO attempts (session, frame, waited_since, output_from, errors_from, runner, began)
+             VALUES ('s', 'f', 0, 0, 0, 1, 0);
+             INSERT INTO requests (id, frame, attempt, kind, made, wish, carried_by, used_by, shown_in)
+             VALUES ('r', 'f', 's', 'ask', 0, '{}', 's', 's', 's');",
+        );
+        let ids: (String, String) =
+            connection.query_row("SELECT id, session FROM attempts", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        assert_eq!(ids, ("s".into(), "s".into()));
+        assert!(connection.execute("UPDATE requests SET attempt = 'x'", []).is_err(), "it refers to attempts");
+        connection.execute("UPDATE requests SET attempt = 's', carried_by = 's'", []).unwrap();
+        let broken = connection.prepare("PRAGMA foreign_key_check").unwrap().exists([]).unwrap();
+        assert!(!broken);
     }
 
     #[test]

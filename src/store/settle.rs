@@ -12,7 +12,7 @@ use super::requests::{self, Caller};
 use super::{Result, Store, events, frames, groups, withdraw};
 use crate::core::denied::Denied;
 use crate::core::frame::{Frame, Trouble};
-use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::outcome::{Fork, Outcome, Verdict};
 use crate::core::state::{Ended, FrameEvent, FrameState};
 use crate::core::stream::Usage;
@@ -23,7 +23,9 @@ use crate::crash::Step;
 pub struct Settlement<'a> {
     /// The frame.
     pub frame: FrameId,
-    /// The attempt's session.
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// Its session.
     pub session: SessionId,
     /// What its end does.
     pub verdict: &'a Verdict,
@@ -62,17 +64,18 @@ impl Store {
     /// valid UTF-8, or a database that cannot be written.
     pub fn settle(&self, settlement: &Settlement<'_>) -> Result<FrameState> {
         self.write(Step::Settle, |connection| {
-            let (frame, session) = (settlement.frame, settlement.session);
+            let (frame, attempt) = (settlement.frame, settlement.attempt);
             let now = codec::now();
             let before = frames::existing(connection, frame)?;
             let since = since(connection, settlement, now)?;
             let event = FrameEvent::End(settlement.verdict.ended.clone());
             let state = frames::advance(connection, &before, event, since)?;
-            requests::check(connection, Caller { frame, attempt: session })?;
+            requests::check(connection, Caller { frame, attempt })?;
             close(connection, now, settlement)?;
             update(connection, &before, settlement)?;
             let detail = json!({
-                "session": session,
+                "attempt": attempt,
+                "session": settlement.session,
                 "outcome": name(settlement.outcome),
                 "kept": settlement.verdict.fork == Fork::Keep,
                 "cost_usd": settlement.cost_usd,
@@ -82,8 +85,8 @@ impl Store {
             events::append(connection, now, frame, "ended", &detail)?;
             match settlement.verdict.fork {
                 Fork::Keep => keep(connection, now, settlement)?,
-                Fork::Discard => withdraw::discard(connection, now, frame, session)?,
-                Fork::Lost => withdraw::untold(connection, session)?,
+                Fork::Discard => withdraw::discard(connection, now, frame, attempt)?,
+                Fork::Lost => withdraw::untold(connection, attempt)?,
             }
             Ok(state)
         })
@@ -119,8 +122,8 @@ fn since(connection: &Connection, settlement: &Settlement<'_>, now: At) -> std::
     if settlement.verdict.ended != Ended::Back {
         return Ok(now.0);
     }
-    let mut statement = connection.prepare_cached("SELECT waited_since FROM attempts WHERE session = ?1")?;
-    let mut found = statement.query_map([Id(settlement.session)], |row| time(row, "waited_since"))?;
+    let mut statement = connection.prepare_cached("SELECT waited_since FROM attempts WHERE id = ?1")?;
+    let mut found = statement.query_map([Id(settlement.attempt)], |row| time(row, "waited_since"))?;
     Ok(found.next().transpose()?.unwrap_or(now.0))
 }
 
@@ -131,10 +134,10 @@ fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::
         .prepare_cached(
             "UPDATE attempts SET ended = ?2, outcome = ?3, message = ?4, kept = ?5, input_tokens = ?6,
              output_tokens = ?7, cache_creation_input_tokens = ?8, cache_read_input_tokens = ?9, cost_usd = ?10,
-             total_cost_usd = ?11, version = ?12, transcript = ?13, denied = ?14 WHERE session = ?1",
+             total_cost_usd = ?11, version = ?12, transcript = ?13, denied = ?14 WHERE id = ?1",
         )?
         .execute((
-            Id(settlement.session),
+            Id(settlement.attempt),
             now,
             name(settlement.outcome),
             message(settlement.outcome),
@@ -173,10 +176,10 @@ fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) 
 
 /// The session becomes the checkpoint, and what it was told is told.
 fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
-    let (frame, session, suspended) = (settlement.frame, settlement.session, &settlement.suspended);
+    let (frame, suspended) = (settlement.frame, &settlement.suspended);
     connection.prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3 WHERE id = ?1")?.execute((
         Id(frame),
-        Id(session),
+        Id(settlement.session),
         suspended,
     ))?;
     for lost in &settlement.lost {
@@ -184,7 +187,7 @@ fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::r
     }
     connection
         .prepare_cached("UPDATE requests SET delivered = ?2 WHERE carried_by = ?1 AND delivered IS NULL")?
-        .execute((Id(session), now))?;
+        .execute((Id(settlement.attempt), now))?;
     Ok(())
 }
 
@@ -241,9 +244,10 @@ mod tests {
     fn a_reply_ends_a_frame_for_good() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
+        let session = store.running_attempt(caller.frame).unwrap().unwrap().session;
         assert_eq!(store.end(caller, &reply("Jan 1st\n")), FrameState::Done);
         let frame = store.frame(caller.frame).unwrap().unwrap();
-        assert_eq!((frame.state, frame.checkpoint), (FrameState::Done, Some(caller.attempt)));
+        assert_eq!((frame.state, frame.checkpoint), (FrameState::Done, Some(session)));
         assert_eq!(store.reply(caller.frame).unwrap().as_deref(), Some("Jan 1st\n"));
         assert!(matches!(store.begin(caller.frame, &attempt(vec![])), Err(StoreError::Illegal(_))));
         assert!(matches!(store.try_again(caller.frame), Err(StoreError::Illegal(_))));
@@ -254,10 +258,11 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         let outcome = reply("done");
-        let settle = |session| {
+        let settle = |attempt| {
             store.settle(&Settlement {
                 frame: caller.frame,
-                session,
+                attempt,
+                session: SessionId::random(),
                 verdict: &verdict(&outcome, Turn::First),
                 outcome: &outcome,
                 usage: Usage::default(),
@@ -272,7 +277,7 @@ mod tests {
                 trouble: Some(Trouble { what: "it".into(), calls: Vec::new(), lost: false }),
             })
         };
-        assert!(matches!(settle(SessionId::random()), Err(StoreError::StaleCaller { .. })));
+        assert!(matches!(settle(AttemptId::random()), Err(StoreError::StaleCaller { .. })));
         assert!(matches!(store.frame(caller.frame).unwrap().unwrap().state, FrameState::Running { .. }));
         settle(caller.attempt).unwrap();
         assert!(matches!(settle(caller.attempt), Err(StoreError::Illegal(_))));

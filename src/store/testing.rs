@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::{Caller, NewAttempt, NewFrame, Question, Result, Settlement, Store};
 use crate::core::frame::Task;
-use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::launch::Launch;
 use crate::core::limits::Limits;
 use crate::core::origin::Origin;
@@ -36,6 +36,7 @@ pub(super) fn new(task: &str) -> NewFrame {
 
 pub(super) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
     NewAttempt {
+        id: AttemptId::random(),
         session: SessionId::random(),
         resumed: None,
         output_from: 7,
@@ -65,16 +66,18 @@ impl Store {
         let carried = self.deliveries(frame).unwrap().iter().map(|delivery| delivery.request).collect();
         let attempt = attempt(carried);
         self.begin(frame, &attempt).unwrap();
-        Caller { frame, attempt: attempt.session }
+        Caller { frame, attempt: attempt.id }
     }
 
     /// Ends an attempt.
     pub(super) fn end(&self, caller: Caller, outcome: &Outcome) -> FrameState {
+        let running = self.running_attempt(caller.frame).unwrap();
         let kept = self.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
         let turn = if kept { Turn::Later } else { Turn::First };
         let settlement = Settlement {
             frame: caller.frame,
-            session: caller.attempt,
+            attempt: caller.attempt,
+            session: running.map_or_else(SessionId::random, |attempt| attempt.session),
             verdict: &verdict(outcome, turn),
             outcome,
             usage: Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() },

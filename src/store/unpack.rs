@@ -144,6 +144,12 @@ fn adapt(row: &mut Row, Here { claude, path, moves }: &Here) -> Result<()> {
     if row.table == "frames" {
         row.values.entry("started_from").and_modify(|session| *session = Value::Null);
     }
+    // Older archives know an attempt by its session.
+    if row.table == "attempts"
+        && let Some(session) = row.values.get("session").cloned()
+    {
+        row.values.entry("id").or_insert(session);
+    }
     for (column, value) in &mut row.values {
         let Value::String(text) = value else { continue };
         *text = match (row.table.as_str(), column.as_str()) {

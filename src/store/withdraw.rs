@@ -6,7 +6,7 @@ use serde_json::json;
 use super::codec::{self, At, Id, from_json, id, maybe_id};
 use super::error::Fault;
 use super::{Result, Store, events};
-use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::request::Wish;
 use crate::crash::Step;
 
@@ -17,7 +17,7 @@ impl Store {
     /// # Errors
     ///
     /// The database cannot be written.
-    pub fn withdraw_calls(&self, attempt: SessionId, open: &[&str]) -> Result<()> {
+    pub fn withdraw_calls(&self, attempt: AttemptId, open: &[&str]) -> Result<()> {
         self.write(Step::WithdrawCalls, |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT id, child, frame, call, wish FROM requests
@@ -40,23 +40,23 @@ impl Store {
     }
 }
 
-/// What the session was told is told again.
-pub(super) fn untold(connection: &Connection, session: SessionId) -> std::result::Result<(), Fault> {
-    connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE carried_by = ?1")?.execute([Id(session)])?;
+/// What the attempt was told is told again.
+pub(super) fn untold(connection: &Connection, attempt: AttemptId) -> std::result::Result<(), Fault> {
+    connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE carried_by = ?1")?.execute([Id(attempt)])?;
     Ok(())
 }
 
-/// What the session was told is told again, and what it asked for, nobody asked for.
+/// What the attempt was told is told again, and what it asked for, nobody asked for.
 pub(super) fn discard(
     connection: &Connection,
     now: At,
     frame: FrameId,
-    session: SessionId,
+    attempt: AttemptId,
 ) -> std::result::Result<(), Fault> {
-    untold(connection, session)?;
+    untold(connection, attempt)?;
     let made: Vec<Made> = connection
         .prepare_cached("SELECT id, child FROM requests WHERE attempt = ?1 AND withdrawn IS NULL ORDER BY seq")?
-        .query_map([Id(session)], |row| Ok((id(row, "id")?, maybe_id(row, "child")?)))?
+        .query_map([Id(attempt)], |row| Ok((id(row, "id")?, maybe_id(row, "child")?)))?
         .collect::<rusqlite::Result<_>>()?;
     withdraw(connection, now, frame, &made)
 }

@@ -140,7 +140,7 @@ fn only_a_question_can_be_answered() {
     outcome.exits_with(3);
     insta::assert_snapshot!(outcome, @r"
     --- stderr
-    error: request [ID5] is not a question
+    error: request [ID6] is not a question
     hint: agent-cli questions shows the questions
     --- exit status: 3
     ");

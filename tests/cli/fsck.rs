@@ -196,7 +196,7 @@ fn a_database_that_contradicts_itself_is_told_of() {
     let outcome = world.run(&["fsck", "--repair"]);
     insta::assert_snapshot!(outcome.exits_with(1), @"
     wrong: the row [ID4] of requests cannot be read: Conversion error from type Text at index: 11, EOF while parsing an object at line 1 column 1
-    wrong: [ID1:8] has the attempt [ID1:8] without an end, and is not marked as running
+    wrong: [ID1:8] has the attempt [ID5:8] without an end, and is not marked as running
     wrong: [ID1:8] has a reply, and is not done
     wrong: [ID2:8] has a root or a depth that does not follow from its parent's
     wrong: [ID2:8] has the request [ID3:8]: it is marked as answered, and has no answer

@@ -1,5 +1,7 @@
 //! How `claude` is started: the same way every time.
 
+use uuid::Uuid;
+
 use crate::world::World;
 
 #[test]
@@ -118,7 +120,8 @@ fn an_agent_knows_its_frame_and_no_other_session() {
     world.run(&["resume", &id]).prints("now");
     for start in &world.log().starts {
         assert_eq!(start.env("AGENT_CLI_FRAME"), Some(id.as_str()));
-        assert_eq!(start.env("AGENT_CLI_ATTEMPT"), Some(start.session()));
+        let attempt = start.env("AGENT_CLI_ATTEMPT").expect("an attempt has an id");
+        assert!(attempt.parse::<Uuid>().is_ok() && attempt != start.session(), "{attempt}");
         assert_eq!(start.env("CLAUDECODE"), None);
         assert_eq!(start.env("CLAUDE_CODE_SESSION_ID"), None);
     }
