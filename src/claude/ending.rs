@@ -2,7 +2,8 @@
 
 use super::process::Exit;
 use crate::core::outcome::Outcome;
-use crate::core::stream::{Digest, ResultEvent};
+use crate::core::result_event::ResultEvent;
+use crate::core::stream::Digest;
 
 /// How an attempt ended. `errors` is what it wrote to standard error. What a reply means, the record tells.
 ///

@@ -110,6 +110,11 @@ impl ClaudeArgs {
         Ok(Self(pairs))
     }
 
+    /// One option without a value.
+    pub(super) fn switch(name: &str) -> Self {
+        Self(vec![Pair { name: name.to_owned(), value: None }])
+    }
+
     /// The same list as words for `claude`, one an option.
     #[must_use]
     pub fn words(&self) -> Vec<String> {

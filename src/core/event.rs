@@ -27,6 +27,8 @@ pub struct Event {
     pub(super) error: Value,
     pub(super) rate_limit_info: Value,
     pub(super) subtype: Value,
+    #[serde(rename = "permissionMode")]
+    pub(super) permission_mode: Value,
     pub(super) is_error: Value,
     pub(super) api_error_status: Value,
     pub(super) result: Value,

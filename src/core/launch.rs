@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::claude_args::{BadArgument, ClaudeArgs, number};
+use super::modes;
 use super::worktree::Worktree;
 
 /// The launch options of a frame.
@@ -110,8 +111,11 @@ const FOR_CHILDREN: [&str; 6] =
 /// Limits of which a child may not have a higher one than its parent.
 const LIMITS: [&str; 2] = ["--max-budget-usd", "--max-turns"];
 
-/// From the narrowest to the widest. `default` is what an absent mode means, and newer releases call it `manual`.
-const MODES: [&str; 6] = ["plan", "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"];
+/// The option that lets an agent do everything, whatever its permission mode.
+const SKIP_PERMISSIONS: &str = "--dangerously-skip-permissions";
+/// The option that lets an agent come to the mode in which it may do everything. Before 2.1.300 such an agent may do everything
+/// in plan mode, too.
+const MAY_SKIP_PERMISSIONS: &str = "--allow-dangerously-skip-permissions";
 
 /// The option with which a user lets a tool of their own decide on approvals. Questions would go there too.
 const PROMPT_TOOL: &str = "--permission-prompt-tool";
@@ -130,6 +134,17 @@ impl Launch {
     pub fn forking(self, native_questions: bool) -> Self {
         let keeps = native_questions || self.on_permission == OnPermission::Ask;
         Self { native_questions: self.native_questions && keeps, ..self }
+    }
+
+    /// The same options in another permission mode. One switch would overrule any mode: another in its place leaves the agent
+    /// the same rights in that mode.
+    #[must_use]
+    pub fn in_mode(self, mode: &str) -> Self {
+        let args = match self.is_unrestricted() && mode != modes::UNRESTRICTED {
+            true => self.args.without(SKIP_PERMISSIONS).and(&ClaudeArgs::switch(MAY_SKIP_PERMISSIONS)),
+            false => self.args,
+        };
+        Self { permission_mode: Some(mode.to_owned()), args, ..self }
     }
 
     /// The launch options of a child that this frame's agent asks for.
@@ -187,18 +202,12 @@ impl Launch {
     /// Whether this frame's agent may do everything, so that nothing can be wider.
     #[must_use]
     pub fn is_unrestricted(&self) -> bool {
-        self.permission_mode.as_deref() == Some("bypassPermissions") || self.args.has("--dangerously-skip-permissions")
+        self.permission_mode.as_deref() == Some(modes::UNRESTRICTED) || self.args.has(SKIP_PERMISSIONS)
     }
 
-    /// Whether a child in `mode` may do no more than this frame. Modes that are not known here may come with any release:
-    /// they cover only themselves.
-    fn covers(&self, mode: &str) -> bool {
-        let own = self.permission_mode.as_deref().unwrap_or("default");
-        let known = |mode| {
-            let mode = if mode == "manual" { "default" } else { mode };
-            MODES.iter().position(|known| *known == mode)
-        };
-        self.is_unrestricted() || mode == own || known(mode).zip(known(own)).is_some_and(|(mode, own)| mode <= own)
+    /// Whether an agent in `mode` may do no more than this frame's.
+    pub(super) fn covers(&self, mode: &str) -> bool {
+        self.is_unrestricted() || modes::covers(self.permission_mode.as_deref().unwrap_or(modes::DEFAULT), mode)
     }
 
     /// Of two values `claude` takes the last: a child could raise what a person has limited.
@@ -323,6 +332,26 @@ mod tests {
         {
             let refused = parent.child(wanted(None, words)).unwrap_err();
             assert!(matches!(refused, BadLaunch::DashedValue(_)), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn another_mode_is_not_overruled_by_a_switch() {
+        let edits =
+            Launch { permission_mode: Some("acceptEdits".into()), args: args(&["--effort=low"]), ..Launch::default() };
+        let planning = Launch { permission_mode: Some("plan".into()), ..edits.clone() };
+        assert_eq!(edits.in_mode("plan"), planning);
+        let free = Launch { args: args(&["--dangerously-skip-permissions", "--effort=low"]), ..Launch::default() };
+        let by_mode = Launch {
+            permission_mode: Some("bypassPermissions".into()),
+            args: args(&["--effort=low"]),
+            ..Launch::default()
+        };
+        for free in [free, by_mode] {
+            let planning = free.clone().in_mode("plan");
+            assert_eq!(planning.permission_mode.as_deref(), Some("plan"));
+            assert_eq!(planning.args.words(), ["--effort=low", "--allow-dangerously-skip-permissions"]);
+            assert_eq!(free.clone().in_mode("bypassPermissions").args, free.args);
         }
     }
 

@@ -160,7 +160,8 @@ pub fn verdict(outcome: &Outcome, turn: Turn) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::stream::{ResultEvent, Returned};
+    use crate::core::result_event::ResultEvent;
+    use crate::core::stream::Returned;
 
     const FIRST: Turn = Turn::First;
     const LATER: Turn = Turn::Later;
