@@ -1,4 +1,4 @@
-//! Points at which a test can make this program die, or meet a full disk.
+//! Points at which a test can make this program die, meet a full disk, or wait until something else has happened.
 //!
 //! Every durable step of the program has a name here and passes its points: `settle.before`, `settle.within` (all is
 //! written, nothing is final), `settle.after`, and `settle.full`, where the disk is full. In a release build all of this
@@ -7,6 +7,7 @@
 //! | variable | meaning |
 //! | --- | --- |
 //! | `AGENT_CLI_CRASH` | `POINT` or `POINT:N`: what happens when a point is passed for the first or the `N`th time |
+//! | `AGENT_CLI_HOLD` | `POINT GATE`: when the process passes the point for the first time it adds a line to `GATE.held`, and goes on when it can read a line from the fifo `GATE` |
 //! | `AGENT_CLI_SYNC_LOG` | a file that gets the number and the time of each file and directory that is synced, a line each |
 //! | `AGENT_CLI_CRASH_LOG` | a file that gets a line for each point that is passed: the point, the command, the process. With it, all processes that share the file count together |
 
@@ -146,8 +147,11 @@ pub fn name(step: Step, moment: Moment) -> String {
 #[inline]
 pub fn at(step: Step, moment: Moment) {
     #[cfg(debug_assertions)]
-    if armed::is_due(step, moment) {
-        armed::die();
+    {
+        if armed::is_due(step, moment) {
+            armed::die();
+        }
+        armed::hold(step, moment);
     }
     let _ = (step, moment);
 }
@@ -196,7 +200,7 @@ pub fn room(step: Step) -> io::Result<()> {
 mod armed {
     use std::env;
     use std::fs::{File, OpenOptions};
-    use std::io::{self, Read, Seek, SeekFrom, Write};
+    use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
     use std::os::unix::fs::MetadataExt;
     use std::path::PathBuf;
     use std::sync::LazyLock;
@@ -259,6 +263,25 @@ mod armed {
             writeln!(log, "{} {}.{:09}", found.ino(), found.mtime(), found.mtime_nsec())
         };
         let _: io::Result<()> = note();
+    }
+
+    /// Waits at a gate, if this process is to do so here.
+    pub(super) fn hold(step: Step, moment: Moment) {
+        static GATE: LazyLock<Option<(String, String)>> = LazyLock::new(|| {
+            let wanted = env::var("AGENT_CLI_HOLD").ok()?;
+            wanted.split_once(' ').map(|(point, gate)| (point.to_owned(), gate.to_owned()))
+        });
+        static HELD: AtomicUsize = AtomicUsize::new(0);
+        let Some((point, gate)) = GATE.as_ref() else { return };
+        if *point != super::name(step, moment) || HELD.fetch_add(1, Ordering::Relaxed) > 0 {
+            return;
+        }
+        let wait = || {
+            let mut held = OpenOptions::new().append(true).create(true).open(format!("{gate}.held"))?;
+            writeln!(held, "{point}")?;
+            BufReader::new(File::open(gate)?).read_line(&mut String::new())
+        };
+        let _: io::Result<usize> = wait();
     }
 
     /// Without any of what a process may do at its end.

@@ -150,3 +150,15 @@ fn an_agent_that_does_not_know_what_to_do_has_failed() {
     --- exit status: 1
     ");
 }
+
+#[test]
+fn a_failure_that_the_parent_was_told_of_is_the_parents_to_handle() {
+    let world = World::new();
+    world.file("root.md", "spawn child.md\nask What now?\nreply {result}\n");
+    world.file("child.md", "fail API Error: 400 boom\n");
+    let paused = world.run(&["spawn", "root.md"]);
+    let id = paused.started();
+    assert!(!paused.stderr.contains("boom"), "{paused}");
+    world.answer("nothing");
+    world.run(&["resume", &id]).prints("nothing");
+}

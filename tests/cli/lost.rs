@@ -73,6 +73,53 @@ fn what_it_was_told_in_a_call_it_is_told_again() {
 }
 
 #[test]
+fn what_it_was_told_it_is_told_again_where_all_that_came_before_is_there() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nonce run echo worked >> marks\nonce die 9\nreply {results}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("Jan 1st");
+    // The fork has its history: not the prompt, the call and its result.
+    world.command(["resume", &id]).with("STAND_IN_HOLDS_LINES", "3").run().exits_with(1);
+    world.run(&["resume", &id]).prints("Jan 1st");
+    let prompts: Vec<_> = world.log().starts.into_iter().map(|start| start.prompt).collect();
+    assert!(prompts.len() == 3 && prompts[2].contains("Jan 1st"), "{prompts:#?}");
+}
+
+#[test]
+fn one_that_is_killed_when_it_has_printed_its_end_has_perhaps_not_written_it() {
+    let world = World::new().with("STAND_IN_DIES_AT_ITS_END", "1");
+    world.file("root.md", "ask When?\nask Where?\nreply {results}\n");
+    let id = world.command(["spawn", "root.md"]).run().started();
+    world.answer("Jan 1st");
+    // The fork has its history: not the prompt, the call, its result and the signal.
+    world.command(["resume", &id]).with("STAND_IN_HOLDS_LINES", "4").run().started();
+    world.answer("Paris");
+    let world = world.without("STAND_IN_DIES_AT_ITS_END");
+    world.run(&["resume", &id]).succeeds();
+    let prompts: Vec<_> = world.log().starts.into_iter().map(|start| start.prompt).collect();
+    assert!(prompts[2].contains("Jan 1st") && prompts[2].contains("Paris"), "{prompts:#?}");
+}
+
+#[test]
+fn what_may_have_taken_effect_is_said_until_an_attempt_counts() {
+    let world = World::new().with("STAND_IN_HOLDS_LINES", "1");
+    world.file(
+        "root.md",
+        "once run echo worked >> marks\nonce die 9\nonce refuse not logged in\nask When?\nreply {results}\n",
+    );
+    world.run(&["spawn", "root.md"]).exits_with(1);
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).exits_with(4);
+    world.run(&["resume", &id]).started();
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    let prompts: Vec<_> = world.log().starts.into_iter().map(|start| start.prompt).collect();
+    let told = |prompt: &String| prompt.contains("Your last turn was cut short") && prompt.contains("echo worked");
+    let all: Vec<_> = prompts.iter().map(told).collect();
+    assert_eq!(all, [false, true, true, false], "{prompts:#?}");
+}
+
+#[test]
 fn its_requests_stand() {
     let by_program = (World::new(), "spawn child.md &\nonce die 9\nreply {results}\n");
     let by_hook = (World::with_hooks(), "once spawn child.md ++ run kill -9 $PPID\nreply {results}\n");

@@ -46,6 +46,7 @@ mod parallel;
 mod power_failure;
 mod prompts;
 mod questions;
+mod races;
 mod reach;
 mod repairs;
 mod replies;

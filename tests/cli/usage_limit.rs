@@ -40,6 +40,15 @@ fn a_limit_that_is_lifted_is_over() {
 }
 
 #[test]
+fn one_that_is_lifted_at_once_is_met_once_in_a_run() {
+    let world = World::new();
+    world.file("root.md", "run echo worked >> marks\nonce limit 1\nreply ok\n");
+    let id = world.spawn_paused("root.md");
+    assert_eq!(world.starts(), 1);
+    world.run(&["resume", &id]).prints("ok");
+}
+
+#[test]
 fn work_that_was_done_before_the_limit_is_not_repeated() {
     let world = World::new();
     let soon = (Timestamp::now() + 2.seconds()).as_second();

@@ -16,6 +16,7 @@
 //! | `STAND_IN_WANTS_A_PROMPT` | an error that comes whenever there is no prompt |
 //! | `STAND_IN_HOLDS_LINES` | how many lines of its transcript are written late |
 //! | `STAND_IN_HAS_NO_ROOM` | when it is set, its transcript stays empty, and it does not mind |
+//! | `STAND_IN_DIES_AT_ITS_END` | when it is set, it is killed when it has printed its result, and has not written what was held back |
 //! | `STAND_IN_LINGERS` | a gate at which it waits when a call was deferred, before it ends |
 //! | `STAND_IN_IS_DEAF` | when it is set, SIGINT and SIGTERM are ignored |
 //!

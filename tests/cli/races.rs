@@ -1,0 +1,41 @@
+//! Several commands drive one chain: what one of them has looked at, another one changes.
+
+use crate::gate::Gate;
+use crate::invocation::Running;
+use crate::world::World;
+
+/// Starts a command that stops at a point of its way until the gate is opened.
+fn held<'a>(world: &'a World, gate: &Gate, point: &str, args: &[&str]) -> Running<'a> {
+    let place = world.project().join("point");
+    let command = world.command(args).with("AGENT_CLI_HOLD", &format!("{point} {}", place.display())).start();
+    gate.reached_by(1);
+    command
+}
+
+#[test]
+fn an_agent_that_has_run_since_the_chain_was_looked_at_is_not_run_again() {
+    let world = World::new();
+    let gate = world.gate("point");
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("Jan 1st");
+    let slow = held(&world, &gate, "lease.before", &["resume", &id]);
+    world.run(&["resume", &id]).prints("Jan 1st");
+    gate.open_for_one();
+    slow.ends().prints("Jan 1st");
+    assert_eq!(world.starts(), 2);
+}
+
+#[test]
+fn an_agent_that_another_command_has_tried_again_is_left_to_it() {
+    let world = World::new();
+    let gate = world.gate("point");
+    world.file("root.md", "once refuse not logged in\nreply done\n");
+    world.run(&["spawn", "root.md"]).exits_with(4);
+    let id = world.log().starts[0].session().to_owned();
+    let slow = held(&world, &gate, "try_again.before", &["resume", &id]);
+    world.run(&["resume", &id]).prints("done");
+    gate.open_for_one();
+    slow.ends().prints("done");
+    assert_eq!(world.starts(), 2);
+}
