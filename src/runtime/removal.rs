@@ -270,18 +270,16 @@ pub(super) fn finish(store: &Store, trees: Vec<Prepared>, wanted: Wanted) -> Res
         true => roots.into_iter().collect(),
         false => store.remove_trees(&roots, wanted.retention)?.into_iter().collect(),
     };
-    let mut removals = Vec::new();
-    for Prepared { tree, _leases } in trees {
-        if !gone.contains(&tree.id) {
-            removals.push(Removal::Busy);
-            continue;
-        }
-        for frame in tree.frames.iter().filter(|_| !wanted.pretend) {
-            store.remove_frame_dir(*frame)?;
-        }
-        removals.push(Removal::Gone(tree));
+    let is_gone = |prepared: &&Prepared| gone.contains(&prepared.root());
+    if !wanted.pretend {
+        let frames = trees.iter().filter(is_gone).flat_map(|prepared| prepared.tree.frames.iter().copied());
+        store.remove_frame_dirs(&frames.collect::<Vec<_>>())?;
     }
-    Ok(removals)
+    let removal = |prepared: Prepared| match gone.contains(&prepared.root()) {
+        true => Removal::Gone(prepared.tree),
+        false => Removal::Busy,
+    };
+    Ok(trees.into_iter().map(removal).collect())
 }
 
 /// Removes the worktrees of a tree that goes. Returns those that stay: something has come into them since it was decided.

@@ -109,28 +109,12 @@ impl Store {
     ///
     /// The database or the lease cannot be read, or the file cannot be deleted.
     pub fn remove_leftover(&self, leftover: &Leftover) -> Result<bool> {
-        let broken = |error| StoreError::io(&leftover.path, error);
         let Some(frame) = leftover.frame else {
-            // A frame that is being imported gets its directory within its transaction, so in this one nobody does.
-            let trash = self.dir.frames().join(format!("{TRASH}{}{TEMPORARY}", Uuid::new_v4()));
-            let name = leftover.path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
-            let moved = self.write(Step::Remove, |connection| {
-                let mut statement = connection.prepare_cached("SELECT 1 FROM frames WHERE id = ?1")?;
-                if name.map(|frame: FrameId| statement.exists([Id(frame)])).transpose()? == Some(true) {
-                    return Ok(false);
-                }
-                fs::rename(&leftover.path, &trash).map_err(broken)?;
-                // It is a second name of a file in that directory.
-                name.map(|frame| fs::remove_file(self.dir.lease_file(frame)));
-                Ok(true)
-            })?;
-            if moved {
-                fs::remove_dir_all(&trash).map_err(broken)?;
-            }
-            return Ok(moved);
+            return Ok(self.remove_unused(std::slice::from_ref(&leftover.path))? == 1);
         };
         let Some(_lease) = Lease::try_take(&self.dir, frame)? else { return Ok(false) };
         let checkpoint = self.checkpoint_of(frame)?;
+        let broken = |error| StoreError::io(&leftover.path, error);
         let still = of_frame(&self.dir.frame_path(frame), frame, checkpoint).map_err(broken)?;
         if !still.iter().any(|now| now.path == leftover.path) {
             return Ok(false);
@@ -139,17 +123,43 @@ impl Store {
         Ok(true)
     }
 
-    /// Removes the directory of a frame that is gone.
+    /// Removes the directories of frames that are gone. It is one transaction: the disk is waited for once.
     ///
     /// # Errors
     ///
     /// As for [`Store::remove_leftover`].
-    pub fn remove_frame_dir(&self, frame: FrameId) -> Result<()> {
-        let path = self.dir.frame_path(frame);
-        if path.exists() {
-            self.remove_leftover(&Leftover { path, frame: None, bytes: 0 })?;
+    pub fn remove_frame_dirs(&self, frames: &[FrameId]) -> Result<()> {
+        let paths = frames.iter().map(|frame| self.dir.frame_path(*frame)).filter(|path| path.exists());
+        let paths: Vec<PathBuf> = paths.collect();
+        if !paths.is_empty() {
+            self.remove_unused(&paths)?;
         }
         Ok(())
+    }
+
+    /// Removes files and directories that are nobody's, those of them that still are. Returns how many those were.
+    fn remove_unused(&self, paths: &[PathBuf]) -> Result<usize> {
+        // A frame that is being imported gets its directory within its transaction, so in this one nobody does.
+        let trash = self.write(Step::Remove, |connection| {
+            let mut statement = connection.prepare_cached("SELECT 1 FROM frames WHERE id = ?1")?;
+            let mut moved = Vec::new();
+            for path in paths {
+                let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+                if name.map(|frame: FrameId| statement.exists([Id(frame)])).transpose()? == Some(true) {
+                    continue;
+                }
+                let trash = self.dir.frames().join(format!("{TRASH}{}{TEMPORARY}", Uuid::new_v4()));
+                fs::rename(path, &trash).map_err(|error| StoreError::io(path, error))?;
+                // It is a second name of a file in that directory.
+                name.map(|frame| fs::remove_file(self.dir.lease_file(frame)));
+                moved.push(trash);
+            }
+            Ok(moved)
+        })?;
+        for path in &trash {
+            fs::remove_dir_all(path).map_err(|error| StoreError::io(path, error))?;
+        }
+        Ok(trash.len())
     }
 
     /// The session that a frame continues from.
