@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{environment, permission_tool, settings};
+use super::{environment, permission_tool, recorded, settings};
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::launch::Launch;
 
@@ -107,20 +107,13 @@ impl Invocation<'_> {
         for name in environment::not_inherited() {
             command.env_remove(name);
         }
+        restore_environment(&mut command, self.own_program.parent(), self.launch);
         command
             .env(FRAME, self.frame.to_string())
             .env(ATTEMPT, self.attempt.to_string())
             .env(STATE_DIR, self.state_dir)
             .env(NO_FILE_MENTIONS, "1")
             .env(EAGER_FLUSH, "1")
-            .env(
-                "PATH",
-                search_path(
-                    self.own_program.parent().unwrap_or(Path::new("/")),
-                    self.launch.path.as_deref(),
-                    env::var_os("PATH").as_deref(),
-                ),
-            )
             // The shells of agents take their working directory from here before they ask the system.
             .env("PWD", self.cwd);
         if self.no_attachments {
@@ -131,6 +124,12 @@ impl Invocation<'_> {
         }
         command
     }
+}
+
+/// Gives a process what is recorded of the shell that made the frame. `own`: the folder of this program, where it is to find that.
+pub fn restore_environment(command: &mut Command, own: Option<&Path>, launch: &Launch) {
+    command.env("PATH", search_path(own, launch.path.as_deref(), env::var_os("PATH").as_deref()));
+    recorded::restore(command, &launch.environment);
 }
 
 /// The directory in which Claude Code keeps its sessions for a frame with these launch options.
@@ -152,8 +151,8 @@ pub fn named_config_dir() -> Option<PathBuf> {
 
 /// This program's folder first, then the folders of the shell that made the frame, then those of this process that are
 /// not among them: cron's are few.
-fn search_path(own: &Path, recorded: Option<&str>, current: Option<&OsStr>) -> OsString {
-    let mut folders = vec![own.to_owned()];
+fn search_path(own: Option<&Path>, recorded: Option<&str>, current: Option<&OsStr>) -> OsString {
+    let mut folders: Vec<PathBuf> = own.map(Path::to_owned).into_iter().collect();
     let recorded = recorded.map(env::split_paths).into_iter().flatten();
     for folder in recorded.chain(current.map(env::split_paths).into_iter().flatten()) {
         if !folders.contains(&folder) {
@@ -244,8 +243,9 @@ mod tests {
 
     #[test]
     fn agents_find_this_program_first_and_what_their_shell_found() {
-        let path = search_path(Path::new("/own"), Some("/home/bin:/usr/bin"), Some(OsStr::new("/usr/bin:/bin")));
+        let path = search_path(Some(Path::new("/own")), Some("/home/bin:/usr/bin"), Some(OsStr::new("/usr/bin:/bin")));
         assert_eq!(path, "/own:/home/bin:/usr/bin:/bin");
-        assert_eq!(search_path(Path::new("/own"), None, None), "/own");
+        assert_eq!(search_path(Some(Path::new("/own")), None, None), "/own");
+        assert_eq!(search_path(None, Some("/home/bin"), Some(OsStr::new("/bin"))), "/home/bin:/bin");
     }
 }

@@ -48,14 +48,21 @@ pub fn put_into(around: &Surroundings) -> String {
     format!("put it into \"env\" in {}", settings.display())
 }
 
-/// What else of this shell agents would be without.
+/// What else of this shell agents would be without. `recorded`: the variables that matter to them and that chains have a record of.
 #[must_use]
-pub fn variables(here: &Surroundings) -> Finding {
+pub fn variables(here: &Surroundings, recorded: &[&str]) -> Finding {
     let name = "environment";
     let is_login = |name: &String| here.login_variables.contains(name) || here.login_only_here.contains(name);
     let missing: Vec<_> = here.only_here.iter().filter(|name| !is_login(name)).map(String::as_str).collect();
     if missing.is_empty() {
-        return Finding::ok(name, "no other variable of this shell matters to agents");
+        let others = "no other variable of this shell matters to agents";
+        return Finding::ok(
+            name,
+            match recorded {
+                [] => others.to_owned(),
+                names => format!("chains keep {}, which a spawn from cron would not have; {others}", names.join(", ")),
+            },
+        );
     }
     let message = format!("only this shell's environment has {}", missing.join(", "));
     Finding::warning(name, message, format!("{}, or into the crontab, if agents need it", put_into(here)))
@@ -120,8 +127,10 @@ mod tests {
             only_here: names(&["ANTHROPIC_API_KEY", "HTTPS_PROXY"]),
             ..Surroundings::default()
         };
-        assert_eq!(variables(&here).message, "only this shell's environment has HTTPS_PROXY");
+        assert_eq!(variables(&here, &[]).message, "only this shell's environment has HTTPS_PROXY");
         let here = Surroundings { only_here: names(&["ANTHROPIC_API_KEY"]), ..here };
-        assert_eq!(variables(&here).status, Status::Ok);
+        assert_eq!(variables(&here, &[]).status, Status::Ok);
+        let found = variables(&here, &["ANTHROPIC_BASE_URL"]);
+        assert!(found.message.starts_with("chains keep ANTHROPIC_BASE_URL, which a spawn from cron"), "{found:?}");
     }
 }

@@ -16,12 +16,14 @@ pub(super) struct Durable<'a> {
     pub(super) settings: Vec<&'a Settings>,
     /// Whether Claude Code keeps a login in its configuration directory.
     pub(super) is_kept: bool,
+    /// The names of variables that the chain has a record of.
+    pub(super) recorded: Vec<&'a str>,
     /// Where the tools of clouds keep theirs.
     pub(super) home: Option<PathBuf>,
 }
 
 impl Durable<'_> {
-    /// The variables that matter to agents and that no settings set.
+    /// The variables that matter to agents, that no settings set and that the chain has no record of.
     pub(super) fn missing(&self, variables: &Variables) -> Vec<String> {
         let in_cloud = variables.set().chain(self.variables()).any(|name| environment::cloud(name).is_some());
         // Each frame has a record of the configuration directory.
@@ -61,7 +63,8 @@ impl Durable<'_> {
     }
 
     fn variables(&self) -> impl Iterator<Item = &str> {
-        self.settings.iter().flat_map(|settings| &settings.variables).map(String::as_str)
+        let set = self.settings.iter().flat_map(|settings| &settings.variables).map(String::as_str);
+        set.chain(self.recorded.iter().copied())
     }
 
     fn sets(&self, name: &str) -> bool {
@@ -79,7 +82,7 @@ mod tests {
 
     fn only_here(variables: &[(&str, &str)], settings: &str, is_kept: bool) -> String {
         let settings = Settings::parse(settings).unwrap();
-        let durable = Durable { settings: vec![&settings], is_kept, home: None };
+        let durable = Durable { settings: vec![&settings], is_kept, recorded: Vec::new(), home: None };
         durable.login_only_in(&variables.iter().copied().collect()).join(" ")
     }
 
@@ -119,11 +122,25 @@ mod tests {
     #[test]
     fn what_settings_set_is_not_missing() {
         let settings = Settings::parse(r#"{"env": {"ANTHROPIC_BASE_URL": "x"}}"#).unwrap();
-        let durable = Durable { settings: vec![&settings], is_kept: false, home: None };
+        let durable = |recorded| Durable { settings: vec![&settings], is_kept: false, recorded, home: None };
         let variables =
             ["ANTHROPIC_BASE_URL", "AWS_REGION", "CLAUDE_CONFIG_DIR", "https_proxy"].map(|name| (name, "x"));
-        assert_eq!(durable.missing(&variables.into_iter().collect()), ["https_proxy"]);
+        assert_eq!(durable(vec![]).missing(&variables.into_iter().collect()), ["https_proxy"]);
         let in_cloud = variables.into_iter().chain([("CLAUDE_CODE_USE_BEDROCK", "1")]).collect();
-        assert_eq!(durable.missing(&in_cloud), ["AWS_REGION", "CLAUDE_CODE_USE_BEDROCK", "https_proxy"]);
+        assert_eq!(durable(vec![]).missing(&in_cloud), ["AWS_REGION", "CLAUDE_CODE_USE_BEDROCK", "https_proxy"]);
+        let recorded = vec!["AWS_REGION", "CLAUDE_CODE_USE_BEDROCK"];
+        assert_eq!(durable(recorded).missing(&in_cloud), ["https_proxy"]);
+    }
+
+    #[test]
+    fn of_a_login_to_a_cloud_the_chain_has_a_record_of_all_but_the_secret() {
+        let variables = [("AWS_ACCESS_KEY_ID", "secret"), ("AWS_PROFILE", "work"), ("CLAUDE_CODE_USE_BEDROCK", "1")];
+        let missing = |recorded, variables: &[(&str, &str)]| {
+            let durable = Durable { settings: Vec::new(), is_kept: false, recorded, home: None };
+            durable.login_only_in(&variables.iter().copied().collect())
+        };
+        let switch = vec!["CLAUDE_CODE_USE_BEDROCK"];
+        assert_eq!(missing(switch.clone(), &[variables[0], variables[2]]), ["AWS_ACCESS_KEY_ID"]);
+        assert_eq!(missing([switch, vec!["AWS_PROFILE"]].concat(), &variables[1..]), [""; 0]);
     }
 }

@@ -18,6 +18,7 @@ pub mod process;
 mod processes;
 pub mod program;
 pub mod question;
+pub mod recorded;
 pub mod refusal;
 pub mod remains;
 pub mod reopened;

@@ -32,7 +32,7 @@ pub struct Surroundings {
     pub login_variables: Vec<String>,
     /// Variables without which nobody is logged in: they, and nothing that lasts, are the login.
     pub login_only_here: Vec<String>,
-    /// Variables that matter to agents and that no settings set.
+    /// Variables that matter to agents, that no settings set, and of which a chain has no record.
     pub only_here: Vec<String>,
     /// Whether there may be a login that cannot be seen: a key in `.claude.json`, or in the keychain of macOS.
     pub login_may_hide: Option<&'static str>,
@@ -104,6 +104,12 @@ pub fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Surroundings 
     let durable = Durable {
         settings: settings.iter().filter_map(|file| file.content.as_ref().ok()).collect(),
         is_kept: kept.is_some(),
+        recorded: launch
+            .environment
+            .iter()
+            .filter(|(name, value)| environment::is_set(name, value))
+            .map(|(name, _)| name.as_str())
+            .collect(),
         home: dirs::home_dir(),
     };
     let (login_variables, login_only_here) = (durable.missing_logins(variables), durable.login_only_in(variables));

@@ -12,7 +12,7 @@ pub struct Variables(BTreeMap<String, OsString>);
 
 /// What cron passes on: who the user is. Everything else it sets itself.
 const KEPT_BY_CRON: [&str; 3] = ["HOME", "LOGNAME", "USER"];
-const SET_BY_CRON: [(&str, &str); 2] = [("PATH", "/usr/bin:/bin"), ("SHELL", "/bin/sh")];
+pub(super) const SET_BY_CRON: [(&str, &str); 2] = [("PATH", "/usr/bin:/bin"), ("SHELL", "/bin/sh")];
 
 impl Variables {
     /// Those of this process. A name that is not UTF-8 is none that anybody looks for.
@@ -33,6 +33,12 @@ impl Variables {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// The value of one, be it empty.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(name).map(OsString::as_os_str)
     }
 
     /// The names of all.

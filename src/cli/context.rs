@@ -9,6 +9,8 @@ use super::log;
 use super::output;
 use crate::claude::command::{ATTEMPT, FRAME, SESSION, STATE_DIR, named_config_dir};
 use crate::claude::marks::{self, Mark};
+use crate::claude::recorded;
+use crate::claude::variables::Variables;
 use crate::core::id::SessionId;
 use crate::core::launch::Launch;
 use crate::core::stopping::GRACE;
@@ -100,6 +102,7 @@ impl Context {
             permission_mode: env::var(PERMISSION_MODE).ok().filter(|mode| !mode.is_empty()),
             path: env::var("PATH").ok(),
             config_dir: named_config_dir(),
+            environment: recorded::of(&Variables::of_process()),
             ..Launch::default()
         }
     }

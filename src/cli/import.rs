@@ -12,6 +12,7 @@ use super::exit::Exit;
 use super::output::{print, print_json, print_line, tell};
 use crate::claude::program;
 use crate::core::inventory::Inventory;
+use crate::core::launch::Launch;
 use crate::core::moves::{Move, Moves};
 use crate::core::shell::quoted;
 use crate::store::Here;
@@ -47,9 +48,9 @@ pub(super) struct Import {
 impl Import {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
         context.only_for_people("an agent does not import chains", "this is for the person")?;
-        let (claude, path) = (context.settings(None)?.claude, context.launch().path);
+        let (claude, Launch { path, environment, .. }) = (context.settings(None)?.claude, context.launch());
         let claude = program::locate(claude.as_deref(), None, path.as_ref().map(AsRef::as_ref))?;
-        let here = Here { claude, path, moves: Moves::new(self.cwd.clone()) };
+        let here = Here { claude, path, environment, moves: Moves::new(self.cwd.clone()) };
         let store = context.store()?;
         let archive = if self.file == Path::new("-") {
             store.unpack(&mut io::stdin().lock(), &here)?

@@ -138,6 +138,8 @@ impl Lines {
             no_hooks: _,
             no_stale_check: _,
             native_questions: _,
+            // Of an imported chain it is that of the shell that imports it.
+            environment: _,
         } = launch;
         self.add("program", &claude.display().to_string());
         model.iter().for_each(|model| self.add("model", model));

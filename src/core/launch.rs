@@ -3,6 +3,7 @@
 //! Claude Code restores none of this when a session is resumed, and a different model or a different set of tools would
 //! change the beginning of every request, which the prompt cache then no longer knows.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,9 @@ pub struct Launch {
     pub path: Option<String>,
     /// `CLAUDE_CONFIG_DIR` of the shell that made the frame: Claude Code keeps sessions there.
     pub config_dir: Option<PathBuf>,
+    /// What else of the environment of that shell its agents see wherever they go on, and is not set there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
     /// The worktree that is made for this agent alone. A child works in it too, unless it asks for its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,

@@ -9,6 +9,7 @@ use super::doctor::Case;
 use crate::claude::command::{CONFIG_DIR, STATE_DIR};
 use crate::claude::cron;
 use crate::claude::program;
+use crate::claude::recorded;
 use crate::claude::surroundings::Surroundings;
 use crate::claude::variables::Variables;
 use crate::core::finding::Finding;
@@ -29,8 +30,12 @@ pub(super) fn findings(case: &Case<'_>, shell: &Variables, here: &Surroundings, 
     let cron = shell.under_cron();
     let path = cron.get("PATH").unwrap_or_default();
     let config_dir = shell.get(CONFIG_DIR).and_then(|dir| std::path::absolute(dir).ok());
-    let mut findings =
-        vec![cron::path(path, claude(&cron).as_deref()), cron::login(here, there), cron::variables(here)];
+    let recorded = recorded::of(shell);
+    let mut findings = vec![
+        cron::path(path, claude(&cron).as_deref()),
+        cron::login(here, there),
+        cron::variables(here, &recorded::that_matter(&recorded)),
+    ];
     findings.extend(cron::configuration(config_dir.as_deref().map(Path::as_os_str)));
     findings.extend(other_state_dir(case.state_dir, StateDir::default_path_without_variables().as_deref()));
     findings

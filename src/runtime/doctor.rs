@@ -11,6 +11,7 @@ use super::cron::{self, Crontab};
 use crate::claude::command::CONFIG_DIR;
 use crate::claude::diagnosis;
 use crate::claude::program::{self, ProgramError};
+use crate::claude::recorded;
 use crate::claude::surroundings::{self, Surroundings};
 use crate::claude::variables::Variables;
 use crate::claude::version::Version;
@@ -78,8 +79,9 @@ pub struct Claude {
 pub async fn examine(case: &Case<'_>) -> Report {
     let shell = Variables::of_process();
     let path = shell.get("PATH");
-    // Chains have a record of the claude, the PATH and the configuration directory of the shell that started them.
-    let recorded = Launch { config_dir: shell.get(CONFIG_DIR).map(PathBuf::from), ..Launch::default() };
+    // Chains have a record of the claude, the PATH, the configuration directory and more of the shell that started them.
+    let config_dir = shell.get(CONFIG_DIR).map(PathBuf::from);
+    let recorded = Launch { config_dir, environment: recorded::of(&shell), ..Launch::default() };
     let here = surroundings::look(case.cwd, &shell, &recorded);
     let (claude, mut checks) = claude(case, path).await;
     let (around, crontab) = if case.under_cron {

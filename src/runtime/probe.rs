@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::RuntimeError;
-use crate::claude::command::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR};
+use crate::claude::command::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR, restore_environment};
 use crate::claude::process::{Exit, Running};
 use crate::core::frame::Frame;
 use crate::core::id::RequestId;
@@ -71,6 +71,7 @@ fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, &External)> {
 async fn succeeds(store: &Store, frame: &Frame, command: &str) -> bool {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", r#"sh -c "$1"; exit $?"#, "sh", command]).current_dir(&frame.cwd);
+    restore_environment(&mut shell, None, &frame.launch);
     shell.env(FRAME, frame.id.to_string()).env(ATTEMPT, NO_ATTEMPT.to_string()).env(STATE_DIR, store.dir().path());
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(mut running) = Running::start(shell) else { return false };

@@ -239,6 +239,7 @@ mod tests {
                 on_permission: OnPermission::Ask,
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
+                environment: [("TZ".to_owned(), "UTC".to_owned())].into(),
                 worktree: Some(Worktree {
                     repository: PathBuf::from("/srv/r/.git"),
                     path: PathBuf::from("/srv/ü"),

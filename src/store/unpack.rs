@@ -1,7 +1,7 @@
 //! Reads an archive: its files into a directory that is nobody's, and its rows as they will be written here. Nobody has
 //! decided then whether to take it up.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{BufRead, Read, Write};
 use std::path::{Path, PathBuf};
@@ -44,6 +44,8 @@ pub struct Here {
     pub claude: PathBuf,
     /// `PATH` of this shell.
     pub path: Option<String>,
+    /// What else of this shell's environment it records: another machine's could lead to an API that gets this user's key.
+    pub environment: BTreeMap<String, String>,
     /// Directories that have other paths here.
     pub moves: Moves,
 }
@@ -139,7 +141,7 @@ fn close(open: Option<(File, PathBuf)>, moves: &Moves) -> Result<()> {
 
 /// Makes the values of a row those of this machine. What is shown to a person is what comes of this, and so is what is
 /// written.
-fn adapt(row: &mut Row, Here { claude, path, moves }: &Here) -> Result<()> {
+fn adapt(row: &mut Row, Here { claude, path, environment, moves }: &Here) -> Result<()> {
     // No session of this machine has started it.
     if row.table == "frames" {
         row.values.entry("started_from").and_modify(|session| *session = Value::Null);
@@ -159,7 +161,13 @@ fn adapt(row: &mut Row, Here { claude, path, moves }: &Here) -> Result<()> {
                 let launch: Launch = moves.launch(parsed(text)?);
                 // Where that directory is not, sessions are kept where this user keeps them.
                 let config_dir = launch.config_dir.filter(|dir| dir.is_dir());
-                written(&Launch { claude: claude.clone(), path: path.clone(), config_dir, ..launch })?
+                written(&Launch {
+                    claude: claude.clone(),
+                    path: path.clone(),
+                    environment: environment.clone(),
+                    config_dir,
+                    ..launch
+                })?
             }
             ("requests", "wish") => written(&moves.wish(parsed(text)?))?,
             _ => continue,

@@ -22,6 +22,7 @@ mod crash;
 mod cron;
 mod doctor;
 mod early_answers;
+mod environment;
 mod failures;
 mod fan_out;
 mod folders;

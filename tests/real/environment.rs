@@ -17,6 +17,7 @@ on_both_versions!(
     a_chain_pauses_and_goes_on_whatever_variables_of_claude_code_are_set,
     a_chain_pauses_and_goes_on_whatever_settings_set,
     an_api_that_is_not_available_is_not_waited_for_inside_of_claude,
+    a_chain_that_cron_resumes_has_the_environment_that_it_was_started_with,
 );
 
 const BREAKING: [(&str, &str); 4] = [
@@ -71,4 +72,73 @@ fn an_api_that_is_not_available_is_not_waited_for_inside_of_claude(version: &str
     chain.home.write("ins.md", "Say hello.");
     let variables = [("CLAUDE_CODE_RETRY_WATCHDOG", "1"), ("CLAUDE_CODE_MAX_RETRIES", "0")];
     assert!(run(&chain, &variables, &["spawn", "ins.md"]).starts_with("SGN_PEND_STARTED ("));
+}
+
+/// The environment of a command of an agent, without what differs from process to process.
+fn seen(result: &str) -> Vec<String> {
+    // Of the process; and who drives it.
+    const OWN: [&str; 13] = [
+        "AGENT_CLI_ATTEMPT",
+        "AGENT_CLI_CLAUDE",
+        "ANTHROPIC_API_KEY",
+        "CLAUDE_CODE_CHILD_NOTES_DIR",
+        "CLAUDE_CODE_EXECPATH",
+        "CLAUDE_CODE_MESSAGING_SOCKET",
+        "CLAUDE_CODE_MESSAGING_TOKEN",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_EFFORT",
+        "CLAUDE_PID",
+        "LOGNAME",
+        "SHLVL",
+        "_",
+    ];
+    let of_others = |line: &&str| !line.split_once('=').is_some_and(|(name, _)| OWN.contains(&name));
+    result.lines().filter(of_others).map(str::to_owned).collect()
+}
+
+/// Cron knows nothing but the user, and the key that its crontab has.
+fn a_chain_that_cron_resumes_has_the_environment_that_it_was_started_with(version: &str) {
+    let model = |said: &Conversation| {
+        let results = said.items().iter().filter(|item| matches!(item, crate::support::Item::Result { .. }));
+        match results.count() {
+            0 | 2 => Turn::bash("env | sort"),
+            1 => Turn::bash("agent-cli ask 'When?'"),
+            _ => Turn::text("over"),
+        }
+    };
+    let chain = Chain::with_model(version, MessagesApi::start(model));
+    chain.home.write("ins.md", "Ask when.");
+    let shell = [
+        ("LANG", "C.UTF-8"),
+        ("TZ", "Asia/Tokyo"),
+        ("VIRTUAL_ENV", "/venv"),
+        ("SHELL", "/bin/bash"),
+        ("MAX_THINKING_TOKENS", "2000"),
+        ("BASH_DEFAULT_TIMEOUT_MS", "50000"),
+        ("ANTHROPIC_MODEL", "claude-sonnet-4-5"),
+    ];
+    assert!(run(&chain, &shell, &["spawn", "ins.md", "--permission-mode", "bypassPermissions"]).starts_with("SGN_"));
+    chain.answer("Jan 1st");
+    let mut cron = std::process::Command::new(env!("CARGO_BIN_EXE_agent-cli"));
+    cron.env_clear().env("HOME", chain.home.home()).env("PATH", "/usr/bin:/bin").env("SHELL", "/bin/sh");
+    cron.env("AGENT_CLI_STATE_DIR", chain.state()).env("ANTHROPIC_API_KEY", "dummy").env("IS_SANDBOX", "1");
+    let said = Said::from(cron.args(["resume", &chain.only_root()]).current_dir("/").output().unwrap());
+    assert_eq!(said.out, "over\n", "{said:?}");
+
+    let last = chain.api.requests().pop().unwrap();
+    let conversation = last.conversation();
+    let results: Vec<_> = conversation
+        .items()
+        .iter()
+        .filter_map(|item| match item {
+            crate::support::Item::Result { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(seen(results[2]), seen(results[0]));
+    for (name, value) in shell {
+        assert!(results[2].lines().any(|line| line == format!("{name}={value}")), "{name}: {}", results[2]);
+    }
+    let models: Vec<_> = chain.api.requests().iter().map(|request| request.body["model"].clone()).collect();
+    assert!(models.iter().all(|model| *model == models[0]), "{models:?}");
 }
