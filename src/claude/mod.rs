@@ -24,6 +24,7 @@ pub mod remains;
 pub mod reopened;
 pub mod rewrite;
 pub mod rules;
+pub mod schedule;
 pub mod settings;
 pub mod surroundings;
 pub mod survivors;

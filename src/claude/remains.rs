@@ -49,6 +49,11 @@ impl Remains {
     #[must_use]
     pub fn tells(&self, delivery: &Delivery) -> bool {
         let heading = prompt::heading(delivery);
+        if let Some(scheduled) = delivery.wish.scheduled() {
+            // Of a command, Claude Code keeps the name and the rest apart.
+            let prompt = scheduled.prompt.strip_prefix("/loop").unwrap_or(&scheduled.prompt).trim();
+            return self.prompts.iter().any(|told| told.contains(prompt));
+        }
         delivery.call.as_ref().is_some_and(|call| self.answered.contains(call))
             || self.prompts.iter().any(|prompt| prompt.contains(&heading))
     }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::environment;
 use super::hook::{BASH, POST_TOOL_USE, PRE_TOOL_USE};
 use super::question::ASK_USER_QUESTION;
+use super::schedule::{CRON_CREATE, CRON_DELETE, SCHEDULE_WAKEUP};
 use crate::core::shell::quoted;
 
 /// The settings of `user`, with these rules for what agents may do, and, where they are given, the hooks of this program.
@@ -94,6 +95,14 @@ const RESULTS: &str = "Bash(*agent-cli* hook-result *)";
 /// Longer than the store waits for another process.
 const SECONDS: u32 = 30;
 
+/// The tools with which agents wait for a time, and the events at which the hook is asked about their calls.
+const OF_TIMES: [(&str, &str); 4] = [
+    (PRE_TOOL_USE, SCHEDULE_WAKEUP),
+    (PRE_TOOL_USE, CRON_CREATE),
+    (POST_TOOL_USE, CRON_CREATE),
+    (POST_TOOL_USE, CRON_DELETE),
+];
+
 fn add_hooks(hooks: &mut Map<String, Value>, command: &str, native_questions: bool) {
     let hook = json!({"type": "command", "command": command, "timeout": SECONDS});
     for (event, rule) in [(PRE_TOOL_USE, OWN_COMMANDS), (POST_TOOL_USE, RESULTS)] {
@@ -104,6 +113,8 @@ fn add_hooks(hooks: &mut Map<String, Value>, command: &str, native_questions: bo
             if native_questions {
                 list.push(json!({"matcher": ASK_USER_QUESTION, "hooks": [hook]}));
             }
+            let tools: Vec<_> = OF_TIMES.iter().filter(|(of, _)| *of == event).map(|(_, tool)| *tool).collect();
+            list.push(json!({"matcher": tools.join("|"), "hooks": [hook]}));
         }
     }
 }
@@ -152,6 +163,7 @@ mod tests {
         let own = hooks_of("/opt/bin/agent-cli", false);
         let ours = "'/opt/bin/agent-cli' hook";
         let hook = json!({"type": "command", "command": ours, "if": "Bash(*agent-cli*)", "timeout": 30});
+        let always = json!({"type": "command", "command": ours, "timeout": 30});
         let mut after = hook.clone();
         after["if"] = json!("Bash(*agent-cli* hook-result *)");
         let allowed = json!({"allow": ["Read(//ins.md)"]});
@@ -159,13 +171,13 @@ mod tests {
         let stop = r#"[ ! -e '/state/it'\''s/stop' ] || echo '{"continue":false,"stopReason":"a person has stopped agent-cli"}'"#;
         let stop = json!({"hooks": [{"type": "command", "command": stop, "timeout": 30}]});
         let expected = json!({"env": env, "permissions": allowed, "hooks": {
-            "PreToolUse": [{"matcher": "Bash", "hooks": [hook]}],
-            "PostToolUse": [{"matcher": "Bash", "hooks": [after]}],
+            "PreToolUse": [{"matcher": "Bash", "hooks": [hook]}, {"matcher": "ScheduleWakeup|CronCreate", "hooks": [always]}],
+            "PostToolUse": [{"matcher": "Bash", "hooks": [after]}, {"matcher": "CronCreate|CronDelete", "hooks": [always]}],
             "PostToolBatch": [stop],
         }});
         assert_eq!(settings(None, &rule(), Some(&own)), expected);
         let older = OwnHooks { stop: StopHook { after_all_calls: false, ..own.stop }, ..own };
-        assert_eq!(settings(None, &rule(), Some(&older))["hooks"]["PostToolUse"][1], stop);
+        assert_eq!(settings(None, &rule(), Some(&older))["hooks"]["PostToolUse"][2], stop);
         assert_eq!(settings(None, &rule(), None), json!({"env": env, "permissions": allowed}), "without hooks");
 
         let with_questions = settings(None, &rule(), Some(&hooks_of("/opt/bin/agent-cli", true)));
@@ -191,7 +203,7 @@ mod tests {
         assert_eq!(merged["permissions"], json!({"deny": ["Bash(rm:*)"], "allow": ["Edit", "Read(//ins.md)"]}));
         assert_eq!(merged["hooks"]["Stop"], user["hooks"]["Stop"]);
         assert_eq!(merged["hooks"]["PreToolUse"][0], user["hooks"]["PreToolUse"][0]);
-        assert_eq!(merged["hooks"]["PreToolUse"].as_array().map(Vec::len), Some(2));
+        assert_eq!(merged["hooks"]["PreToolUse"].as_array().map(Vec::len), Some(3));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
 use super::hook_result;
+use super::native_waits;
 use super::output::print_json;
 use super::{Cli, Command};
 use crate::claude::hook::{BASH, Decision, HookInput, POST_TOOL_USE};
@@ -33,7 +34,7 @@ use crate::store::{Caller, Store};
 pub(super) struct Hook {}
 
 /// What one of Claude Code's own subagents is told: a call that it suspends would vanish.
-const NOT_IN_A_SUBAGENT: &str = "a subagent cannot wait: end your turn and return the question, or the task, to your \
+pub(super) const NOT_IN_A_SUBAGENT: &str = "a subagent cannot wait: end your turn and return the question, or the task, to your \
     caller, which can call agent-cli itself";
 /// The most that Claude Code allows a command where the user says nothing else.
 const MOST_MILLISECONDS: u32 = 600_000;
@@ -64,6 +65,9 @@ fn decide(context: &Context, caller: Caller) -> Result<(Decision, Option<Store>)
     let mut input = Vec::new();
     io::stdin().read_to_end(&mut input).map_err(|error| unreadable(&error))?;
     let input = HookInput::parse(&input).map_err(|error| unreadable(&error))?;
+    if let Some(decision) = native_waits::decide(context, caller, &input)? {
+        return Ok((decision, None));
+    }
     if input.hook_event_name.as_deref() == Some(POST_TOOL_USE) {
         return Ok((decide_after(context, caller, &input)?, None));
     }

@@ -11,6 +11,7 @@ mod error;
 mod exit;
 mod instructions;
 mod log;
+mod native_waits;
 mod outcome;
 mod output;
 mod tasks;

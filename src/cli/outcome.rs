@@ -322,6 +322,10 @@ pub(super) fn described(what: &Blocking) -> String {
         }
         Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
         Blocking::External { wait: External::Time(time) } => format!("the time {time:.0}"),
+        Blocking::External { wait: External::Scheduled(scheduled) } => {
+            let what = if scheduled.is_job() { "a job of its own" } else { "its wake-up" };
+            format!("{what}, until {:.0}: {}", scheduled.at, cut(&scheduled.prompt, LONG))
+        }
         Blocking::External { wait: External::Command(command) } => format!("success of: {}", cut(command, LONG)),
         Blocking::UsageLimit { resets_at } => format!("the usage limit of its account, until {resets_at:.0}"),
         Blocking::Retry { at, tries, why } => {

@@ -29,7 +29,12 @@ pub fn telling(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks
     let of_suspended = |delivery: &Delivery| delivery.call.is_some() && delivery.call == frame.suspended;
     if deliveries.iter().all(|delivery| delivery.call.is_none()) {
         Telling::Prompt
-    } else if hooks && notices.is_empty() && deliveries.iter().all(of_suspended) && is_returned(deliveries) {
+    } else if hooks
+        && notices.is_empty()
+        && deliveries.iter().all(|delivery| delivery.wish.scheduled().is_none())
+        && deliveries.iter().all(of_suspended)
+        && is_returned(deliveries)
+    {
         Telling::Call
     } else {
         Telling::Calls

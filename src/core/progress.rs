@@ -6,6 +6,7 @@ use super::blocker::Blocking;
 use super::escape;
 use super::id::FrameId;
 use super::request::External;
+use super::scheduled::Scheduled;
 use super::state::FrameState;
 use super::tree::{Node, Tree};
 
@@ -62,6 +63,9 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
         Blocking::Permission { tool, .. } => format!("an approval of a call of {tool}"),
         Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
         Blocking::External { wait: External::Time(time) } => format!("a time in {}", age(now, *time)),
+        Blocking::External { wait: External::Scheduled(Scheduled { at, .. }) } => {
+            format!("a time that it has set, until {at:.0}")
+        }
         Blocking::External { wait: External::Command(_) } => "the success of a command".to_owned(),
         Blocking::UsageLimit { resets_at } => format!("the usage limit of its account, for {}", age(now, *resets_at)),
         Blocking::Retry { at, why, .. } => format!("its next try in {}, after: {}", age(now, *at), why.trim()),

@@ -4,6 +4,7 @@ use super::escape;
 use super::fence::{Fence, is_one_line};
 use super::frame::{Frame, Task, Trouble};
 use super::request::{Delivery, RequestResult};
+use super::scheduled::Scheduled;
 use super::signal;
 use super::worktree::Worktree;
 
@@ -44,19 +45,34 @@ fn of_task(task: &Task) -> String {
     }
 }
 
-/// The prompt that wakes an agent: what it has to know besides, and what came of its requests.
+/// The prompt that wakes an agent: what it has to know besides, and what came of its requests. If that is nothing but
+/// prompts that it wanted to be given at this time, these.
 ///
 /// The first line is `SGN_RESUME`. A prompt with nothing else asks the agent to look for itself whether its wait is
 /// over.
 #[must_use]
 pub fn resume(deliveries: &[Delivery], notices: &[String]) -> String {
+    if let Some(scheduled) = only_scheduled(deliveries, notices) {
+        return scheduled;
+    }
     let sections = notices.iter().cloned().chain(sections(deliveries));
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The prompt that makes an agent go on whose calls have got their results: the rest that it is to know.
+/// The prompts that an agent wanted to be given, if there is nothing else to tell.
+fn only_scheduled(deliveries: &[Delivery], notices: &[String]) -> Option<String> {
+    let prompts: Option<Vec<_>> =
+        deliveries.iter().map(|delivery| delivery.wish.scheduled().map(Scheduled::prompt)).collect();
+    prompts.filter(|prompts| !prompts.is_empty() && notices.is_empty()).map(|prompts| prompts.join("\n\n"))
+}
+
+/// The prompt that makes an agent go on whose calls have got their results: the rest that it is to know. `others` are
+/// results of which no call tells, and prompts.
 #[must_use]
 pub fn go_on(others: &[Delivery], notices: &[String]) -> String {
+    if let Some(scheduled) = only_scheduled(others, notices) {
+        return scheduled;
+    }
     let results = "The calls that were open when you stopped have their results now: go on from there.";
     let sections = notices.iter().cloned().chain([results.to_owned()]).chain(sections(others));
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
@@ -123,7 +139,11 @@ fn sections(deliveries: &[Delivery]) -> Vec<String> {
 /// What headings begin with.
 const HEADING: &str = "result of `";
 
+/// Of a prompt that its agent has asked for, that.
 fn said(delivery: &Delivery) -> &str {
+    if let Some(scheduled) = delivery.wish.scheduled() {
+        return &scheduled.prompt;
+    }
     let (RequestResult::Text(text) | RequestResult::Failed(text)) = &delivery.result;
     text
 }

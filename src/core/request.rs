@@ -10,6 +10,7 @@ use super::approval;
 use super::escape;
 use super::id::{AttemptId, FrameId, RequestId};
 use super::question::Choices;
+use super::scheduled::Scheduled;
 use super::stream::Returned;
 
 /// A request that an agent made and whose result it has not been given yet.
@@ -75,6 +76,8 @@ pub enum External {
     Time(Timestamp),
     /// A shell command that exits with 0, run in the frame's working directory.
     Command(String),
+    /// A time at which the agent wants to be given a prompt.
+    Scheduled(Scheduled),
 }
 
 /// A request that is over, with its result: what the agent is told.
@@ -88,6 +91,12 @@ pub struct Delivery {
     pub wish: Wish,
     /// What came of it, exact to the byte.
     pub result: RequestResult,
+}
+
+/// Whether all that an agent has asked for are jobs whose time has not come. It has ended its turn, and waits for the first.
+#[must_use]
+pub fn are_jobs_to_come(requests: &[Request]) -> bool {
+    !requests.is_empty() && requests.iter().all(|request| request.wish.is_job() && !request.settled)
 }
 
 /// What came of a request.
@@ -168,6 +177,21 @@ impl Wish {
         }
     }
 
+    /// The prompt that its agent wants, if that is what it waits for.
+    #[must_use]
+    pub fn scheduled(&self) -> Option<&Scheduled> {
+        match self {
+            Self::Wait(External::Scheduled(scheduled)) => Some(scheduled),
+            _ => None,
+        }
+    }
+
+    /// Whether its agent goes on without the result.
+    #[must_use]
+    pub fn is_job(&self) -> bool {
+        self.scheduled().is_some_and(Scheduled::is_job)
+    }
+
     /// The command that makes this request, shortened where it is long: how people and agents recognise it.
     #[must_use]
     pub fn command(&self) -> String {
@@ -180,6 +204,7 @@ impl Wish {
                 format!("agent-cli wait --file {}", shortened(&path.display().to_string()))
             }
             Self::Wait(External::Time(time)) => format!("agent-cli wait --until {time}"),
+            Self::Wait(External::Scheduled(scheduled)) => shortened(&scheduled.call()),
             Self::Wait(External::Command(command)) => {
                 format!("agent-cli wait --command \"{}\"", shortened(command))
             }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::hold::Whole;
 use super::id::FrameId;
-use super::request::{Request, Wish};
+use super::request::{self, Request, Wish};
 use super::state::{FrameState, Wait};
 
 /// A frame and all frames below it.
@@ -173,10 +173,11 @@ impl Tree {
         }
     }
 
-    /// Whether a request of this frame is still without a result, or a member of this group.
+    /// Whether a request of this frame is still without a result that its agent needs, or a member of this group.
     #[must_use]
     pub fn has_open_requests(&self, node: &Node) -> bool {
-        node.requests.iter().any(|request| !self.is_over(request)) || self.open_members(node) > 0
+        let is_missing = |request: &Request| !self.is_over(request) && !request.wish.is_job();
+        node.requests.iter().any(is_missing) || self.open_members(node) > 0
     }
 
     /// How many children a waiting frame still waits for.
@@ -209,6 +210,7 @@ impl Tree {
         match &node.state {
             FrameState::Ready => !self.has_open_requests(node),
             FrameState::Waiting { wait } => match wait {
+                Wait::Requests if request::are_jobs_to_come(&node.requests) => false,
                 Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. } => {
                     wait.paused_until(node.since, now).is_none() && !self.has_open_requests(node)
                 }

@@ -97,7 +97,8 @@ fn settle(
     let told = carried(store, attempt, &read)?;
     let mut lost = lost(&told, digest, &store.shown_in(attempt.id)?);
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
-    let undelivered = !lost.is_empty() || store.has_undelivered_requests(attempt.id)?;
+    let has_jobs = store.jobs(frame.id)?.iter().any(|job| !attempt.carried.contains(&job.id));
+    let undelivered = !lost.is_empty() || has_jobs || store.has_undelivered_requests(attempt.id)?;
     let (outcome, in_a_sentence) = on_record(store, frame, attempt, outcome, undelivered, turn)?;
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
@@ -224,10 +225,13 @@ fn on_record(
 ) -> Result<(Outcome, Option<Signal>), RuntimeError> {
     let mut results = store.deliveries(frame.id)?;
     results.retain(|delivery| attempt.carried.contains(&delivery.request));
+    let prompts = results.iter().filter_map(|delivery| Some(delivery.wish.scheduled()?.prompt.as_str()));
+    let prompts: Vec<&str> = prompts.collect();
     let results: Vec<&str> = results.iter().map(|delivery| delivery.result.text()).collect();
     let told = frame.trouble.as_ref().map(prompt::of_trouble);
     let task = if turn == Turn::First { task(frame) } else { String::new() };
-    let given: Vec<&str> = results.iter().copied().chain(told.as_deref()).chain([task.as_str()]).collect();
+    let given: Vec<&str> =
+        results.iter().copied().chain(prompts).chain(told.as_deref()).chain([task.as_str()]).collect();
     let permission = store.awaits_permission(attempt.id)?;
     let said = match &outcome {
         Outcome::Reply(text) if Signal::on_a_line(text).is_none() => Signal::in_sentences(text),

@@ -11,6 +11,7 @@ use crate::claude::process::{Exit, Running};
 use crate::core::frame::Frame;
 use crate::core::id::RequestId;
 use crate::core::request::{External, Wish};
+use crate::core::scheduled::Scheduled;
 use crate::core::tree::Tree;
 use crate::store::Store;
 
@@ -24,7 +25,7 @@ pub(super) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
     for (request, wait) in pending(tree) {
         let over = match wait {
             External::File(path) => path.exists(),
-            External::Time(time) => now >= *time,
+            External::Time(time) | External::Scheduled(Scheduled { at: time, .. }) => now >= *time,
             External::Command(_) => {
                 others = true;
                 false

@@ -75,7 +75,10 @@ pub(super) fn told(
                 return Ok(by_prompt(prompt::resume(deliveries, &notices)));
             }
             let transcript = Some(store.dir().answered(frame.id));
-            Ok(Told { transcript, ..by_prompt(prompt::go_on(&left, &notices)) })
+            // A call that its agent wanted to be woken by has returned when it is given the prompt.
+            let is_told = |delivery: &&Delivery| delivery.wish.scheduled().is_some() || left.contains(delivery);
+            let others: Vec<_> = deliveries.iter().filter(is_told).cloned().collect();
+            Ok(Told { transcript, ..by_prompt(prompt::go_on(&others, &notices)) })
         }
         Telling::Permission { call } => {
             let others: Vec<_> =

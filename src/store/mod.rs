@@ -27,6 +27,7 @@ mod glance;
 mod groups;
 pub mod health;
 mod import;
+mod jobs;
 mod joins;
 mod lease;
 mod leftovers;

@@ -13,6 +13,8 @@ use crate::core::escape;
 use crate::core::frame::Frame;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::request::{Delivery, External, Request, RequestResult, Wish};
+
+use crate::core::scheduled::{Scheduled, Scheduler};
 use crate::core::state::FrameState;
 use crate::crash::Step;
 
@@ -170,9 +172,9 @@ pub(super) fn pending(connection: &Connection, frame: FrameId) -> std::result::R
     Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Whether one of `requests` is still without a result.
+/// Whether one of `requests` keeps the agent that has made them from going on.
 pub(super) fn any_open(connection: &Connection, requests: &[Request]) -> std::result::Result<bool, Fault> {
-    for request in requests {
+    for request in requests.iter().filter(|request| !request.wish.is_job()) {
         let over = match &request.wish {
             Wish::Spawn { child, .. } => state_of(connection, *child)?.is_none_or(|state| state.is_over()),
             Wish::Ask { .. } | Wish::Permission { .. } | Wish::Wait(_) => request.settled,
@@ -271,6 +273,10 @@ fn result(connection: &Connection, request: &Request) -> std::result::Result<Opt
             Ok(Some(RequestResult::Text(format!("it exists: {path}"))))
         }
         Wish::Wait(External::Time(_)) => Ok(Some(RequestResult::Text("the time has come".to_owned()))),
+        Wish::Wait(External::Scheduled(Scheduled { by: Scheduler::Wakeup { returns }, .. })) => {
+            Ok(Some(RequestResult::Text(returns.clone())))
+        }
+        Wish::Wait(External::Scheduled(job)) => Ok(Some(RequestResult::Text(job.prompt.clone()))),
         Wish::Wait(External::Command(_)) => Ok(Some(RequestResult::Text("the command succeeded".to_owned()))),
     }
 }

@@ -64,7 +64,12 @@ pub(super) fn discard(
 /// A request, and the child that was made for it.
 type Made = (RequestId, Option<FrameId>);
 
-fn withdraw(connection: &Connection, now: At, frame: FrameId, made: &[Made]) -> std::result::Result<(), Fault> {
+pub(super) fn withdraw(
+    connection: &Connection,
+    now: At,
+    frame: FrameId,
+    made: &[Made],
+) -> std::result::Result<(), Fault> {
     for (request, child) in made {
         connection.prepare_cached("UPDATE requests SET withdrawn = ?2 WHERE id = ?1")?.execute((Id(*request), now))?;
         events::append(connection, now, frame, "withdrawn", &json!({"request": request}))?;

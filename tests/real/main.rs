@@ -37,5 +37,6 @@ mod transcripts;
 mod trouble;
 mod trust;
 mod unavailable;
+mod wakeups;
 mod went_on;
 mod worktrees;

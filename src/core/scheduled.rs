@@ -1,0 +1,121 @@
+//! Prompts that an agent wants to be given when a time has come.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// A prompt, and when it is due.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduled {
+    /// When the agent is given it.
+    pub at: Timestamp,
+    /// What it is told, in its own words.
+    pub prompt: String,
+    /// How it asked for that.
+    pub by: Scheduler,
+}
+
+/// The tool of Claude Code with which an agent asks for a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheduler {
+    /// ScheduleWakeup. Its call is suspended until then.
+    Wakeup {
+        /// What the call returns, in the words of the tool.
+        returns: String,
+    },
+    /// CronCreate. Its call has returned, and the agent goes on.
+    Job {
+        /// The id that the agent knows it by.
+        id: String,
+    },
+}
+
+/// The most jobs of one agent that wait for their time. Claude Code has the same limit, but forgets jobs when it ends.
+pub const MOST_JOBS: usize = 50;
+
+/// No prompt has more bytes.
+pub const MOST_PROMPT: usize = 1024 * 1024;
+
+/// Why a prompt is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPrompt {
+    /// There is nothing to tell.
+    #[error("the prompt is empty: say what you want to be told then")]
+    Blank,
+    /// Nobody reads so much.
+    #[error("the prompt has more than 1 MiB: write it to a file, and name the file in the prompt")]
+    TooLong,
+}
+
+/// Looks whether `prompt` can be given to an agent.
+///
+/// # Errors
+///
+/// [`BadPrompt`] where it cannot.
+pub fn check(prompt: &str) -> Result<(), BadPrompt> {
+    if prompt.trim().is_empty() {
+        return Err(BadPrompt::Blank);
+    }
+    if prompt.len() > MOST_PROMPT {
+        return Err(BadPrompt::TooLong);
+    }
+    Ok(())
+}
+
+impl Scheduled {
+    /// The prompt as `claude` is given it.
+    ///
+    /// A prompt that begins with `/` is a command of Claude Code, and some of those end a run without a word of the model.
+    /// `/loop` is what ScheduleWakeup is made for.
+    #[must_use]
+    pub fn prompt(&self) -> String {
+        let is_loop = self.prompt == "/loop" || self.prompt.starts_with("/loop ");
+        if self.prompt.starts_with('/') && !is_loop { format!("\n{}", self.prompt) } else { self.prompt.clone() }
+    }
+
+    /// The call that asked for it, as people and agents recognise it.
+    #[must_use]
+    pub fn call(&self) -> String {
+        match &self.by {
+            Scheduler::Wakeup { .. } => format!("ScheduleWakeup {:.0}", self.at),
+            Scheduler::Job { id } => format!("CronCreate {id}"),
+        }
+    }
+
+    /// Whether its agent goes on meanwhile.
+    #[must_use]
+    pub fn is_job(&self) -> bool {
+        matches!(self.by, Scheduler::Job { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scheduled(prompt: &str) -> Scheduled {
+        Scheduled { at: Timestamp::UNIX_EPOCH, prompt: prompt.into(), by: Scheduler::Job { id: "j1".into() } }
+    }
+
+    #[test]
+    fn a_prompt_is_given_as_it_is_unless_claude_code_would_take_it_for_a_command() {
+        for (prompt, given) in [
+            ("look again", "look again"),
+            (" /clear", " /clear"),
+            ("/loop 5m look", "/loop 5m look"),
+            ("/loop", "/loop"),
+            ("/clear", "\n/clear"),
+            ("/loops", "\n/loops"),
+            ("/etc/hosts has changed?", "\n/etc/hosts has changed?"),
+        ] {
+            assert_eq!(scheduled(prompt).prompt(), given);
+        }
+    }
+
+    #[test]
+    fn a_prompt_says_something_and_not_too_much() {
+        assert_eq!(check(" \n"), Err(BadPrompt::Blank));
+        assert_eq!(check(&"x".repeat(MOST_PROMPT + 1)), Err(BadPrompt::TooLong));
+        assert_eq!(check(&"x".repeat(MOST_PROMPT)), Ok(()));
+    }
+}

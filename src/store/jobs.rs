@@ -1,0 +1,47 @@
+//! Jobs: prompts that an agent is given at a time, without a call that waits for them.
+
+use rusqlite::Connection;
+
+use super::codec;
+use super::error::Fault;
+use super::requests::{self, Caller};
+use super::{Result, Store, withdraw};
+use crate::core::id::FrameId;
+use crate::core::request::Request;
+use crate::core::scheduled::Scheduler;
+use crate::crash::Step;
+
+impl Store {
+    /// The jobs of a frame of which its agent has not been told.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn jobs(&self, frame: FrameId) -> Result<Vec<Request>> {
+        self.query(|connection| jobs(connection, frame))
+    }
+
+    /// Withdraws a job that the calling agent has removed. One that is not known changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`](super::StoreError::StaleCaller), or a database that cannot be written.
+    pub fn withdraw_job(&self, caller: Caller, job: &str) -> Result<()> {
+        self.write(Step::WithdrawCalls, |connection| {
+            requests::check(connection, caller)?;
+            let is_it = |request: &&Request| match request.wish.scheduled().map(|scheduled| &scheduled.by) {
+                Some(Scheduler::Job { id }) => id == job,
+                _ => false,
+            };
+            let jobs = jobs(connection, caller.frame)?;
+            let removed: Vec<_> = jobs.iter().filter(is_it).map(|request| (request.id, None)).collect();
+            withdraw::withdraw(connection, codec::now(), caller.frame, &removed)
+        })
+    }
+}
+
+fn jobs(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<Request>, Fault> {
+    let mut jobs = requests::pending(connection, frame)?;
+    jobs.retain(|request| request.wish.is_job());
+    Ok(jobs)
+}
