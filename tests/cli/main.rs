@@ -40,6 +40,7 @@ mod limits;
 mod lists;
 mod lost;
 mod meanwhile;
+mod native_waits;
 mod no_room;
 mod not_suspended;
 mod own_directory;

@@ -16,6 +16,7 @@ mod permission_tool;
 mod permissions;
 mod questions;
 mod results;
+mod schedule;
 mod session;
 mod settings;
 mod several_calls;

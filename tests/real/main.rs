@@ -19,6 +19,7 @@ mod early_answers;
 mod environment;
 mod fan_out;
 mod interactive;
+mod jobs;
 mod kept;
 mod killed;
 mod killed_at_random;

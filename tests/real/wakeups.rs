@@ -42,7 +42,7 @@ fn calls_of(said: &Conversation, tool: &str) -> usize {
 }
 
 /// A root that starts `agent`, and replies with what that has said.
-fn above(version: &str, agent: impl Fn(&Conversation) -> Turn + Send + Sync + 'static) -> Chain {
+pub(crate) fn above(version: &str, agent: impl Fn(&Conversation) -> Turn + Send + Sync + 'static) -> Chain {
     let model = move |said: &Conversation| match (task(said).contains("root.md"), said.last_result()) {
         (true, None) => Turn::bash("agent-cli spawn child.md"),
         (true, Some(reply)) => Turn::text(format!("the child says: {reply}")),
@@ -55,13 +55,13 @@ fn above(version: &str, agent: impl Fn(&Conversation) -> Turn + Send + Sync + 's
 }
 
 /// Lets the times come that agents have set.
-fn time_passes(chain: &Chain) {
+pub(crate) fn time_passes(chain: &Chain) {
     let database = rusqlite::Connection::open(chain.state().join("agent-cli.db")).unwrap();
     let sql = "UPDATE requests SET wish = json_replace(wish, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')";
     database.execute(sql, []).unwrap();
 }
 
-fn waits_for(chain: &Chain, root: &str) -> Value {
+pub(crate) fn waits_for(chain: &Chain, root: &str) -> Value {
     chain.json(&["resume", root, "--json"])["waiting_on"].clone()
 }
 

@@ -104,9 +104,13 @@ async fn take_step(turn: &mut Turn<'_>) -> Result<Flow> {
     next.begin()?;
     let over = Mark { step: next.number, over: true, request: None };
     match next.step {
-        Step::Call { commands, go_on } => {
-            let commands: Vec<String> = commands.iter().map(|command| filled(command, &memory)).collect();
-            let flow = turn.call(&commands, &over).await?;
+        Step::Call { mut calls, go_on } => {
+            for (_, input) in &mut calls {
+                if let Some(command) = input["command"].as_str() {
+                    input["command"] = filled(command, &memory).into();
+                }
+            }
+            let flow = turn.call(&calls, &over).await?;
             let memory = turn.memory();
             if matches!(flow, Flow::Over(_)) || memory.pending.is_empty() || go_on {
                 return Ok(flow);

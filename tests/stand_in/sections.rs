@@ -92,8 +92,8 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
 
 /// Whether a command, as a prompt names it, is what a step asks for.
 fn is_about(command: &str, step: &Step) -> bool {
-    let Step::Call { commands, .. } = step else { return false };
-    commands.iter().any(|own| is_what(command, own))
+    let Step::Call { calls, .. } = step else { return false };
+    calls.iter().filter_map(|(_, input)| input["command"].as_str()).any(|own| is_what(command, own))
 }
 
 /// Whether a command, as a prompt names it, is the one that was called.

@@ -5,6 +5,7 @@
 //! | `spawn ARGS`, `wait ARGS` | calls `agent-cli spawn ARGS` through Bash; the shell splits the words |
 //! | `ask QUESTION` | calls `agent-cli ask` with the whole rest of the line |
 //! | `run COMMAND` | any other Bash call |
+//! | `call TOOL INPUT` | a call of another tool, with JSON as its input. If no hook defers it, it returns `done` |
 //! | `hold GATE` | a Bash call that adds a line to `GATE.held` and lasts until a line can be read from the fifo `GATE` |
 //! | `big BYTES` | a Bash call that prints so much |
 //! | `reply TEXT` | ends its turn; `{result}`: the last result, `{results}`: those of all requests, `{id}`: the last id |
@@ -31,6 +32,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
 
 /// One line of an instruction file.
 #[derive(Debug)]
@@ -54,9 +56,9 @@ pub(crate) enum Condition {
 /// What an agent does.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Bash calls, all in one message.
+    /// Calls of tools with their inputs, all in one message.
     Call {
-        commands: Vec<String>,
+        calls: Vec<(String, Value)>,
         /// Whether the turn goes on after a request.
         go_on: bool,
     },
@@ -105,8 +107,8 @@ fn parse_line(line: &str) -> Result<Line> {
 
 fn parse_step(text: &str) -> Result<Step> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
-    if let Some(commands) = commands(text.strip_suffix(" &").unwrap_or(text))? {
-        return Ok(Step::Call { commands, go_on: text.ends_with(" &") });
+    if let Some(calls) = calls(text.strip_suffix(" &").unwrap_or(text))? {
+        return Ok(Step::Call { calls, go_on: text.ends_with(" &") });
     }
     Ok(match word {
         "reply" => Step::Reply(rest.to_owned()),
@@ -128,10 +130,18 @@ fn parse_step(text: &str) -> Result<Step> {
     })
 }
 
-/// The Bash commands of a step, where it is one.
-fn commands(text: &str) -> Result<Option<Vec<String>>> {
+/// The calls of a step, where it makes any.
+fn calls(text: &str) -> Result<Option<Vec<(String, Value)>>> {
     let parts = text.split(" ++ ").map(|part| part.split_once(' ').unwrap_or((part, "")));
-    parts.map(|(word, rest)| command(word, rest)).collect()
+    parts.map(|(word, rest)| call(word, rest)).collect()
+}
+
+fn call(word: &str, rest: &str) -> Result<Option<(String, Value)>> {
+    if word == "call" {
+        let (tool, input) = rest.split_once(' ').context("call TOOL INPUT")?;
+        return Ok(Some((tool.to_owned(), serde_json::from_str(input)?)));
+    }
+    Ok(command(word, rest)?.map(|command| ("Bash".to_owned(), json!({"command": command}))))
 }
 
 /// The Bash command of a step, where it is one.

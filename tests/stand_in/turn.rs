@@ -62,19 +62,18 @@ impl Turn<'_> {
 
     /// Calls the Read tool.
     pub(crate) fn read(&mut self, path: &str, mark: &Mark) -> Result<()> {
-        let id = self.say_calls("Read", &[json!({"file_path": path})], mark)?.remove(0).id;
+        let id = self.say_calls(&[("Read".to_owned(), json!({"file_path": path}))], mark)?.remove(0).id;
         match fs::read_to_string(path) {
             Ok(text) => self.record(&id, text.trim_end(), false, mark),
             Err(error) => self.record(&id, &format!("end I cannot read {path}: {error}"), true, mark),
         }
     }
 
-    /// Calls the Bash tool, perhaps several times in one message. When a call is deferred the others are run, and then the
+    /// Calls tools, perhaps several times in one message. When a call is deferred the others are run, and then the
     /// process ends.
-    pub(crate) async fn call(&mut self, commands: &[String], mark: &Mark) -> Result<Flow> {
-        let inputs: Vec<Value> = commands.iter().map(|command| json!({"command": command})).collect();
+    pub(crate) async fn call(&mut self, calls: &[(String, Value)], mark: &Mark) -> Result<Flow> {
         let mut deferred = None;
-        for call in self.say_calls("Bash", &inputs, mark)? {
+        for call in self.say_calls(calls, mark)? {
             match self.ask(&call).await? {
                 Decision::Run { input } => {
                     if let Flow::Over(code) = self.run(&call, &input).await? {
@@ -112,8 +111,12 @@ impl Turn<'_> {
         self.hooks.ask(&told).await
     }
 
-    /// Runs a call of the Bash tool with an input that need not be the call's own.
+    /// Runs a call, that of the Bash tool with an input that need not be the call's own.
     pub(crate) async fn run(&mut self, call: &Call, input: &Value) -> Result<Flow> {
+        if call.tool != "Bash" {
+            self.record(&call.id, "done", false, &call.mark)?;
+            return Ok(Flow::Goes);
+        }
         let command = input["command"].as_str().unwrap_or_default();
         match self.bash.call(command).await? {
             Called::Done { output, failed } => {
@@ -136,7 +139,7 @@ impl Turn<'_> {
     /// Asks for the result of a request that the prompt did not bring.
     pub(crate) async fn look(&mut self, id: &str) -> Result<Flow> {
         let command = format!("agent-cli resume {id}");
-        let call = self.say_calls("Bash", &[json!({"command": command})], &Mark::default())?.remove(0).id;
+        let call = self.say_calls(&[("Bash".to_owned(), json!({"command": command}))], &Mark::default())?.remove(0).id;
         // The number of a step that there is not: this is about a step of an earlier turn.
         let mut mark = Mark { step: usize::MAX, ..Mark::default() };
         match self.bash.call(&command).await? {
@@ -200,16 +203,16 @@ impl Turn<'_> {
         self.end(&End::ApiError(message))
     }
 
-    /// One message with a call for each input.
-    fn say_calls(&mut self, tool: &str, inputs: &[Value], mark: &Mark) -> Result<Vec<Call>> {
-        let call = |input: &Value| Call {
+    /// One message with these calls.
+    fn say_calls(&mut self, calls: &[(String, Value)], mark: &Mark) -> Result<Vec<Call>> {
+        let call = |(tool, input): &(String, Value)| Call {
             id: format!("toolu_{}", Uuid::new_v4().simple()),
-            tool: tool.to_owned(),
+            tool: tool.clone(),
             input: input.clone(),
             mark: mark.clone(),
         };
-        let calls: Vec<Call> = inputs.iter().map(call).collect();
-        let block = |call: &Call| json!({"type": "tool_use", "id": call.id, "name": tool, "input": call.input});
+        let calls: Vec<Call> = calls.iter().map(call).collect();
+        let block = |call: &Call| json!({"type": "tool_use", "id": call.id, "name": call.tool, "input": call.input});
         self.say(&calls.iter().map(block).collect::<Vec<_>>(), mark)?;
         Ok(calls)
     }

@@ -1,0 +1,163 @@
+//! Claude Code's own tools with which agents wait for a time.
+
+use serde_json::json;
+
+use crate::world::World;
+
+const WAKEUP: &str = r#"call ScheduleWakeup {"delaySeconds": 1200, "reason": "a build runs", "prompt": "Look again."}"#;
+
+/// A chain whose agent waits to be woken.
+fn waiting() -> (World, String) {
+    let world = World::with_hooks();
+    world.file("root.md", format!("{WAKEUP}\nreply over\n"));
+    let id = world.spawn_paused("root.md");
+    (world, id)
+}
+
+/// Lets the times come that agents have set.
+fn time_passes(world: &World) {
+    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let sql = "UPDATE requests SET wish = json_replace(wish, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')";
+    database.execute(sql, []).expect("it can be written");
+}
+
+#[test]
+fn a_wakeup_is_waited_for_without_a_process() {
+    let (world, id) = waiting();
+    insta::assert_snapshot!(world.run(&["resume", &id]), @"
+    SGN_PEND_ONGOING
+    --- stderr
+    [ID1:8] waits for its wake-up, until [TIME]: Look again.
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["tree", &id]), @"
+    [ID1:8] waiting for [AGE]  root.md  waits for its wake-up, until [TIME]: Look again.
+    --- exit status: 0
+    ");
+    assert_eq!(world.starts(), 1);
+    let waits = world.run(&["resume", &id, "--json"]).json()["waiting_on"][0].clone();
+    assert_eq!((&waits["for"], &waits["wait"]["scheduled"]["prompt"]), (&json!("external"), &json!("Look again.")));
+
+    time_passes(&world);
+    world.run(&["resume", &id]).prints("over");
+    let starts = world.log().starts;
+    assert_eq!((starts.len(), starts[1].prompt.as_str()), (2, "Look again."));
+}
+
+#[test]
+fn a_wakeup_beside_news_comes_with_them() {
+    let world = World::with_hooks();
+    world.file("root.md", format!("run echo | agent-cli ask 'Go?' &\n{WAKEUP}\nreply over\n"));
+    let id = world.spawn_paused("root.md");
+    time_passes(&world);
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.answer("yes");
+    world.run(&["resume", &id]).prints("over");
+    insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r#"
+    SGN_RESUME
+
+    The calls that were open when you stopped have their results now: go on from there.
+
+    result of `agent-cli ask "Go?"` ([ID2:8]):
+    yes
+
+    result of `ScheduleWakeup [TIME]` ([ID3:8]):
+    Look again.
+    "#);
+}
+
+#[test]
+fn what_an_agent_wants_to_be_told_is_no_command_and_shown_escaped() {
+    let world = World::with_hooks();
+    let input = json!({"delaySeconds": "60", "reason": "x", "prompt": "/clear\u{1b}[2J\u{202e}"});
+    world.file("root.md", format!("call ScheduleWakeup {input}\nreply over\n"));
+    let id = world.spawn_paused("root.md");
+    let shown = world.run(&["resume", &id]).stderr.clone();
+    assert!(shown.ends_with(": /clear\\u{1b}[2J\\u{202e}\n"), "{shown}");
+    time_passes(&world);
+    world.run(&["resume", &id]).prints("over");
+    assert_eq!(world.log().starts[1].prompt, "\n/clear\u{1b}[2J\u{202e}");
+}
+
+#[test]
+fn what_is_no_wakeup_runs_and_an_empty_prompt_is_refused() {
+    let world = World::with_hooks();
+    world.file("root.md", "call ScheduleWakeup {\"stop\": true}\nreply {result}\n");
+    world.run(&["spawn", "root.md"]).prints("done");
+    world.file("root.md", "call ScheduleWakeup {\"delaySeconds\": 60, \"prompt\": \" \"}\nreply {result}\n");
+    world.run(&["spawn", "root.md"]).prints("the prompt is empty: say what you want to be told then");
+    world.file("root.md", "call CronCreate {\"cron\": \"* * * * *\", \"prompt\": \"x\"}\nreply {result}\n");
+    let refused = world.run(&["spawn", "root.md"]).succeeds().stdout.clone();
+    assert!(refused.contains("agent-cli wait --until TIME"), "{refused}");
+}
+
+/// What Claude Code tells the hook after a job was made.
+fn made(world: &World, file: &str, id: &str, prompt: &str, due: i64) -> String {
+    let call = json!({
+        "hook_event_name": "PostToolUse", "tool_name": "CronCreate", "tool_use_id": format!("toolu_{id}"),
+        "tool_input": {"cron": "0 9 * * *", "prompt": prompt, "recurring": false},
+        "tool_response": {"id": id, "humanSchedule": "x", "recurring": false, "durable": false, "nextFireAt": due},
+    });
+    world.file(file, call.to_string());
+    format!("run agent-cli hook < {file}\n")
+}
+
+const FAR: i64 = 4_102_444_800_000;
+
+#[test]
+fn an_agent_with_jobs_has_replied_when_the_last_was_due() {
+    let world = World::with_hooks();
+    let (past, far) = (made(&world, "past", "j1", "Look at A.", 7_000), made(&world, "far", "j2", "Look at B.", FAR));
+    world.file("root.md", format!("{past}{far}reply I look later.\nreply A is fine.\nreply B is fine.\n"));
+    // What is due already is told at once.
+    let id = world.spawn_paused("root.md");
+    let prompts =
+        |world: &World| world.log().starts.iter().skip(1).map(|start| start.prompt.clone()).collect::<Vec<_>>();
+    assert_eq!(prompts(&world), ["Look at A."]);
+    insta::assert_snapshot!(world.run(&["resume", &id]), @"
+    SGN_PEND_ONGOING
+    --- stderr
+    [ID1:8] waits for a job of its own, until [TIME]: Look at B.
+    --- exit status: 0
+    ");
+    time_passes(&world);
+    world.run(&["resume", &id]).prints("B is fine.");
+    assert_eq!(prompts(&world), ["Look at A.", "Look at B."]);
+}
+
+#[test]
+fn a_job_that_its_agent_removes_is_not_waited_for() {
+    let world = World::with_hooks();
+    let far = made(&world, "far", "j2", "Look at B.", FAR);
+    let removed = json!({"hook_event_name": "PostToolUse", "tool_name": "CronDelete", "tool_use_id": "toolu_d",
+        "tool_input": {"id": "j2"}, "tool_response": {"id": "j2"}});
+    world.file("removed", removed.to_string());
+    world.file("root.md", format!("{far}run agent-cli hook < removed\nreply over\n"));
+    world.run(&["spawn", "root.md"]).prints("over");
+}
+
+#[test]
+fn no_agent_has_more_than_fifty_jobs() {
+    let world = World::with_hooks();
+    let far = made(&world, "far", "j2", "Look at B.", FAR);
+    let before = json!({"hook_event_name": "PreToolUse", "tool_name": "CronCreate", "tool_use_id": "toolu_n",
+        "tool_input": {"cron": "0 9 * * *", "prompt": "x", "recurring": false}});
+    world.file("before", before.to_string());
+    let many = far.trim_end().strip_prefix("run ").expect("a step").to_owned();
+    world.file(
+        "root.md",
+        format!("run for n in $(seq 50); do {many}; done\nrun agent-cli hook < before\nreply {{result}}\n"),
+    );
+    let id = world.spawn_paused("root.md");
+    assert_eq!(world.run(&["resume", &id, "--json"]).json()["waiting_on"].as_array().map(Vec::len), Some(50));
+}
+
+#[test]
+fn a_chain_that_waits_for_a_job_is_removed_with_it() {
+    let world = World::with_hooks();
+    let far = made(&world, "far", "j2", "Look at B.", FAR);
+    world.file("root.md", format!("{far}reply later\n"));
+    let id = world.spawn_paused("root.md");
+    world.run(&["rm", &id, "--yes"]).succeeds();
+    assert_eq!(world.run(&["ls", "--json"]).json(), json!([]));
+}
