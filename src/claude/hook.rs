@@ -48,6 +48,8 @@ pub enum Decision {
     Allow {
         /// The whole input, not only what changes.
         updated_input: Value,
+        /// What the agent is told beside its result.
+        notice: Option<String>,
     },
     /// The call does not run.
     Deny {
@@ -106,9 +108,12 @@ impl Decision {
                 return Some(json!({"hookSpecificOutput": output}));
             }
             Self::Defer => output["permissionDecision"] = json!("defer"),
-            Self::Allow { updated_input } => {
+            Self::Allow { updated_input, notice } => {
                 output["permissionDecision"] = json!("allow");
                 output["updatedInput"] = updated_input.clone();
+                if let Some(notice) = notice {
+                    output["additionalContext"] = json!(notice);
+                }
             }
             Self::Deny { reason } => {
                 output["permissionDecision"] = json!("deny");
@@ -219,9 +224,14 @@ mod tests {
             Some(json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "defer"}}))
         );
         assert_eq!(
-            Decision::Allow { updated_input: json!({"command": "cat x"}) }.to_json(),
+            Decision::Allow { updated_input: json!({"command": "cat x"}), notice: None }.to_json(),
             Some(json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow",
                 "updatedInput": {"command": "cat x"}}}))
+        );
+        assert_eq!(
+            Decision::Allow { updated_input: json!({}), notice: Some("by the way".to_owned()) }.to_json(),
+            Some(json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow",
+                "updatedInput": {}, "additionalContext": "by the way"}}))
         );
         assert_eq!(
             Decision::Deny { reason: "no".to_owned() }.to_json(),

@@ -32,3 +32,4 @@ pub mod transcript;
 pub mod user_hooks;
 pub mod variables;
 pub mod version;
+pub mod whereabouts;

@@ -16,10 +16,13 @@ const REQUESTS: [&str; 6] = [
     "Bash(agent-cli wait --until:*)",
 ];
 
-/// All of them. `instructions`: a file that the agent may read wherever it lies, because a person named it.
+/// All of them. `instructions`: a file that the agent may read wherever it lies, because a person named it. `of_skills`: what its
+/// skills allow it, which Claude Code forgets when a session is resumed. A rule that denies something counts for more than
+/// any of them.
 #[must_use]
-pub fn rules(instructions: Option<&Path>) -> Vec<String> {
-    REQUESTS.into_iter().map(str::to_owned).chain(instructions.and_then(read)).collect()
+pub fn rules(instructions: Option<&Path>, of_skills: &[String]) -> Vec<String> {
+    let own = REQUESTS.into_iter().map(str::to_owned).chain(instructions.and_then(read));
+    own.chain(of_skills.iter().cloned()).collect()
 }
 
 /// The rule that lets an agent read one file, whose path is absolute. `None`: no rule is for that file and no other, or
@@ -100,7 +103,7 @@ mod tests {
 
         #[test]
         fn rules_are_never_fewer_or_more(path: String) {
-            let rules = rules(Some(Path::new(&path)));
+            let rules = rules(Some(Path::new(&path)), &[]);
             prop_assert_eq!(&rules[..6], REQUESTS);
             prop_assert!(rules.len() <= 7);
         }

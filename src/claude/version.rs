@@ -25,6 +25,8 @@ impl Version {
     pub const TOTAL_COST_ACCUMULATES: Self = Self(2, 1, 277);
     /// From here on, a session is found from any directory, not from its own only.
     pub const FINDS_SESSIONS_ANYWHERE: Self = Self(2, 1, 223);
+    /// The first version that was seen to tell its agent by itself where its shell is, when that changes.
+    pub const TELLS_DIRECTORY: Self = Self(2, 1, 300);
     /// The newest version that this program was tested with.
     pub const NEWEST_TESTED: Self = Self(2, 1, 330);
 }

@@ -25,6 +25,7 @@ use crate::core::call::{self, Surroundings};
 use crate::core::frame::Frame;
 use crate::core::id::RequestId;
 use crate::core::request::{Request, RequestResult};
+use crate::core::shell;
 use crate::crash::Step;
 use crate::store::{Caller, Store};
 
@@ -116,10 +117,16 @@ fn decide_on_questions(context: &Context, caller: Caller, input: &HookInput) -> 
     }
     let answers = asked.iter().map(|request| answer_to(&store, request)).collect::<Result<Option<Vec<_>>, _>>()?;
     // Until each has its answer, the call stays suspended.
-    Ok(answers.map_or(Decision::Defer, |answers| {
-        let answers: Vec<_> = answers.iter().map(|(asked, said)| (*asked, said.as_str())).collect();
-        Decision::Allow { updated_input: question::answered(&input.tool_input, &answers) }
-    }))
+    let Some(answers) = answers else { return Ok(Decision::Defer) };
+    let answers: Vec<_> = answers.iter().map(|(asked, said)| (*asked, said.as_str())).collect();
+    let updated_input = question::answered(&input.tool_input, &answers);
+    Ok(Decision::Allow { updated_input, notice: notice(&store, caller)? })
+}
+
+/// What the agent is told beside the result of the call that it is resumed at.
+fn notice(store: &Store, caller: Caller) -> Result<Option<String>, CliError> {
+    let attempt = store.running_attempt(caller.frame)?.filter(|attempt| attempt.id == caller.attempt);
+    Ok(attempt.and_then(|attempt| attempt.notice))
 }
 
 /// A question and its answer, once it has one.
@@ -181,10 +188,10 @@ fn answer(
     if input.tool_input["description"].is_string() {
         updated_input["description"] = input.tool_input["description"].clone();
     }
-    Ok(Decision::Allow { updated_input })
+    Ok(Decision::Allow { updated_input, notice: notice(store, caller)? })
 }
 
-/// The command that returns the result of a request.
+/// The command that returns the result of a request, and brings the agent's shell to where it was.
 fn returning(
     context: &Context,
     store: &Store,
@@ -194,7 +201,9 @@ fn returning(
 ) -> Result<String, CliError> {
     let own = context.settings(None)?.own_program;
     let file = store.dir().result(caller.frame, request);
-    Ok(hook_result::command(&own, &file, matches!(result, RequestResult::Failed(_))))
+    let shell = store.frame(caller.frame)?.and_then(|frame| frame.situation.shell);
+    let command = hook_result::command(&own, &file, matches!(result, RequestResult::Failed(_)));
+    Ok(shell.map_or(command.clone(), |shell| shell::going_to(&shell, &command)))
 }
 
 /// After a call that has returned its results: records it, and takes away what the user's shell has printed around them.

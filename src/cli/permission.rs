@@ -10,25 +10,30 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::Value;
 
 use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
 use super::hook::note;
 use super::output::print_json;
+use crate::claude::hook::BASH;
 use crate::claude::output;
 use crate::claude::permission_tool::{self, Call, Permission};
 use crate::claude::question::ASK_USER_QUESTION;
 use crate::claude::reopened::NOT_RUN;
 use crate::claude::version::Version;
 use crate::core::asking_hooks::Prevailing;
+use crate::core::escape::one_line;
 use crate::core::launch::OnPermission;
 use crate::core::question::{Permit, permit};
 use crate::core::request::{Request, RequestResult, Wish};
+use crate::core::shell::only_in;
 use crate::store::{Attempt, Caller, Store};
 
 /// Decide on calls that need an approval: for claude, not for people
@@ -87,7 +92,8 @@ fn ask(context: &Context, caller: Caller, call: &Call, id: &str) -> Result<Permi
         return Ok(denied(call, printed(&store, &attempt, call, id)?.reason));
     }
     if let Some(known) = store.requests_of_call(caller.frame, id)?.pop() {
-        return answer(&store, caller, call, &known);
+        let shell = frame.situation.shell.filter(|_| call.tool == BASH);
+        return answer(&store, caller, call, &known, shell.as_deref());
     }
     let Printed { is_of_the_agent, reason } = printed(&store, &attempt, call, id)?;
     if !is_of_the_agent {
@@ -105,20 +111,40 @@ fn ask(context: &Context, caller: Caller, call: &Call, id: &str) -> Result<Permi
     Ok(Permission::Stop)
 }
 
-/// A call that was allowed runs in one attempt, and in no other: it would run twice.
-fn answer(store: &Store, caller: Caller, call: &Call, known: &Request) -> Result<Permission, CliError> {
+/// A call that was allowed runs in one attempt, and in no other: it would run twice. `shell`: where it runs, if it is a command
+/// and that is not where the resumed agent's shell is.
+fn answer(
+    store: &Store,
+    caller: Caller,
+    call: &Call,
+    known: &Request,
+    shell: Option<&Path>,
+) -> Result<Permission, CliError> {
     let Some(RequestResult::Text(said)) = store.result_of(known.id)? else { return Ok(Permission::Stop) };
     let same =
         matches!(&known.wish, Wish::Permission { tool, input, .. } if *tool == call.tool && *input == call.input);
     Ok(match permit(&said) {
         Some(Permit::Allow) if !same => as_plain(call),
+        Some(Permit::Allow) if let Some(gone) = shell.filter(|shell| !shell.is_dir()) => deny(&format!(
+            "{} is gone, where this command was to run: it was not run",
+            one_line(&gone.display().to_string())
+        )),
         Some(Permit::Allow) if store.use_permission(caller, known.id)? => {
-            Permission::Allow { input: call.input.clone() }
+            Permission::Allow { input: shell.map_or(call.input.clone(), |shell| in_shell(&call.input, shell)) }
         }
         Some(Permit::Allow) => deny(PERHAPS_RUN),
         Some(Permit::Deny { reason }) if !reason.is_empty() => deny(&reason),
         Some(Permit::Deny { .. }) | None => deny(DENIED),
     })
+}
+
+/// The input of a command that is to run in `shell`.
+fn in_shell(input: &Value, shell: &Path) -> Value {
+    let mut input = input.clone();
+    if let Some(command) = input["command"].as_str() {
+        input["command"] = only_in(shell, command).into();
+    }
+    input
 }
 
 /// What an attempt has printed of a call.

@@ -177,6 +177,7 @@ mod tests {
     use crate::core::id::SessionId;
     use crate::core::launch::Launch;
     use crate::core::limits::Limits;
+    use crate::core::situation::Situation;
     use crate::core::state::Wait;
 
     fn facts(state: FrameState) -> FrameFacts {
@@ -195,6 +196,7 @@ mod tests {
             checkpoint: None,
             baseline: None,
             suspended: None,
+            situation: Situation::default(),
             trouble: None,
             created: Timestamp::UNIX_EPOCH,
         };

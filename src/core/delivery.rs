@@ -65,6 +65,7 @@ pub(super) mod testing {
     use crate::core::id::{FrameId, RequestId};
     use crate::core::launch::Launch;
     use crate::core::limits::Limits;
+    use crate::core::situation::Situation;
     use crate::core::state::FrameState;
 
     pub(crate) fn answer(text: &str) -> Delivery {
@@ -92,6 +93,7 @@ pub(super) mod testing {
             checkpoint: None,
             baseline: None,
             suspended: None,
+            situation: Situation::default(),
             trouble: None,
             created: Timestamp::UNIX_EPOCH,
         }

@@ -9,6 +9,7 @@ use super::id::{FrameId, SessionId};
 use super::launch::Launch;
 use super::limits::Limits;
 use super::shell::quoted;
+use super::situation::Situation;
 use super::state::FrameState;
 use super::worktree;
 
@@ -41,6 +42,8 @@ pub struct Frame {
     pub baseline: Option<Baseline>,
     /// The tool call at which the checkpoint stands suspended.
     pub suspended: Option<String>,
+    /// What it has besides its conversation.
+    pub situation: Situation,
     /// What went wrong in its last attempt, told to the agent when it is resumed.
     pub trouble: Option<Trouble>,
     /// When it was made.

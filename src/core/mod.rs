@@ -49,6 +49,7 @@ pub mod rights;
 pub mod scheduled;
 pub mod shell;
 pub mod signal;
+pub mod situation;
 pub mod state;
 pub mod stopping;
 pub mod stream;

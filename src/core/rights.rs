@@ -21,14 +21,25 @@ pub struct Modes {
 pub struct Rights {
     /// Its permission modes.
     pub modes: Option<Modes>,
-    /// The permission rules that skills have brought with them, each list with the call that has begun the skill.
-    pub of_skills: Vec<(String, Vec<String>)>,
+    /// The permission rules that skills have brought with them.
+    pub of_skills: Vec<OfSkill>,
     skill_calls: HashSet<String>,
     has_called: bool,
 }
 
+/// The permission rules that a skill has brought with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfSkill {
+    /// The call that has begun it.
+    pub call: String,
+    /// The rules.
+    pub rules: Vec<String>,
+    /// Whether the call was made before this run began, so that its result alone says that it is of a skill.
+    pub made_before: bool,
+}
+
 /// The tool that begins a skill.
-const SKILL: &str = "Skill";
+pub const SKILL: &str = "Skill";
 
 impl Rights {
     pub(super) fn absorb(&mut self, event: &Event) {
@@ -44,12 +55,14 @@ impl Rights {
                 self.skill_calls.extend(block.id.as_str().filter(|_| block.name == SKILL).map(str::to_owned));
             }
             if event.kind == "user"
-                && let Some(call) = block.tool_use_id.as_str()
-                // A call that was open when the run began was made before.
-                && (self.skill_calls.contains(call) || !self.has_called)
+                && let Some(call) = block.tool_use_id.as_str().map(str::to_owned)
+                && let Some(rules) = rules_of(&event.tool_use_result)
             {
-                let rules = rules_of(&event.tool_use_result);
-                self.of_skills.extend(rules.map(|rules| (call.to_owned(), rules)));
+                // A call that was open when the run began has its result before the agent makes another.
+                let made_before = !self.has_called;
+                if made_before || self.skill_calls.contains(&call) {
+                    self.of_skills.push(OfSkill { call, rules, made_before });
+                }
             }
         }
     }
@@ -110,9 +123,9 @@ mod tests {
         };
         let rules = || vec!["Bash(touch:*)".to_owned()];
         let both = rights(&[call("t1", "Skill"), call("t2", "mcp__echo__say"), result("t1"), result("t2")]);
-        assert_eq!(both.of_skills, [("t1".to_owned(), rules())]);
+        assert_eq!(both.of_skills, [OfSkill { call: "t1".into(), rules: rules(), made_before: false }]);
         let made_before = rights(&[result("t0"), call("t1", "Bash"), result("t0")]);
-        assert_eq!(made_before.of_skills, [("t0".to_owned(), rules())]);
+        assert_eq!(made_before.of_skills, [OfSkill { call: "t0".into(), rules: rules(), made_before: true }]);
         let mut of_subagent = result("t1");
         of_subagent["parent_tool_use_id"] = json!("t0");
         assert!(rights(&[call("t1", "Skill"), of_subagent]).of_skills.is_empty());

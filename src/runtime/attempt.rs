@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::programs::Program;
 use super::put_back;
 use super::told::{How, Told, told};
-use super::{RuntimeError, Settings, while_trying, worktree};
+use super::{RuntimeError, Settings, situation, while_trying, worktree};
 use crate::claude::command::{ATTEMPT, FRAME, Invocation, STATE_DIR};
 use crate::claude::process::Running;
 use crate::claude::settings::{OwnHooks, StopHook};
@@ -97,9 +97,10 @@ pub(super) fn start(
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     store.dir().forget_stop(frame.id).map_err(while_trying("remove the file that stops the agent"))?;
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
-    let (text, transcript, prompt) = loop {
+    let (text, transcript, prompt, launch) = loop {
         let deliveries = store.deliveries(frame.id)?;
-        let Told { text, transcript, to_return } = told(store, own, &frame, &deliveries, &how)?;
+        let restored = situation::restored(&frame, program, None);
+        let Told { text, transcript, to_return, notice } = told(store, own, &frame, &deliveries, &restored, &how)?;
         let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
         let attempt = NewAttempt {
             id,
@@ -111,6 +112,8 @@ pub(super) fn start(
             carried: deliveries.iter().map(|delivery| delivery.request).collect(),
             answers: deliveries.iter().filter_map(Delivery::answer).collect(),
             to_return,
+            mode: restored.mode,
+            notice,
         };
         match store.begin(frame.id, &attempt) {
             Err(StoreError::Held(_)) => {
@@ -119,7 +122,7 @@ pub(super) fn start(
             }
             // The prompt holds the answer that was replaced.
             Err(StoreError::AnswerReplaced(_)) => {}
-            begun => break begun.map(|()| (text, transcript, prompt))?,
+            begun => break begun.map(|()| (text, transcript, prompt, restored.launch))?,
         }
     };
     let permission_tool = match hooks && frame.launch.native_questions {
@@ -135,7 +138,7 @@ pub(super) fn start(
         resume: forked,
         transcript: transcript.as_deref(),
         cwd: &frame.cwd,
-        launch: &frame.launch,
+        launch: &launch,
         state_dir: store.dir().path(),
         own_program: &own.own_program,
         no_attachments: !program.leaves_mentions && prompt::has_mention(&text),
@@ -170,7 +173,7 @@ fn settings(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> 
             None => return Ok(None),
         },
     };
-    let rules = rules::rules(instructions_to_allow(store, frame)?);
+    let rules = rules::rules(instructions_to_allow(store, frame)?, &frame.situation.rules);
     let stop_file = store.dir().stop_file(frame.id);
     let stop = StopHook { file: &stop_file, after_all_calls: program.hooks_after_all_calls };
     let hooks = OwnHooks { program: &own.own_program, native_questions: frame.launch.native_questions, stop };

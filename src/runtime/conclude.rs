@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::left::Left;
-use super::{RuntimeError, meanwhile, while_trying};
+use super::{RuntimeError, meanwhile, situation, while_trying};
 use crate::claude::command::config_dir;
 use crate::claude::denied;
 use crate::claude::ending;
@@ -133,6 +133,7 @@ fn settle(
         model: digest.model.clone().filter(|_| verdict.fork == Fork::Keep),
         version: digest.version.clone(),
         transcript: transcript.clone(),
+        situation: situation::at_the_end(frame, attempt.mode.as_deref(), digest, transcript.as_deref(), &told)?,
         suspended: digest.suspended_call().filter(|call| left.is_suspended_at(call)).map(str::to_owned),
         lost,
         denied: denied(store, frame, digest)?,

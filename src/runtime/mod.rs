@@ -17,6 +17,7 @@ mod left;
 mod meanwhile;
 mod probe;
 mod put_back;
+mod situation;
 mod stopping;
 mod told;
 

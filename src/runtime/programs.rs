@@ -23,6 +23,8 @@ pub(super) struct Program {
     pub(super) prints_hooks: bool,
     /// Whether it can be told to leave mentions of files in a prompt alone, and nothing else.
     pub(super) leaves_mentions: bool,
+    /// Whether it tells its agent by itself where its shell is, when that changes.
+    pub(super) tells_directory: bool,
 }
 
 /// Checks how a chain is to be started, before anything is recorded: that the program is Claude Code and not too old, and, where it
@@ -69,5 +71,6 @@ pub(super) async fn usable(store: &Store, settings: &Settings, launch: &Launch) 
         hooks_after_all_calls: since(Version::HOOKS_AFTER_ALL_CALLS),
         prints_hooks: since(Version::PRINTS_HOOKS),
         leaves_mentions: since(Version::LEAVES_MENTIONS),
+        tells_directory: since(Version::TELLS_DIRECTORY),
     })
 }

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
+use super::situation::Restored;
 use super::{RuntimeError, Settings, meanwhile, while_trying};
 use crate::claude::ancestry::Broken;
 use crate::claude::answered::{self, Answered, CallResult};
@@ -18,7 +19,7 @@ use crate::core::delivery::{self, Telling};
 use crate::core::frame::{Baseline, Frame};
 use crate::core::id::{RequestId, SessionId};
 use crate::core::prompt;
-use crate::core::request::{Delivery, RequestResult};
+use crate::core::request::{Delivery, RequestResult, Wish};
 use crate::crash::Step;
 use crate::store::Store;
 
@@ -30,6 +31,8 @@ pub(super) struct Told {
     pub(super) transcript: Option<PathBuf>,
     /// The request whose suspended call is resumed to return its result.
     pub(super) to_return: Option<RequestId>,
+    /// What it is told beside the result of the call that it is resumed at.
+    pub(super) notice: Option<String>,
 }
 
 /// What may be done to tell it.
@@ -46,11 +49,15 @@ pub(super) fn told(
     own: &Settings,
     frame: &Frame,
     deliveries: &[Delivery],
+    restored: &Restored,
     how: &How,
 ) -> Result<Told, RuntimeError> {
-    let by_prompt = |text| Told { text, transcript: how.source.clone(), to_return: None };
-    let notices = notices(store, own, frame);
+    let by_prompt = |text| Told { text, transcript: how.source.clone(), to_return: None, notice: None };
+    let mut notices = notices(store, own, frame);
     let telling = delivery::telling(frame, deliveries, &notices, how.hooks);
+    if telling != Telling::Call {
+        notices.extend(restored.notices(is_command(&telling, deliveries)));
+    }
     // What a call returns, the hooks of the user are run on.
     let is_returned = telling == Telling::Call && frame.checkpoint.is_some();
     let deliveries = &if is_returned { deliveries.to_vec() } else { to_fetch(frame, deliveries) };
@@ -66,7 +73,9 @@ pub(super) fn told(
             // Of Claude Code's own tool for questions there is no program that could be run in its place.
             let as_program = deliveries.first().filter(|delivery| delivery.wish.native_question().is_none());
             let to_return = as_program.map(|delivery| delivery.request);
-            Ok(Told { to_return, ..by_prompt(String::new()) })
+            let notice: Vec<String> = restored.notices(to_return.is_some()).collect();
+            let notice = Some(notice.join("\n")).filter(|notice| !notice.is_empty());
+            Ok(Told { to_return, notice, ..by_prompt(String::new()) })
         }
         Telling::Prompt => Ok(by_prompt(prompt::resume(deliveries, &notices))),
         Telling::Calls => {
@@ -93,6 +102,13 @@ pub(super) fn told(
             Ok(Told { transcript: Some(store.dir().answered(frame.id)), ..by_prompt(text) })
         }
     }
+}
+
+/// Whether the first thing that the agent does is a command that somebody has allowed.
+fn is_command(telling: &Telling, deliveries: &[Delivery]) -> bool {
+    let Telling::Permission { call } = telling else { return false };
+    let of_call = deliveries.iter().filter(|delivery| delivery.call.as_ref() == Some(call));
+    of_call.into_iter().any(|delivery| matches!(&delivery.wish, Wish::Permission { tool, .. } if tool == BASH))
 }
 
 /// The deliveries as they may stand in a prompt or a transcript. A result that hooks of the user are to see first, the agent

@@ -35,6 +35,10 @@ pub struct NewAttempt {
     pub answers: Vec<(RequestId, String)>,
     /// The one of them whose suspended call the attempt resumes, to return its result.
     pub to_return: Option<RequestId>,
+    /// The permission mode with which it begins, where that is another than that of the launch options.
+    pub mode: Option<String>,
+    /// What its agent is told, beside the result of the call that it resumes.
+    pub notice: Option<String>,
 }
 
 /// One `claude` process on behalf of a frame.
@@ -76,6 +80,10 @@ pub struct Attempt {
     pub version: Option<String>,
     /// Where its transcript is.
     pub transcript: Option<PathBuf>,
+    /// The permission mode with which it began, where that was another than that of the launch options.
+    pub mode: Option<String>,
+    /// What its agent is told, beside the result of the call that it resumed.
+    pub notice: Option<String>,
     /// The requests whose results it is given, or was given: a discarded attempt has none.
     pub carried: Vec<RequestId>,
 }
@@ -114,7 +122,8 @@ impl Store {
             connection
                 .prepare_cached(
                     "INSERT INTO attempts (id, session, frame, resumed, waited, waited_since, output_from, errors_from,
-                     runner, began, to_return) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                     runner, began, to_return, mode, notice)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
                 )?
                 .execute((
                     Id(attempt.id),
@@ -128,6 +137,8 @@ impl Store {
                     attempt.runner,
                     now,
                     attempt.to_return.map(Id),
+                    &attempt.mode,
+                    &attempt.notice,
                 ))?;
             carry(connection, frame, attempt)?;
             questions::unchanged(connection, &attempt.answers)?;
@@ -137,6 +148,7 @@ impl Store {
                 "resumed": attempt.resumed,
                 "runner": attempt.runner,
                 "carried": attempt.carried,
+                "mode": attempt.mode,
                 "from": before.state,
                 "to": state,
             });
@@ -242,6 +254,8 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         total_cost_usd: row.get("total_cost_usd")?,
         version: row.get("version")?,
         transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
+        mode: row.get("mode")?,
+        notice: row.get("notice")?,
         carried: Vec::new(),
     })
 }
@@ -259,10 +273,16 @@ mod tests {
         let (_temp, store) = store();
         let frame = store.root();
         assert_eq!(store.running_attempt(frame).unwrap(), None);
-        let new = NewAttempt { resumed: Some(SessionId::random()), ..attempt(Vec::new()) };
+        let new = NewAttempt {
+            resumed: Some(SessionId::random()),
+            mode: Some("plan".into()),
+            notice: Some("Your shell is elsewhere.".into()),
+            ..attempt(Vec::new())
+        };
         store.begin(frame, &new).unwrap();
         let running = store.running_attempt(frame).unwrap().unwrap();
         assert_eq!((running.session, running.frame, running.resumed), (new.session, frame, new.resumed));
+        assert_eq!((running.mode, running.notice), (new.mode, new.notice));
         assert_eq!((running.output_from, running.errors_from, running.runner), (7, 3, 42));
         assert_eq!((running.waited, running.ended, running.kept), (None, None, None));
         store.end(crate::store::Caller { frame, attempt: new.id }, &reply("done"));

@@ -207,6 +207,7 @@ pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
         since: time(row, "since")?,
         checkpoint: maybe_id(row, "checkpoint")?,
         suspended: row.get("suspended")?,
+        situation: maybe_json(row, "situation")?.unwrap_or_default(),
         baseline: maybe_json(row, "baseline")?,
         trouble: maybe_json(row, "trouble")?,
         created: time(row, "created")?,

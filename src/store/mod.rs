@@ -44,6 +44,7 @@ pub mod results;
 mod returns;
 mod schema;
 mod settle;
+mod steps;
 #[cfg(test)]
 mod testing;
 mod trees;

@@ -14,6 +14,7 @@ use crate::core::denied::Denied;
 use crate::core::frame::{Frame, Trouble};
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::outcome::{Fork, Outcome, Verdict};
+use crate::core::situation::Situation;
 use crate::core::state::{Ended, FrameEvent, FrameState};
 use crate::core::stream::Usage;
 use crate::crash::Step;
@@ -45,6 +46,8 @@ pub struct Settlement<'a> {
     pub transcript: Option<PathBuf>,
     /// The tool call at which its session stands suspended.
     pub suspended: Option<String>,
+    /// What its agent has besides its conversation.
+    pub situation: Situation,
     /// Requests whose results it was given and has not seen, because somebody's hook or rule has put something in their
     /// place. They are given again.
     pub lost: Vec<RequestId>,
@@ -177,11 +180,11 @@ fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) 
 /// The session becomes the checkpoint, and what it was told is told.
 fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
     let (frame, suspended) = (settlement.frame, &settlement.suspended);
-    connection.prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3 WHERE id = ?1")?.execute((
-        Id(frame),
-        Id(settlement.session),
-        suspended,
-    ))?;
+    let paths: Vec<_> = settlement.situation.shell.iter().map(PathBuf::as_path).collect();
+    let situation = codec::json(&settlement.situation, &paths)?;
+    connection
+        .prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3, situation = ?4 WHERE id = ?1")?
+        .execute((Id(frame), Id(settlement.session), suspended, situation))?;
     for lost in &settlement.lost {
         connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE id = ?1")?.execute([Id(*lost)])?;
     }
@@ -272,6 +275,7 @@ mod tests {
                 version: Some("2.1.330".into()),
                 transcript: Some(PathBuf::from("/t.jsonl")),
                 suspended: None,
+                situation: Situation::default(),
                 lost: Vec::new(),
                 denied: Vec::new(),
                 trouble: Some(Trouble { what: "it".into(), calls: Vec::new(), lost: false }),

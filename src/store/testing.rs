@@ -12,6 +12,7 @@ use crate::core::limits::Limits;
 use crate::core::origin::Origin;
 use crate::core::outcome::{Outcome, Turn, verdict};
 use crate::core::request::Wish;
+use crate::core::situation::Situation;
 use crate::core::state::FrameState;
 use crate::core::stream::Usage;
 
@@ -45,6 +46,8 @@ pub(super) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
         carried,
         answers: Vec::new(),
         to_return: None,
+        mode: None,
+        notice: None,
     }
 }
 
@@ -87,6 +90,7 @@ impl Store {
             version: None,
             transcript: None,
             suspended: None,
+            situation: Situation::default(),
             lost: Vec::new(),
             denied: Vec::new(),
             trouble: None,

@@ -1,0 +1,87 @@
+//! What an agent has around it besides its conversation: looked up when its attempt ends, and restored when it goes on.
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::Path;
+
+use super::programs::Program;
+use super::{RuntimeError, while_trying};
+use crate::claude::whereabouts;
+use crate::core::beginning::{self, Beginning, Chosen};
+use crate::core::frame::Frame;
+use crate::core::launch::Launch;
+use crate::core::request::{Delivery, Wish};
+use crate::core::rights::{OfSkill, SKILL};
+use crate::core::situation::{self, Situation};
+use crate::core::stream::Digest;
+
+/// What the agent of `frame` has at the end of an attempt that printed `digest`. `began_with`: the permission mode that it
+/// was started in; `told`: the results that it was given.
+pub(super) fn at_the_end(
+    frame: &Frame,
+    began_with: Option<&str>,
+    digest: &Digest,
+    transcript: Option<&Path>,
+    told: &[Delivery],
+) -> Result<Situation, RuntimeError> {
+    let mode = beginning::left_in(&frame.launch, began_with, digest.rights.modes.as_ref());
+    let shell = match transcript {
+        Some(transcript) => {
+            let read = || whereabouts::shell(BufReader::new(File::open(transcript)?));
+            read().map_err(while_trying("read the transcript"))?.filter(|shell| !is_same(shell, &frame.cwd))
+        }
+        None => frame.situation.shell.clone(),
+    };
+    let mut situation = Situation { mode, shell, rules: frame.situation.rules.clone() };
+    // Of a call that an earlier attempt has made, the question about it tells which tool it was.
+    let is_of_skill = |delivery: &Delivery| matches!(&delivery.wish, Wish::Permission { tool, .. } if tool == SKILL);
+    let was_asked = |call: &str| told.iter().any(|told| told.call.as_deref() == Some(call) && is_of_skill(told));
+    for OfSkill { call, rules, made_before } in &digest.rights.of_skills {
+        if !made_before || was_asked(call) {
+            situation.add_rules(rules);
+        }
+    }
+    Ok(situation)
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    one == other || fs::canonicalize(other).is_ok_and(|other| one == other)
+}
+
+/// With what an attempt begins, so that its agent has what it had.
+#[derive(Clone, Debug)]
+pub(super) struct Restored {
+    /// The launch options.
+    pub(super) launch: Launch,
+    /// The permission mode, where it is another than that of the frame's launch options.
+    pub(super) mode: Option<String>,
+    /// What the agent had and has no more, a line each.
+    lost: Vec<String>,
+    /// The line that tells it where its shell is. A command can bring it back to where it was.
+    moved: Option<String>,
+    can_return: bool,
+}
+
+/// How the attempt of `frame` begins. `chosen`: the mode that a person chose for it.
+pub(super) fn restored(frame: &Frame, program: &Program, chosen: Option<Chosen<'_>>) -> Restored {
+    let Situation { mode, shell, .. } = &frame.situation;
+    let Beginning { mode, refused } = beginning::beginning(&frame.launch, mode.as_deref(), chosen);
+    let launch = match &mode {
+        Some(mode) => frame.launch.clone().in_mode(mode),
+        None => frame.launch.clone(),
+    };
+    let lost = refused.map(|was| situation::of_mode(&was, launch.permission_mode.as_deref()));
+    let can_return = shell.as_deref().is_some_and(Path::is_dir);
+    let moved = shell.as_deref().filter(|_| !program.tells_directory);
+    let moved = moved.map(|shell| situation::of_shell(shell, &frame.cwd, !can_return));
+    Restored { launch, mode, lost: lost.into_iter().collect(), moved, can_return }
+}
+
+impl Restored {
+    /// What the agent is told. `by_command`: whether the first thing that it does is a command, which brings its shell to where it
+    /// was.
+    pub(super) fn notices(&self, by_command: bool) -> impl Iterator<Item = String> {
+        let moved = self.moved.iter().filter(|_| !(by_command && self.can_return));
+        self.lost.iter().chain(moved).cloned().collect::<Vec<_>>().into_iter()
+    }
+}
