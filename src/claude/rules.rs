@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use crate::core::shell::quoted;
+
 /// The commands of this program that agents may always call. Nothing else is allowed on the user's behalf.
 /// A wait for a command is not among them: it would run whatever an agent likes.
 const REQUESTS: [&str; 6] = [
@@ -16,12 +18,22 @@ const REQUESTS: [&str; 6] = [
     "Bash(agent-cli wait --until:*)",
 ];
 
-/// All of them. `instructions`: a file that the agent may read wherever it lies, because a person named it. `of_skills`: what its
+/// The rule for the command that returns a result. `own`: this program. In plan mode a command needs one from 2.1.300 on, though a
+/// hook allows it. `None`: the path is one that a rule could take for a pattern.
+#[must_use]
+fn hook_result(own: &Path) -> Option<String> {
+    let path = own.to_str()?;
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@=, ".contains(c);
+    path.chars().all(is_plain).then(|| format!("Bash({} hook-result:*)", quoted(path)))
+}
+
+/// All of them. `own`: this program, where it is the hook. `instructions`: a file that the agent may read wherever it lies, because a person named it. `of_skills`: what its
 /// skills allow it, which Claude Code forgets when a session is resumed. A rule that denies something counts for more than
 /// any of them.
 #[must_use]
-pub fn rules(instructions: Option<&Path>, of_skills: &[String]) -> Vec<String> {
-    let own = REQUESTS.into_iter().map(str::to_owned).chain(instructions.and_then(read));
+pub fn rules(own: Option<&Path>, instructions: Option<&Path>, of_skills: &[String]) -> Vec<String> {
+    let requests = REQUESTS.into_iter().map(str::to_owned);
+    let own = requests.chain(own.and_then(hook_result)).chain(instructions.and_then(read));
     own.chain(of_skills.iter().cloned()).collect()
 }
 
@@ -82,6 +94,15 @@ mod tests {
     }
 
     #[test]
+    fn the_rule_for_results_is_for_this_program_alone() {
+        let of = |own: &str| rules(Some(Path::new(own)), None, &[]).split_off(REQUESTS.len());
+        assert_eq!(of("/opt/my bin/agent-cli"), ["Bash('/opt/my bin/agent-cli' hook-result:*)"]);
+        for pattern in ["/*/agent-cli", "/a) Bash(b/agent-cli", "/it's/agent-cli", "/a\\b/agent-cli"] {
+            assert!(of(pattern).is_empty(), "{pattern}");
+        }
+    }
+
+    #[test]
     fn a_path_that_no_rule_names_alone_has_none() {
         for path in ["/a?.md", "/a /b.md", "/a.md ", "/.../b.md", "/a/../b.md", r"/a\/b.md", "/a\nb.md", "//b", "b.md"]
         {
@@ -103,7 +124,7 @@ mod tests {
 
         #[test]
         fn rules_are_never_fewer_or_more(path: String) {
-            let rules = rules(Some(Path::new(&path)), &[]);
+            let rules = rules(None, Some(Path::new(&path)), &[]);
             prop_assert_eq!(&rules[..6], REQUESTS);
             prop_assert!(rules.len() <= 7);
         }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::context::Context;
 use super::error::CliError;
 use super::exit::Exit;
 use crate::core::shell::quoted;
@@ -34,10 +35,13 @@ pub(super) fn command(own: &Path, file: &Path, failed: bool) -> String {
 }
 
 impl HookResult {
-    pub(super) fn run(self) -> Result<Exit, CliError> {
-        // Rules of users allow agents to call this program with any arguments.
-        if !StateDir::is_result(&self.file) {
+    pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        // Rules allow agents to call this with any arguments.
+        let Some(frame) = StateDir::result_of(&self.file) else {
             return Err(CliError::usage(format!("{} is no result of a request", self.file.display())));
+        };
+        if context.caller.is_some_and(|caller| caller.frame != frame) {
+            return Err(CliError::usage(format!("{} is a result of another agent", self.file.display())));
         }
         let print = |mut to: Box<dyn Write>| {
             io::copy(&mut File::open(&self.file)?, &mut to)?;

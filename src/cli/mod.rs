@@ -141,7 +141,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Fsck(command) => command.run(&context),
         Command::Completions(command) => command.run(),
         Command::Hook(command) => command.run(&context),
-        Command::HookResult(command) => command.run(),
+        Command::HookResult(command) => command.run(&context),
         Command::PermissionTool(command) => command.run(&context),
     });
     match result {

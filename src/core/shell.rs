@@ -33,18 +33,18 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A command that runs in `directory`, and leaves the shell there. If it cannot be entered, the command runs all the same. Neither a
+/// A command that runs in `directory`, an absolute path, and leaves the shell there. If it cannot be entered, the command runs all the same. Neither a
 /// function of the user's shell in the place of `cd` counts, nor what the shell says of the new directory.
 #[must_use]
 pub fn going_to(directory: &Path, command: &str) -> String {
-    format!("builtin cd -- {} >/dev/null 2>&1; {command}", quoted(&directory.display().to_string()))
+    format!("builtin cd {} >/dev/null 2>&1; {command}", quoted(&directory.display().to_string()))
 }
 
 /// The same for a command that is not to run anywhere else.
 #[must_use]
 pub fn only_in(directory: &Path, command: &str) -> String {
     // What follows on a line of its own may be any command, with comments and documents in it.
-    format!("builtin cd -- {} >/dev/null || exit\n{command}", quoted(&directory.display().to_string()))
+    format!("builtin cd {} >/dev/null || exit\n{command}", quoted(&directory.display().to_string()))
 }
 
 /// No argument can hold the first. With the others bash marks places in its own copy of a word, and versions of it have

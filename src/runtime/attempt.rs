@@ -173,7 +173,8 @@ fn settings(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> 
             None => return Ok(None),
         },
     };
-    let rules = rules::rules(instructions_to_allow(store, frame)?, &frame.situation.rules);
+    let returning = has_hooks(frame, program).then_some(own.own_program.as_path());
+    let rules = rules::rules(returning, instructions_to_allow(store, frame)?, &frame.situation.rules);
     let stop_file = store.dir().stop_file(frame.id);
     let stop = StopHook { file: &stop_file, after_all_calls: program.hooks_after_all_calls };
     let hooks = OwnHooks { program: &own.own_program, native_questions: frame.launch.native_questions, stop };

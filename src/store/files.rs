@@ -239,15 +239,15 @@ impl StateDir {
         self.frame_path(frame).join(format!("{RESULT}{request}{TEMPORARY}"))
     }
 
-    /// Whether a path is that of a result, in whatever state directory.
+    /// The frame whose result has this path, in whatever state directory.
     #[must_use]
-    pub fn is_result(path: &Path) -> bool {
+    pub fn result_of(path: &Path) -> Option<FrameId> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let request = name.strip_prefix(RESULT).and_then(|name| name.strip_suffix(TEMPORARY)).unwrap_or_default();
         let mut folders = path.ancestors().skip(1).map(|folder| folder.file_name().and_then(OsStr::to_str));
-        request.parse::<RequestId>().is_ok()
-            && folders.next().flatten().is_some_and(|frame| frame.parse::<FrameId>().is_ok())
-            && folders.next().flatten() == Some(FRAMES)
+        request.parse::<RequestId>().ok()?;
+        let frame = folders.next().flatten()?.parse().ok()?;
+        (folders.next().flatten() == Some(FRAMES)).then_some(frame)
     }
 
     /// A file without a name that holds `text`, opened for reading: `claude`'s standard input.
@@ -382,12 +382,13 @@ mod tests {
     #[test]
     fn a_result_is_known_by_its_path() {
         let dir = StateDir::new(Path::new("/state")).unwrap();
-        let result = dir.result(FrameId::random(), RequestId::random());
-        assert!(StateDir::is_result(&result));
+        let frame = FrameId::random();
+        let result = dir.result(frame, RequestId::random());
+        assert_eq!(StateDir::result_of(&result), Some(frame));
         let other = [dir.settings(FrameId::random()), "/etc/passwd".into(), "/".into(), "".into()];
         let close = [result.with_file_name("result-.tmp"), PathBuf::from("/x").join(result.file_name().unwrap())];
         for path in other.into_iter().chain(close) {
-            assert!(!StateDir::is_result(&path), "{}", path.display());
+            assert_eq!(StateDir::result_of(&path), None, "{}", path.display());
         }
     }
 

@@ -31,6 +31,7 @@ mod questions;
 mod redaction;
 mod returns;
 mod rights;
+mod situation;
 mod stopping;
 mod subfolder;
 mod suspended;

@@ -1,0 +1,215 @@
+//! What an agent has around it besides its conversation is after a pause what it was before.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::chain::Chain;
+use crate::support::{Conversation, Item, MessagesApi, Turn};
+
+/// Runs a fact on both versions.
+macro_rules! on_both_versions {
+    ($($fact:ident),+ $(,)?) => {
+        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
+        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
+    };
+}
+
+on_both_versions!(
+    an_agent_in_plan_mode_is_in_it_after_every_pause,
+    plan_mode_holds_where_everything_else_is_allowed,
+    a_shell_is_where_it_was_after_every_pause,
+    a_directory_that_is_gone_breaks_no_result_and_is_told,
+    the_rules_of_a_skill_hold_after_every_pause,
+);
+
+/// An agent that spawns another, whose calls are these, one after the other. It says the result of the last one.
+fn chain(version: &str, calls: Vec<Turn>) -> Chain {
+    let model = move |said: &Conversation| {
+        let results = results(said);
+        let is_child = matches!(said.items().first(), Some(Item::User(text)) if text.contains("child.md"));
+        match (is_child, calls.get(results.len())) {
+            (true, Some(call)) => call.clone(),
+            (false, _) if results.is_empty() => Turn::bash("agent-cli spawn child.md"),
+            _ => Turn::text(results.last().map_or("nothing", |(text, _)| text)),
+        }
+    };
+    let chain = Chain::with_model(version, MessagesApi::start(model));
+    for name in ["ins.md", "child.md"] {
+        chain.home.write(name, "Do what you do.");
+    }
+    chain
+}
+
+fn results(said: &Conversation) -> Vec<(String, bool)> {
+    let results = said.items().iter().filter_map(|item| match item {
+        Item::Result { text, is_error, .. } => Some((text.clone(), *is_error)),
+        _ => None,
+    });
+    results.collect()
+}
+
+/// The results that the agent below has in its last request.
+fn of_child(chain: &Chain) -> Vec<(String, bool)> {
+    let requests = chain.api.requests();
+    let is_child =
+        |said: &Conversation| matches!(said.items().first(), Some(Item::User(text)) if text.contains("child.md"));
+    results(&requests.iter().rev().map(|request| request.conversation()).find(is_child).unwrap())
+}
+
+/// All that the agent below was told in its last request.
+fn told_to_child(chain: &Chain) -> String {
+    let requests = chain.api.requests();
+    let is_child =
+        |said: &Conversation| matches!(said.items().first(), Some(Item::User(text)) if text.contains("child.md"));
+    let last = requests.iter().rev().find(|request| is_child(&request.conversation())).unwrap();
+    Value::from(last.messages()).to_string()
+}
+
+/// Newer versions offer some tools only on request. Older ones do not know how to ask.
+fn search(tools: &str) -> Turn {
+    Turn::call("ToolSearch", json!({"query": format!("select:{tools}")}))
+}
+
+fn ask() -> Turn {
+    Turn::bash("agent-cli ask 'Now?'")
+}
+
+fn write(chain_file: &str) -> Turn {
+    Turn::call("Write", json!({"file_path": chain_file, "content": "x"}))
+}
+
+/// Where the project will be is known only when the chain is there.
+fn answered(chain: &Chain, root: &str, pauses: usize) -> String {
+    for _ in 1..pauses {
+        chain.answer("not yet");
+        assert_eq!(chain.ok(&["resume", root]), format!("SGN_PEND_STARTED ({root})\n"));
+    }
+    chain.answer("not yet");
+    chain.ok(&["resume", root])
+}
+
+fn an_agent_in_plan_mode_is_in_it_after_every_pause(version: &str) {
+    let file = tempfile::tempdir().unwrap();
+    let edits = |name: &str| write(file.path().join(name).to_str().unwrap());
+    let calls = vec![
+        search("EnterPlanMode"),
+        edits("before"),
+        Turn::call("EnterPlanMode", json!({})),
+        ask(),
+        edits("first"),
+        ask(),
+        edits("second"),
+        Turn::bash("touch third"),
+    ];
+    let chain = chain(version, calls);
+    let folder = format!("--add-dir={}", file.path().display());
+    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "acceptEdits", "--", &folder]);
+    answered(&chain, &root, 2);
+    let there = |name: &str| file.path().join(name).exists();
+    assert!(there("before"), "edits are accepted: {:?}", of_child(&chain));
+    assert!(!there("first") && !there("second"), "{:?}", of_child(&chain));
+    assert!(!chain.home.project().join("third").exists());
+    let results = of_child(&chain);
+    assert_eq!((results[3].clone(), results[5].clone()), (("not yet".into(), false), ("not yet".into(), false)));
+    assert!(results[4].1 && results[6].1, "{results:?}");
+}
+
+/// The switch that allows everything would overrule the mode. Up to 2.1.250 an agent that may do everything may edit in plan
+/// mode, too, before a pause as after it.
+fn plan_mode_holds_where_everything_else_is_allowed(version: &str) {
+    for arguments in [&["--permission-mode", "bypassPermissions"][..], &["--", "--dangerously-skip-permissions"]] {
+        let calls = vec![
+            search("EnterPlanMode"),
+            Turn::call("EnterPlanMode", json!({})),
+            Turn::bash("touch before"),
+            ask(),
+            Turn::bash("touch after"),
+        ];
+        let chain = chain(version, calls);
+        let root = chain.started(&[&["spawn", "ins.md"], arguments].concat());
+        answered(&chain, &root, 1);
+        let there = ["before", "after"].map(|name| chain.home.project().join(name).exists());
+        assert_eq!(there[0], there[1], "{arguments:?}: {:?}", of_child(&chain));
+        assert_eq!(modes(&chain), ["bypassPermissions", "plan", "plan"], "{arguments:?}");
+    }
+}
+
+/// The permission modes that the agent below was in, as `claude` has printed them.
+fn modes(chain: &Chain) -> Vec<String> {
+    let frames = chain.json(&["tree", &chain.only_root(), "--json"]);
+    let child = frames.as_array().unwrap().iter().find(|frame| !frame["parent"].is_null()).unwrap();
+    let printed = chain.state().join("frames").join(child["id"].as_str().unwrap()).join("out.ndjson");
+    let events = fs::read_to_string(printed).unwrap();
+    let events = events.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    events.filter_map(|event| event["permissionMode"].as_str().map(str::to_owned)).collect()
+}
+
+fn a_shell_is_where_it_was_after_every_pause(version: &str) {
+    let calls = vec![
+        Turn::bash("cd \"it's\""),
+        ask(),
+        Turn::bash("pwd"),
+        Turn::bash("cd .."),
+        ask(),
+        Turn::bash("pwd"),
+        Turn::bash("cd \"it's/b\""),
+        ask(),
+        Turn::bash("pwd"),
+    ];
+    let chain = chain(version, calls);
+    let project = chain.home.project().to_owned();
+    fs::create_dir_all(project.join("it's/b")).unwrap();
+    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "acceptEdits"]);
+    let last = answered(&chain, &root, 3);
+    let results = of_child(&chain);
+    let is = |path: PathBuf| (path.display().to_string(), false);
+    let answer = ("not yet".to_owned(), false);
+    assert_eq!(results[1..3], [answer.clone(), is(project.join("it's"))]);
+    assert_eq!(results[4..6], [answer.clone(), is(project.clone())]);
+    assert_eq!(results[7..9], [answer, is(project.join("it's/b"))]);
+    assert_eq!(last.trim(), project.join("it's/b").display().to_string());
+    assert!(!told_to_child(&chain).contains("Your shell is in"), "{}", told_to_child(&chain));
+}
+
+fn a_directory_that_is_gone_breaks_no_result_and_is_told(version: &str) {
+    let chain = chain(version, vec![Turn::bash("cd build"), ask(), Turn::bash("pwd")]);
+    let project = chain.home.project().to_owned();
+    fs::create_dir(project.join("build")).unwrap();
+    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "acceptEdits"]);
+    fs::remove_dir(project.join("build")).unwrap();
+    assert_eq!(answered(&chain, &root, 1).trim(), project.display().to_string());
+    let results = of_child(&chain);
+    assert_eq!(results[1], ("not yet".to_owned(), false));
+    let told = told_to_child(&chain);
+    let (by_us, by_claude) = ("Your shell is in", "Primary working directory: ");
+    let was = format!("(was {}/build)", project.display());
+    assert_eq!(told.contains(by_us), version == crate::support::OLDER, "{told}");
+    assert_eq!(told.contains(by_claude) && told.contains(&was), version != crate::support::OLDER, "{told}");
+}
+
+fn the_rules_of_a_skill_hold_after_every_pause(version: &str) {
+    let skill = |name: &str| Turn::call("Skill", json!({"skill": name}));
+    let calls = vec![
+        Turn::bash("touch before"),
+        skill("tidy"),
+        ask(),
+        Turn::bash("touch first"),
+        skill("make"),
+        ask(),
+        Turn::bash("touch second"),
+        Turn::bash("mkdir third"),
+        Turn::bash("rmdir third"),
+    ];
+    let chain = chain(version, calls);
+    for (name, rules) in [("tidy", "Bash(touch:*), Bash(a, b"), ("make", "Bash(mkdir:*)")] {
+        let text = format!("---\nname: {name}\ndescription: {name}\nallowed-tools: {rules}\n---\nDo it.\n");
+        chain.home.write(&format!(".claude/skills/{name}/SKILL.md"), &text);
+    }
+    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "default", "--", "--allowedTools=Skill"]);
+    answered(&chain, &root, 2);
+    let there = |name: &str| chain.home.project().join(name).exists();
+    assert!(!there("before") && there("first") && there("second"), "{:?}", of_child(&chain));
+    assert!(there("third"), "what no skill allows is not allowed: {:?}", of_child(&chain));
+}
