@@ -11,6 +11,7 @@ use super::frame::{Baseline, Task};
 use super::id::{FrameId, SessionId};
 use super::launch::{Launch, OnPermission};
 use super::limits::Limits;
+use super::situation::Situation;
 use super::worktree::Worktree;
 
 /// All of it.
@@ -33,12 +34,23 @@ pub struct Inventory {
 pub struct Agents {
     /// Which, and what each of them was asked to do.
     pub tasks: Vec<(FrameId, Task)>,
-    /// Where they work.
-    pub cwd: PathBuf,
-    /// How their `claude` is started.
-    pub launch: Launch,
+    /// How they are started.
+    #[serde(flatten)]
+    pub start: Start,
     /// Conversations that they begin with.
     pub begin_with: Vec<SessionId>,
+}
+
+/// How an agent is started.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Start {
+    /// Where it works.
+    pub cwd: PathBuf,
+    /// How its `claude` is started.
+    pub launch: Launch,
+    /// What it had besides its conversation, and is given again.
+    #[serde(flatten)]
+    pub situation: Situation,
 }
 
 /// A command that an agent waits for.
@@ -69,16 +81,16 @@ impl Inventory {
     }
 
     /// Adds a frame.
-    pub fn add(&mut self, id: FrameId, task: Task, cwd: PathBuf, launch: Launch, baseline: Option<Baseline>) {
+    pub fn add(&mut self, id: FrameId, task: Task, start: Start, baseline: Option<Baseline>) {
         let begin_with = baseline.map(|baseline| baseline.session);
-        match self.agents.iter_mut().find(|agents| agents.cwd == cwd && agents.launch == launch) {
+        match self.agents.iter_mut().find(|agents| agents.start == start) {
             Some(agents) => {
                 agents.tasks.push((id, task));
                 agents.begin_with.extend(begin_with);
             }
             None => {
                 let begin_with = begin_with.into_iter().collect();
-                self.agents.push(Agents { tasks: vec![(id, task)], cwd, launch, begin_with });
+                self.agents.push(Agents { tasks: vec![(id, task)], start, begin_with });
             }
         }
     }
@@ -101,9 +113,10 @@ impl Inventory {
         for agents in &self.agents {
             lines.0.push("agents:".to_owned());
             agents.tasks.iter().for_each(|(id, task)| lines.task(*id, task));
-            lines.add("work in", &agents.cwd.display().to_string());
+            lines.add("work in", &agents.start.cwd.display().to_string());
             agents.begin_with.iter().for_each(|session| lines.add("begin with", &format!("the session {session}")));
-            lines.launch(&agents.launch);
+            lines.launch(&agents.start.launch);
+            lines.situation(&agents.start.situation);
         }
         lines.0
     }
@@ -122,6 +135,12 @@ impl Lines {
             Task::Prompt(text) => self.add(&id.short(), &format!("is told: {text}")),
             Task::Group(tasks) => self.add(&id.short(), &format!("is the group of {}", tasks.join(", "))),
         }
+    }
+
+    fn situation(&mut self, Situation { mode, shell, rules }: &Situation) {
+        mode.iter().for_each(|mode| self.add("were in the mode", mode));
+        shell.iter().for_each(|shell| self.add("shell in", &shell.display().to_string()));
+        rules.iter().for_each(|rule| self.add("allowed by skills", rule));
     }
 
     /// A field that is added to a launch has to be shown here, or to be named as one that runs and widens nothing.
@@ -217,19 +236,26 @@ mod tests {
         }
     }
 
+    prop_compose! {
+        fn situations()(mode in prop::option::of(word()), shell in prop::option::of(word()), rules in prop::collection::vec(word(), 0..3)) -> Situation {
+            Situation { mode, shell: shell.map(PathBuf::from), rules }
+        }
+    }
+
     proptest! {
         #[test]
-        fn every_text_of_a_launch_is_shown(launch in launches(), cwd in word(), prompt in word(), command in word()) {
+        fn every_text_of_a_launch_is_shown(launch in launches(), cwd in word(), prompt in word(), command in word(), more in situations()) {
             let mut inventory = Inventory::new(FrameId::random());
             let id = FrameId::random();
-            inventory.add(id, Task::Prompt(prompt.clone()), cwd.clone().into(), launch.clone(), None);
+            let start = Start { cwd: cwd.clone().into(), launch: launch.clone(), situation: more.clone() };
+            inventory.add(id, Task::Prompt(prompt.clone()), start, None);
             inventory.commands.push(Command { agent: id, command: command.clone() });
             inventory.allowed_calls.push(AllowedCall { agent: id, tool: "Bash".into(), input: command.clone().into() });
             let lines = inventory.lines();
             prop_assert!(lines.iter().all(|line| super::super::escape::is_plain(line)), "{lines:?}");
             let shown = lines.join("\n");
-            let of_launch = serde_json::to_value(&launch).unwrap();
-            for text in texts(&of_launch).into_iter().chain([cwd, prompt, command]) {
+            let [of_launch, more] = [serde_json::to_value(&launch).unwrap(), serde_json::to_value(&more).unwrap()];
+            for text in texts(&of_launch).into_iter().chain(texts(&more)).chain([cwd, prompt, command]) {
                 prop_assert!(shown.contains(&one_line(&text)), "{text:?} is not in {shown}");
             }
         }
@@ -240,7 +266,8 @@ mod tests {
         let mut inventory = Inventory::new(FrameId::random());
         let other = Launch { permission_mode: Some("acceptEdits".into()), ..Launch::default() };
         for launch in [Launch::default(), other, Launch::default()] {
-            inventory.add(FrameId::random(), Task::File("/a.md".into()), "/work".into(), launch, None);
+            let start = Start { cwd: "/work".into(), launch, situation: Situation::default() };
+            inventory.add(FrameId::random(), Task::File("/a.md".into()), start, None);
         }
         assert_eq!(inventory.agents.iter().map(|agents| agents.tasks.len()).collect::<Vec<_>>(), [2, 1]);
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::frame::Task;
 use super::launch::Launch;
 use super::request::{External, Wish};
+use super::situation::Situation;
 use super::worktree::Worktree;
 
 /// One directory, as it was and as it is. As a text: `OLD=NEW`.
@@ -92,6 +93,12 @@ impl Moves {
             }),
             ..launch
         }
+    }
+
+    /// What an agent has around it, at the places where it is now.
+    #[must_use]
+    pub fn situation(&self, situation: Situation) -> Situation {
+        Situation { shell: situation.shell.map(|shell| self.path(&shell)), ..situation }
     }
 
     /// A line of a transcript, told that its session worked where it works now. What was said is left as it is.

@@ -8,6 +8,7 @@ use super::{Result, Store, StoreError, events};
 use crate::core::frame::Frame;
 use crate::core::id::FrameId;
 use crate::core::launch::Repair;
+use crate::core::situation::Situation;
 use crate::core::state::FrameState;
 use crate::crash::Step;
 
@@ -34,12 +35,18 @@ impl Store {
             let mut changed = 0;
             for frame in frames.iter().filter(|frame| frame.state != FrameState::Done) {
                 let launch = frame.launch.clone().repaired(&top.launch, repair);
-                if launch == frame.launch {
+                // A person who names a mode means that one, and not the one that the agent has gone over to.
+                let names_mode = repair.permission_mode.is_some() && launch.permission_mode == repair.permission_mode;
+                let mode = frame.situation.mode.as_ref().filter(|_| !names_mode);
+                if launch == frame.launch && mode == frame.situation.mode.as_ref() {
                     continue;
                 }
-                connection
-                    .prepare_cached("UPDATE frames SET launch = ?2 WHERE id = ?1")?
-                    .execute((Id(frame.id), launch_text(&launch)?))?;
+                let situation = Situation { mode: mode.cloned(), ..frame.situation.clone() };
+                connection.prepare_cached("UPDATE frames SET launch = ?2, situation = ?3 WHERE id = ?1")?.execute((
+                    Id(frame.id),
+                    launch_text(&launch)?,
+                    codec::json(&situation, &[])?,
+                ))?;
                 let detail = json!({"from": frame.launch, "to": launch});
                 events::append(connection, codec::now(), frame.id, "launch", &detail)?;
                 changed += 1;
@@ -70,5 +77,20 @@ mod tests {
         }
         assert_eq!(store.repair(root.frame, &repair).unwrap(), 0);
         assert!(store.events(root.frame).unwrap().iter().any(|event| event.kind == "launch"));
+    }
+
+    #[test]
+    fn a_person_who_names_a_mode_ends_the_one_that_an_agent_has_gone_over_to() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let situation = r#"{"mode":"plan","rules":["Bash(touch:*)"]}"#;
+        store.connection.execute("UPDATE frames SET situation = ?1", [situation]).unwrap();
+        let situation = || store.frame(frame).unwrap().unwrap().situation;
+        assert_eq!(store.repair(frame, &Repair { model: Some("opus".into()), ..Repair::default() }).unwrap(), 1);
+        assert_eq!(situation().mode.as_deref(), Some("plan"));
+        let edits = Repair { permission_mode: Some("acceptEdits".into()), ..Repair::default() };
+        assert_eq!(store.repair(frame, &edits).unwrap(), 1);
+        assert_eq!((situation().mode, situation().rules.len()), (None, 1));
+        assert_eq!(store.repair(frame, &edits).unwrap(), 0);
     }
 }

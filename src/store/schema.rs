@@ -133,6 +133,21 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_of_an_older_version_has_nothing_to_be_given_again() {
+        let connection = migrated(
+            13,
+            "INSERT INTO frames (id, root, depth, status, state, since, created, title, cwd, limits, launch, task)
+             VALUES ('f', 'f', 1, '', '{}', 0, 0, '', '', '', '', '');
+             INSERT INTO attempts (id, frame, waited_since, output_from, errors_from, runner, began)
+             VALUES ('a', 'f', 0, 0, 0, 1, 0);",
+        );
+        let columns = "SELECT situation, mode, notice FROM frames JOIN attempts ON frame = frames.id";
+        let found: [Option<String>; 3] =
+            connection.query_row(columns, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?])).unwrap();
+        assert_eq!(found, [None, None, None]);
+    }
+
+    #[test]
     fn no_removal_reads_a_whole_table_to_find_what_refers_to_a_row() {
         let connection = memory();
         migrate(&connection).unwrap();

@@ -16,7 +16,7 @@ use super::files::create_private;
 use super::{Result, Store, StoreError, schema};
 use crate::core::archive::{BadArchive, Header, LONGEST_LINE, Reading, Record, Row, piece};
 use crate::core::id::FrameId;
-use crate::core::inventory::{AllowedCall, Command, Inventory};
+use crate::core::inventory::{AllowedCall, Command, Inventory, Start};
 use crate::core::launch::Launch;
 use crate::core::moves::Moves;
 use crate::core::question::{Permit, permit};
@@ -169,6 +169,7 @@ fn adapt(row: &mut Row, Here { claude, path, environment, moves }: &Here) -> Res
                     ..launch
                 })?
             }
+            ("frames", "situation") => written(&moves.situation(parsed(text)?))?,
             ("requests", "wish") => written(&moves.wish(parsed(text)?))?,
             _ => continue,
         };
@@ -193,10 +194,12 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                 let id: FrameId = needed(row, "id")?.parse().map_err(|_| damaged("it has a row without an id"))?;
                 let (task, launch) = (parsed(&needed(row, "task")?)?, parsed(&needed(row, "launch")?)?);
                 let baseline = text(row, "baseline").map(|text| parsed(&text)).transpose()?;
+                let situation = text(row, "situation").map(|text| parsed(&text)).transpose()?.unwrap_or_default();
                 if id == root {
                     inventory.limits = parsed(&needed(row, "limits")?)?;
                 }
-                inventory.add(id, task, needed(row, "cwd")?.into(), launch, baseline);
+                let start = Start { cwd: needed(row, "cwd")?.into(), launch, situation };
+                inventory.add(id, task, start, baseline);
             }
             "requests" if is_null("withdrawn") && is_null("delivered") => {
                 let agent = needed(row, "frame")?.parse().map_err(|_| damaged("it has a row without an id"))?;
