@@ -88,6 +88,8 @@ fn running(store: &Store) -> Caller {
         carried: Vec::new(),
         answers: Vec::new(),
         to_return: None,
+        mode: None,
+        notice: None,
     };
     store.begin(frame, &new).expect("the frame is ready");
     Caller { frame, attempt }

@@ -18,6 +18,7 @@ use agent_cli::core::limits::Limits;
 use agent_cli::core::origin::Origin;
 use agent_cli::core::outcome::{Outcome, Turn, verdict};
 use agent_cli::core::request::Wish;
+use agent_cli::core::situation::Situation;
 use agent_cli::core::stream::Usage;
 use agent_cli::store::{Caller, NewAttempt, NewFrame, Settlement, Store};
 use rusqlite::Connection;
@@ -190,6 +191,8 @@ fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
         carried: deliveries.iter().map(|delivery| delivery.request).collect(),
         answers: deliveries.iter().filter_map(agent_cli::core::request::Delivery::answer).collect(),
         to_return: None,
+        mode: None,
+        notice: None,
     };
     store.begin(frame, &attempt).expect("the frame is ready");
     Caller { frame, attempt: id }
@@ -209,6 +212,7 @@ fn end(store: &Store, caller: Caller, outcome: &Outcome) {
         version: None,
         transcript: None,
         suspended: None,
+        situation: Situation::default(),
         lost: Vec::new(),
         denied: Vec::new(),
         trouble: None,

@@ -16,6 +16,7 @@ use agent_cli::core::launch::Launch;
 use agent_cli::core::limits::Limits;
 use agent_cli::core::outcome::{Outcome, Turn, verdict};
 use agent_cli::core::request::Wish;
+use agent_cli::core::situation::Situation;
 use agent_cli::core::stream::Usage;
 use agent_cli::store::{Caller, NewAttempt, NewFrame, Settlement, Store};
 
@@ -83,6 +84,8 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         carried: Vec::new(),
         answers: Vec::new(),
         to_return: None,
+        mode: None,
+        notice: None,
     };
     store.begin(frame, &attempt).expect("the frame is ready");
     let caller = Caller { frame, attempt: id };
@@ -108,6 +111,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         version: None,
         transcript: None,
         suspended: None,
+        situation: Situation::default(),
         lost: Vec::new(),
         denied: Vec::new(),
         trouble: None,

@@ -381,8 +381,7 @@ mod tests {
 
     #[test]
     fn a_result_is_known_by_its_path() {
-        let dir = StateDir::new(Path::new("/state")).unwrap();
-        let frame = FrameId::random();
+        let (dir, frame) = (StateDir::new(Path::new("/state")).unwrap(), FrameId::random());
         let result = dir.result(frame, RequestId::random());
         assert_eq!(StateDir::result_of(&result), Some(frame));
         let other = [dir.settings(FrameId::random()), "/etc/passwd".into(), "/".into(), "".into()];
