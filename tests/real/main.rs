@@ -35,6 +35,7 @@ mod situation;
 mod stopping;
 mod subfolder;
 mod suspended;
+mod tools;
 mod transcripts;
 mod trouble;
 mod trust;
