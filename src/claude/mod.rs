@@ -14,6 +14,7 @@ pub mod login;
 pub mod marks;
 pub mod output;
 pub mod permission_tool;
+pub mod plan;
 pub mod process;
 mod processes;
 pub mod program;

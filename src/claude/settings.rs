@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::environment;
 use super::hook::{BASH, POST_TOOL_USE, PRE_TOOL_USE};
+use super::plan::EXIT_PLAN_MODE;
 use super::question::ASK_USER_QUESTION;
 use super::schedule::{CRON_CREATE, CRON_DELETE, SCHEDULE_WAKEUP};
 use crate::core::shell::quoted;
@@ -95,10 +96,11 @@ const RESULTS: &str = "Bash(*agent-cli* hook-result *)";
 /// Longer than the store waits for another process.
 const SECONDS: u32 = 30;
 
-/// The tools with which agents wait for a time, and the events at which the hook is asked about their calls.
-const OF_TIMES: [(&str, &str); 4] = [
+/// The tools with which agents wait for a time or leave plan mode, and the events at which the hook is asked about their calls.
+const OF_WAITS: [(&str, &str); 5] = [
     (PRE_TOOL_USE, SCHEDULE_WAKEUP),
     (PRE_TOOL_USE, CRON_CREATE),
+    (PRE_TOOL_USE, EXIT_PLAN_MODE),
     (POST_TOOL_USE, CRON_CREATE),
     (POST_TOOL_USE, CRON_DELETE),
 ];
@@ -113,7 +115,7 @@ fn add_hooks(hooks: &mut Map<String, Value>, command: &str, native_questions: bo
             if native_questions {
                 list.push(json!({"matcher": ASK_USER_QUESTION, "hooks": [hook]}));
             }
-            let tools: Vec<_> = OF_TIMES.iter().filter(|(of, _)| *of == event).map(|(_, tool)| *tool).collect();
+            let tools: Vec<_> = OF_WAITS.iter().filter(|(of, _)| *of == event).map(|(_, tool)| *tool).collect();
             list.push(json!({"matcher": tools.join("|"), "hooks": [hook]}));
         }
     }
@@ -171,7 +173,7 @@ mod tests {
         let stop = r#"[ ! -e '/state/it'\''s/stop' ] || echo '{"continue":false,"stopReason":"a person has stopped agent-cli"}'"#;
         let stop = json!({"hooks": [{"type": "command", "command": stop, "timeout": 30}]});
         let expected = json!({"env": env, "permissions": allowed, "hooks": {
-            "PreToolUse": [{"matcher": "Bash", "hooks": [hook]}, {"matcher": "ScheduleWakeup|CronCreate", "hooks": [always]}],
+            "PreToolUse": [{"matcher": "Bash", "hooks": [hook]}, {"matcher": "ScheduleWakeup|CronCreate|ExitPlanMode", "hooks": [always]}],
             "PostToolUse": [{"matcher": "Bash", "hooks": [after]}, {"matcher": "CronCreate|CronDelete", "hooks": [always]}],
             "PostToolBatch": [stop],
         }});

@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::output::{self, print_json, print_line, tell};
 use crate::claude::marks;
 use crate::core::id::{FrameId, IdPrefix, RequestId};
-use crate::core::question::{self, NoAnswer};
+use crate::core::question::{self, NoAnswer, Permit, permit};
 use crate::core::request::{Wish, shortened};
 use crate::core::shell::quoted;
 use crate::store::{Question, Store, StoreError, Target};
@@ -23,7 +23,8 @@ use crate::store::{Question, Store, StoreError, Target};
 ///
 /// Where a question offers choices, the answer may be the number or the label of one, of several with commas between them
 /// where several may be chosen, or any other text. Where it is a permission for a call that is asked for, the answer is
-/// `allow`, or `deny`, perhaps with a reason for the agent after it.
+/// `allow`, or `deny`, perhaps with a reason for the agent after it. So it is with a plan; --mode says in which permission mode
+/// the agent then continues.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli answer 4f2c1a90 \"Jan 1st\"
@@ -31,6 +32,7 @@ use crate::store::{Question, Store, StoreError, Target};
   agent-cli answer 4f2c1a90 --text 7
   agent-cli answer 4f2c1a90 -- --force
   agent-cli answer 4f2c1a90 \"deny use the test server\"
+  agent-cli answer 4f2c1a90 allow --mode acceptEdits
   agent-cli answer 4f2c1a90 < plan.md")]
 pub(super) struct Answer {
     /// The question's id, as `agent-cli questions` shows it, or that of a chain or an agent with one open question
@@ -46,6 +48,10 @@ pub(super) struct Answer {
     /// An answer that is a text even where it looks like the number of a choice
     #[arg(long, conflicts_with = "answer")]
     text: Option<String>,
+
+    /// The permission mode in which an agent continues whose plan is allowed [default: the one that it was started in]
+    #[arg(long, value_name = "MODE", conflicts_with = "text")]
+    mode: Option<String>,
 
     /// Replace the answer that was given, unless it was delivered
     #[arg(long)]
@@ -66,6 +72,7 @@ impl Answer {
         let id = named(&store, &self.id.parse()?)?;
         let asked = store.question(id)?;
         let (text, is_text) = self.given(&store, id, asked.as_ref())?;
+        let text = self.with_mode(text, asked.as_ref())?;
         // What cannot be answered is for the store to refuse.
         let text = match &asked {
             Some(asked) if asked.answered.is_none() || self.replace => {
@@ -90,6 +97,17 @@ impl Answer {
             print_line(&next)?;
         }
         Ok(Exit::Ok)
+    }
+
+    /// The answer, with the mode that goes with it.
+    fn with_mode(&self, text: String, asked: Option<&Question>) -> Result<String, CliError> {
+        let Some(mode) = &self.mode else { return Ok(text) };
+        let is_of_plan = asked.is_none_or(|asked| matches!(asked.wish, Wish::Plan(_)));
+        if !is_of_plan || permit(&text) != Some(Permit::Allow) {
+            return Err(CliError::usage("--mode is for a plan that is allowed")
+                .hint("agent-cli answer ID allow --mode acceptEdits"));
+        }
+        Ok(format!("allow {mode}"))
     }
 
     /// The answer, and whether it is a text whatever it looks like.
@@ -147,6 +165,9 @@ fn refused(id: RequestId, wish: &Wish, text: &str, error: &NoAnswer) -> CliError
         (_, Wish::Permission { .. }) => {
             refused.hint(command("allow")).hint(format!("or {}", command("\"deny use the test server\"")))
         }
+        (_, Wish::Plan(_)) => refused
+            .hint(command(&asked::to_answer(wish)))
+            .hint(format!("or {}", command("\"deny use the test server\""))),
         _ => refused.hint(command("ANSWER")),
     }
 }
@@ -154,7 +175,9 @@ fn refused(id: RequestId, wish: &Wish, text: &str, error: &NoAnswer) -> CliError
 fn from_standard_input(store: &Store, asked: Option<&Question>) -> Result<String, CliError> {
     if asked::is_at_a_terminal() {
         match asked {
-            Some(asked) if matches!(asked.wish, Wish::Permission { .. }) => return asked::decide(store, asked),
+            Some(asked) if matches!(asked.wish, Wish::Permission { .. } | Wish::Plan(_)) => {
+                return asked::decide(store, asked);
+            }
             Some(asked) => asked::show(store, asked)?,
             None => {}
         }

@@ -10,6 +10,7 @@ use super::error::CliError;
 use super::output;
 use super::text::{age, cut};
 use crate::core::approval::{self, Before};
+use crate::core::plan::{Decided, Plan};
 use crate::core::question::{Choice, Permit, permit};
 use crate::core::request::Wish;
 use crate::store::{Question, Store, StoreError};
@@ -31,6 +32,7 @@ pub(super) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
             }
             view
         }
+        Wish::Plan(plan) => of_plan(plan, width),
         _ => approval::quoted(&asked.question, width),
     });
     if let Wish::Ask { choices: Some(choices), .. } = &asked.wish {
@@ -49,6 +51,28 @@ pub(super) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
         text.push_str(&approval::quoted(answer, width));
     }
     Ok(text)
+}
+
+/// All of a plan, and how its agent can continue.
+fn of_plan(plan: &Plan, width: Option<usize>) -> String {
+    let mut text = String::from("a plan, with which the agent wants to leave plan mode\n");
+    text.push_str(&match &plan.text {
+        Some(plan) => approval::quoted(plan, width),
+        None => "  (it has written none)\n".to_owned(),
+    });
+    for (name, mode) in std::iter::once("it continues in the mode ").chain(std::iter::repeat("or ")).zip(&plan.modes) {
+        text.push_str(&approval::named(name, mode, width));
+    }
+    text
+}
+
+/// How a question is answered, in a hint.
+pub(super) fn to_answer(wish: &Wish) -> String {
+    match wish {
+        Wish::Permission { .. } => "allow (or deny, and why)".to_owned(),
+        Wish::Plan(plan) => format!("allow --mode {} (or deny, and why)", plan.modes.join("|")),
+        _ => "TEXT".to_owned(),
+    }
 }
 
 /// The file at `path` as it is now. Nothing is opened that could wait for somebody, or that is too large to look at.
@@ -86,15 +110,24 @@ pub(super) fn show(store: &Store, asked: &Question) -> Result<(), CliError> {
 
 /// A call that is shown and approved in one go: nobody allows at a terminal what was not shown there.
 pub(super) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(), CliError> {
-    let is_allowed = matches!(asked.wish, Wish::Permission { .. }) && permit(answer) == Some(Permit::Allow);
+    let is_allowed = match &asked.wish {
+        Wish::Permission { .. } => permit(answer) == Some(Permit::Allow),
+        Wish::Plan(plan) => matches!(plan.decided(answer), Some(Decided::Approved { .. })),
+        _ => false,
+    };
     if !is_allowed || !is_at_a_terminal() {
         return Ok(());
     }
     show(store, asked)?;
+    if let Wish::Plan(plan) = &asked.wish
+        && let Some(Decided::Approved { mode }) = plan.decided(answer)
+    {
+        output::ask(&approval::named("it would continue in the mode ", &mode, output::width_of_errors()));
+    }
     output::ask("allow? [y/N] ");
     match read_line()?.to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(CliError::usage("the call is not allowed, and nothing is recorded")
+        _ => Err(CliError::usage("nothing is allowed, and nothing is recorded")
             .hint(format!("agent-cli answer {} \"deny REASON\" denies it", asked.id.short()))),
     }
 }

@@ -18,15 +18,18 @@ use super::hook_result;
 use super::native_waits;
 use super::output::print_json;
 use super::{Cli, Command};
-use crate::claude::hook::{BASH, Decision, HookInput, POST_TOOL_USE};
+use crate::claude::hook::{BASH, Decision, HookInput, POST_TOOL_USE, PRE_TOOL_USE};
+use crate::claude::plan::{self, EXIT_PLAN_MODE, PLAN_MODE};
 use crate::claude::question::{self, ASK_USER_QUESTION};
 use crate::claude::user_hooks;
 use crate::core::call::{self, Surroundings};
 use crate::core::frame::Frame;
 use crate::core::id::RequestId;
-use crate::core::request::{Request, RequestResult};
+use crate::core::plan::modes;
+use crate::core::request::{Request, RequestResult, Wish};
 use crate::core::shell;
 use crate::crash::Step;
+use crate::runtime::RuntimeError;
 use crate::store::{Caller, Store};
 
 /// Answer a hook of Claude Code: for claude, not for people
@@ -68,6 +71,9 @@ fn decide(context: &Context, caller: Caller) -> Result<(Decision, Option<Store>)
     let input = HookInput::parse(&input).map_err(|error| unreadable(&error))?;
     if let Some(decision) = native_waits::decide(context, caller, &input)? {
         return Ok((decision, None));
+    }
+    if input.tool_name.as_deref() == Some(EXIT_PLAN_MODE) {
+        return Ok((decide_on_plan(context, caller, &input)?, None));
     }
     if input.hook_event_name.as_deref() == Some(POST_TOOL_USE) {
         return Ok((decide_after(context, caller, &input)?, None));
@@ -127,6 +133,24 @@ fn decide_on_questions(context: &Context, caller: Caller, input: &HookInput) -> 
 fn notice(store: &Store, caller: Caller) -> Result<Option<String>, CliError> {
     let attempt = store.running_attempt(caller.frame)?.filter(|attempt| attempt.id == caller.attempt);
     Ok(attempt.and_then(|attempt| attempt.notice))
+}
+
+/// A plan with which the agent wants to leave plan mode. Elsewhere Claude Code refuses the call.
+fn decide_on_plan(context: &Context, caller: Caller, input: &HookInput) -> Result<Decision, CliError> {
+    let is_call = input.hook_event_name.as_deref() == Some(PRE_TOOL_USE);
+    let is_planning = is_call && input.permission_mode.as_deref() == Some(PLAN_MODE);
+    let Some(call) = input.tool_use_id.as_ref().filter(|_| is_planning) else { return Ok(Decision::Pass) };
+    if input.agent_id.is_some() {
+        return Ok(Decision::Deny { reason: NOT_IN_A_SUBAGENT.to_owned() });
+    }
+    let store = context.store()?;
+    if store.requests_of_call(caller.frame, call)?.is_empty() {
+        let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
+        let parent = frame.parent.map(|parent| store.frame(parent)).transpose()?.flatten();
+        let modes = modes(&frame.launch, parent.as_ref().map(|parent| &parent.launch));
+        store.request_all(caller, call, &[Wish::Plan(plan::plan(&input.tool_input, modes))])?;
+    }
+    Ok(Decision::Defer)
 }
 
 /// A question and its answer, once it has one.

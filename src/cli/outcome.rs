@@ -284,6 +284,10 @@ fn tell_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
             output::hint(&format!("agent-cli questions {} shows the whole call", id.short()));
             Some(format!("{} allow (or deny, and why)", id.short()))
         }
+        Blocking::Plan { id, plan } => {
+            output::hint(&format!("agent-cli questions {} shows the whole plan", id.short()));
+            Some(format!("{} allow --mode {} (or deny, and why)", id.short(), plan.modes.join("|")))
+        }
         _ => None,
     });
     if let Some(answer) = answer {
@@ -319,6 +323,15 @@ pub(super) fn described(what: &Blocking) -> String {
             let shown = approval::summary(tool, input);
             let (first, more) = in_part(*id, &shown, lines, characters + tool.chars().count() + 2, LONG);
             format!("permission {}: {first}{}", id.short(), more.map_or_else(String::new, |more| format!(" ({more})")))
+        }
+        Blocking::Plan { id, plan } => {
+            let text = plan.text.as_deref().unwrap_or_default();
+            let (first, more) = in_part(*id, plan.summary(), text.lines().count(), text.chars().count(), LONG);
+            format!(
+                "approval {} of its plan: {first}{}",
+                id.short(),
+                more.map_or_else(String::new, |more| format!(" ({more})"))
+            )
         }
         Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
         Blocking::External { wait: External::Time(time) } => format!("the time {time:.0}"),

@@ -15,6 +15,7 @@ use crate::core::approval;
 use crate::core::extent;
 use crate::core::id::{FrameId, IdPrefix, RequestId};
 use crate::core::origin::Origin;
+use crate::core::plan::Plan;
 use crate::core::question::{Choice, Choices};
 use crate::core::request::Wish;
 use crate::runtime::reach;
@@ -47,6 +48,8 @@ struct Listed {
     choices: Option<Choices>,
     #[serde(flatten)]
     permission: Option<Permission>,
+    #[serde(flatten)]
+    plan: Option<Plan>,
     frame: FrameId,
     root: FrameId,
     task: String,
@@ -83,12 +86,17 @@ impl Questions {
                 question: question.question,
                 kind: match question.wish {
                     Wish::Permission { .. } => "permission",
+                    Wish::Plan(_) => "plan",
                     _ => "question",
                 },
                 permission: match &question.wish {
                     Wish::Permission { tool, input, reason } => {
                         Some(Permission { tool: tool.clone(), input: input.clone(), reason: reason.clone() })
                     }
+                    _ => None,
+                },
+                plan: match &question.wish {
+                    Wish::Plan(plan) => Some(plan.clone()),
                     _ => None,
                 },
                 choices: match question.wish {
@@ -148,8 +156,7 @@ fn in_full(store: &Store, questions: &[Question]) -> Result<Exit, CliError> {
     let all = questions.iter().map(|question| asked::whole(store, question, output::width()));
     print(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
     if let Some(open) = questions.iter().find(|question| question.answer.is_none()) {
-        let answer = if matches!(open.wish, Wish::Permission { .. }) { "allow (or deny, and why)" } else { "TEXT" };
-        hint(&format!("agent-cli answer {} {answer}", open.id.short()));
+        hint(&format!("agent-cli answer {} {}", open.id.short(), asked::to_answer(&open.wish)));
     }
     Ok(Exit::Ok)
 }
@@ -164,7 +171,10 @@ fn rows(listed: &Listed, now: Timestamp, width: Option<usize>) -> Vec<Vec<String
             let (lines, characters) = extent::extent(input);
             (approval::summary(tool, input), (lines, characters + tool.chars().count() + 2))
         }
-        None => (listed.question.clone(), extent::extent(&listed.question.as_str().into())),
+        None => match &listed.plan {
+            Some(plan) => (listed.question.clone(), extent::extent(&plan.text.as_deref().unwrap_or_default().into())),
+            None => (listed.question.clone(), extent::extent(&listed.question.as_str().into())),
+        },
     };
     let (first, more) = in_part(listed.id, &text, lines, characters, most);
     let mut row = vec![listed.id.short(), age(listed.asked, now), one_line(&listed.task), listed.root.short()];

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::hold::Hold;
 use super::id::{FrameId, RequestId};
+use super::plan::Plan;
 use super::question::Choices;
 use super::request::{External, Wish};
 use super::state::{FrameState, Wait};
@@ -48,6 +49,14 @@ pub enum Blocking {
         /// Why a hook of the user asks for it, if one does.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+    },
+    /// A person's approval of a plan.
+    Plan {
+        /// The id to answer with.
+        id: RequestId,
+        /// The plan.
+        #[serde(flatten)]
+        plan: Plan,
     },
     /// Something outside.
     External {
@@ -110,6 +119,7 @@ impl Tree {
                     let (tool, input, reason) = (tool.clone(), input.clone(), reason.clone());
                     Some((request.made, Blocking::Permission { id: request.id, tool, input, reason }))
                 }
+                Wish::Plan(plan) => Some((request.made, Blocking::Plan { id: request.id, plan: plan.clone() })),
                 Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
             })
             .collect();

@@ -31,7 +31,7 @@ pub fn telling(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks
         Telling::Prompt
     } else if hooks
         && notices.is_empty()
-        && deliveries.iter().all(|delivery| delivery.wish.scheduled().is_none())
+        && deliveries.iter().all(returns_by_itself)
         && deliveries.iter().all(of_suspended)
         && is_returned(deliveries)
     {
@@ -39,6 +39,12 @@ pub fn telling(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks
     } else {
         Telling::Calls
     }
+}
+
+/// Whether its call can be resumed to return the result: no plan can, which is approved only where somebody sits, and no wake-up,
+/// which would be scheduled.
+fn returns_by_itself(delivery: &Delivery) -> bool {
+    delivery.wish.scheduled().is_none() && !matches!(delivery.wish, Wish::Plan(_))
 }
 
 /// Whether the call that made these requests can return what came of them as it is.

@@ -38,6 +38,7 @@ pub mod moves;
 pub mod origin;
 pub mod outcome;
 pub mod pause;
+pub mod plan;
 pub(crate) mod progress;
 pub mod prompt;
 pub mod question;

@@ -61,6 +61,7 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
     match what {
         Blocking::Question { .. } => "an answer".to_owned(),
         Blocking::Permission { tool, .. } => format!("an approval of a call of {tool}"),
+        Blocking::Plan { .. } => "an approval of its plan".to_owned(),
         Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
         Blocking::External { wait: External::Time(time) } => format!("a time in {}", age(now, *time)),
         Blocking::External { wait: External::Scheduled(Scheduled { at, .. }) } => {

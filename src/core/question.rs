@@ -33,6 +33,14 @@ pub enum NoAnswer {
     /// A permission is given or not.
     #[error("a permission is answered with \"allow\", or with \"deny\" and perhaps a reason")]
     NeitherAllowNorDeny,
+    /// A plan is approved or not.
+    #[error(
+        "a plan is answered with \"allow\", perhaps with the mode to continue in ({modes}), or with \"deny\" and perhaps a reason"
+    )]
+    NotOnThePlan {
+        /// The modes that there are.
+        modes: String,
+    },
     /// Numbers that do not choose.
     #[error("\"{}\" chooses nothing here: {offered}", shortened(given))]
     NoSuchChoice {
@@ -100,6 +108,11 @@ pub fn as_text(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
     }
     if matches!(wish, Wish::Permission { .. }) && permit(text).is_none() {
         return Err(NoAnswer::NeitherAllowNorDeny);
+    }
+    if let Wish::Plan(plan) = wish
+        && plan.decided(text).is_none()
+    {
+        return Err(NoAnswer::NotOnThePlan { modes: plan.modes.join(", ") });
     }
     Ok(text.to_owned())
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::approval;
 use super::escape;
 use super::id::{AttemptId, FrameId, RequestId};
+use super::plan::Plan;
 use super::question::Choices;
 use super::scheduled::Scheduled;
 use super::stream::Returned;
@@ -62,6 +63,8 @@ pub enum Wish {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// A person's approval of a plan.
+    Plan(Plan),
     /// Something outside.
     Wait(External),
 }
@@ -113,7 +116,7 @@ impl Delivery {
     #[must_use]
     pub fn answer(&self) -> Option<(RequestId, String)> {
         match (&self.wish, &self.result) {
-            (Wish::Ask { .. } | Wish::Permission { .. }, RequestResult::Text(answer)) => {
+            (Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_), RequestResult::Text(answer)) => {
                 Some((self.request, answer.clone()))
             }
             _ => None,
@@ -125,7 +128,7 @@ impl Delivery {
     pub fn known_as(&self) -> String {
         match &self.wish {
             Wish::Spawn { child, .. } => child.short(),
-            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Wait(_) => self.request.short(),
+            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => self.request.short(),
         }
     }
 
@@ -136,7 +139,7 @@ impl Delivery {
         let id = match &self.wish {
             Wish::Spawn { child, .. } => child.to_string(),
             Wish::Ask { .. } => self.request.to_string(),
-            Wish::Permission { .. } | Wish::Wait(_) => return self,
+            Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => return self,
         };
         match self.result {
             RequestResult::Failed(_) => self,
@@ -200,6 +203,7 @@ impl Wish {
             Self::Ask { question, choices: None } => format!("agent-cli ask \"{}\"", shortened(question)),
             Self::Ask { question, choices: Some(_) } => format!("AskUserQuestion \"{}\"", shortened(question)),
             Self::Permission { tool, input, .. } => shortened(&approval::summary(tool, input)),
+            Self::Plan(plan) => format!("ExitPlanMode: {}", shortened(plan.summary())),
             Self::Wait(External::File(path)) => {
                 format!("agent-cli wait --file {}", shortened(&path.display().to_string()))
             }

@@ -169,7 +169,7 @@ impl Tree {
         match &request.wish {
             // A child that is gone will never reply: the parent is told so.
             Wish::Spawn { child, .. } => self.get(*child).is_none_or(|child| child.state.is_over()),
-            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Wait(_) => request.settled,
+            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => request.settled,
         }
     }
 

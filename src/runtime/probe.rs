@@ -61,7 +61,7 @@ fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, &External)> {
     let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
     requests.filter(|request| !request.settled).filter_map(|request| match &request.wish {
         Wish::Wait(wait) => Some((request.id, wait)),
-        Wish::Ask { .. } | Wish::Permission { .. } | Wish::Spawn { .. } => None,
+        Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Spawn { .. } => None,
     })
 }
 

@@ -14,7 +14,7 @@ use crate::claude::command::config_dir;
 use crate::claude::hook::BASH;
 use crate::claude::question::ASK_USER_QUESTION;
 use crate::claude::rewrite::Entries;
-use crate::claude::{question, reopened, transcript, user_hooks};
+use crate::claude::{plan, question, reopened, transcript, user_hooks};
 use crate::core::delivery::{self, Telling};
 use crate::core::frame::{Baseline, Frame};
 use crate::core::id::{RequestId, SessionId};
@@ -58,6 +58,7 @@ pub(super) fn told(
     if telling != Telling::Call {
         notices.extend(restored.notices(is_command(&telling, deliveries)));
     }
+    let deliveries = &plans_in_words(deliveries);
     // What a call returns, the hooks of the user are run on.
     let is_returned = telling == Telling::Call && frame.checkpoint.is_some();
     let deliveries = &if is_returned { deliveries.to_vec() } else { to_fetch(frame, deliveries) };
@@ -109,6 +110,19 @@ fn is_command(telling: &Telling, deliveries: &[Delivery]) -> bool {
     let Telling::Permission { call } = telling else { return false };
     let of_call = deliveries.iter().filter(|delivery| delivery.call.as_ref() == Some(call));
     of_call.into_iter().any(|delivery| matches!(&delivery.wish, Wish::Permission { tool, .. } if tool == BASH))
+}
+
+/// The deliveries with what an agent is told of its plan in the place of a person's answer.
+fn plans_in_words(deliveries: &[Delivery]) -> Vec<Delivery> {
+    let in_words = |delivery: &Delivery| match &delivery.wish {
+        Wish::Plan(plan) => plan::result(plan, delivery.result.text()),
+        _ => None,
+    };
+    let told = |delivery: &Delivery| Delivery {
+        result: in_words(delivery).unwrap_or_else(|| delivery.result.clone()),
+        ..delivery.clone()
+    };
+    deliveries.iter().map(told).collect()
 }
 
 /// The deliveries as they may stand in a prompt or a transcript. A result that hooks of the user are to see first, the agent

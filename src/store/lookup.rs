@@ -160,6 +160,7 @@ fn described(
             Ok(match statement.query_row([Id(request)], |row| from_json(row, "wish"))? {
                 Wish::Ask { question, .. } => ("the question", shortened(&question)),
                 wish @ Wish::Permission { .. } => ("the approval of", wish.command()),
+                wish @ Wish::Plan(_) => ("the approval of", wish.command()),
                 wish => ("the request", wish.command()),
             })
         }

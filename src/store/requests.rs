@@ -8,13 +8,12 @@ use serde_json::json;
 use super::codec::{self, At, Id, from_json, id, time};
 use super::error::Fault;
 use super::frames::{self, NewFrame, Place};
+use super::results_of::result;
 use super::{Result, Store, StoreError, events};
-use crate::core::escape;
 use crate::core::frame::Frame;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::request::{Delivery, External, Request, RequestResult, Wish};
 
-use crate::core::scheduled::{Scheduled, Scheduler};
 use crate::core::state::FrameState;
 use crate::crash::Step;
 
@@ -177,7 +176,7 @@ pub(super) fn any_open(connection: &Connection, requests: &[Request]) -> std::re
     for request in requests.iter().filter(|request| !request.wish.is_job()) {
         let over = match &request.wish {
             Wish::Spawn { child, .. } => state_of(connection, *child)?.is_none_or(|state| state.is_over()),
-            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Wait(_) => request.settled,
+            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => request.settled,
         };
         if !over {
             return Ok(true);
@@ -235,7 +234,7 @@ pub(super) fn insert(
     };
     let (kind, child) = match wish {
         Wish::Spawn { child, .. } => ("spawn", Some(*child)),
-        Wish::Ask { .. } | Wish::Permission { .. } => ("ask", None),
+        Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) => ("ask", None),
         Wish::Wait(_) => ("wait", None),
     };
     connection
@@ -256,44 +255,6 @@ pub(super) fn insert(
     let detail = json!({"request": request, "attempt": caller.attempt, "wish": wish});
     events::append(connection, now, caller.frame, "requested", &detail)?;
     Ok(request)
-}
-
-/// What came of a request, if it is over.
-fn result(connection: &Connection, request: &Request) -> std::result::Result<Option<RequestResult>, Fault> {
-    match &request.wish {
-        Wish::Spawn { child, .. } => result_of_child(connection, *child),
-        Wish::Ask { .. } | Wish::Permission { .. } => {
-            let mut statement = connection.prepare_cached("SELECT answer FROM answers WHERE question = ?1")?;
-            let answer = statement.query_row([Id(request.id)], |row| row.get(0)).optional()?;
-            Ok(answer.map(RequestResult::Text))
-        }
-        Wish::Wait(_) if !request.settled => Ok(None),
-        Wish::Wait(External::File(path)) => {
-            let path = escape::one_line(&path.display().to_string());
-            Ok(Some(RequestResult::Text(format!("it exists: {path}"))))
-        }
-        Wish::Wait(External::Time(_)) => Ok(Some(RequestResult::Text("the time has come".to_owned()))),
-        Wish::Wait(External::Scheduled(Scheduled { by: Scheduler::Wakeup { returns }, .. })) => {
-            Ok(Some(RequestResult::Text(returns.clone())))
-        }
-        Wish::Wait(External::Scheduled(job)) => Ok(Some(RequestResult::Text(job.prompt.clone()))),
-        Wish::Wait(External::Command(_)) => Ok(Some(RequestResult::Text("the command succeeded".to_owned()))),
-    }
-}
-
-fn result_of_child(connection: &Connection, child: FrameId) -> std::result::Result<Option<RequestResult>, Fault> {
-    let Some(frame) = frames::load(connection, child)? else {
-        return Ok(Some(RequestResult::Failed("its frame is gone".to_owned())));
-    };
-    Ok(match &frame.state {
-        // Only a group that failed has replies to tell.
-        FrameState::Failed { failure } => {
-            let why = frames::reply(connection, child)?.unwrap_or_else(|| failure.message.clone());
-            Some(RequestResult::Failed(frame.reported(why)))
-        }
-        state if !state.is_over() => None,
-        _ => Some(RequestResult::Text(frame.reported(frames::reply(connection, child)?.unwrap_or_default()))),
-    })
 }
 
 fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Option<FrameState>, Fault> {

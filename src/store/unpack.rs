@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::archive::ArchiveError;
 use super::durable::{sync, sync_dir};
@@ -19,6 +19,7 @@ use crate::core::id::FrameId;
 use crate::core::inventory::{AllowedCall, Command, Inventory, Start};
 use crate::core::launch::Launch;
 use crate::core::moves::Moves;
+use crate::core::plan::Decided;
 use crate::core::question::{Permit, permit};
 use crate::core::request::{External, Wish};
 
@@ -201,10 +202,19 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                 let start = Start { cwd: needed(row, "cwd")?.into(), launch, situation };
                 inventory.add(id, task, start, baseline);
             }
-            "requests" if is_null("withdrawn") && is_null("delivered") => {
+            "requests" if is_null("withdrawn") => {
                 let agent = needed(row, "frame")?.parse().map_err(|_| damaged("it has a row without an id"))?;
                 let answer = answers.get(&needed(row, "id")?).and_then(|answer| permit(answer));
                 match parsed(&needed(row, "wish")?)? {
+                    // In the mode that was chosen with it, the agent may be for the rest of its life.
+                    Wish::Plan(plan) => {
+                        let decided = answers.get(&needed(row, "id")?).and_then(|answer| plan.decided(answer));
+                        if let Some(Decided::Approved { mode }) = decided {
+                            let (tool, input) = ("ExitPlanMode".to_owned(), json!({"continues in the mode": mode}));
+                            inventory.allowed_calls.push(AllowedCall { agent, tool, input });
+                        }
+                    }
+                    _ if !is_null("delivered") => {}
                     Wish::Wait(External::Command(command)) if is_null("settled") => {
                         inventory.commands.push(Command { agent, command });
                     }
