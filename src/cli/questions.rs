@@ -172,7 +172,7 @@ fn rows(listed: &Listed, now: Timestamp, width: Option<usize>) -> Vec<Vec<String
             (approval::summary(tool, input), (lines, characters + tool.chars().count() + 2))
         }
         None => match &listed.plan {
-            Some(plan) => (listed.question.clone(), extent::extent(&plan.text.as_deref().unwrap_or_default().into())),
+            Some(plan) => (plan.summary().to_owned(), extent::extent(&plan.text.as_deref().unwrap_or_default().into())),
             None => (listed.question.clone(), extent::extent(&listed.question.as_str().into())),
         },
     };

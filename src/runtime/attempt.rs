@@ -8,6 +8,7 @@ use std::process::{self, Stdio};
 
 use jiff::Timestamp;
 
+use super::plans;
 use super::programs::Program;
 use super::put_back;
 use super::told::{How, Told, told};
@@ -99,7 +100,8 @@ pub(super) fn start(
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
     let (text, transcript, prompt, launch) = loop {
         let deliveries = store.deliveries(frame.id)?;
-        let restored = situation::restored(&frame, program, None);
+        let chosen = plans::chosen(store, frame.id, &deliveries)?;
+        let restored = situation::restored(&frame, program, chosen.as_ref().map(plans::ChosenMode::as_chosen));
         let Told { text, transcript, to_return, notice } = told(store, own, &frame, &deliveries, &restored, &how)?;
         let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
         let attempt = NewAttempt {

@@ -15,6 +15,7 @@ mod conclude;
 mod inspection;
 mod left;
 mod meanwhile;
+mod plans;
 mod probe;
 mod put_back;
 mod situation;

@@ -362,7 +362,7 @@ fn every_command_explains_itself() {
     Where a question offers choices, the answer may be the number or the label of one, of several with
     commas between them where several may be chosen, or any other text. Where it is a permission for a
     call that is asked for, the answer is `allow`, or `deny`, perhaps with a reason for the agent after
-    it.
+    it. So it is with a plan; --mode says in which permission mode the agent then continues.
 
     Usage: agent-cli answer [OPTIONS] <ID> [ANSWER]
 
@@ -378,6 +378,10 @@ fn every_command_explains_itself() {
     Options:
           --text <TEXT>
               An answer that is a text even where it looks like the number of a choice
+
+          --mode <MODE>
+              The permission mode in which an agent continues whose plan is allowed [default: the one
+              that it was started in]
 
           --replace
               Replace the answer that was given, unless it was delivered
@@ -406,6 +410,7 @@ fn every_command_explains_itself() {
       agent-cli answer 4f2c1a90 --text 7
       agent-cli answer 4f2c1a90 -- --force
       agent-cli answer 4f2c1a90 "deny use the test server"
+      agent-cli answer 4f2c1a90 allow --mode acceptEdits
       agent-cli answer 4f2c1a90 < plan.md
     "#);
     insta::assert_snapshot!(help(&["ls"]), @"

@@ -45,6 +45,7 @@ mod no_room;
 mod not_suspended;
 mod own_directory;
 mod parallel;
+mod plans;
 mod power_failure;
 mod prompts;
 mod questions;

@@ -14,6 +14,7 @@ mod hook_events;
 mod other_hooks;
 mod permission_tool;
 mod permissions;
+mod plans;
 mod questions;
 mod results;
 mod schedule;

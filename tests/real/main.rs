@@ -26,6 +26,7 @@ mod killed_at_random;
 mod meanwhile;
 mod peer;
 mod permissions;
+mod plans;
 mod processes;
 mod questions;
 mod redaction;
