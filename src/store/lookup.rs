@@ -159,8 +159,7 @@ fn described(
             let mut statement = connection.prepare_cached("SELECT wish FROM requests WHERE id = ?1")?;
             Ok(match statement.query_row([Id(request)], |row| from_json(row, "wish"))? {
                 Wish::Ask { question, .. } => ("the question", shortened(&question)),
-                wish @ Wish::Permission { .. } => ("the approval of", wish.command()),
-                wish @ Wish::Plan(_) => ("the approval of", wish.command()),
+                wish @ (Wish::Permission { .. } | Wish::Plan(_)) => ("the approval of", wish.command()),
                 wish => ("the request", wish.command()),
             })
         }
