@@ -17,7 +17,7 @@ pub fn outcome(digest: &Digest, exit: Exit, errors: &str) -> Outcome {
         }
         Some(result) if result.stopped_by_hook => match exit {
             // It may have been ours: then its runner was killed after a person had stopped it.
-            Exit::Stopped | Exit::Killed | Exit::Unknown => Outcome::Stopped { worked: digest.worked },
+            Exit::Stopped | Exit::Killed | Exit::Ended | Exit::Unknown => Outcome::Stopped { worked: digest.worked },
             Exit::Code(_) | Exit::Signal(_) => Outcome::Error("a hook has stopped the agent".to_owned()),
         },
         Some(result) if result.is_error => of_error(digest, result, errors),
@@ -96,7 +96,7 @@ fn how_it_ended(exit: Exit) -> String {
         Exit::Code(code) => format!("claude ended with exit code {code}"),
         Exit::Signal(signal) => format!("claude was killed by signal {signal}"),
         Exit::Unknown => "claude and its runner were killed".to_owned(),
-        Exit::Stopped | Exit::Killed => "claude was stopped".to_owned(),
+        Exit::Stopped | Exit::Killed | Exit::Ended => "claude was stopped".to_owned(),
     }
 }
 

@@ -34,3 +34,4 @@ pub mod user_hooks;
 pub mod variables;
 pub mod version;
 pub mod whereabouts;
+pub mod written;

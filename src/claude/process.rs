@@ -20,6 +20,8 @@ pub enum Exit {
     Stopped,
     /// This program killed it, because a person wanted that.
     Killed,
+    /// This program ended it, because the turn of its agent was over and something still ran beside it.
+    Ended,
     /// Nobody was there to see it.
     Unknown,
 }
@@ -47,7 +49,7 @@ impl Exit {
     /// Whether the process was killed, by a signal or as shells report it (Claude Code ends with 143 on SIGTERM).
     #[must_use]
     pub fn was_killed(self) -> bool {
-        matches!(self, Self::Signal(_) | Self::Killed | Self::Unknown | Self::Code(129..))
+        matches!(self, Self::Signal(_) | Self::Killed | Self::Ended | Self::Unknown | Self::Code(129..))
     }
 }
 

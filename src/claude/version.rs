@@ -23,6 +23,9 @@ impl Version {
     pub const HOOKS_AFTER_ALL_CALLS: Self = Self(2, 1, 197);
     /// From here on, the cost of a resumed run includes what the session cost before.
     pub const TOTAL_COST_ACCUMULATES: Self = Self(2, 1, 277);
+    /// The first version that was seen to make no further request when it is asked to end while something runs in its
+    /// background.
+    pub const ENDS_WHEN_ASKED: Self = Self(2, 1, 250);
     /// From here on, a session is found from any directory, not from its own only.
     pub const FINDS_SESSIONS_ANYWHERE: Self = Self(2, 1, 223);
     /// The first version that was seen to tell its agent by itself where its shell is, when that changes.

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::duration::duration;
 use super::error::CliError;
@@ -31,6 +32,8 @@ pub(super) struct Context {
 pub(super) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
 /// How long the running tool of an agent that is stopped may take to finish.
 const STOP_GRACE: &str = "AGENT_CLI_STOP_GRACE";
+/// How long `claude` may go on with what runs beside an agent that has replied, in chains that this shell starts.
+const BACKGROUND_GRACE: &str = "AGENT_CLI_BACKGROUND_GRACE";
 /// What agents may do where no option says it: for chains that call this program without options.
 const PERMISSION_MODE: &str = "AGENT_CLI_PERMISSION_MODE";
 
@@ -97,14 +100,15 @@ impl Context {
     }
 
     /// What of this shell a new frame records, so that it can be carried on from another one.
-    pub(super) fn launch(&self) -> Launch {
-        Launch {
+    pub(super) fn launch(&self) -> Result<Launch, CliError> {
+        Ok(Launch {
+            background_grace: length_of_time(BACKGROUND_GRACE)?.map(|grace| grace.as_secs()),
             permission_mode: env::var(PERMISSION_MODE).ok().filter(|mode| !mode.is_empty()),
             path: env::var("PATH").ok(),
             config_dir: named_config_dir(),
             environment: recorded::of(&Variables::of_process()),
             ..Launch::default()
-        }
+        })
     }
 
     /// Starts to tell what happens.
@@ -148,13 +152,12 @@ fn caller() -> Result<Option<Caller>, CliError> {
 
 /// How agents are stopped: how long their tools may take to finish is for the user to say.
 fn stopping() -> Result<Stopping, CliError> {
-    let grace = match env::var(STOP_GRACE) {
-        Ok(text) if !text.is_empty() => {
-            let bad = |why| CliError::usage(format!("{STOP_GRACE} is not a length of time: {why}"));
-            let grace = duration(&text).map_err(bad)?;
-            grace.try_into().unwrap_or(GRACE)
-        }
-        _ => GRACE,
-    };
-    Ok(Stopping { grace, tell: output::tell })
+    Ok(Stopping { grace: length_of_time(STOP_GRACE)?.unwrap_or(GRACE), tell: output::tell })
+}
+
+/// The length of time that a variable gives. An empty one gives none.
+fn length_of_time(name: &str) -> Result<Option<Duration>, CliError> {
+    let Some(text) = env::var(name).ok().filter(|text| !text.is_empty()) else { return Ok(None) };
+    let bad = |why| CliError::usage(format!("{name} is not a length of time: {why}"));
+    Ok(duration(&text).map_err(bad)?.try_into().ok())
 }

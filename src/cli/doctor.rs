@@ -52,7 +52,7 @@ impl Doctor {
             (None, Some(named)) => (Some(named), CLAUDE),
             (None, None) => (None, "PATH"),
         };
-        let (state_dir, mode) = (context.state_dir()?, context.launch().permission_mode);
+        let (state_dir, mode) = (context.state_dir()?, context.launch()?.permission_mode);
         let case = Case {
             claude: claude.as_deref(),
             found_by,

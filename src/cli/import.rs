@@ -48,7 +48,7 @@ pub(super) struct Import {
 impl Import {
     pub(super) fn run(self, context: &Context) -> Result<Exit, CliError> {
         context.only_for_people("an agent does not import chains", "this is for the person")?;
-        let (claude, Launch { path, environment, .. }) = (context.settings(None)?.claude, context.launch());
+        let (claude, Launch { path, environment, .. }) = (context.settings(None)?.claude, context.launch()?);
         let claude = program::locate(claude.as_deref(), None, path.as_ref().map(AsRef::as_ref))?;
         let here = Here { claude, path, environment, moves: Moves::new(self.cwd.clone()) };
         let store = context.store()?;

@@ -172,7 +172,7 @@ impl Resume {
     fn launch(&self, context: &Context) -> Result<Launch, CliError> {
         let settings = context.settings(self.claude.clone())?;
         let claude = program::locate(settings.claude.as_deref(), None, std::env::var_os("PATH").as_deref())?;
-        let of_this_shell = context.launch();
+        let of_this_shell = context.launch()?;
         let permission_mode = self.permission_mode.clone().or(of_this_shell.permission_mode);
         let (model, args) = (self.model.clone(), self.args.parsed()?);
         Ok(Launch { claude, model, permission_mode, args, ..of_this_shell })

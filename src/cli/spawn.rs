@@ -161,7 +161,7 @@ impl Spawn {
     }
 
     fn start(self, context: &Context) -> Result<Exit, CliError> {
-        let of_this_shell = context.launch();
+        let of_this_shell = context.launch()?;
         let wanted = self.wanted(|id| Ok(fork::source(&context.store()?, id, &of_this_shell)?))?;
         let settings = context.settings(self.claude)?;
         let path = std::env::var_os("PATH");

@@ -44,6 +44,8 @@ pub struct Event {
     pub(super) hook_id: Value,
     pub(super) hook_name: Value,
     pub(super) stdout: Value,
+    pub(super) task_id: Value,
+    pub(super) description: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]

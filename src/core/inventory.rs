@@ -159,6 +159,7 @@ impl Lines {
             native_questions: _,
             // Of an imported chain it is that of the shell that imports it.
             environment: _,
+            background_grace: _,
         } = launch;
         self.add("program", &claude.display().to_string());
         model.iter().for_each(|model| self.add("model", model));

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::background;
 use super::claude_args::{BadArgument, ClaudeArgs, number};
 use super::modes;
 use super::worktree::Worktree;
@@ -43,6 +45,9 @@ pub struct Launch {
     /// What else of the environment of that shell its agents see wherever they go on, and is not set there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
+    /// How many seconds `claude` may go on with what runs beside an agent that has replied, where the user says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background_grace: Option<u64>,
     /// The worktree that is made for this agent alone. A child works in it too, unless it asks for its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
@@ -201,6 +206,12 @@ impl Launch {
         };
         // A tool that its conversation did not begin with is not added; one that would get others' questions goes.
         Self { native_questions: self.native_questions && !repaired.args.has(PROMPT_TOOL), ..repaired }
+    }
+
+    /// How long `claude` may go on with what runs beside an agent that has replied.
+    #[must_use]
+    pub fn background_grace(&self) -> Duration {
+        self.background_grace.map_or(background::GRACE, Duration::from_secs)
     }
 
     /// Whether this frame's agent may do everything, so that nothing can be wider.

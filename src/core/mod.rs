@@ -7,6 +7,7 @@
 pub(crate) mod approval;
 pub mod archive;
 pub mod asking_hooks;
+pub mod background;
 mod bars;
 pub mod beginning;
 pub mod blocker;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::asking_hooks::AskingHooks;
+use super::background::Task;
 use super::denied::Denials;
 use super::event::{Block, Event};
 use super::loose::LooseList;
@@ -51,8 +52,12 @@ pub struct Digest {
     pub asking_hooks: AskingHooks,
     /// What the agent may do.
     pub rights: Rights,
-    /// The last `result` event.
+    /// What runs beside the agent.
+    pub tasks: Vec<Task>,
+    /// The last `result` event, if `claude` has not gone on since.
     pub result: Option<ResultEvent>,
+    /// A `result` event that was not the last word.
+    pub interim: Option<ResultEvent>,
     /// Lines that were no events at all.
     pub broken_lines: u64,
 }
@@ -137,11 +142,14 @@ impl Digest {
         if event.subtype == "init" {
             self.model = event.model.as_str().map(str::to_owned);
             self.version = event.claude_code_version.as_str().map(str::to_owned);
+            self.goes_on();
         }
+        self.absorb_task(event);
     }
 
     fn absorb_assistant(&mut self, event: Event) {
         let message = event.message.0;
+        self.goes_on();
         self.api_error = event.error.as_str().map(str::to_owned);
         // Claude Code words its own error messages as a model of this name.
         if message.model == "<synthetic>" {

@@ -13,10 +13,10 @@ use super::programs::Program;
 use super::put_back;
 use super::told::{How, Told, told};
 use super::{RuntimeError, Settings, situation, while_trying, worktree};
-use crate::claude::command::{ATTEMPT, FRAME, Invocation, STATE_DIR};
+use crate::claude::command::{ATTEMPT, FRAME, Invocation, STATE_DIR, config_dir};
 use crate::claude::process::Running;
 use crate::claude::settings::{OwnHooks, StopHook};
-use crate::claude::{permission_tool, rules, settings, survivors};
+use crate::claude::{permission_tool, rules, settings, survivors, transcript as transcripts};
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::progress::step;
@@ -39,6 +39,8 @@ pub(super) enum Start {
         output_from: u64,
         /// Whether a hook can stop it when its running tool is done.
         has_stop_hook: bool,
+        /// Where its transcript is, or will be.
+        transcript: Option<PathBuf>,
     },
     /// It was recorded, but the process could not be started.
     NotStarted(Lease, String),
@@ -157,7 +159,9 @@ pub(super) fn start(
     Ok(match crash::around(Step::Start, || Running::start(command)) {
         Ok(running) => {
             let live = Live { lease, is_silent: text.is_empty() };
-            Start::Started { running, live, output_from, has_stop_hook }
+            let transcript =
+                config_dir(&frame.launch).map(|config| transcripts::expected(&config, &frame.cwd, session));
+            Start::Started { running, live, output_from, has_stop_hook, transcript }
         }
         Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
     })

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::left::Left;
 use super::{RuntimeError, meanwhile, situation, while_trying};
@@ -18,6 +18,7 @@ use crate::claude::reopened::NOT_RUN;
 use crate::claude::survivors;
 use crate::claude::transcript;
 use crate::claude::version::Version;
+use crate::claude::written;
 use crate::core::denied::Denied;
 use crate::core::frame::{Frame, Task, Trouble};
 use crate::core::id::RequestId;
@@ -58,11 +59,19 @@ pub(super) fn conclude(
     lease: &Lease,
 ) -> Result<Option<Conclusion>, RuntimeError> {
     let Some(attempt) = store.running_attempt(frame.id)? else { return Ok(None) };
-    let digest = read_output(lease, &attempt)?;
+    let mut digest = read_output(lease, &attempt)?;
     let errors = read_errors(store, &attempt)?;
+    if digest.result.is_none() || !digest.tasks.is_empty() {
+        let written = transcript_of(frame, &attempt).map(|transcript| written::read(&transcript)).transpose();
+        let written = written.map_err(while_trying("read the transcript"))?.unwrap_or_default();
+        digest.complete(&written, exit == Exit::Ended || exit.is_stopped(), exit.was_killed() && !exit.is_stopped());
+    }
     let outcome = ending::outcome(&digest, exit, &errors);
     // A process that came to its end has written its transcript. One that was killed has perhaps not.
     let killed = digest.result.is_none() || exit.was_killed();
+    if exit == Exit::Ended {
+        crash::around(Step::Sweep, || survivors::end(store.dir().path(), frame.id));
+    }
     settle(store, frame, &attempt, &digest, outcome, killed).map(Some)
 }
 
@@ -84,15 +93,17 @@ fn settle(
     outcome: Outcome,
     killed: bool,
 ) -> Result<Conclusion, RuntimeError> {
+    // Nothing runs while an agent waits, and nothing that outlives claude is to make a request in its name. A program that
+    // one that has replied was left to run by itself may live on.
+    let replied = matches!(outcome, Outcome::Reply(_));
+    if !replied {
+        crash::around(Step::Sweep, || survivors::end(store.dir().path(), frame.id));
+    }
     if digest.result.is_some() {
         let open: Vec<&str> = digest.open_calls.iter().map(|call| call.id.as_str()).collect();
         store.withdraw_calls(attempt.id, &open)?;
     }
     let died = matches!(outcome, Outcome::Died { .. }).then(|| outcome.clone());
-    if died.is_some() || killed && matches!(outcome, Outcome::Stopped { .. }) {
-        // A hook or a tool that outlives claude could still make a request in its name.
-        crash::around(Step::Sweep, || survivors::end(store.dir().path(), frame.id));
-    }
     let read = store.read_in(attempt.id)?;
     let told = carried(store, attempt, &read)?;
     let mut lost = lost(&told, digest, &store.shown_in(attempt.id)?);
@@ -100,8 +111,10 @@ fn settle(
     let has_jobs = store.jobs(frame.id)?.iter().any(|job| !attempt.carried.contains(&job.id));
     let undelivered = !lost.is_empty() || has_jobs || store.has_undelivered_requests(attempt.id)?;
     let (outcome, in_a_sentence) = on_record(store, frame, attempt, outcome, undelivered, turn)?;
-    let config = config_dir(&frame.launch);
-    let transcript = config.and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
+    if replied && !matches!(outcome, Outcome::Reply(_)) {
+        crash::around(Step::Sweep, || survivors::end(store.dir().path(), frame.id));
+    }
+    let transcript = transcript_of(frame, attempt);
     let left = Left::of(store, frame, digest, transcript.as_deref(), killed, &told)?;
     if !matches!(left, Left::All) {
         // Whether the conversation has what its agent had read is not known.
@@ -119,7 +132,7 @@ fn settle(
         (Fork::Keep, None) | (Fork::Discard | Fork::Lost, _) => false,
     };
 
-    let result = digest.result.as_ref();
+    let result = digest.result.as_ref().or(digest.interim.as_ref());
     let total_cost_usd = result.map_or(0.0, |result| result.total_cost_usd);
     store.settle(&Settlement {
         frame: frame.id,
@@ -162,6 +175,11 @@ fn settle(
     let wants_prompt = wants_prompt(&outcome, digest, elsewhere);
     let pauses_in_a_row = if outcome == Outcome::Started { pauses_in_a_row(store, frame)? } else { 0 };
     Ok(Conclusion { verdict, outcome, in_a_sentence, pauses_in_a_row, wants_prompt })
+}
+
+/// Where the conversation of an attempt is.
+fn transcript_of(frame: &Frame, attempt: &Attempt) -> Option<PathBuf> {
+    transcript::find(&config_dir(&frame.launch)?, &frame.cwd, attempt.session)
 }
 
 /// What the attempt was told came of requests when it began. What came of those in `read` its agent has found out later.

@@ -11,7 +11,7 @@ use super::attempt::{self, Live, Start};
 use super::conclude::{self, Conclusion};
 use super::frame_error::{FrameError, Why};
 use super::stopping::{self, Agent};
-use super::{RuntimeError, Settings, probe, programs, while_trying};
+use super::{RuntimeError, Settings, probe, programs, resting, while_trying};
 use crate::claude::ending;
 use crate::claude::process::Exit;
 use crate::core::id::FrameId;
@@ -173,14 +173,18 @@ impl Drive<'_> {
                 continue;
             }
             let is_below = below.contains(&node.id);
-            let Some(lease) = Lease::try_take(self.store.dir(), node.id)? else {
+            let left = || {
+                Ok::<_, RuntimeError>(resting::taken_from_left(self.store, node.id)?.map(|lease| (lease, Exit::Ended)))
+            };
+            let free = Lease::try_take(self.store.dir(), node.id)?.map(|lease| (lease, Exit::Unknown));
+            let Some((lease, exit)) = free.map_or_else(left, |free| Ok(Some(free)))? else {
                 if is_below {
                     self.note_busy(node.id)?;
                 }
                 continue;
             };
             let Some(frame) = self.store.frame(node.id)? else { continue };
-            let harvested = || conclude::conclude(self.store, &frame, Exit::Unknown, &lease);
+            let harvested = || conclude::conclude(self.store, &frame, exit, &lease);
             if let Some(conclusion) = crash::around(Step::Harvest, harvested)? {
                 tracing::info!("{}", step(node.id, &node.title, "its runner had died"));
                 self.say_how_it_ended(node.id)?;
@@ -242,13 +246,15 @@ impl Drive<'_> {
         };
         let by_prompt = self.by_prompt.contains(&id);
         match attempt::start(self.store, self.settings, id, &self.tried, &program, by_prompt) {
-            Ok(Start::Started { running, live, output_from, has_stop_hook }) => {
+            Ok(Start::Started { running, live, output_from, has_stop_hook, transcript }) => {
                 tracing::info!("{}", step(id, &frame.task.title(), "started"));
                 self.tried.attempted(id);
                 self.live.insert(id, live);
                 let dir = self.store.dir().clone();
                 let cwd = frame.cwd.clone();
-                let agent = Agent { frame: id, running, dir, output_from, cwd, has_stop_hook };
+                let background_grace = frame.launch.background_grace();
+                let agent =
+                    Agent { frame: id, running, dir, output_from, cwd, has_stop_hook, transcript, background_grace };
                 let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
                 self.exits.spawn(async move { (id, ended.await) });
             }

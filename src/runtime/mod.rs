@@ -18,6 +18,7 @@ mod meanwhile;
 mod plans;
 mod probe;
 mod put_back;
+mod resting;
 mod situation;
 mod stopping;
 mod told;

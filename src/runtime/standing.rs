@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::drive::{Busy, Driven};
 use super::frame_error::{FrameError, Why};
-use super::{RuntimeError, probe};
+use super::{RuntimeError, probe, resting};
 use crate::core::blocker::{Blocker, Blocking};
 use crate::core::group::Member;
 use crate::core::id::FrameId;
@@ -71,7 +71,7 @@ pub fn poll(store: &Store, top: FrameId) -> Result<Option<Standing>, RuntimeErro
     let runs = |node: &&Node| matches!(node.state, FrameState::Running { .. });
     let mut busy = Vec::new();
     for node in tree.leaves_up().into_iter().filter(runs) {
-        if !Lease::is_held(store.dir(), node.id)? {
+        if is_free(store, node.id)? {
             return Ok(None);
         }
         let runner = store.running_attempt(node.id)?.map(|attempt| attempt.runner);
@@ -81,12 +81,21 @@ pub fn poll(store: &Store, top: FrameId) -> Result<Option<Standing>, RuntimeErro
     if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Parallel { .. })) {
         // The places of those whose runner died are free, wherever in the tree they are.
         for node in tree.all().filter(runs) {
-            if !Lease::is_held(store.dir(), node.id)? {
+            if is_free(store, node.id)? {
                 return Ok(None);
             }
         }
     }
     Ok(Some(Standing::Waits { new: false, blockers, busy, errors: Vec::new() }))
+}
+
+/// Whether the attempt of a frame that is marked as running can be concluded: nobody runs it, or its runner has left it.
+fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
+    if !Lease::is_held(store.dir(), frame)? {
+        return Ok(true);
+    }
+    let (Some(known), Some(attempt)) = (store.frame(frame)?, store.running_attempt(frame)?) else { return Ok(false) };
+    resting::is_left(store, &known, &attempt)
 }
 
 /// How the tree stands after it was driven.

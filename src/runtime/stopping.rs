@@ -9,6 +9,7 @@ use rustix::process::Signal;
 use tokio::sync::watch;
 
 use super::Stopping;
+use super::resting::{self, Turn};
 use crate::claude::output::Follower;
 use crate::claude::process::{Exit, Running};
 use crate::claude::variables::Variables;
@@ -32,6 +33,10 @@ pub(super) struct Agent {
     pub(super) output_from: u64,
     /// Where it works.
     pub(super) cwd: PathBuf,
+    /// Where its transcript is, or will be.
+    pub(super) transcript: Option<PathBuf>,
+    /// How long its `claude` may go on with what runs beside it when it has replied.
+    pub(super) background_grace: Duration,
     /// Whether it was given a hook that stops it when its running tool is done.
     pub(super) has_stop_hook: bool,
 }
@@ -46,8 +51,10 @@ impl Agent {
 
 /// Waits until an agent has ended, and ends it when there are `signals`.
 pub(super) async fn ended(mut agent: Agent, mut signals: watch::Receiver<u32>, stopping: Stopping) -> Exit {
+    let mut turn = Turn::of(&agent);
     tokio::select! {
         exit = agent.running.ended() => return exit,
+        () = turn.is_over(stopping.tell) => return resting::end(&mut agent.running, &turn).await,
         () = another(&mut signals, 0) => {}
     }
     let can_finish = agent.can_finish();

@@ -237,6 +237,7 @@ mod tests {
                 no_hooks: false,
                 no_stale_check: false,
                 native_questions: true,
+                background_grace: Some(90),
                 on_permission: OnPermission::Ask,
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
