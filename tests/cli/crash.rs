@@ -147,33 +147,35 @@ fn a_tool_that_outlives_its_agent_is_ended_before_the_frame_runs_again() {
 
 #[test]
 fn a_tool_that_outlives_its_agent_is_ended_when_the_chain_is_removed() {
-    for dies in [true, false] {
-        let world = World::new();
-        let gate = world.gate("gate");
-        let tool = "echo $$ > tool.pid; echo held >> gate.held; exec cat gate";
-        // A runner that is killed with its agent, and an agent that leaves a process behind and waits.
-        world.file(
-            "root.md",
-            if dies {
-                format!("run {tool}\n")
-            } else {
-                format!("run (nohup sh -c '{tool}' > out 2>&1 &)\nask When?\n")
-            },
-        );
-        let spawn = world.command(["spawn", "root.md"]).start();
-        gate.reached_by(1);
-        if dies {
-            kill_runner(spawn);
-            kill_agent(&world);
-        } else {
-            spawn.ends().succeeds();
-        }
-        let pid = std::fs::read_to_string(world.project().join("tool.pid")).expect("a process id");
-        let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process id");
-        assert!(runs(pid), "the tool lives on");
-        world.run(&["rm", world.log().starts[0].session(), "--yes"]).succeeds();
-        wait_until("the tool was ended", || !runs(pid));
-    }
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "run echo $$ > tool.pid; echo held >> gate.held; exec cat gate\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    kill_runner(spawn);
+    kill_agent(&world);
+    let tool = tool(&world);
+    assert!(runs(tool), "the tool lives on");
+    world.run(&["rm", world.log().starts[0].session(), "--yes"]).succeeds();
+    wait_until("the tool was ended", || !runs(tool));
+}
+
+#[test]
+fn nothing_that_an_agent_has_left_behind_runs_while_it_waits() {
+    let world = World::new();
+    let _gate = world.gate("gate");
+    let left = "echo $$ > tool.pid; exec cat gate";
+    let is_there = "until [ -s tool.pid ]; do sleep 0.01; done";
+    world.file("root.md", format!("run (nohup sh -c '{left}' > out 2>&1 &); {is_there}\nask When?\n"));
+    world.spawn_paused("root.md");
+    let tool = tool(&world);
+    wait_until("it was ended", || !runs(tool));
+}
+
+/// The tool that has noted its id.
+fn tool(world: &World) -> Pid {
+    let pid = std::fs::read_to_string(world.project().join("tool.pid")).expect("a process id");
+    Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process id")
 }
 
 #[test]

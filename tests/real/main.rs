@@ -7,6 +7,7 @@
 mod support;
 
 mod background;
+mod beside;
 mod birthday;
 mod chain;
 #[path = "../crash/chance.rs"]

@@ -1,0 +1,306 @@
+//! What runs in the background of an agent, of each kind that Claude Code has, when the agent pauses or has replied.
+//!
+//! What runs never ends by itself. So whatever a test waits for comes because this program ends it, or never.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::chain::Chain;
+use crate::processes::{Background, Process, wait_until};
+use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, OLDER, Turn};
+
+/// What runs beside the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    /// A command that was started there.
+    Command,
+    /// A command that was moved there because it took too long.
+    Late,
+    Monitor,
+    Subagent,
+    Workflow,
+}
+
+/// What the agent does then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Asks,
+    Spawns,
+    Replies,
+}
+
+const ALL: [Beside; 5] = [Beside::Command, Beside::Late, Beside::Monitor, Beside::Subagent, Beside::Workflow];
+
+/// What a subagent is told, which nobody answers.
+const SUBTASK: &str = "look into everything";
+const SCRIPT: &str = "export const meta = {name: 'w', description: 'd', phases: [{title: 'P'}]}\n\
+    return await agent('look into everything', {label: 'x'})\n";
+
+impl Beside {
+    fn call(self, server: &str) -> (&'static str, serde_json::Value) {
+        let title = "the server";
+        match self {
+            Self::Command => ("Bash", json!({"command": server, "description": title, "run_in_background": true})),
+            Self::Late => ("Bash", json!({"command": server, "description": title, "timeout": 2000})),
+            Self::Monitor => ("Monitor", json!({"command": server, "description": title, "persistent": true})),
+            Self::Subagent => {
+                let input = json!({"description": title, "prompt": SUBTASK, "subagent_type": "general-purpose",
+                    "run_in_background": true});
+                ("Agent", input)
+            }
+            Self::Workflow => ("Workflow", json!({"script": SCRIPT})),
+        }
+    }
+
+    fn is_there(self, version: &str) -> bool {
+        version == NEWEST || self != Self::Monitor
+    }
+
+    /// Whether it is a process, which notes its id.
+    fn has_process(self) -> bool {
+        matches!(self, Self::Command | Self::Late | Self::Monitor)
+    }
+}
+
+/// A chain whose agent starts something in its background, and then does something else.
+struct World {
+    chain: Chain,
+    server: PathBuf,
+    /// Holds back what the agent does then.
+    then: Hold,
+    _never: Hold,
+}
+
+impl World {
+    fn new(version: &str, beside: Beside, then: Then) -> Self {
+        let (never, hold) = (Hold::new(), Hold::new());
+        let folder = tempfile::tempdir().unwrap().keep();
+        let server = folder.join("server");
+        // It takes no notice of requests to end.
+        let note = server.display();
+        let command = format!("trap '' TERM INT HUP; echo $$ > {note}.new; mv {note}.new {note}; tail -f /dev/null");
+        let (name, input) = beside.call(&command);
+        let (waits, held) = (never.clone(), hold.clone());
+        let api = MessagesApi::start(move |said| match task(said) {
+            Task::Subagent => Turn::text("done").held(&waits),
+            Task::Child => Turn::text("the child's reply"),
+            Task::Agent => agent(said, name, &input, then).map_or_else(|turn| turn.held(&held), |turn| turn),
+        });
+        let chain = Chain::with_model(version, api);
+        chain.home.write("child.md", "child\n");
+        Self { chain, server, then: hold, _never: never }
+    }
+
+    fn spawn(&self) -> Background {
+        self.chain.start(&["spawn", "--prompt", "do it", "--permission-mode", "bypassPermissions"])
+    }
+
+    /// Waits until the agent has come to what it does then.
+    fn is_there(&self, beside: Beside) {
+        self.chain.api.wait_until(|requests| requests.iter().any(|request| started(&request.conversation())));
+        wait_until("the server runs", || !beside.has_process() || self.server.exists());
+    }
+
+    fn server_has_ended(&self, beside: Beside) {
+        if beside.has_process() {
+            Process::named_in(&self.server).has_ended();
+        }
+    }
+}
+
+enum Task {
+    Agent,
+    Child,
+    Subagent,
+}
+
+fn task(said: &Conversation) -> Task {
+    match said.items().iter().find_map(|item| match item {
+        Item::User(text) => Some(text.as_str()),
+        _ => None,
+    }) {
+        Some(text) if text.contains(SUBTASK) => Task::Subagent,
+        Some(text) if text.contains("child.md") => Task::Child,
+        _ => Task::Agent,
+    }
+}
+
+fn calls(said: &Conversation) -> Vec<&str> {
+    let name = |item| match item {
+        &Item::Call { ref name, .. } => Some(name.as_str()),
+        _ => None,
+    };
+    said.items().iter().filter_map(name).collect()
+}
+
+/// Whether something was started in the background.
+fn started(said: &Conversation) -> bool {
+    let result = |item: &Item| match item {
+        Item::Result { text, .. } => {
+            text.contains("background") || text.contains("Monitor started") || text.contains("launched")
+        }
+        _ => false,
+    };
+    said.items().iter().any(result)
+}
+
+/// `Err`: what the agent does beside it, which is held back.
+fn agent(said: &Conversation, name: &str, input: &serde_json::Value, then: Then) -> Result<Turn, Turn> {
+    let calls = calls(said);
+    if !calls.contains(&name) && name == "Monitor" && !calls.contains(&"ToolSearch") {
+        return Ok(Turn::call("ToolSearch", json!({"query": "select:Monitor", "max_results": 1})));
+    }
+    if !started(said) {
+        let is_called = calls.contains(&name);
+        return Ok(if is_called { Turn::text("nothing was started") } else { Turn::call(name, input.clone()) });
+    }
+    let request = match then {
+        Then::Asks => "agent-cli ask 'Go?'",
+        Then::Spawns => "agent-cli spawn child.md",
+        Then::Replies => return Err(Turn::text("the reply")),
+    };
+    let is_asked =
+        said.items().iter().any(|item| matches!(item, Item::Call { input, .. } if input["command"] == request));
+    if is_asked { Ok(Turn::text(format!("done: {}", result_of(said, request)))) } else { Err(Turn::bash(request)) }
+}
+
+fn result_of<'a>(said: &'a Conversation, request: &str) -> &'a str {
+    let call = said.items().iter().find_map(|item| match item {
+        Item::Call { id, input, .. } if input["command"] == request => Some(id),
+        _ => None,
+    });
+    let result = said.items().iter().find_map(|item| match item {
+        Item::Result { id, text, .. } if Some(id) == call => Some(text.as_str()),
+        _ => None,
+    });
+    result.unwrap_or_default()
+}
+
+/// What the agent was told when it went on: that what ran has ended, once, and not that it was cut short.
+fn is_told(said: &Conversation, beside: Beside) {
+    let told: Vec<_> = said.items().iter().filter(|item| matches!(item, Item::User(_))).collect();
+    let told = format!("{told:?} {}", said.context());
+    assert_eq!(told.matches("<task-notification>").count(), 1, "{beside:?}: {told}");
+    assert!(!told.contains("cut short"), "{beside:?}: {told}");
+}
+
+fn is_ended_at_a_pause(version: &str) {
+    for beside in ALL.into_iter().filter(|beside| beside.is_there(version)) {
+        let world = World::new(version, beside, Then::Asks);
+        world.then.release();
+        let runner = world.spawn();
+        world.is_there(beside);
+        let said = runner.ends();
+        assert!(said.out.starts_with("SGN_PEND_STARTED ("), "{beside:?}: {said:?}");
+        world.server_has_ended(beside);
+        let root = world.chain.only_root();
+        let asked = world.chain.api.count();
+        assert_eq!(world.chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
+        assert_eq!(world.chain.api.count(), asked);
+        world.chain.answer("yes");
+        assert_eq!(world.chain.ok(&["resume", &root]), "done: yes\n", "{beside:?}");
+        let main = world.chain.api.requests().into_iter().map(|request| request.conversation());
+        let main: Vec<_> = main.filter(|said| matches!(task(said), Task::Agent)).collect();
+        is_told(main.last().unwrap(), beside);
+        assert_eq!(world.chain.json(&["show", &root, "--json"])["sessions"].as_array().unwrap().len(), 2);
+        world.chain.ok(&["fsck"]);
+    }
+}
+
+fn is_ended_when_another_agent_is_called(version: &str) {
+    for beside in ALL.into_iter().filter(|beside| beside.is_there(version)) {
+        let world = World::new(version, beside, Then::Spawns);
+        world.then.release();
+        let runner = world.spawn();
+        world.is_there(beside);
+        let said = runner.ends();
+        assert_eq!(said.out, "done: the child's reply\n", "{beside:?}: {said:?}");
+        world.server_has_ended(beside);
+    }
+}
+
+fn is_ended_a_while_after_a_reply(version: &str) {
+    for beside in ALL.into_iter().filter(|beside| beside.is_there(version)) {
+        let world = World::new(version, beside, Then::Replies);
+        world.then.release();
+        let mut command = world.chain.command();
+        command.env("AGENT_CLI_BACKGROUND_GRACE", "1s");
+        command.args(["spawn", "--prompt", "do it", "--permission-mode", "bypassPermissions"]);
+        let said = crate::chain::Said::from(command.output().unwrap());
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "the reply\n"), "{beside:?}: {said:?}");
+        assert!(
+            said.err.contains("ended what ran in its background (the server)") || beside == Beside::Workflow,
+            "{beside:?}: {said:?}"
+        );
+        world.server_has_ended(beside);
+        world.chain.ok(&["fsck"]);
+    }
+}
+
+/// The runner dies before the agent pauses: nobody is there to end `claude`.
+fn the_next_resume_ends_what_a_killed_runner_has_left(version: &str) {
+    for beside in ALL.into_iter().filter(|beside| beside.is_there(version)) {
+        let world = World::new(version, beside, Then::Asks);
+        let runner = world.spawn();
+        world.is_there(beside);
+        let claude = runner.claude();
+        runner.killed();
+        world.then.release();
+        let root = world.chain.only_root();
+        wait_until("a resume concludes the attempt", || {
+            let said = world.chain.run(&["resume", &root]);
+            assert_eq!(said.code, Some(0), "{beside:?}: {said:?}");
+            said.out.starts_with("SGN_PEND_STARTED (")
+        });
+        claude.has_ended();
+        world.server_has_ended(beside);
+        world.chain.answer("yes");
+        assert_eq!(world.chain.ok(&["resume", &root]), "done: yes\n", "{beside:?}");
+    }
+}
+
+/// `claude` itself is killed at the moment in which its agent waits, or while it waits for what runs beside it.
+fn a_killed_claude_has_paused(version: &str) {
+    for beside in [Beside::Command, Beside::Subagent] {
+        let world = World::new(version, beside, Then::Asks);
+        let runner = world.spawn();
+        world.is_there(beside);
+        let claude = runner.claude();
+        // Stopped, it ends nothing.
+        runner.signal(rustix::process::Signal::STOP);
+        world.then.release();
+        let home = world.chain.home.home().to_owned();
+        wait_until("the call is marked as suspended", || is_marked(&home));
+        claude.kill();
+        runner.signal(rustix::process::Signal::CONT);
+        let said = runner.ends();
+        assert!(said.out.starts_with("SGN_PEND_STARTED ("), "{beside:?}: {said:?}");
+        world.server_has_ended(beside);
+        world.chain.answer("yes");
+        assert_eq!(world.chain.ok(&["resume", &world.chain.only_root()]), "done: yes\n", "{beside:?}");
+    }
+}
+
+fn is_marked(home: &Path) -> bool {
+    let projects = fs::read_dir(home.join(".claude/projects")).into_iter().flatten().flatten();
+    let files = projects.flat_map(|project| fs::read_dir(project.path()).into_iter().flatten().flatten());
+    let marked = |path: PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("\"hook_deferred_tool\""));
+    files.map(|file| file.path()).filter(|path| path.is_file()).any(marked)
+}
+
+macro_rules! on_both_versions {
+    ($($test:ident),+ $(,)?) => {
+        mod newest { $(#[test] fn $test() { super::$test(super::NEWEST); })+ }
+        mod older { $(#[test] fn $test() { super::$test(super::OLDER); })+ }
+    };
+}
+
+on_both_versions!(
+    is_ended_at_a_pause,
+    is_ended_when_another_agent_is_called,
+    is_ended_a_while_after_a_reply,
+    the_next_resume_ends_what_a_killed_runner_has_left,
+    a_killed_claude_has_paused,
+);
