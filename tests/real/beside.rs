@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::chain::Chain;
-use crate::processes::{Background, Process, wait_until};
-use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, OLDER, Turn};
+use crate::processes::{Background, wait_until};
+use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, OLDER, Turn, processes_of};
 
 /// What runs beside the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,17 +57,11 @@ impl Beside {
     fn is_there(self, version: &str) -> bool {
         version == NEWEST || self != Self::Monitor
     }
-
-    /// Whether it is a process, which notes its id.
-    fn has_process(self) -> bool {
-        matches!(self, Self::Command | Self::Late | Self::Monitor)
-    }
 }
 
 /// A chain whose agent starts something in its background, and then does something else.
 struct World {
     chain: Chain,
-    server: PathBuf,
     /// Holds back what the agent does then.
     then: Hold,
     _never: Hold,
@@ -76,11 +70,10 @@ struct World {
 impl World {
     fn new(version: &str, beside: Beside, then: Then) -> Self {
         let (never, hold) = (Hold::new(), Hold::new());
-        let folder = tempfile::tempdir().unwrap().keep();
-        let server = folder.join("server");
-        // It takes no notice of requests to end.
-        let note = server.display();
-        let command = format!("trap '' TERM INT HUP; echo $$ > {note}.new; mv {note}.new {note}; tail -f /dev/null");
+        // It takes no notice of requests to end. A command with a trap 2.1.197 does not move to the background.
+        let command = "echo ready; exec tail -f /dev/null";
+        let command =
+            if beside == Beside::Late { command.to_owned() } else { format!("trap '' TERM INT HUP; {command}") };
         let (name, input) = beside.call(&command);
         let (waits, held) = (never.clone(), hold.clone());
         let api = MessagesApi::start(move |said| match task(said) {
@@ -90,7 +83,7 @@ impl World {
         });
         let chain = Chain::with_model(version, api);
         chain.home.write("child.md", "child\n");
-        Self { chain, server, then: hold, _never: never }
+        Self { chain, then: hold, _never: never }
     }
 
     fn spawn(&self) -> Background {
@@ -98,15 +91,13 @@ impl World {
     }
 
     /// Waits until the agent has come to what it does then.
-    fn is_there(&self, beside: Beside) {
+    fn is_there(&self) {
         self.chain.api.wait_until(|requests| requests.iter().any(|request| started(&request.conversation())));
-        wait_until("the server runs", || !beside.has_process() || self.server.exists());
     }
 
-    fn server_has_ended(&self, beside: Beside) {
-        if beside.has_process() {
-            Process::named_in(&self.server).has_ended();
-        }
+    /// Nothing of the agent runs, neither `claude` nor what it has started.
+    fn nothing_runs(&self) {
+        wait_until("nothing runs", || processes_of(&self.chain.state()).is_empty());
     }
 }
 
@@ -191,10 +182,10 @@ fn is_ended_at_a_pause(version: &str) {
         let world = World::new(version, beside, Then::Asks);
         world.then.release();
         let runner = world.spawn();
-        world.is_there(beside);
+        world.is_there();
         let said = runner.ends();
         assert!(said.out.starts_with("SGN_PEND_STARTED ("), "{beside:?}: {said:?}");
-        world.server_has_ended(beside);
+        world.nothing_runs();
         let root = world.chain.only_root();
         let asked = world.chain.api.count();
         assert_eq!(world.chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
@@ -214,10 +205,10 @@ fn is_ended_when_another_agent_is_called(version: &str) {
         let world = World::new(version, beside, Then::Spawns);
         world.then.release();
         let runner = world.spawn();
-        world.is_there(beside);
+        world.is_there();
         let said = runner.ends();
         assert_eq!(said.out, "done: the child's reply\n", "{beside:?}: {said:?}");
-        world.server_has_ended(beside);
+        world.nothing_runs();
     }
 }
 
@@ -234,7 +225,7 @@ fn is_ended_a_while_after_a_reply(version: &str) {
             said.err.contains("ended what ran in its background (the server)") || beside == Beside::Workflow,
             "{beside:?}: {said:?}"
         );
-        world.server_has_ended(beside);
+        world.nothing_runs();
         world.chain.ok(&["fsck"]);
     }
 }
@@ -244,7 +235,7 @@ fn the_next_resume_ends_what_a_killed_runner_has_left(version: &str) {
     for beside in ALL.into_iter().filter(|beside| beside.is_there(version)) {
         let world = World::new(version, beside, Then::Asks);
         let runner = world.spawn();
-        world.is_there(beside);
+        world.is_there();
         let claude = runner.claude();
         runner.killed();
         world.then.release();
@@ -255,7 +246,7 @@ fn the_next_resume_ends_what_a_killed_runner_has_left(version: &str) {
             said.out.starts_with("SGN_PEND_STARTED (")
         });
         claude.has_ended();
-        world.server_has_ended(beside);
+        world.nothing_runs();
         world.chain.answer("yes");
         assert_eq!(world.chain.ok(&["resume", &root]), "done: yes\n", "{beside:?}");
     }
@@ -266,7 +257,7 @@ fn a_killed_claude_has_paused(version: &str) {
     for beside in [Beside::Command, Beside::Subagent] {
         let world = World::new(version, beside, Then::Asks);
         let runner = world.spawn();
-        world.is_there(beside);
+        world.is_there();
         let claude = runner.claude();
         // Stopped, it ends nothing.
         runner.signal(rustix::process::Signal::STOP);
@@ -277,7 +268,7 @@ fn a_killed_claude_has_paused(version: &str) {
         runner.signal(rustix::process::Signal::CONT);
         let said = runner.ends();
         assert!(said.out.starts_with("SGN_PEND_STARTED ("), "{beside:?}: {said:?}");
-        world.server_has_ended(beside);
+        world.nothing_runs();
         world.chain.answer("yes");
         assert_eq!(world.chain.ok(&["resume", &world.chain.only_root()]), "done: yes\n", "{beside:?}");
     }
