@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::event::Event;
+use super::launch::Launch;
 use super::request::shortened;
 use super::result_event::ResultEvent;
 use super::stream::Digest;
@@ -66,6 +67,14 @@ impl Rest {
     #[must_use]
     pub fn is_left(self, since: Duration, grace: Duration) -> bool {
         self.patience(grace).is_some_and(|patience| since >= patience + LEFT)
+    }
+}
+
+impl Launch {
+    /// How long `claude` may go on with what runs beside an agent that has replied.
+    #[must_use]
+    pub fn background_grace(&self) -> Duration {
+        self.background_grace.map_or(GRACE, Duration::from_secs)
     }
 }
 

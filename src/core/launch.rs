@@ -5,11 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::background;
 use super::claude_args::{BadArgument, ClaudeArgs, number};
 use super::modes;
 use super::worktree::Worktree;
@@ -45,7 +43,7 @@ pub struct Launch {
     /// What else of the environment of that shell its agents see wherever they go on, and is not set there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// How many seconds `claude` may go on with what runs beside an agent that has replied, where the user says so.
+    /// For how many seconds what runs beside an agent that has replied may go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background_grace: Option<u64>,
     /// The worktree that is made for this agent alone. A child works in it too, unless it asks for its own.
@@ -112,8 +110,7 @@ pub enum BadLaunch {
     DashedValue(String),
 }
 
-/// Arguments, each with one value, that an agent may give its children: none of them lets a child do more than its
-/// parent may. Whatever else a release of Claude Code brings has to be given to the root, by a person.
+/// Arguments with one value that let no child do more than its parent. Whatever else there is, a person gives the root.
 const FOR_CHILDREN: [&str; 6] =
     ["--append-system-prompt", "--disallowedTools", "--effort", "--fallback-model", "--max-budget-usd", "--max-turns"];
 
@@ -122,8 +119,7 @@ const LIMITS: [&str; 2] = ["--max-budget-usd", "--max-turns"];
 
 /// The option that lets an agent do everything, whatever its permission mode.
 const SKIP_PERMISSIONS: &str = "--dangerously-skip-permissions";
-/// The option that lets an agent come to the mode in which it may do everything. Before 2.1.300 such an agent may do everything
-/// in plan mode, too.
+/// The option that lets an agent come to the mode in which it may do all, and before 2.1.300 do all in plan mode, too.
 const MAY_SKIP_PERMISSIONS: &str = "--allow-dangerously-skip-permissions";
 
 /// The option with which a user lets a tool of their own decide on approvals. Questions would go there too.
@@ -206,12 +202,6 @@ impl Launch {
         };
         // A tool that its conversation did not begin with is not added; one that would get others' questions goes.
         Self { native_questions: self.native_questions && !repaired.args.has(PROMPT_TOOL), ..repaired }
-    }
-
-    /// How long `claude` may go on with what runs beside an agent that has replied.
-    #[must_use]
-    pub fn background_grace(&self) -> Duration {
-        self.background_grace.map_or(background::GRACE, Duration::from_secs)
     }
 
     /// Whether this frame's agent may do everything, so that nothing can be wider.
