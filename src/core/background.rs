@@ -10,6 +10,7 @@ use super::event::Event;
 use super::launch::Launch;
 use super::request::shortened;
 use super::result_event::ResultEvent;
+use super::signal::Signal;
 use super::stream::Digest;
 
 /// A task that runs beside the agent.
@@ -53,6 +54,17 @@ const SETTLES: Duration = Duration::from_millis(300);
 const LEFT: Duration = Duration::from_secs(3);
 
 impl Rest {
+    fn of_reply(text: &str) -> Self {
+        if Signal::on_a_line(text).is_some() { Self::Paused } else { Self::Replied }
+    }
+
+    /// The same where the agent is known to have made requests whose results it has not been given: it waits for them, whatever
+    /// it has said.
+    #[must_use]
+    pub fn with_requests(self) -> Self {
+        if self == Self::Replied { Self::Paused } else { self }
+    }
+
     /// How long `claude` may go on with what runs beside its agent, where it is allowed `grace` after a reply.
     #[must_use]
     pub fn patience(self, grace: Duration) -> Option<Duration> {
@@ -85,16 +97,24 @@ impl Digest {
         self.result.is_some() || !self.tasks.is_empty()
     }
 
+    /// How long `claude` may go on in this state of its agent. It does not end by itself as long as a task runs, and what ends in the
+    /// meantime would have its agent go on past a call that is suspended.
+    #[must_use]
+    pub fn patience(&self, rest: Rest, grace: Duration) -> Option<Duration> {
+        let waits = rest == Rest::Paused && !self.tasks.is_empty();
+        rest.patience(grace).map(|patience| if waits { Duration::ZERO } else { patience })
+    }
+
     /// Whether the turn of the agent is over, now that so much of it is written. Beside a subagent that runs, `claude` prints
     /// no result.
     #[must_use]
     pub fn rest(&self, written: &Written) -> Rest {
         match &self.result {
             Some(result) if result.is_error || result.deferred || result.stopped_by_hook => Rest::Paused,
-            Some(_) => Rest::Replied,
+            Some(result) => Rest::of_reply(&result.text),
             None if self.stands_suspended(written) => Rest::Paused,
-            None if self.open_calls.is_empty() && written.reply.is_some() => Rest::Replied,
-            None => Rest::Works,
+            None if !self.open_calls.is_empty() => Rest::Works,
+            None => written.reply.as_deref().map_or(Rest::Works, Rest::of_reply),
         }
     }
 
@@ -207,6 +227,7 @@ mod tests {
             // An old mark, and nothing called since.
             (&[], marked(&["t0"]), Rest::Works),
             (&[WORDS], replied(), Rest::Replied),
+            (&[WORDS], Written { reply: Some("SGN_PEND_STARTED (x)".into()), ..replied() }, Rest::Paused),
             (&[CALL], replied(), Rest::Works),
         ] {
             assert_eq!(digest(lines).rest(&written), rest, "{lines:?} {written:?}");
@@ -253,6 +274,10 @@ mod tests {
         assert_eq!(Rest::Works.patience(grace), None);
         assert_eq!(Rest::Paused.patience(grace), Some(SETTLES));
         assert_eq!(Rest::Replied.patience(grace), Some(grace));
+        assert_eq!(Rest::Replied.with_requests().patience(grace), Some(SETTLES));
+        assert_eq!(digest(&[DEFERRED]).patience(Rest::Paused, grace), Some(SETTLES));
+        assert_eq!(digest(&[STARTED, DEFERRED]).patience(Rest::Paused, grace), Some(Duration::ZERO));
+        assert_eq!(digest(&[STARTED, REPLY]).patience(Rest::Replied, grace), Some(grace));
         assert_eq!(Rest::Replied.patience(Duration::ZERO), Some(SETTLES));
         assert!(!Rest::Works.is_left(Duration::MAX, grace));
         assert!(!Rest::Paused.is_left(LEFT, grace) && Rest::Paused.is_left(LEFT + SETTLES, grace));

@@ -55,6 +55,7 @@ pub(super) enum Start {
 /// An attempt that runs.
 #[derive(Debug)]
 pub(super) struct Live {
+    pub(super) attempt: AttemptId,
     pub(super) lease: Lease,
     /// Whether it was started without a prompt, to go on at the call where its session stopped.
     pub(super) is_silent: bool,
@@ -158,7 +159,7 @@ pub(super) fn start(
         .stderr(Stdio::from(errors));
     Ok(match crash::around(Step::Start, || Running::start(command)) {
         Ok(running) => {
-            let live = Live { lease, is_silent: text.is_empty() };
+            let live = Live { attempt: id, lease, is_silent: text.is_empty() };
             let transcript =
                 config_dir(&frame.launch).map(|config| transcripts::expected(&config, &frame.cwd, session));
             Start::Started { running, live, output_from, has_stop_hook, transcript }

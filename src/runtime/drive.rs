@@ -249,12 +249,22 @@ impl Drive<'_> {
             Ok(Start::Started { running, live, output_from, has_stop_hook, transcript }) => {
                 tracing::info!("{}", step(id, &frame.task.title(), "started"));
                 self.tried.attempted(id);
+                let attempt = live.attempt;
                 self.live.insert(id, live);
                 let dir = self.store.dir().clone();
                 let cwd = frame.cwd.clone();
                 let background_grace = frame.launch.background_grace();
-                let agent =
-                    Agent { frame: id, running, dir, output_from, cwd, has_stop_hook, transcript, background_grace };
+                let agent = Agent {
+                    frame: id,
+                    attempt,
+                    running,
+                    dir,
+                    output_from,
+                    cwd,
+                    has_stop_hook,
+                    transcript,
+                    background_grace,
+                };
                 let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
                 self.exits.spawn(async move { (id, ended.await) });
             }

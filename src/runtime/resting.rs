@@ -19,13 +19,15 @@ use crate::claude::version::Version;
 use crate::claude::{survivors, transcript, written};
 use crate::core::background::Rest;
 use crate::core::frame::Frame;
-use crate::core::id::FrameId;
+use crate::core::id::{AttemptId, FrameId};
 use crate::core::stream::Digest;
 use crate::crash::{self, Step};
-use crate::store::{Attempt, Lease, Store};
+use crate::store::{Attempt, Lease, StateDir, Store};
 
 /// How often it is looked whether `claude` has printed something.
 const LOOK: Duration = Duration::from_millis(150);
+/// The same as long as something runs beside its agent: what ends there would have the agent go on past a suspended call.
+const LOOK_CLOSELY: Duration = Duration::from_millis(30);
 
 /// How long a `claude` may take to end that was asked to. What runs in its background may not listen.
 const PATIENCE: Duration = Duration::from_millis(700);
@@ -40,6 +42,8 @@ const CLOSES: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Turn {
     frame: FrameId,
+    attempt: AttemptId,
+    dir: StateDir,
     output: Follower,
     file: PathBuf,
     transcript: Option<written::Reader>,
@@ -52,6 +56,8 @@ impl Turn {
         let file = agent.dir.output(agent.frame);
         Self {
             frame: agent.frame,
+            attempt: agent.attempt,
+            dir: agent.dir.clone(),
             output: Follower::new(file.clone(), agent.output_from),
             file,
             transcript: agent.transcript.clone().map(written::Reader::new),
@@ -62,10 +68,10 @@ impl Turn {
 
     /// Returns when the turn is over, and `claude` has not ended in the time that it has for that.
     pub(super) async fn is_over(&mut self, tell: fn(&str)) {
-        let (mut length, mut lives_on, mut said) = (None, false, false);
+        let (mut length, mut lives_on, mut waits, mut said) = (None, false, false, false);
         let mut rests = (Rest::Works, Instant::now());
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(if lives_on { LOOK_CLOSELY } else { LOOK }).await;
             let printed = fs::metadata(&self.file).ok().map(|file| file.len());
             if !lives_on && printed == length {
                 continue;
@@ -77,14 +83,16 @@ impl Turn {
                 continue;
             }
             let written = self.transcript.as_mut().and_then(|reader| reader.read().ok()).cloned().unwrap_or_default();
-            let rest = digest.rest(&written);
-            if rest != rests.0 {
-                rests = (rest, Instant::now());
+            let seen = digest.rest(&written);
+            if seen != rests.0 {
+                rests = (seen, Instant::now());
+                waits = seen == Rest::Replied && has_requests(&self.dir, self.attempt);
             }
-            let Some(patience) = rest.patience(self.grace) else { continue };
+            let rest = if waits { seen.with_requests() } else { seen };
+            let Some(patience) = digest.patience(rest, self.grace) else { continue };
             let lasted = rests.1.elapsed();
             if rest == Rest::Replied && !said && lasted >= WORTH_TELLING {
-                tell(&waits(self.frame, digest, patience));
+                tell(&held_up(self.frame, digest, patience));
                 said = true;
             }
             if lasted >= patience {
@@ -111,7 +119,7 @@ pub(super) async fn end(running: &mut Running, turn: &Turn) -> Exit {
     Exit::Ended
 }
 
-fn waits(frame: FrameId, digest: &Digest, patience: Duration) -> String {
+fn held_up(frame: FrameId, digest: &Digest, patience: Duration) -> String {
     let (frame, what) = (frame.short(), named(digest));
     let long = match patience.as_secs() {
         seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
@@ -144,7 +152,16 @@ pub(super) fn is_left(store: &Store, frame: &Frame, attempt: &Attempt) -> Result
     let digest = follower.read().map_err(while_trying("read what claude printed"))?;
     let written = transcript.map(|transcript| written::read(&transcript)).transpose();
     let written = written.map_err(while_trying("read the transcript"))?.unwrap_or_default();
-    Ok(digest.may_live_on() && digest.rest(&written).is_left(quiet, grace))
+    let rest = match digest.rest(&written) {
+        rest if store.has_undelivered_requests(attempt.id)? => rest.with_requests(),
+        rest => rest,
+    };
+    Ok(digest.may_live_on() && rest.is_left(quiet, grace))
+}
+
+/// Whether an agent has made requests in an attempt that it waits for now. That it cannot be found out says nothing.
+fn has_requests(dir: &StateDir, attempt: AttemptId) -> bool {
+    Store::open(dir.path()).is_ok_and(|store| store.has_undelivered_requests(attempt).unwrap_or_default())
 }
 
 /// How long nobody has written to a file.

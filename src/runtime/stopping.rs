@@ -14,7 +14,7 @@ use crate::claude::output::Follower;
 use crate::claude::process::{Exit, Running};
 use crate::claude::variables::Variables;
 use crate::claude::{diagnosis, surroundings};
-use crate::core::id::FrameId;
+use crate::core::id::{AttemptId, FrameId};
 use crate::core::launch::Launch;
 use crate::core::stopping::{Phase, Tool};
 use crate::core::stream::Digest;
@@ -27,6 +27,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) struct Agent {
     pub(super) frame: FrameId,
+    pub(super) attempt: AttemptId,
     pub(super) running: Running,
     pub(super) dir: StateDir,
     /// Where its events begin in the frame's output.

@@ -71,7 +71,9 @@ impl World {
     fn new(version: &str, beside: Beside, then: Then) -> Self {
         let (never, hold) = (Hold::new(), Hold::new());
         // It takes no notice of requests to end. A command with a trap 2.1.197 does not move to the background.
-        let command = "echo ready; exec tail -f /dev/null";
+        // What a monitor prints would have the agent go on.
+        let command =
+            if beside == Beside::Monitor { "exec tail -f /dev/null" } else { "echo ready; exec tail -f /dev/null" };
         let command =
             if beside == Beside::Late { command.to_owned() } else { format!("trap '' TERM INT HUP; {command}") };
         let (name, input) = beside.call(&command);
