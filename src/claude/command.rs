@@ -84,6 +84,8 @@ impl Invocation<'_> {
         if let Some(file) = self.permission_tool {
             arguments.push(format!("--mcp-config={}", file.display()));
             arguments.push(joined("--permission-prompt-tool", permission_tool::NAME));
+            // The agent does not see it in any case, but its subagents would. It adds to what the user takes away.
+            arguments.push(joined("--disallowedTools", permission_tool::NAME));
             if self.prints_hooks {
                 arguments.push(HOOK_EVENTS.to_owned());
             }
@@ -192,6 +194,7 @@ mod tests {
         --permission-mode=acceptEdits
         --mcp-config=/state/permission-tool.json
         --permission-prompt-tool=mcp__agent-cli__permission
+        --disallowedTools=mcp__agent-cli__permission
         --include-hook-events
         --settings=/state/settings.json
         --max-turns=9

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use crate::core::event::Event;
 use crate::core::stream::Digest;
 
@@ -29,6 +31,27 @@ pub fn read(mut stream: impl BufRead) -> io::Result<Digest> {
         }
     }
     Ok(digest)
+}
+
+/// The tool that `call` is a call of, if it was printed.
+///
+/// # Errors
+///
+/// Those of `stream`.
+pub fn tool_of(mut stream: impl BufRead, call: &str) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    while stream.read_until(b'\n', &mut line)? > 0 {
+        // Few lines name the call, and long ones are not to be parsed for nothing.
+        let names = line.windows(call.len()).any(|part| part == call.as_bytes());
+        let event: Value = if names { serde_json::from_slice(&line).unwrap_or_default() } else { Value::Null };
+        let blocks = event["message"]["content"].as_array().into_iter().flatten();
+        let made = blocks.filter(|block| block["type"] == "tool_use").find(|block| block["id"] == call);
+        if let Some(tool) = made.and_then(|block| block["name"].as_str()) {
+            return Ok(Some(tool.to_owned()));
+        }
+        line.clear();
+    }
+    Ok(None)
 }
 
 /// Reads what a running attempt has printed so far, from where it left off.
@@ -125,6 +148,18 @@ mod tests {
             assert_eq!(reply(text.as_bytes(), buffer), (Some("Jan 1st".into()), 4));
         }
         assert_eq!(reply(b"", 8192), (None, 0));
+    }
+
+    #[test]
+    fn the_tool_of_a_call_is_known_once_it_was_printed() {
+        let call = |id: &str, tool: &str| {
+            let block = serde_json::json!({"type": "tool_use", "id": id, "name": tool, "input": {"command": "t1 t2"}});
+            serde_json::json!({"type": "assistant", "message": {"content": [block]}}).to_string()
+        };
+        let text = format!("garbage t2\n{}\n{}\n", call("t1", "Bash"), call("t2", "Monitor"));
+        let tool = |id| tool_of(text.as_bytes(), id).unwrap();
+        assert_eq!((tool("t1").as_deref(), tool("t2").as_deref()), (Some("Bash"), Some("Monitor")));
+        assert_eq!(tool("t3"), None);
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //!
 //! Whatever goes wrong here, the agent's call runs as it would without a hook, and then makes the request as a program.
 
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 
 use clap::{Args, Parser};
 use serde_json::json;
@@ -21,7 +22,7 @@ use super::{Cli, Command};
 use crate::claude::hook::{BASH, Decision, HookInput, POST_TOOL_USE, PRE_TOOL_USE};
 use crate::claude::plan::{self, EXIT_PLAN_MODE, PLAN_MODE};
 use crate::claude::question::{self, ASK_USER_QUESTION};
-use crate::claude::user_hooks;
+use crate::claude::{output, user_hooks};
 use crate::core::call::{self, Surroundings};
 use crate::core::frame::Frame;
 use crate::core::id::RequestId;
@@ -42,6 +43,9 @@ pub(super) const NOT_IN_A_SUBAGENT: &str = "a subagent cannot wait: end your tur
     caller, which can call agent-cli itself";
 /// The most that Claude Code allows a command where the user says nothing else.
 const MOST_MILLISECONDS: u32 = 600_000;
+/// What an agent is told that makes a request in the command of another tool, which cannot wait.
+const NOT_IN_A_MONITOR: &str =
+    "a command that is monitored cannot wait for a person or another agent: call it with Bash";
 const NOT_FOR_AGENTS: &str = "an agent cannot answer in a person's place: end your turn";
 
 impl Hook {
@@ -181,6 +185,9 @@ fn suspend(
             None => Ok(Decision::Defer),
         };
     }
+    if is_of_another_tool(store, caller, call)? {
+        return Ok(Decision::Deny { reason: NOT_IN_A_MONITOR.to_owned() });
+    }
     // Paths in the command are meant from where the agent is.
     std::env::set_current_dir(pwd).map_err(|error| CliError::failed(format!("{pwd} cannot be entered: {error}")))?;
     match request {
@@ -190,6 +197,18 @@ fn suspend(
         _ => return Ok(Decision::Pass),
     }
     Ok(Decision::Defer)
+}
+
+/// Whether a call that looks like one of Bash is none: the commands of other tools are shown to hooks as Bash.
+fn is_of_another_tool(store: &Store, caller: Caller, call: &str) -> Result<bool, CliError> {
+    let Some(attempt) = store.running_attempt(caller.frame)? else { return Ok(false) };
+    let find = || {
+        let mut file = File::open(store.dir().printed(caller.frame))?;
+        file.seek(SeekFrom::Start(attempt.output_from))?;
+        output::tool_of(BufReader::new(file), call)
+    };
+    let tool = find().map_err(|error| CliError::failed(format!("what claude printed cannot be read: {error}")))?;
+    Ok(tool.is_some_and(|tool| tool != BASH))
 }
 
 /// Lets the call run as a command that returns the result, to the byte. Of what the agent has given beside its command,

@@ -283,6 +283,50 @@ fn is_marked(home: &Path) -> bool {
     files.map(|file| file.path()).filter(|path| path.is_file()).any(marked)
 }
 
+/// Its command is shown to hooks as one of Bash.
+#[test]
+fn a_request_in_the_command_of_a_monitor_is_refused_with_advice() {
+    let api = MessagesApi::start(|said| match calls(said).as_slice() {
+        [] => Turn::call("ToolSearch", json!({"query": "select:Monitor", "max_results": 1})),
+        [_] => {
+            let input = json!({"command": "agent-cli ask 'Go?'", "description": "asks", "persistent": true});
+            Turn::call("Monitor", input)
+        }
+        _ => Turn::text(said.last_result().unwrap_or_default()),
+    });
+    let chain = Chain::with_model(NEWEST, api);
+    let told = chain.ok(&["spawn", "--prompt", "do it", "--permission-mode", "bypassPermissions"]);
+    assert!(told.contains("a command that is monitored cannot wait"), "{told}");
+    assert_eq!(chain.json(&["questions", "--all", "--json"]), json!([]));
+}
+
+/// A person's own list of what agents may not use still counts.
+fn a_subagent_does_not_see_the_tool_for_approvals(version: &str) {
+    let api = MessagesApi::start(|said| match (task(said), calls(said).as_slice()) {
+        (Task::Subagent, []) => Turn::bash("touch made"),
+        (Task::Subagent, _) => Turn::text("done"),
+        (_, []) => {
+            let input = json!({"description": "x", "prompt": SUBTASK, "subagent_type": "general-purpose",
+                "run_in_background": false});
+            Turn::call("Agent", input)
+        }
+        _ => Turn::text("over"),
+    });
+    let chain = Chain::with_model(version, api);
+    chain.ok(&["spawn", "--prompt", "do it", "--", "--disallowedTools=Write"]);
+    let requests = chain.api.requests();
+    let theirs: Vec<_> = requests.iter().filter(|said| matches!(task(&said.conversation()), Task::Subagent)).collect();
+    // It was asked about the call all the same, and has denied it.
+    let denied = theirs.last().unwrap().conversation();
+    assert!(denied.last_result().is_some_and(|said| said.contains("you haven't granted it")), "{denied:?}");
+    for request in requests {
+        let body = request.body.to_string();
+        assert!(!body.contains("mcp__agent-cli__permission"), "{body}");
+        let tools = request.body["tools"].as_array().unwrap();
+        assert!(tools.iter().all(|tool| tool["name"] != "Write"));
+    }
+}
+
 macro_rules! on_both_versions {
     ($($test:ident),+ $(,)?) => {
         mod newest { $(#[test] fn $test() { super::$test(super::NEWEST); })+ }
@@ -296,4 +340,5 @@ on_both_versions!(
     is_ended_a_while_after_a_reply,
     the_next_resume_ends_what_a_killed_runner_has_left,
     a_killed_claude_has_paused,
+    a_subagent_does_not_see_the_tool_for_approvals,
 );
