@@ -3,7 +3,7 @@
 use crate::history::TOOL;
 use crate::world::World;
 
-/// A tree of three levels: a root, two children, and three leaves that ask.
+/// A tree of three levels: a root, two children, and three leaves that go into plan mode and ask.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tree {
     /// Each child is a request of its own.
@@ -31,15 +31,18 @@ impl Tree {
         }
         for (question, _) in ANSWERS {
             let name = question.trim_end_matches('?').to_lowercase();
-            world.file(format!("{name}.md"), format!("{TOOL}\nask {question}\nreply {name}: {{result}}\n"));
+            world.file(
+                format!("{name}.md"),
+                format!("mode plan\n{TOOL}\nask {question}\nreply {name} ({{mode}}): {{result}}\n"),
+            );
         }
     }
 
     /// What the root replies when every answer has come up to it once.
     pub(crate) fn reply(self) -> &'static str {
         match self {
-            Self::Children => "[when: Jan 1st; where: at home]; [who: Ann]",
-            Self::Groups => "when: Jan 1st\nwhere: at home\nwho: Ann",
+            Self::Children => "[when (plan): Jan 1st; where (plan): at home]; [who (plan): Ann]",
+            Self::Groups => "when (plan): Jan 1st\nwhere (plan): at home\nwho (plan): Ann",
         }
     }
 
@@ -74,9 +77,10 @@ pub(crate) fn answer_to(question: &str) -> &'static str {
 /// A reply with its parts in the order of the requests. The result of a suspended call comes before that of one which was
 /// not suspended because its hook was killed.
 fn in_order(reply: &str) -> String {
-    let reply = reply.replace("where: at home; when: Jan 1st", "when: Jan 1st; where: at home");
-    match reply.strip_prefix("[who: Ann]; ") {
-        Some(left) => format!("{left}; [who: Ann]"),
+    let reply =
+        reply.replace("where (plan): at home; when (plan): Jan 1st", "when (plan): Jan 1st; where (plan): at home");
+    match reply.strip_prefix("[who (plan): Ann]; ") {
+        Some(left) => format!("{left}; [who (plan): Ann]"),
         None => reply,
     }
 }

@@ -24,6 +24,7 @@ mod jobs;
 mod kept;
 mod killed;
 mod killed_at_random;
+mod killed_with_state;
 mod meanwhile;
 mod peer;
 mod permissions;

@@ -117,7 +117,10 @@ async fn take_step(turn: &mut Turn<'_>) -> Result<Flow> {
             }
             turn.reply(&format!("SGN_PEND_STARTED ({})", memory.last_id), &Mark::default()).map(Flow::Over)
         }
-        Step::Reply(text) => turn.reply(&filled(&text, &memory), &over).map(Flow::Over),
+        Step::Reply(text) => {
+            let text = filled(&text, &memory).replace("{mode}", &turn.permission_mode);
+            turn.reply(&text, &over).map(Flow::Over)
+        }
         Step::End(text) => turn.reply(&text, &over).map(Flow::Over),
         Step::Decide(file) if file.exists() => turn.read(&file.to_string_lossy(), &over).map(|()| Flow::Goes),
         Step::Decide(_) => {
@@ -125,6 +128,7 @@ async fn take_step(turn: &mut Turn<'_>) -> Result<Flow> {
             let signal = if told { "SGN_PEND_ONGOING" } else { "SGN_PEND_STARTED" };
             turn.reply(signal, &Mark { over: false, ..over }).map(Flow::Over)
         }
+        Step::Mode(mode) => turn.change_mode(&mode, &over).map(|()| Flow::Goes),
         Step::Noise(text) => {
             println!("{text}");
             turn.skip(&over).map(|()| Flow::Goes)

@@ -89,6 +89,17 @@ impl Events {
         }))
     }
 
+    /// That the permission mode is another one now.
+    pub(crate) fn mode(&self, mode: &str) -> Result<()> {
+        print(&json!({
+            "type": "system",
+            "subtype": "status",
+            "session_id": self.session,
+            "permissionMode": mode,
+            "uuid": Uuid::new_v4(),
+        }))
+    }
+
     /// A part of the message `id` of the model.
     pub(crate) fn assistant(&self, id: &str, block: &Value) -> Value {
         json!({

@@ -8,7 +8,8 @@
 //! | `call TOOL INPUT` | a call of another tool, with JSON as its input. If no hook defers it, it returns `done` |
 //! | `hold GATE` | a Bash call that adds a line to `GATE.held` and lasts until a line can be read from the fifo `GATE` |
 //! | `big BYTES` | a Bash call that prints so much |
-//! | `reply TEXT` | ends its turn; `{result}`: the last result, `{results}`: those of all requests, `{id}`: the last id |
+//! | `mode MODE` | goes into that permission mode |
+//! | `reply TEXT` | ends its turn; `{result}`: the last result, `{results}`: those of all requests, `{id}`: the last id, `{mode}`: its permission mode |
 //! | `end TEXT` | ends its turn with exactly this |
 //! | `bigreply BYTES` | ends its turn with so many `x` |
 //! | `decide FILE` | goes on when the file is there; until then it ends its turn with a signal, each time it is woken |
@@ -68,6 +69,8 @@ pub(crate) enum Step {
     End(String),
     /// The turn ends with a signal until the file is there.
     Decide(PathBuf),
+    /// Another permission mode.
+    Mode(String),
     /// A line that is no event.
     Noise(String),
     /// The process ends in disorder.
@@ -115,6 +118,7 @@ fn parse_step(text: &str) -> Result<Step> {
         "end" => Step::End(rest.to_owned()),
         "bigreply" => Step::End("x".repeat(rest.parse()?)),
         "decide" => Step::Decide(rest.into()),
+        "mode" => Step::Mode(rest.to_owned()),
         "noise" => Step::Noise(rest.to_owned()),
         "fail" => Step::Break(Break::Fail(rest.to_owned())),
         "limit" => Step::Break(Break::Limit(rest.parse()?)),

@@ -60,6 +60,14 @@ impl Turn<'_> {
         Memory::of(self.transcript.lines())
     }
 
+    /// Goes into another permission mode. Claude Code prints that before the call that does it has its result.
+    pub(crate) fn change_mode(&mut self, mode: &str, mark: &Mark) -> Result<()> {
+        let id = self.say_calls(&[("EnterPlanMode".to_owned(), json!({}))], mark)?.remove(0).id;
+        mode.clone_into(&mut self.permission_mode);
+        self.events.mode(mode)?;
+        self.record(&id, "Done.", false, mark)
+    }
+
     /// Calls the Read tool.
     pub(crate) fn read(&mut self, path: &str, mark: &Mark) -> Result<()> {
         let id = self.say_calls(&[("Read".to_owned(), json!({"file_path": path}))], mark)?.remove(0).id;

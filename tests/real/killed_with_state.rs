@@ -1,0 +1,201 @@
+//! Runners, `claude` and tools are killed at random instants while an agent two levels deep has more than its conversation: a
+//! worktree that it has entered, or plan mode.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use agent_cli::store::Store;
+use serde_json::{Value, json};
+
+use crate::chain::Chain;
+use crate::chance::Chance;
+use crate::support::{Conversation, Item, Kind, MessagesApi, NEWEST, OLDER, ToolCall, Turn, processes_of};
+
+/// How many processes are killed in all, of each kind of agent. A longer test names its own number in the variable.
+const KILLS: usize = 4;
+const MORE_KILLS: &str = "AGENT_CLI_CRASH_KILLS";
+/// The first seed; a failed test has printed it.
+const SEED: &str = "AGENT_CLI_CRASH_SEED";
+/// How many kills a chain meets before it is left in peace.
+const KILLS_OF_A_CHAIN: usize = 4;
+/// How much longer a turn of the real program takes.
+const SLOWER: u32 = 15;
+/// How long a chain takes at the very most.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// What an agent has around it, and does.
+struct Agent {
+    mode: &'static str,
+    calls: fn(&str) -> Vec<ToolCall>,
+    /// What its last call says in the end, whatever was killed.
+    ends_well: fn(&Chain, &str),
+}
+
+fn call(name: &str, input: Value) -> ToolCall {
+    ToolCall { name: name.to_owned(), input }
+}
+
+fn load(version: &str, tools: &str) -> Option<ToolCall> {
+    (version == NEWEST).then(|| call("ToolSearch", json!({"query": format!("select:{tools}"), "max_results": 9})))
+}
+
+fn ask(question: &str) -> ToolCall {
+    ToolCall::bash(&format!("agent-cli ask '{question}'"))
+}
+
+/// A worktree that it has entered, and a folder in it.
+const ELSEWHERE: Agent = Agent {
+    mode: "bypassPermissions",
+    calls: |version| {
+        let calls = [
+            call("EnterWorktree", json!({"name": "away"})),
+            ToolCall::bash("mkdir -p sub && cd sub && pwd"),
+            ask("First?"),
+            ToolCall::bash("pwd && echo one > one.txt"),
+            ask("Second?"),
+            ToolCall::bash("pwd; git branch --show-current"),
+        ];
+        load(version, "EnterWorktree").into_iter().chain(calls).collect()
+    },
+    ends_well: |chain, said| {
+        let place = chain.home.project().join(".claude/worktrees/away/sub");
+        assert!(said.starts_with(&format!("{}\n", place.display())) && said.contains("away"), "{said}");
+        assert!(place.join("one.txt").exists());
+    },
+};
+
+/// Plan mode, in which nothing is written. It has entered that itself: before, it might write.
+const PLANNING: Agent = Agent {
+    mode: "acceptEdits",
+    calls: |version| {
+        let write = |name: &str| call("Write", json!({"file_path": name, "content": "x"}));
+        let enter = call("EnterPlanMode", json!({}));
+        let calls = [enter, ask("First?"), write("a.txt"), ask("Second?"), write("b.txt"), ToolCall::bash("ls")];
+        load(version, "EnterPlanMode").into_iter().chain(calls).collect()
+    },
+    ends_well: |chain, _| {
+        for name in ["a.txt", "b.txt"] {
+            assert!(!chain.home.project().join(name).exists(), "{name}");
+        }
+    },
+};
+
+#[test]
+fn an_agent_in_another_worktree_survives_kills() {
+    survives(&ELSEWHERE);
+}
+
+#[test]
+fn an_agent_in_plan_mode_survives_kills() {
+    survives(&PLANNING);
+}
+
+fn survives(agent: &Agent) {
+    let number = |name: &str| std::env::var(name).ok().map(|number| number.parse::<usize>().expect("a number"));
+    let wanted = number(MORE_KILLS).unwrap_or(KILLS);
+    let (mut killed, mut seed) = ([0; 3], number(SEED).unwrap_or(1));
+    while killed.iter().sum::<usize>() < wanted {
+        // A failing test shows what it has printed: with the seed it can be tried again.
+        println!("seed {seed}, before: {killed:?}");
+        for (all, more) in killed.iter_mut().zip(one_chain(agent, seed)) {
+            *all += more;
+        }
+        seed += 1;
+    }
+    println!("runners, agents, tools: {killed:?}");
+}
+
+/// A model that makes each call until it has returned. Its own calls it knows by their input.
+fn model(calls: Vec<ToolCall>) -> impl Fn(&Conversation) -> Turn {
+    move |said| {
+        let is_child = matches!(said.items().first(), Some(Item::User(text)) if text.contains("child.md"));
+        let over = |result: &str| {
+            let cut_short = ["[Tool", "The user doesn't want", "[Request interrupted", "SGN_PEND"];
+            !cut_short.iter().any(|words| result.starts_with(words))
+        };
+        let returned = |wanted: &ToolCall| {
+            let made = said.items().iter().rev().find_map(|item| match item {
+                Item::Call { id, name, input } if *name == wanted.name && *input == wanted.input => Some(id),
+                _ => None,
+            })?;
+            said.items().iter().rev().find_map(|item| match item {
+                Item::Result { id, text, .. } if id == made && over(text) => Some(text.clone()),
+                _ => None,
+            })
+        };
+        // What a request came to may be told by a prompt.
+        let told = |wanted: &ToolCall| {
+            let command = wanted.input["command"].as_str().filter(|command| command.starts_with("agent-cli "))?;
+            let question = command.split('\'').nth(1).unwrap_or("child.md");
+            said.items().iter().find_map(|item| match item {
+                Item::User(text) if text.contains("result of `agent-cli") && text.contains(question) => {
+                    Some(text.lines().last().unwrap_or_default().to_owned())
+                }
+                _ => None,
+            })
+        };
+        let own = [ToolCall::bash("agent-cli spawn child.md")];
+        let calls = if is_child { &calls[..] } else { &own };
+        let mut last = String::new();
+        for wanted in calls {
+            match returned(wanted).or_else(|| told(wanted)) {
+                Some(text) => last = text,
+                None if said.last_result().is_some_and(|result| result.starts_with("SGN_PEND_STARTED")) => {
+                    return Turn::text("SGN_PEND_STARTED");
+                }
+                None => return Turn::default().and(wanted.clone()),
+            }
+        }
+        Turn::text(last)
+    }
+}
+
+/// Runners, agents and tools that were killed.
+fn one_chain(agent: &Agent, seed: usize) -> [usize; 3] {
+    let mut chance = Chance::new(seed as u64);
+    let version = if seed.is_multiple_of(3) { OLDER } else { NEWEST };
+    let chain = Chain::with_model(version, MessagesApi::start(model((agent.calls)(version))));
+    for name in ["ins.md", "child.md"] {
+        chain.home.write(name, "Do what the model does.");
+    }
+    let git = "git init -q -b main . && git add . && git -c user.name=a -c user.email=a@b.c commit -qm one";
+    assert!(chain.home.command("/bin/sh").args(["-c", git]).status().unwrap().success());
+    let mut killed = [0; 3];
+    let deadline = Instant::now() + PATIENCE;
+    let reply = loop {
+        assert!(Instant::now() < deadline, "there is no reply: {killed:?}, {}", chain.ok(&["tree"]));
+        let store = Store::open(&chain.state()).unwrap();
+        let root = store.roots().unwrap().pop().map(|root| root.id.to_string());
+        let running = match &root {
+            Some(root) => chain.start(&["resume", root]),
+            None => {
+                let options = ["--permission-mode", agent.mode, "--model", "claude-sonnet-4-5"];
+                chain.start(&[&["spawn", "ins.md"][..], &options].concat())
+            }
+        };
+        if killed.iter().sum::<usize>() < KILLS_OF_A_CHAIN {
+            // The instant is what is tried out here: nothing is waited for.
+            thread::sleep(chance.instant() * SLOWER);
+            let mut found = processes_of(&chain.state());
+            let wanted = [Kind::Runner, Kind::Agent, Kind::Agent, Kind::Tool][chance.below(4) as usize];
+            if found.iter().any(|process| process.kind == wanted) {
+                found.retain(|process| process.kind == wanted);
+            }
+            if let Some(victim) = found.pop() {
+                victim.kill();
+                killed[victim.kind as usize] += 1;
+            }
+        }
+        let said = running.ends();
+        assert!(matches!(said.code, None | Some(0 | 1 | 4)), "{said:?}");
+        for question in store.questions(true).unwrap() {
+            chain.ok(&["answer", &question.id.to_string(), "Jan 1st"]);
+        }
+        if !said.out.is_empty() && !said.out.starts_with("SGN_") {
+            break said.out;
+        }
+    };
+    (agent.ends_well)(&chain, &reply);
+    chain.ok(&["fsck"]);
+    killed
+}
