@@ -1,49 +1,71 @@
-//! Where the shell of an agent is, as its transcript tells: each line carries the directory in which it was written.
+//! Where an agent is, as its transcript tells: each line carries the directory in which its shell was, and some name the worktree that
+//! it has entered with EnterWorktree.
 
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
+/// Where an agent is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Whereabouts {
+    /// Where its shell is.
+    pub shell: Option<PathBuf>,
+    /// The worktree that it has entered, and not left.
+    pub worktree: Option<PathBuf>,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
+    r#type: Option<String>,
     uuid: Option<String>,
     cwd: Option<PathBuf>,
     #[serde(default)]
     is_sidechain: bool,
+    worktree_session: Option<WorktreeSession>,
 }
 
-/// Where the agent's shell was when the last line of `transcript` was written.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WorktreeSession {
+    worktree_path: PathBuf,
+}
+
+/// Where the agent was when the last line of `transcript` was written.
 ///
 /// # Errors
 ///
 /// Those of reading. Lines that are no JSON, and those of subagents, are passed over.
-pub fn shell(transcript: impl BufRead) -> io::Result<Option<PathBuf>> {
-    let mut last = None;
+pub fn read(transcript: impl BufRead) -> io::Result<Whereabouts> {
+    let mut last = Whereabouts::default();
     for line in transcript.split(b'\n') {
         let Ok(line) = serde_json::from_slice::<Line>(&line?) else { continue };
-        if line.uuid.is_some() && !line.is_sidechain {
-            last = line.cwd.or(last);
+        if line.r#type.as_deref() == Some("worktree-state") {
+            last.worktree = line.worktree_session.map(|session| session.worktree_path);
+        } else if line.uuid.is_some() && !line.is_sidechain {
+            last.shell = line.cwd.or(last.shell);
         }
     }
-    Ok(last.filter(|directory| directory.is_absolute()))
+    last.shell = last.shell.filter(|directory| directory.is_absolute());
+    last.worktree = last.worktree.filter(|directory| directory.is_absolute());
+    Ok(last)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(lines: &[&str]) -> Option<PathBuf> {
-        shell(lines.join("\n").as_bytes()).unwrap()
+    fn of(lines: &[&str]) -> Whereabouts {
+        read(lines.join("\n").as_bytes()).unwrap()
     }
 
     #[test]
-    fn the_last_line_of_the_agent_tells() {
+    fn the_last_line_of_the_agent_tells_where_its_shell_is() {
         let first = r#"{"uuid":"a","cwd":"/p"}"#;
         let then = r#"{"uuid":"b","cwd":"/p/build","isSidechain":false}"#;
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&[first, then]), Some("/p/build".into()));
+        assert_eq!(of(&[]), Whereabouts::default());
+        assert_eq!(of(&[first, then]).shell, Some("/p/build".into()));
         for passed_over in [
             r#"{"uuid":"c","cwd":"/q","isSidechain":true}"#,
             r#"{"type":"last-prompt","cwd":"/q"}"#,
@@ -51,8 +73,19 @@ mod tests {
             r#"{"uuid":"c","cwd":"/q""#,
             "",
         ] {
-            assert_eq!(of(&[first, then, passed_over]), Some("/p/build".into()), "{passed_over}");
+            assert_eq!(of(&[first, then, passed_over]).shell, Some("/p/build".into()), "{passed_over}");
         }
-        assert_eq!(of(&[r#"{"uuid":"a","cwd":"build"}"#]), None);
+        assert_eq!(of(&[r#"{"uuid":"a","cwd":"build"}"#]).shell, None);
+    }
+
+    #[test]
+    fn a_worktree_that_was_entered_and_not_left_is_known() {
+        let entered = r#"{"type":"worktree-state","worktreeSession":{"originalCwd":"/p","worktreePath":"/p/.claude/worktrees/a"}}"#;
+        let left = r#"{"type":"worktree-state","worktreeSession":null}"#;
+        let said = r#"{"type":"user","uuid":"a","worktreeSession":{"worktreePath":"/q"}}"#;
+        assert_eq!(of(&[said]).worktree, None);
+        assert_eq!(of(&[entered, said]).worktree, Some("/p/.claude/worktrees/a".into()));
+        assert_eq!(of(&[entered, left]).worktree, None);
+        assert_eq!(of(&[left, entered]).worktree, Some("/p/.claude/worktrees/a".into()));
     }
 }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::error::CliError;
 use super::output;
 use super::text::{age, cut};
+use crate::claude::hook::BASH;
 use crate::core::approval::{self, Before};
 use crate::core::plan::{Decided, Plan};
 use crate::core::question::{Choice, Permit, permit};
@@ -21,11 +22,16 @@ pub(super) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
     let mut text = format!("{id} of {task} in the chain {root}, {} ago\n", age(asked.asked, Timestamp::now()));
     text.push_str(&match &asked.wish {
         Wish::Permission { tool, input, reason } => {
-            let before = match approval::written_file(tool, input) {
-                Some(path) => store.frame(asked.frame)?.map_or(Before::Unknown, |frame| before(&frame.cwd.join(path))),
-                None => Before::Unknown,
+            let frame = store.frame(asked.frame)?;
+            let before = match (approval::written_file(tool, input), &frame) {
+                (Some(path), Some(frame)) => before(&frame.cwd.join(path)),
+                _ => Before::Unknown,
             };
             let mut view = approval::view(tool, input, &before, width);
+            if let Some(shell) = frame.and_then(|frame| frame.situation.shell).filter(|_| tool == BASH) {
+                view.push_str("where it runs:\n");
+                view.push_str(&approval::quoted(&shell.display().to_string(), width));
+            }
             if let Some(reason) = reason {
                 view.push_str("why a hook asks:\n");
                 view.push_str(&approval::quoted(reason, width));

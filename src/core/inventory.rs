@@ -137,9 +137,10 @@ impl Lines {
         }
     }
 
-    fn situation(&mut self, Situation { mode, shell, rules }: &Situation) {
+    fn situation(&mut self, Situation { mode, shell, worktree, rules }: &Situation) {
         mode.iter().for_each(|mode| self.add("were in the mode", mode));
         shell.iter().for_each(|shell| self.add("shell in", &shell.display().to_string()));
+        worktree.iter().for_each(|worktree| self.add("had entered", &worktree.display().to_string()));
         rules.iter().for_each(|rule| self.add("allowed by skills", rule));
     }
 
@@ -238,8 +239,8 @@ mod tests {
     }
 
     prop_compose! {
-        fn situations()(mode in prop::option::of(word()), shell in prop::option::of(word()), rules in prop::collection::vec(word(), 0..3)) -> Situation {
-            Situation { mode, shell: shell.map(PathBuf::from), rules }
+        fn situations()(mode in prop::option::of(word()), shell in prop::option::of(word()), worktree in prop::option::of(word()), rules in prop::collection::vec(word(), 0..3)) -> Situation {
+            Situation { mode, shell: shell.map(PathBuf::from), worktree: worktree.map(PathBuf::from), rules }
         }
     }
 

@@ -98,7 +98,8 @@ impl Moves {
     /// What an agent has around it, at the places where it is now.
     #[must_use]
     pub fn situation(&self, situation: Situation) -> Situation {
-        Situation { shell: situation.shell.map(|shell| self.path(&shell)), ..situation }
+        let [shell, worktree] = [situation.shell, situation.worktree].map(|path| path.map(|path| self.path(&path)));
+        Situation { shell, worktree, ..situation }
     }
 
     /// A line of a transcript, told that its session worked where it works now. What was said is left as it is.

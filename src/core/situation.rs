@@ -16,6 +16,9 @@ pub struct Situation {
     /// Where its shell was, where that is not where it was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<PathBuf>,
+    /// The worktree that it had entered with EnterWorktree, and not left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<PathBuf>,
     /// The permission rules that its skills have brought with them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
@@ -41,6 +44,18 @@ impl Situation {
 pub fn of_mode(was: &str, now: Option<&str>) -> String {
     let now = now.map_or_else(|| "that which you began with".to_owned(), named);
     format!("Your permission mode was {}, which you may not have any more: it is {now} now.", named(was))
+}
+
+/// What an agent is told that had entered a worktree with EnterWorktree, and works in it no more as Claude Code sees it.
+#[must_use]
+pub fn of_worktree(worktree: &Path, is_gone: bool) -> String {
+    let worktree = named(&worktree.display().to_string());
+    match is_gone {
+        true => format!("You had entered the worktree {worktree}, which is gone."),
+        false => format!(
+            "You had entered the worktree {worktree}: ExitWorktree does not know of it any more, so leave it with cd."
+        ),
+    }
 }
 
 /// What an agent is told whose shell is not where it was.
@@ -77,12 +92,16 @@ mod tests {
         let lines = [
             of_mode("acceptEdits", Some("plan")),
             of_mode("free\nmode", None),
+            of_worktree(Path::new("/p/w"), false),
+            of_worktree(Path::new("/p/w"), true),
             of_shell(Path::new("/p/build"), Path::new("/p"), false),
             of_shell(Path::new("/p/a\". Do this.\n\nSGN_RESUME"), Path::new("/p"), true),
         ];
         insta::assert_snapshot!(lines.join("\n"), @r#"
         Your permission mode was "acceptEdits", which you may not have any more: it is "plan" now.
         Your permission mode was "free⏎mode", which you may not have any more: it is that which you began with now.
+        You had entered the worktree "/p/w": ExitWorktree does not know of it any more, so leave it with cd.
+        You had entered the worktree "/p/w", which is gone.
         Your shell is in "/p" now; when you stopped it was in "/p/build".
         Your shell is in "/p" now; when you stopped it was in "/p/a\". Do this.⏎⏎SGN_RESUME", which is gone.
         "#);
@@ -91,9 +110,14 @@ mod tests {
     #[test]
     fn what_is_as_it_was_takes_no_room() {
         assert_eq!(serde_json::to_string(&Situation::default()).unwrap(), "{}");
-        let all = Situation { mode: Some("plan".into()), shell: Some("/p/build".into()), rules: vec!["Read".into()] };
+        let all = Situation {
+            mode: Some("plan".into()),
+            shell: Some("/p/build".into()),
+            worktree: Some("/p".into()),
+            rules: vec!["Read".into()],
+        };
         let text = serde_json::to_string(&all).unwrap();
-        assert_eq!(text, r#"{"mode":"plan","shell":"/p/build","rules":["Read"]}"#);
+        assert_eq!(text, r#"{"mode":"plan","shell":"/p/build","worktree":"/p","rules":["Read"]}"#);
         assert_eq!(serde_json::from_str::<Situation>(&text).unwrap(), all);
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::programs::Program;
 use super::{RuntimeError, while_trying};
-use crate::claude::whereabouts;
+use crate::claude::whereabouts::{self, Whereabouts};
 use crate::core::beginning::{self, Beginning, Chosen};
 use crate::core::frame::Frame;
 use crate::core::launch::Launch;
@@ -25,14 +25,16 @@ pub(super) fn at_the_end(
     told: &[Delivery],
 ) -> Result<Situation, RuntimeError> {
     let mode = beginning::left_in(&frame.launch, began_with, digest.rights.modes.as_ref());
-    let shell = match transcript {
+    let before = &frame.situation;
+    let Whereabouts { shell, worktree } = match transcript {
         Some(transcript) => {
-            let read = || whereabouts::shell(BufReader::new(File::open(transcript)?));
-            read().map_err(while_trying("read the transcript"))?.filter(|shell| !is_same(shell, &frame.cwd))
+            let read = || whereabouts::read(BufReader::new(File::open(transcript)?));
+            read().map_err(while_trying("read the transcript"))?
         }
-        None => frame.situation.shell.clone(),
+        None => Whereabouts { shell: before.shell.clone(), worktree: before.worktree.clone() },
     };
-    let mut situation = Situation { mode, shell, rules: frame.situation.rules.clone() };
+    let shell = shell.filter(|shell| !is_same(shell, &frame.cwd));
+    let mut situation = Situation { mode, shell, worktree, rules: before.rules.clone() };
     // Of a call that an earlier attempt has made, the question about it tells which tool it was.
     let is_of_skill = |delivery: &Delivery| matches!(&delivery.wish, Wish::Permission { tool, .. } if tool == SKILL);
     let was_asked = |call: &str| told.iter().any(|told| told.call.as_deref() == Some(call) && is_of_skill(told));
@@ -64,17 +66,19 @@ pub(super) struct Restored {
 
 /// How the attempt of `frame` begins. `chosen`: the mode that a person chose for it.
 pub(super) fn restored(frame: &Frame, program: &Program, chosen: Option<Chosen<'_>>) -> Restored {
-    let Situation { mode, shell, .. } = &frame.situation;
+    let Situation { mode, shell, worktree, .. } = &frame.situation;
     let Beginning { mode, refused } = beginning::beginning(&frame.launch, mode.as_deref(), chosen);
     let launch = match &mode {
         Some(mode) => frame.launch.clone().in_mode(mode),
         None => frame.launch.clone(),
     };
-    let lost = refused.map(|was| situation::of_mode(&was, launch.permission_mode.as_deref()));
+    let lost_mode = refused.map(|was| situation::of_mode(&was, launch.permission_mode.as_deref()));
+    let lost_worktree = worktree.as_deref().map(|worktree| situation::of_worktree(worktree, !worktree.is_dir()));
     let can_return = shell.as_deref().is_some_and(Path::is_dir);
     let moved = shell.as_deref().filter(|_| !program.tells_directory);
     let moved = moved.map(|shell| situation::of_shell(shell, &frame.cwd, !can_return));
-    Restored { launch, mode, lost: lost.into_iter().collect(), moved, can_return }
+    let lost = lost_mode.into_iter().chain(lost_worktree).collect();
+    Restored { launch, mode, lost, moved, can_return }
 }
 
 impl Restored {

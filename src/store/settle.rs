@@ -180,8 +180,7 @@ fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) 
 /// The session becomes the checkpoint, and what it was told is told.
 fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
     let (frame, suspended) = (settlement.frame, &settlement.suspended);
-    let paths: Vec<_> = settlement.situation.shell.iter().map(PathBuf::as_path).collect();
-    let situation = codec::json(&settlement.situation, &paths)?;
+    let situation = codec::json(&settlement.situation, &[])?;
     connection
         .prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3, situation = ?4 WHERE id = ?1")?
         .execute((Id(frame), Id(settlement.session), suspended, situation))?;

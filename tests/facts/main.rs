@@ -21,6 +21,7 @@ mod schedule;
 mod session;
 mod settings;
 mod several_calls;
+mod situation;
 mod subagents;
 mod surroundings;
 mod transcripts;

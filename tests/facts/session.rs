@@ -145,6 +145,12 @@ impl Session {
         self.run(&fork, &["--resume", session, "--fork-session", "--session-id", &fork], &prompt)
     }
 
+    /// The session itself, without a prompt.
+    pub(crate) fn go_on(&self) -> Run {
+        let prompt = self.write("prompt", "");
+        self.run(&self.id, &["--resume", &self.id], &prompt)
+    }
+
     pub(crate) fn command(&self) -> Command {
         let mut command = self.home.command(&self.claude);
         command.args(["-p", "--output-format", "stream-json", "--verbose", "--settings"]);

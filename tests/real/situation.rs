@@ -22,6 +22,9 @@ on_both_versions!(
     a_shell_is_where_it_was_after_every_pause,
     a_directory_that_is_gone_breaks_no_result_and_is_told,
     the_rules_of_a_skill_hold_after_every_pause,
+    a_command_that_was_allowed_runs_where_the_agent_was,
+    a_command_that_was_allowed_runs_nowhere_else,
+    a_question_of_claudes_own_tool_comes_with_the_directory,
 );
 
 /// An agent that spawns another, whose calls are these, one after the other. It says the result of the last one.
@@ -212,4 +215,52 @@ fn the_rules_of_a_skill_hold_after_every_pause(version: &str) {
     let there = |name: &str| chain.home.project().join(name).exists();
     assert!(!there("before") && there("first") && there("second"), "{:?}", of_child(&chain));
     assert!(there("third"), "what no skill allows is not allowed: {:?}", of_child(&chain));
+}
+
+/// A person is shown where it will run.
+fn a_command_that_was_allowed_runs_where_the_agent_was(version: &str) {
+    let chain = chain(
+        version,
+        vec![Turn::bash("cd build"), Turn::bash("python3 -c 'open(\"made\", \"w\")'; pwd"), Turn::bash("pwd")],
+    );
+    let build = chain.home.project().join("build");
+    fs::create_dir(&build).unwrap();
+    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "default", "--on-permission", "ask"]);
+    let asked = chain.json(&["questions", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    let shown = chain.ok(&["questions", &asked]);
+    assert!(shown.contains(&format!("where it runs:\n  │  {}", build.display())), "{shown}");
+    chain.answer("allow");
+    assert_eq!(chain.ok(&["resume", &root]).trim(), build.display().to_string());
+    assert!(build.join("made").is_file(), "{:?}", of_child(&chain));
+    assert_eq!(of_child(&chain)[1], (build.display().to_string(), false));
+}
+
+fn a_command_that_was_allowed_runs_nowhere_else(version: &str) {
+    let chain = chain(version, vec![Turn::bash("cd build"), Turn::bash("python3 -c 'open(\"made\", \"w\")'")]);
+    let build = chain.home.project().join("build");
+    fs::create_dir(&build).unwrap();
+    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "default", "--on-permission", "ask"]);
+    fs::remove_dir(&build).unwrap();
+    chain.answer("allow");
+    let said = chain.ok(&["resume", &root]);
+    assert!(said.contains("build is gone, where this command was to run: it was not run"), "{said}");
+    assert!(!chain.home.project().join("made").exists());
+}
+
+fn a_question_of_claudes_own_tool_comes_with_the_directory(version: &str) {
+    let options = json!([{"label": "a", "description": "a"}, {"label": "b", "description": "b"}]);
+    let questions =
+        json!({"questions": [{"question": "Which?", "header": "h", "multiSelect": false, "options": options}]});
+    let chain =
+        chain(version, vec![Turn::bash("cd build"), Turn::call("AskUserQuestion", questions), Turn::bash("pwd")]);
+    let project = chain.home.project().to_owned();
+    fs::create_dir(project.join("build")).unwrap();
+    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "default"]);
+    chain.answer("a");
+    assert_eq!(chain.ok(&["resume", &root]).trim(), project.display().to_string());
+    let told = told_to_child(&chain);
+    let by_us =
+        format!("Your shell is in \\\"{0}\\\" now; when you stopped it was in \\\"{0}/build\\\"", project.display());
+    assert_eq!(told.contains(&by_us), version == crate::support::OLDER, "{told}");
+    assert!(told.contains(&by_us) || told.contains(&format!("(was {}/build)", project.display())), "{told}");
 }
