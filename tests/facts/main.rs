@@ -7,6 +7,7 @@
 mod support;
 
 mod api_errors;
+mod background;
 mod cleanup;
 mod deferral;
 mod delivery;

@@ -110,13 +110,16 @@ enum Task {
 }
 
 fn task(said: &Conversation) -> Task {
-    match said.items().iter().find_map(|item| match item {
-        Item::User(text) => Some(text.as_str()),
+    let told = |item| match item {
+        &Item::User(ref text) => Some(text.as_str()),
         _ => None,
-    }) {
-        Some(text) if text.contains(SUBTASK) => Task::Subagent,
-        Some(text) if text.contains("child.md") => Task::Child,
-        _ => Task::Agent,
+    };
+    let mut told = said.items().iter().filter_map(told);
+    let first = told.next().unwrap_or_default();
+    match first.contains("child.md") {
+        true => Task::Child,
+        false if first.contains(SUBTASK) || told.any(|text| text.contains(SUBTASK)) => Task::Subagent,
+        false => Task::Agent,
     }
 }
 
