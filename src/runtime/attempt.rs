@@ -32,7 +32,7 @@ pub(super) enum Start {
     /// It runs.
     Started {
         /// The process.
-        running: Running,
+        running: Box<Running>,
         /// The right to run the frame, and what its end needs.
         live: Live,
         /// Where its events begin in the frame's output.
@@ -162,7 +162,7 @@ pub(super) fn start(
             let live = Live { attempt: id, lease, is_silent: text.is_empty() };
             let transcript =
                 config_dir(&frame.launch).map(|config| transcripts::expected(&config, &frame.cwd, session));
-            Start::Started { running, live, output_from, has_stop_hook, transcript }
+            Start::Started { running: Box::new(running), live, output_from, has_stop_hook, transcript }
         }
         Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
     })

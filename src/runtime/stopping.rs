@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct Agent {
     pub(super) frame: FrameId,
     pub(super) attempt: AttemptId,
-    pub(super) running: Running,
+    pub(super) running: Box<Running>,
     pub(super) dir: StateDir,
     /// Where its events begin in the frame's output.
     pub(super) output_from: u64,
