@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, Turn};
+use crate::support::{Conversation, Hold, Item, MessagesApi, Turn};
 
 /// Runs a fact on both versions.
 macro_rules! on_both_versions {
@@ -28,18 +28,23 @@ on_both_versions!(
     an_agent_in_a_worktree_that_it_entered_is_in_it_after_every_pause,
     an_agent_without_hooks_is_told_where_its_shell_is,
     nobody_gets_another_mode_by_what_is_forged,
+    plan_mode_and_the_shell_survive_kills_of_runner_and_claude,
+    a_child_works_where_its_parents_shell_is_after_a_pause_as_before,
 );
 
 /// An agent that spawns another, whose calls are these, one after the other. It says the result of the last one.
 fn chain(version: &str, calls: Vec<Turn>) -> Chain {
+    between(version, vec![Turn::bash("agent-cli spawn child.md")], calls)
+}
+
+/// The same, with the calls of both.
+fn between(version: &str, above: Vec<Turn>, below: Vec<Turn>) -> Chain {
     let model = move |said: &Conversation| {
         let results = results(said);
         let is_child = matches!(said.items().first(), Some(Item::User(text)) if text.contains("child.md"));
-        match (is_child, calls.get(results.len())) {
-            (true, Some(call)) => call.clone(),
-            (false, _) if results.is_empty() => Turn::bash("agent-cli spawn child.md"),
-            _ => Turn::text(results.last().map_or("nothing", |(text, _)| text)),
-        }
+        let calls = if is_child { &below } else { &above };
+        let last = || Turn::text(results.last().map_or("nothing", |(text, _)| text));
+        calls.get(results.len()).cloned().unwrap_or_else(last)
     };
     let chain = Chain::with_model(version, MessagesApi::start(model));
     for name in ["ins.md", "child.md"] {
@@ -354,4 +359,44 @@ fn nobody_gets_another_mode_by_what_is_forged(version: &str) {
     chain.ok(&["resume", &root]);
     assert!(modes(&chain).iter().all(|mode| mode == "default"), "{:?}", modes(&chain));
     assert!(!chain.home.project().join("made").exists(), "{:?}", of_child(&chain));
+}
+
+/// Neither is there any hook that could tell of the mode when it dies.
+fn plan_mode_and_the_shell_survive_kills_of_runner_and_claude(version: &str) {
+    let hold = Hold::new();
+    let calls = vec![
+        Turn::bash("cd build"),
+        search("EnterPlanMode"),
+        Turn::call("EnterPlanMode", json!({})),
+        Turn::bash("touch made").held(&hold),
+        ask(),
+        Turn::bash("touch made"),
+    ];
+    let chain = chain(version, calls);
+    fs::create_dir(chain.home.project().join("build")).unwrap();
+    let runner = chain.start(&["spawn", "ins.md", "--permission-mode", "acceptEdits"]);
+    chain.api.wait_until(|requests| requests.len() == 5);
+    let claude = runner.claude();
+    let root = chain.only_root();
+    runner.killed();
+    claude.kill();
+    claude.has_ended();
+    hold.release();
+    assert_eq!(chain.started(&["resume", &root]), root);
+    answered(&chain, &root, 1);
+    let results = of_child(&chain);
+    assert!(results[3].1 && results[5].1 && results[4] == ("not yet".to_owned(), false), "{results:?}");
+    assert!(!chain.home.project().join("made").exists() && !chain.home.project().join("build/made").exists());
+    assert_eq!(modes(&chain), ["acceptEdits", "plan", "plan", "plan"]);
+    let told = told_to_child(&chain);
+    assert_eq!(told.contains("Your shell is in"), version == crate::support::OLDER, "{told}");
+}
+
+fn a_child_works_where_its_parents_shell_is_after_a_pause_as_before(version: &str) {
+    let above = vec![Turn::bash("cd build"), ask(), Turn::bash("agent-cli spawn ../child.md")];
+    let chain = between(version, above, vec![Turn::bash("pwd")]);
+    let build = chain.home.project().join("build");
+    fs::create_dir(&build).unwrap();
+    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "acceptEdits"]);
+    assert_eq!(answered(&chain, &root, 1).trim(), build.display().to_string());
 }
