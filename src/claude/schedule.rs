@@ -6,14 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::core::cron_expression::CronExpression;
+pub use crate::core::jobs::{CRON_CREATE, CRON_DELETE};
 use crate::core::scheduled::{Scheduled, Scheduler};
 
 /// The tool that has an agent called back after a delay.
 pub const SCHEDULE_WAKEUP: &str = "ScheduleWakeup";
-/// The tool that makes a job.
-pub const CRON_CREATE: &str = "CronCreate";
-/// The tool that removes one.
-pub const CRON_DELETE: &str = "CronDelete";
 
 /// What becomes of a call of CronCreate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

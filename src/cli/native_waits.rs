@@ -81,7 +81,7 @@ fn decide_on_job(context: &Context, caller: Caller, input: &HookInput) -> Result
 fn record_job(context: &Context, caller: Caller, input: &HookInput) -> Result<Decision, CliError> {
     let made = schedule::job(&input.tool_input, &input.tool_response, Timestamp::now(), &TimeZone::system());
     if let Some(made) = made {
-        context.store()?.request(caller, None, &Wish::Wait(External::Scheduled(made)))?;
+        context.store()?.request_job(caller, &Wish::Wait(External::Scheduled(made)))?;
     }
     Ok(Decision::Pass)
 }

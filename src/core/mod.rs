@@ -31,6 +31,7 @@ pub mod group;
 pub mod hold;
 pub mod id;
 pub mod inventory;
+pub mod jobs;
 pub mod launch;
 pub mod limits;
 pub(crate) mod loose;

@@ -73,6 +73,12 @@ impl Scheduled {
         if self.prompt.starts_with('/') && !is_loop { format!("\n{}", self.prompt) } else { self.prompt.clone() }
     }
 
+    /// Whether the prompt can be given to an agent.
+    #[must_use]
+    pub fn can_be_told(&self) -> bool {
+        check(&self.prompt).is_ok()
+    }
+
     /// The call that asked for it, as people and agents recognise it.
     #[must_use]
     pub fn call(&self) -> String {

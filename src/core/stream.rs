@@ -11,6 +11,7 @@ use super::asking_hooks::AskingHooks;
 use super::background::Task;
 use super::denied::Denials;
 use super::event::{Block, Event};
+use super::jobs::Jobs;
 use super::loose::LooseList;
 use super::result_event::ResultEvent;
 use super::rights::Rights;
@@ -55,6 +56,9 @@ pub struct Digest {
     /// What runs beside the agent.
     pub tasks: Vec<Task>,
     /// The last `result` event, if `claude` has not gone on since.
+    /// The jobs that it has made and removed.
+    pub jobs: Jobs,
+    /// The last `result` event.
     pub result: Option<ResultEvent>,
     /// A `result` event that was not the last word.
     pub interim: Option<ResultEvent>,
@@ -115,6 +119,7 @@ impl Digest {
         self.denials.absorb(&event);
         self.asking_hooks.absorb(&event);
         self.rights.absorb(&event);
+        self.jobs.absorb(&event);
         match event.kind.as_str() {
             Some("system") => self.absorb_system(&event),
             Some("assistant") if event.parent_tool_use_id.is_null() => self.absorb_assistant(event),

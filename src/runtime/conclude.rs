@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::left::Left;
-use super::{RuntimeError, meanwhile, situation, while_trying};
+use super::{RuntimeError, jobs, meanwhile, situation, while_trying};
 use crate::claude::command::config_dir;
 use crate::claude::denied;
 use crate::claude::ending;
@@ -108,6 +108,7 @@ fn settle(
     let told = carried(store, attempt, &read)?;
     let mut lost = lost(&told, digest, &store.shown_in(attempt.id)?);
     let turn = if frame.checkpoint.is_some() { Turn::Later } else { Turn::First };
+    jobs::record(store, attempt, &digest.jobs)?;
     let has_jobs = store.jobs(frame.id)?.iter().any(|job| !attempt.carried.contains(&job.id));
     let undelivered = !lost.is_empty() || has_jobs || store.has_undelivered_requests(attempt.id)?;
     let (outcome, in_a_sentence) = on_record(store, frame, attempt, outcome, undelivered, turn)?;

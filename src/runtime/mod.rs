@@ -13,6 +13,7 @@ mod aside;
 mod attempt;
 mod conclude;
 mod inspection;
+mod jobs;
 mod left;
 mod meanwhile;
 mod plans;

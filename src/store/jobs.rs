@@ -2,12 +2,12 @@
 
 use rusqlite::Connection;
 
-use super::codec;
+use super::codec::{self, Id, from_json};
 use super::error::Fault;
 use super::requests::{self, Caller};
 use super::{Result, Store, withdraw};
 use crate::core::id::FrameId;
-use crate::core::request::Request;
+use crate::core::request::{Request, Wish};
 use crate::core::scheduled::Scheduler;
 use crate::crash::Step;
 
@@ -19,6 +19,29 @@ impl Store {
     /// The database cannot be read.
     pub fn jobs(&self, frame: FrameId) -> Result<Vec<Request>> {
         self.query(|connection| jobs(connection, frame))
+    }
+
+    /// Records a job, unless it is on record. What has become of it makes no difference.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`](super::StoreError::StaleCaller), or a database that cannot be written.
+    pub fn request_job(&self, caller: Caller, wish: &Wish) -> Result<()> {
+        self.write(Step::Request, |connection| {
+            requests::check(connection, caller)?;
+            let mut statement =
+                connection.prepare_cached("SELECT wish FROM requests WHERE frame = ?1 AND kind = 'wait'")?;
+            let known = statement.query_map([Id(caller.frame)], |row| from_json::<Wish>(row, "wish"))?;
+            let job = |wish: &Wish| wish.scheduled().filter(|scheduled| scheduled.is_job()).map(|job| job.by.clone());
+            let wanted = job(wish);
+            for known in known {
+                if job(&known?) == wanted {
+                    return Ok(());
+                }
+            }
+            requests::insert(connection, codec::now(), caller, None, wish)?;
+            Ok(())
+        })
     }
 
     /// Withdraws a job that the calling agent has removed. One that is not known changes nothing.

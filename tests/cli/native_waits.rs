@@ -143,11 +143,9 @@ fn no_agent_has_more_than_fifty_jobs() {
     let before = json!({"hook_event_name": "PreToolUse", "tool_name": "CronCreate", "tool_use_id": "toolu_n",
         "tool_input": {"cron": "0 9 * * *", "prompt": "x", "recurring": false}});
     world.file("before", before.to_string());
-    let many = far.trim_end().strip_prefix("run ").expect("a step").to_owned();
-    world.file(
-        "root.md",
-        format!("run for n in $(seq 50); do {many}; done\nrun agent-cli hook < before\nreply {{result}}\n"),
-    );
+    assert!(far.contains("< far"), "{far}");
+    let many = "for n in $(seq 50); do sed s/j2/job-$n/g far | agent-cli hook; done";
+    world.file("root.md", format!("run {many}\nrun agent-cli hook < before\nreply {{result}}\n"));
     let id = world.spawn_paused("root.md");
     assert_eq!(world.run(&["resume", &id, "--json"]).json()["waiting_on"].as_array().map(Vec::len), Some(50));
 }
@@ -160,4 +158,19 @@ fn a_chain_that_waits_for_a_job_is_removed_with_it() {
     let id = world.spawn_paused("root.md");
     world.run(&["rm", &id, "--yes"]).succeeds();
     assert_eq!(world.run(&["ls", "--json"]).json(), json!([]));
+}
+
+/// As it may be where the hook after the call was killed, or hooks are switched off.
+#[test]
+fn a_job_that_only_the_stream_tells_of_is_waited_for() {
+    let world = World::with_hooks();
+    let call = json!({"type": "assistant", "message": {"model": "m", "content": [{"type": "tool_use", "id": "toolu_1",
+        "name": "CronCreate", "input": {"cron": "0 9 * * *", "prompt": "Look at A.", "recurring": false}}]}});
+    let result = json!({"type": "user", "tool_use_result": {"id": "j1", "recurring": false, "nextFireAt": FAR},
+        "message": {"content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "Scheduled"}]}});
+    world.file("root.md", format!("noise {call}\nnoise {result}\nreply I look later.\nreply A is fine.\n"));
+    let id = world.spawn_paused("root.md");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    time_passes(&world);
+    world.run(&["resume", &id]).prints("A is fine.");
 }
