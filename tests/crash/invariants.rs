@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 
 use agent_cli::core::id::FrameId;
+use agent_cli::core::request::Wish;
 use agent_cli::store::Store;
 use serde_json::Value;
 
@@ -92,7 +93,11 @@ pub(crate) fn every_answer_was_told_once(world: &World, store: &Store) {
     let mut asked: BTreeMap<FrameId, (usize, String)> = BTreeMap::new();
     for question in store.questions(false).expect("a database") {
         let entry = asked.entry(question.frame).or_default();
-        *entry = (entry.0 + 1, question.answer.expect("it is answered"));
+        let answer = question.answer.expect("it is answered");
+        // Of a plan, the agent is told in the words of its tool.
+        let told =
+            if matches!(question.wish, Wish::Plan(_)) { "User has approved your plan.".to_owned() } else { answer };
+        *entry = (entry.0 + 1, told);
     }
     for (frame, (count, answer)) in asked {
         let checkpoint = store.frame(frame).expect("a database").expect("it asked").checkpoint.expect("it has replied");

@@ -1,6 +1,7 @@
 //! Chains that together pass every point, each with a person who does the sensible thing until there is a reply.
 
 use rustix::process::Signal;
+use serde_json::json;
 
 use agent_cli::core::state::FrameState;
 
@@ -20,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 7] = [
+pub(crate) const SCENARIOS: [Scenario; 8] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -38,6 +39,7 @@ pub(crate) const SCENARIOS: [Scenario; 7] = [
         play: adopt_and_carry_on,
         replies: &["top: the command succeeded; Jan 1st"],
     },
+    Scenario { name: "native_waits", world: with_native_waits, play: wait_and_carry_on, replies: &["carried out"] },
 ];
 
 const SESSION: &str = "0193e7b0-1c2d-4abc-8def-0123456789ff";
@@ -158,6 +160,53 @@ fn adopt_and_carry_on(person: &mut Person) -> String {
         outcome.stdout
     });
     replied.trim_end().to_owned()
+}
+
+/// An agent that has itself woken, makes a job, and has a plan approved.
+fn with_native_waits() -> World {
+    let world = World::with_hooks();
+    let input = json!({"cron": "0 9 * * *", "prompt": "Look at the job.", "recurring": false});
+    let call = json!({"type": "tool_use", "id": "toolu_made", "name": "CronCreate", "input": input});
+    let call = json!({"type": "assistant", "message": {"model": "m", "content": [call]}});
+    let result = json!({"type": "tool_result", "tool_use_id": "toolu_made", "content": "Scheduled"});
+    let made = json!({"id": "j1", "recurring": false, "nextFireAt": 4_102_444_800_000_i64});
+    let result = json!({"type": "user", "message": {"content": [result]}, "tool_use_result": made});
+    world.file(
+        "root.md",
+        format!(
+            "call ScheduleWakeup {{\"delaySeconds\": 60, \"prompt\": \"Look again.\"}}\nnoise {call}\nnoise {result}\n\
+             call ExitPlanMode {{\"plan\": \"# The plan\"}}\nend I look later.\nend carried out\n"
+        ),
+    );
+    world
+}
+
+fn wait_and_carry_on(person: &mut Person) -> String {
+    let replied = until_replied(person, |person| {
+        let outcome = match person.root() {
+            Some(root) => person.runs(&["resume", &root]),
+            None => person.runs(&["spawn", "root.md", "--permission-mode", "plan"]),
+        };
+        person.answers("allow acceptEdits");
+        times_come(person);
+        outcome.stdout
+    });
+    replied.trim_end().to_owned()
+}
+
+/// Lets the times come that agents have set. A job that is due before its agent has ended its turn would come with the plan.
+fn times_come(person: &Person) {
+    let database = person.world.state().join("agent-cli.db");
+    if !database.exists() {
+        return;
+    }
+    let database = rusqlite::Connection::open(database).expect("a database");
+    let sql = "UPDATE requests SET wish = json_replace(wish, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')
+               WHERE kind = 'wait' AND settled IS NULL AND (json_extract(wish, '$.wait.scheduled.by.wakeup') IS NOT NULL
+               OR NOT EXISTS (SELECT 1 FROM requests WHERE kind = 'ask' AND delivered IS NULL
+               AND withdrawn IS NULL))";
+    // A command may have died before it has made the table.
+    let _ = database.execute(sql, []);
 }
 
 /// Goes on until a round prints something that is no signal.
