@@ -55,10 +55,9 @@ pub struct Digest {
     pub rights: Rights,
     /// What runs beside the agent.
     pub tasks: Vec<Task>,
-    /// The last `result` event, if `claude` has not gone on since.
     /// The jobs that it has made and removed.
     pub jobs: Jobs,
-    /// The last `result` event.
+    /// The last `result` event, if `claude` has not gone on since.
     pub result: Option<ResultEvent>,
     /// A `result` event that was not the last word.
     pub interim: Option<ResultEvent>,
