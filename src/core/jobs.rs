@@ -76,7 +76,7 @@ mod tests {
         json!({"type": "assistant", "message": {"content": [block]}})
     }
 
-    fn returned(call: &str, result: Value) -> Value {
+    fn returned(call: &str, result: &Value) -> Value {
         let block = json!({"type": "tool_result", "tool_use_id": call, "content": "x"});
         json!({"type": "user", "message": {"content": [block]}, "tool_use_result": result})
     }
@@ -86,14 +86,14 @@ mod tests {
         let found = jobs(&[
             call(CRON_CREATE, "t1"),
             call(CRON_CREATE, "t2"),
-            returned("t2", json!({"id": "j2"})),
-            returned("t1", json!({"id": "j1"})),
+            returned("t2", &json!({"id": "j2"})),
+            returned("t1", &json!({"id": "j1"})),
             call(CRON_CREATE, "t3"),
-            returned("t3", json!("Error: too many")),
+            returned("t3", &json!("Error: too many")),
             call(CRON_DELETE, "t4"),
-            returned("t4", json!({"id": "j2"})),
+            returned("t4", &json!({"id": "j2"})),
             call("Bash", "t5"),
-            returned("t5", json!({"id": "j5"})),
+            returned("t5", &json!({"id": "j5"})),
         ]);
         let made = Made { input: json!({"prompt": "t1"}), response: json!({"id": "j1"}) };
         assert_eq!((found.made, found.removed), (vec![made], vec!["j2".to_owned()]));
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn those_of_subagents_are_not_counted() {
-        let mut made = returned("t1", json!({"id": "j1"}));
+        let mut made = returned("t1", &json!({"id": "j1"}));
         made["parent_tool_use_id"] = json!("t0");
         assert_eq!(jobs(&[call(CRON_CREATE, "t1"), made]).made, []);
     }
@@ -109,7 +109,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_results_are_read(result in crate::claude::settings::any_json()) {
-            let _ = jobs(&[call(CRON_CREATE, "t1"), returned("t1", result)]);
+            let _ = jobs(&[call(CRON_CREATE, "t1"), returned("t1", &result)]);
         }
     }
 }

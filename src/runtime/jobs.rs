@@ -7,6 +7,7 @@ use super::RuntimeError;
 use crate::claude::schedule;
 use crate::core::jobs::{Jobs, Made};
 use crate::core::request::{External, Wish};
+use crate::core::scheduled::Scheduled;
 use crate::store::{Attempt, Caller, Store};
 
 /// Records the jobs of an attempt, so that its agent has not replied before they were due.
@@ -14,7 +15,7 @@ pub(super) fn record(store: &Store, attempt: &Attempt, jobs: &Jobs) -> Result<()
     let caller = Caller { frame: attempt.frame, attempt: attempt.id };
     for Made { input, response } in &jobs.made {
         let job = schedule::job(input, response, Timestamp::now(), &TimeZone::system());
-        if let Some(job) = job.filter(|job| job.can_be_told()) {
+        if let Some(job) = job.filter(Scheduled::can_be_told) {
             store.request_job(caller, &Wish::Wait(External::Scheduled(job)))?;
         }
     }
