@@ -23,7 +23,7 @@ pub(crate) fn kill_runner(runner: Running<'_>) {
     assert_eq!(runner.ends().code(), None);
 }
 
-fn kill_agent(world: &World) {
+pub(crate) fn kill_agent(world: &World) {
     let start = world.log().starts.pop().expect("an agent was started");
     kill_process(Pid::from_raw(start.pid).expect("a process id"), Signal::KILL).expect("it lives");
     wait_until("the agent is dead", || !start.is_alive());

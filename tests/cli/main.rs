@@ -3,6 +3,9 @@
 mod gate;
 mod invocation;
 mod log;
+#[path = "../support/marked.rs"]
+#[allow(dead_code, reason = "others take more of it")]
+mod marked;
 mod names;
 mod outcome;
 mod programs;
@@ -14,6 +17,7 @@ mod agent_decides;
 mod answers;
 mod approvals;
 mod archive;
+mod beside;
 mod budget;
 mod chain;
 mod claude_output;

@@ -81,7 +81,7 @@ impl World {
         let api = MessagesApi::start(move |said| match task(said) {
             Task::Subagent => Turn::text("done").held(&waits),
             Task::Child => Turn::text("the child's reply"),
-            Task::Agent => agent(said, name, &input, then).map_or_else(|turn| turn.held(&held), |turn| turn),
+            Task::Agent => agent(said, name, &input, then, &held),
         });
         let chain = Chain::with_model(version, api);
         chain.home.write("child.md", "child\n");
@@ -110,11 +110,10 @@ enum Task {
 }
 
 fn task(said: &Conversation) -> Task {
-    let told = |item| match item {
-        &Item::User(ref text) => Some(text.as_str()),
+    let mut told = said.items().iter().filter_map(|item| match item {
+        Item::User(text) => Some(text.as_str()),
         _ => None,
-    };
-    let mut told = said.items().iter().filter_map(told);
+    });
     let first = told.next().unwrap_or_default();
     match first.contains("child.md") {
         true => Task::Child,
@@ -124,11 +123,11 @@ fn task(said: &Conversation) -> Task {
 }
 
 fn calls(said: &Conversation) -> Vec<&str> {
-    let name = |item| match item {
-        &Item::Call { ref name, .. } => Some(name.as_str()),
+    let names = said.items().iter().filter_map(|item| match item {
+        Item::Call { name, .. } => Some(name.as_str()),
         _ => None,
-    };
-    said.items().iter().filter_map(name).collect()
+    });
+    names.collect()
 }
 
 /// Whether something was started in the background.
@@ -142,24 +141,24 @@ fn started(said: &Conversation) -> bool {
     said.items().iter().any(result)
 }
 
-/// `Err`: what the agent does beside it, which is held back.
-fn agent(said: &Conversation, name: &str, input: &serde_json::Value, then: Then) -> Result<Turn, Turn> {
+/// What the agent does beside it is held back.
+fn agent(said: &Conversation, name: &str, input: &serde_json::Value, then: Then, held: &Hold) -> Turn {
     let calls = calls(said);
     if !calls.contains(&name) && name == "Monitor" && !calls.contains(&"ToolSearch") {
-        return Ok(Turn::call("ToolSearch", json!({"query": "select:Monitor", "max_results": 1})));
+        return Turn::call("ToolSearch", json!({"query": "select:Monitor", "max_results": 1}));
     }
     if !started(said) {
         let is_called = calls.contains(&name);
-        return Ok(if is_called { Turn::text("nothing was started") } else { Turn::call(name, input.clone()) });
+        return if is_called { Turn::text("nothing was started") } else { Turn::call(name, input.clone()) };
     }
     let request = match then {
         Then::Asks => "agent-cli ask 'Go?'",
         Then::Spawns => "agent-cli spawn child.md",
-        Then::Replies => return Err(Turn::text("the reply")),
+        Then::Replies => return Turn::text("the reply").held(held),
     };
     let is_asked =
         said.items().iter().any(|item| matches!(item, Item::Call { input, .. } if input["command"] == request));
-    if is_asked { Ok(Turn::text(format!("done: {}", result_of(said, request)))) } else { Err(Turn::bash(request)) }
+    if is_asked { Turn::text(format!("done: {}", result_of(said, request))) } else { Turn::bash(request).held(held) }
 }
 
 fn result_of<'a>(said: &'a Conversation, request: &str) -> &'a str {

@@ -49,7 +49,7 @@ pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log)
     let woken_bare = prompt.trim() == "SGN_RESUME";
     let transcript = Transcript::begin(&arguments.session, history)?;
     let permission_mode = arguments.permission_mode;
-    let mut turn = Turn { transcript, events, bash, hooks, permission_mode, log, answers: 0 };
+    let mut turn = Turn { transcript, events, bash, hooks, permission_mode, log, beside: None, answers: 0 };
     if let Some(call) = &suspended {
         if let Flow::Over(code) = turn.resume(call).await? {
             return Ok(code);
@@ -70,7 +70,8 @@ pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log)
     if suspended.is_some() && !memory.pending.is_empty() {
         return turn.reply(&format!("SGN_PEND_STARTED ({})", memory.last_id), &Mark::default());
     }
-    take_turn(&mut turn, woken_bare).await
+    let code = take_turn(&mut turn, woken_bare).await?;
+    turn.live_on(code).await
 }
 
 async fn take_turn(turn: &mut Turn<'_>, woken_bare: bool) -> Result<ExitCode> {
@@ -129,6 +130,7 @@ async fn take_step(turn: &mut Turn<'_>) -> Result<Flow> {
             turn.reply(signal, &Mark { over: false, ..over }).map(Flow::Over)
         }
         Step::Mode(mode) => turn.change_mode(&mode, &over).map(|()| Flow::Goes),
+        Step::Beside(kind) => turn.start_beside(kind, &over).map(|()| Flow::Goes),
         Step::Noise(text) => {
             println!("{text}");
             turn.skip(&over).map(|()| Flow::Goes)

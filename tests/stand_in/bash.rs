@@ -78,6 +78,16 @@ impl Bash {
     }
 }
 
+impl Bash {
+    /// Waits until a signal tells this process to end.
+    pub(crate) async fn told_to_end(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
 /// A model calls a program again that was killed, or that had no room.
 pub(crate) fn is_worth_another_try(output: &str) -> bool {
     output.starts_with("Exit code 137") || output.contains("hint: free some space")

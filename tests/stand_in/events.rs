@@ -153,6 +153,19 @@ impl Events {
         }))
     }
 
+    /// Something runs in the background.
+    pub(crate) fn task_started(&self, call: &str, description: &str) -> Result<()> {
+        print(&json!({
+            "type": "system",
+            "subtype": "task_started",
+            "task_id": "b1",
+            "tool_use_id": call,
+            "description": description,
+            "session_id": self.session,
+            "uuid": Uuid::new_v4(),
+        }))
+    }
+
     /// The limit of a subscription.
     pub(crate) fn rate_limit(&self, resets_at: i64) -> Result<()> {
         print(&json!({

@@ -25,6 +25,7 @@
 mod agent;
 mod arguments;
 mod bash;
+mod beside;
 mod deferral;
 mod events;
 mod hooks;

@@ -13,6 +13,7 @@
 //! | `end TEXT` | ends its turn with exactly this |
 //! | `bigreply BYTES` | ends its turn with so many `x` |
 //! | `decide FILE` | goes on when the file is there; until then it ends its turn with a signal, each time it is woken |
+//! | `beside command`, `beside subagent` | starts what runs in its background and never ends |
 //! | `noise TEXT` | prints a line that is no event |
 //! | `fail MESSAGE` | meets an error after some work |
 //! | `limit SECONDS` | meets its usage limit, which is lifted at that time |
@@ -33,6 +34,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+
+use crate::beside::Kind;
 use serde_json::{Value, json};
 
 /// One line of an instruction file.
@@ -71,6 +74,8 @@ pub(crate) enum Step {
     Decide(PathBuf),
     /// Another permission mode.
     Mode(String),
+    /// Something runs in its background from now on.
+    Beside(Kind),
     /// A line that is no event.
     Noise(String),
     /// The process ends in disorder.
@@ -119,6 +124,7 @@ fn parse_step(text: &str) -> Result<Step> {
         "bigreply" => Step::End("x".repeat(rest.parse()?)),
         "decide" => Step::Decide(rest.into()),
         "mode" => Step::Mode(rest.to_owned()),
+        "beside" => Step::Beside(if rest == "subagent" { Kind::Subagent } else { Kind::Command }),
         "noise" => Step::Noise(rest.to_owned()),
         "fail" => Step::Break(Break::Fail(rest.to_owned())),
         "limit" => Step::Break(Break::Limit(rest.parse()?)),

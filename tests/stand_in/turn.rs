@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::bash::{self, Bash, Called};
+use crate::beside::Beside;
 use crate::events::{self, End, Events};
 use crate::hooks::{Decision, Hooks};
 use crate::log::Log;
@@ -32,6 +33,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) permission_mode: String,
     /// What tests are told.
     pub(crate) log: &'a mut Log,
+    /// What runs in its background.
+    pub(crate) beside: Option<Beside>,
     /// How often the model has answered in this process.
     pub(crate) answers: u32,
 }
@@ -212,7 +215,7 @@ impl Turn<'_> {
     }
 
     /// One message with these calls.
-    fn say_calls(&mut self, calls: &[(String, Value)], mark: &Mark) -> Result<Vec<Call>> {
+    pub(crate) fn say_calls(&mut self, calls: &[(String, Value)], mark: &Mark) -> Result<Vec<Call>> {
         let call = |(tool, input): &(String, Value)| Call {
             id: format!("toolu_{}", Uuid::new_v4().simple()),
             tool: tool.clone(),
@@ -231,7 +234,9 @@ impl Turn<'_> {
         let id = format!("msg_{}", Uuid::new_v4().simple());
         for block in blocks {
             let message = self.events.assistant(&id, block);
-            self.transcript.add("assistant", &message, mark)?;
+            let mut written = message.clone();
+            written["stop_reason"] = json!(if block["type"] == "tool_use" { "tool_use" } else { "end_turn" });
+            self.transcript.add("assistant", &written, mark)?;
             self.events.message("assistant", &message)?;
         }
         Ok(())
@@ -253,6 +258,9 @@ impl Turn<'_> {
             kill_process(getpid(), Signal::KILL)?;
         }
         self.transcript.flush()?;
+        if self.holds_result_back() {
+            return Ok(());
+        }
         self.events.result(end, self.answers, self.memory().answers)
     }
 }
