@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod around_pauses;
 mod background;
 mod beside;
 mod birthday;
@@ -39,6 +40,7 @@ mod stopping;
 mod subfolder;
 mod suspended;
 mod tools;
+mod tools_table;
 mod transcripts;
 mod trouble;
 mod trust;

@@ -1,14 +1,13 @@
-//! What a pause does to each tool that Claude Code offers an agent.
+//! What a pause does to each tool that Claude Code offers an agent. The table in `docs/claude-code.md` names these tests.
 //!
 //! A tool that a pause does nothing to is called before a pause, in the message of a request before it and behind it, and after
 //! pauses. What it returns is what it returns to the same agent that does not pause, and stays in the conversation to the byte.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
+use crate::around_pauses::{ASK, Agent, Results, around_pauses, call, five, is_as_without, load, results};
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, ToolCall, Turn};
+use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, ToolCall, Turn};
 
 /// Runs a fact on both versions.
 macro_rules! on_both_versions {
@@ -30,163 +29,11 @@ on_both_versions!(
     report_findings,
     web_fetch,
     web_search,
+    tasks,
+    enter_worktree,
+    task_stop,
+    send_message,
 );
-
-/// A request, and what takes its place in an agent that does not pause.
-const ASK: &str = "agent-cli ask 'When?'";
-const PLAIN: &str = "printf 'Jan 1st'";
-
-/// What a tool returned: its content without what Claude Code adds to it of its own accord, and whether it is an error.
-type Results = Vec<(String, String)>;
-
-/// An agent that makes calls, message by message, and is over.
-struct Agent<'a> {
-    version: &'a str,
-    messages: Vec<Vec<ToolCall>>,
-    /// What is in the project at first.
-    files: Vec<(&'a str, &'a str)>,
-    /// What becomes of it in each pause, as a shell script.
-    meanwhile: &'a str,
-}
-
-impl Agent<'_> {
-    /// What its calls return when each request is one, and the agent pauses at it.
-    fn pausing(&self) -> Results {
-        let chain = self.chain(ASK);
-        let arguments = ["spawn", "ins.md", "--permission-mode", "bypassPermissions", "--model", "claude-sonnet-4-5"];
-        let root = chain.started(&arguments);
-        let mut replied = String::new();
-        while replied != "over\n" {
-            let mut shell = chain.home.command("/bin/sh");
-            assert!(shell.args(["-c", self.meanwhile]).status().unwrap().success());
-            chain.answer("Jan 1st");
-            replied = chain.ok(&["resume", &root]);
-        }
-        results(&chain)
-    }
-
-    /// The same when it does not pause.
-    fn in_one_go(&self) -> Results {
-        let chain = self.chain(&format!("{}; {PLAIN}", self.meanwhile));
-        let arguments = ["spawn", "ins.md", "--permission-mode", "bypassPermissions", "--model", "claude-sonnet-4-5"];
-        assert_eq!(chain.ok(&arguments), "over\n");
-        results(&chain)
-    }
-
-    fn chain(&self, request: &str) -> Chain {
-        let messages = self.messages.clone();
-        let request = request.to_owned();
-        let model = move |said: &Conversation| {
-            // A tool that has a model look at something asks it with another prompt.
-            if !matches!(said.items().first(), Some(Item::User(text)) if text.contains("ins.md")) {
-                return Turn::text("what was found");
-            }
-            let mut made = said.items().iter().filter(|item| matches!(item, Item::Call { .. })).count();
-            for message in &messages {
-                if made == 0 {
-                    let with_request = |call: &ToolCall| match call.input["command"] == ASK {
-                        true => ToolCall::bash(&request),
-                        false => call.clone(),
-                    };
-                    return message.iter().map(with_request).fold(Turn::default(), Turn::and);
-                }
-                made = made.saturating_sub(message.len());
-            }
-            Turn::text("over")
-        };
-        let chain = Chain::with_model(self.version, MessagesApi::start(model));
-        chain.home.write("ins.md", "Do what the model does.");
-        for (name, text) in &self.files {
-            chain.home.write(name, text);
-        }
-        chain
-    }
-}
-
-/// What the calls have returned, in their order. What a request says of one, all later requests say, too.
-fn results(chain: &Chain) -> Results {
-    let mut first: BTreeMap<String, (String, String)> = BTreeMap::new();
-    let mut order = Vec::new();
-    let home = chain.home.home().display().to_string();
-    for request in chain.api.requests() {
-        let is_own = request
-            .conversation()
-            .items()
-            .first()
-            .is_some_and(|item| matches!(item, Item::User(text) if text.contains("ins.md")));
-        for message in request.body["messages"].as_array().into_iter().flatten().filter(|_| is_own) {
-            for block in message["content"].as_array().into_iter().flatten() {
-                if block["type"] == "tool_use" {
-                    let id = block["id"].as_str().unwrap().to_owned();
-                    if !order.contains(&id) {
-                        order.push(id);
-                    }
-                }
-                if block["type"] == "tool_result" {
-                    let content = without_reminders(&block["content"]).replace(&home, "HOME");
-                    let result = (content, block["is_error"].as_bool().unwrap_or_default().to_string());
-                    let known = first.entry(block["tool_use_id"].as_str().unwrap().to_owned());
-                    assert_eq!(*known.or_insert_with(|| result.clone()), result);
-                }
-            }
-        }
-    }
-    order.iter().map(|id| first.remove(id).unwrap_or_else(|| panic!("{id} has no result"))).collect()
-}
-
-/// A content as text, without reminders.
-fn without_reminders(content: &Value) -> String {
-    let block = |block: &Value| block["text"].as_str().map_or_else(|| block.to_string(), str::to_owned);
-    let text = match content {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => blocks.iter().map(block).collect::<Vec<_>>().join("\n"),
-        other => other.to_string(),
-    };
-    let mut rest = text.as_str();
-    let mut said = String::new();
-    while let Some((before, after)) = rest.split_once("<system-reminder>") {
-        said.push_str(before);
-        rest = after.split_once("</system-reminder>").map_or("", |(_, rest)| rest);
-    }
-    (said + rest).trim_end().to_owned()
-}
-
-fn call(name: &str, input: Value) -> ToolCall {
-    ToolCall { name: name.to_owned(), input }
-}
-
-/// A tool whose calls these are, each with a place of its own around two pauses. On the newest version some have to be loaded
-/// first, once.
-fn around_pauses<'a>(version: &'a str, calls: [ToolCall; 5]) -> Agent<'a> {
-    const OFFERED: [&str; 8] = ["Bash", "Edit", "ListAgents", "Read", "ReportFindings", "Skill", "ToolSearch", "Write"];
-    let tool = calls[0].name.clone();
-    let [first, beside, between, behind, last] = calls;
-    let ask = || ToolCall::bash(ASK);
-    let mut messages = vec![vec![first], vec![beside, ask()], vec![between], vec![ask(), behind], vec![last]];
-    if !OFFERED.contains(&tool.as_str()) {
-        messages.splice(0..0, load(version, &tool));
-    }
-    Agent { version, messages, files: Vec::new(), meanwhile: "true" }
-}
-
-/// Loads a tool, once, where it has to be.
-fn load(version: &str, tool: &str) -> Option<Vec<ToolCall>> {
-    let search = || vec![call("ToolSearch", json!({"query": format!("select:{tool}"), "max_results": 5}))];
-    (version == NEWEST).then(search)
-}
-
-/// The same call at each place.
-fn five(name: &str, input: &Value) -> [ToolCall; 5] {
-    std::array::from_fn(|_| call(name, input.clone()))
-}
-
-/// A pause changes nothing of what the calls return, and none fails.
-#[track_caller]
-fn is_as_without(agent: &Agent<'_>) -> Results {
-    let pausing = agent.pausing();
-    assert_eq!(pausing, agent.in_one_go());
-    pausing
-}
 
 fn bash(version: &str) {
     let commands = ["echo one", "printf 'two\\n\\n'", "printf '%s' '<b> & \"ü\"'", "seq 3", "exit 3"];
@@ -201,7 +48,7 @@ fn read(version: &str) {
     assert!(results[6].0.contains('e'), "{results:?}");
 }
 
-fn of_file(name: &str, more: Value) -> Vec<ToolCall> {
+fn of_file(name: &str, more: &Value) -> Vec<ToolCall> {
     let mut input = json!({"file_path": "a.txt"});
     input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     vec![call(name, input)]
@@ -212,8 +59,9 @@ fn a_file_is_read_again(version: &str) {
     for (meanwhile, now) in
         [("true", "one"), ("printf 'two\\n' > a.txt", "two"), ("printf 'another\\n' > a.txt", "another")]
     {
-        let messages = vec![of_file("Read", json!({})), vec![ToolCall::bash(ASK)], of_file("Read", json!({}))];
-        let results = Agent { version, messages, files: vec![("a.txt", "one\n")], meanwhile }.pausing();
+        let messages = vec![of_file("Read", &json!({})), vec![ToolCall::bash(ASK)], of_file("Read", &json!({}))];
+        let results =
+            Agent { version, messages, files: vec![("a.txt", "one\n")], in_repository: false, meanwhile }.pausing();
         assert_eq!(
             (&results[2].0, results[2].1.as_str()),
             (&results[0].0.replace("one", now), "false"),
@@ -228,7 +76,7 @@ fn edit(version: &str) {
     let edit = |old: &str, new: &str| call("Edit", json!({"file_path": "a.txt", "old_string": old, "new_string": new}));
     let calls = [("1", "2"), ("2", "3"), ("3", "4"), ("4", "5"), ("5", "6")].map(|(old, new)| edit(old, new));
     let mut agent = around_pauses(version, calls);
-    agent.messages.insert(0, of_file("Read", json!({})));
+    agent.messages.insert(0, of_file("Read", &json!({})));
     let agent = Agent { files: vec![("a.txt", "1\n")], ..agent };
     let noteless = |results: Results| -> Results {
         results.into_iter().map(|(text, is_error)| (text.replace(NOTE, ""), is_error)).collect()
@@ -239,12 +87,18 @@ fn edit(version: &str) {
 }
 
 fn a_file_that_changes_in_a_pause_is_not_changed_blindly(version: &str) {
-    let edit = |old: &str, new: &str| of_file("Edit", json!({"old_string": old, "new_string": new}));
-    for changing in [edit("one", "two"), of_file("Write", json!({"content": "x"}))] {
-        let read = || of_file("Read", json!({}));
+    let edit = |old: &str, new: &str| of_file("Edit", &json!({"old_string": old, "new_string": new}));
+    for changing in [edit("one", "two"), of_file("Write", &json!({"content": "x"}))] {
+        let read = || of_file("Read", &json!({}));
         let messages = vec![read(), vec![ToolCall::bash(ASK)], changing, read(), edit("more", "most")];
         let files = vec![("a.txt", "one\n")];
-        let results = is_as_without(&Agent { version, messages, files, meanwhile: "printf 'one more\\n' > a.txt" });
+        let results = is_as_without(&Agent {
+            version,
+            messages,
+            files,
+            in_repository: false,
+            meanwhile: "printf 'one more\\n' > a.txt",
+        });
         // From 2.1.330 on an Edit that fits all the same is made, with a note that the agent has not seen all of the file.
         let changed =
             ["File has been modified since read", "the file had been modified on disk since you last read it"];
@@ -271,7 +125,9 @@ fn notebook_edit(version: &str) {
     let ask = || vec![ToolCall::bash(ASK)];
     let mut messages = vec![read(), edit("2"), ask(), edit("3"), read(), edit("4"), edit("5")];
     messages.splice(0..0, load(version, "NotebookEdit"));
-    let results = Agent { version, messages, files: vec![("a.ipynb", NOTEBOOK)], meanwhile: "true" }.pausing();
+    let results =
+        Agent { version, messages, files: vec![("a.ipynb", NOTEBOOK)], in_repository: false, meanwhile: "true" }
+            .pausing();
     let results: Vec<_> = results.iter().rev().take(6).rev().map(|(text, _)| text.as_str()).collect();
     let [edited, _, unread, read_again, later, last] = results.as_slice() else { panic!("{results:?}") };
     assert_eq!(
@@ -335,4 +191,112 @@ fn list_agents() {
     };
     assert_eq!(nameless(&pausing), nameless(&agent.in_one_go()));
     assert!(pausing[0].0.starts_with("This session is project-"), "{pausing:?}");
+}
+
+/// A list of tasks belongs to the session, and a fork is another one.
+fn tasks(version: &str) {
+    let create = |subject: &str| call("TaskCreate", json!({"subject": subject, "description": "Do it."}));
+    let list = || vec![call("TaskList", json!({}))];
+    let mut messages = vec![vec![create("one")], list(), vec![ToolCall::bash(ASK)], list(), vec![create("two")]];
+    messages.splice(0..0, load(version, "TaskCreate,TaskList"));
+    let results = Agent { version, messages, files: Vec::new(), in_repository: false, meanwhile: "true" }.pausing();
+    let last: Vec<_> = results.iter().rev().take(4).rev().map(|(text, _)| text.as_str()).collect();
+    assert_eq!(last, ["#1 [pending] one", "Jan 1st", "No tasks found", "Task #1 created successfully: two"]);
+}
+
+/// The shell is in the worktree that the agent has entered, on its branch and in a folder of it, and so are files without a folder.
+fn enter_worktree(version: &str) {
+    let ask = || ToolCall::bash(ASK);
+    let place = || ToolCall::bash("pwd; git branch --show-current; ls");
+    let write = |name: &str| call("Write", json!({"file_path": name, "content": "x"}));
+    let mut messages = vec![
+        vec![call("EnterWorktree", json!({"name": "away"})), ask()],
+        vec![write("first"), place()],
+        vec![ToolCall::bash("mkdir -p sub && cd sub")],
+        vec![place(), ask()],
+        vec![write("second"), place()],
+    ];
+    messages.splice(0..0, load(version, "EnterWorktree"));
+    let results =
+        is_as_without(&Agent { version, messages, files: Vec::new(), in_repository: true, meanwhile: "true" });
+    let place = results.last().unwrap().0.as_str();
+    assert!(place.starts_with("HOME/project/.claude/worktrees/away/sub\nworktree-away\n"), "{results:?}");
+}
+
+/// What ran in the background was ended by the pause: there is nothing to stop, or to read from.
+fn task_stop(version: &'static str) {
+    let model = move |said: &Conversation| {
+        let results = said.items().iter().filter_map(|item| match item {
+            Item::Result { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        let results: Vec<_> = results.collect();
+        let started = results.iter().position(|text| text.contains("running in background"));
+        let id = || {
+            let (_, rest) = results[started.unwrap()].split_once("with ID: ").unwrap();
+            rest.split(|c: char| !c.is_alphanumeric()).next().unwrap()
+        };
+        match (started, results.len() - started.unwrap_or_default()) {
+            (None, 0) if version == NEWEST => {
+                load(version, "TaskStop").unwrap().into_iter().fold(Turn::default(), Turn::and)
+            }
+            (None, _) => Turn::call("Bash", json!({"command": "exec sleep 100000", "run_in_background": true})),
+            (_, 1) => Turn::bash(ASK),
+            (_, 2) => Turn::call("TaskStop", json!({"task_id": id()})),
+            (_, 3) if version == OLDER => {
+                Turn::call("TaskOutput", json!({"task_id": id(), "block": false, "timeout": 1000}))
+            }
+            _ => Turn::text("over"),
+        }
+    };
+    let chain = Chain::with_model(version, MessagesApi::start(model));
+    chain.home.write("ins.md", "Do what the model does.");
+    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
+    chain.answer("Jan 1st");
+    assert_eq!(chain.ok(&["resume", &root]), "over\n");
+    let results = results(&chain);
+    let behind = results.iter().position(|(text, _)| text == "Jan 1st").unwrap() + 1;
+    assert_eq!(results.len() - behind, if version == OLDER { 2 } else { 1 });
+    for (text, is_error) in &results[behind..] {
+        assert!(text.contains("No task found with ID: ") && is_error == "true", "{results:?}");
+    }
+}
+
+/// A subagent belongs to the session, and a fork is another one.
+fn send_message(version: &'static str) {
+    let model = move |said: &Conversation| {
+        let is_agent = matches!(said.items().first(), Some(Item::User(text)) if text.contains("ins.md"));
+        let results = said.items().iter().filter_map(|item| match item {
+            Item::Result { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        let results: Vec<_> = results.collect();
+        let after = results.iter().position(|text| text.contains("agentId: "));
+        let id = || {
+            let (_, rest) = results[after.unwrap()].split_once("agentId: ").unwrap();
+            rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap()
+        };
+        match (is_agent, after, results.len() - after.unwrap_or_default()) {
+            (false, ..) => Turn::text("hello"),
+            (true, None, 0) if version == NEWEST => {
+                load(version, "SendMessage").unwrap().into_iter().fold(Turn::default(), Turn::and)
+            }
+            (true, None, _) => {
+                let input = json!({"description": "greet", "prompt": "say hello", "subagent_type": "general-purpose"});
+                Turn::call("Agent", input)
+            }
+            // It has finished by then.
+            (true, _, 1) => Turn::bash("for i in 1 2 3; do sleep 1; done; echo waited"),
+            (true, _, 2) => Turn::bash(ASK),
+            (true, _, 3) => Turn::call("SendMessage", json!({"to": id(), "summary": "more", "message": "say more"})),
+            _ => Turn::text("over"),
+        }
+    };
+    let chain = Chain::with_model(version, MessagesApi::start(model));
+    chain.home.write("ins.md", "Do what the model does.");
+    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
+    chain.answer("Jan 1st");
+    assert_eq!(chain.ok(&["resume", &root]), "over\n");
+    let results = results(&chain);
+    assert!(results.last().unwrap().0.contains("No transcript found for agent ID: "), "{results:?}");
 }
