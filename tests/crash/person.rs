@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use agent_cli::store::Store;
 
 use crate::gate::wait_until;
+use crate::history::tell_of_kill;
 use crate::invariants::{self, Recorded};
 use crate::invocation::{Invocation, Running};
 use crate::outcome::Outcome;
-use crate::processes::processes_of;
+use crate::processes::{Kind, processes_of};
 use crate::world::World;
 
 /// What happens to one of the commands.
@@ -38,6 +39,8 @@ pub(crate) struct Passage {
 pub(crate) struct Person {
     /// Where everything happens.
     pub(crate) world: World,
+    /// Whether something may run beside its agents that does not end by itself.
+    live_on: bool,
     accident: Option<Accident>,
     /// How many commands were run.
     pub(crate) commands: usize,
@@ -54,8 +57,10 @@ pub(crate) struct Person {
 impl Person {
     /// Somebody to whom an accident will happen, or who has all points logged.
     pub(crate) fn new(world: World, accident: Option<Accident>) -> Self {
+        let instructions = fs::read_to_string(world.project().join("root.md")).unwrap_or_default();
         Self {
             world,
+            live_on: instructions.contains("beside "),
             accident,
             commands: 0,
             errors: 0,
@@ -109,9 +114,23 @@ impl Person {
 
     /// Waits until no agent lives.
     pub(crate) fn agents_have_ended(&self) {
-        wait_until("the agents end their turns", || self.world.log().starts.iter().all(|start| !start.is_alive()));
+        wait_until("the agents end their turns", || {
+            let ended = self.world.log().starts.iter().all(|start| !start.is_alive());
+            if !ended && self.live_on {
+                self.ends_what_lives_on();
+            }
+            ended
+        });
         // They hold their leases until they are gone altogether.
         wait_until("their processes end", || processes_of(&self.world.state()).is_empty());
+    }
+
+    /// An agent that something runs beside lives on without its runner until another command ends it, which says so to nobody.
+    fn ends_what_lives_on(&self) {
+        let Some(root) = self.root() else { return };
+        let agents = processes_of(&self.world.state()).into_iter().filter(|process| process.kind == Kind::Agent);
+        agents.for_each(|agent| tell_of_kill(&self.world, agent));
+        self.world.run(&["resume", &root]);
     }
 
     /// The only chain, if there is one.

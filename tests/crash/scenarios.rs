@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 8] = [
+pub(crate) const SCENARIOS: [Scenario; 9] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -29,6 +29,7 @@ pub(crate) const SCENARIOS: [Scenario; 8] = [
         play: answer_and_carry_on,
         replies: &["left: Jan 1st; right: ok", "right: ok; left: Jan 1st"],
     },
+    Scenario { name: "beside", world: with_background, play: answer_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "worktrees", world: with_worktrees, play: answer_and_carry_on, replies: &["both are done"] },
     Scenario { name: "trouble", world: with_trouble, play: lose_transcripts_and_carry_on, replies: &["done"] },
     Scenario { name: "stopped", world: with_gate, play: stop_and_carry_on, replies: &["done"] },
@@ -59,6 +60,13 @@ fn with_suspended_calls() -> World {
     world.file("root.md", "spawn left.md ++ spawn right.md\nreply {results}\n");
     world.file("left.md", "ask When?\nreply left: {result}\n");
     world.file("right.md", "wait --file sign\nreply right: ok\n");
+    world
+}
+
+/// Beside a subagent nothing is printed when the call is suspended.
+fn with_background() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "beside subagent\nask When?\nreply {result}\n");
     world
 }
 
