@@ -104,7 +104,7 @@ mod tests {
             |mode: Value| json!({"type": "system", "subtype": "status", "status": null, "permissionMode": mode});
         let modes = |first: &str, last: &str| Some(Modes { first: first.into(), last: last.into() });
         assert_eq!(rights(&[]).modes, None);
-        assert_eq!(rights(&[init.clone()]).modes, modes("acceptEdits", "acceptEdits"));
+        assert_eq!(rights(std::slice::from_ref(&init)).modes, modes("acceptEdits", "acceptEdits"));
         assert_eq!(
             rights(&[init.clone(), status(json!("plan")), status(Value::Null)]).modes,
             modes("acceptEdits", "plan")

@@ -101,7 +101,7 @@ fn a_transcript_tells_where_the_shell_is_and_a_fork_begins_elsewhere(version: &s
     let (project, build) = (session.home.project().to_owned(), session.home.project().join("build"));
     fs::create_dir(&build).unwrap();
     session.start();
-    let last = session.transcript().into_iter().filter(|line| line["uuid"].is_string()).next_back().unwrap();
+    let last = session.transcript().into_iter().rfind(|line| line["uuid"].is_string()).unwrap();
     assert_eq!(last["cwd"], json!(build));
     assert_eq!(session.asked().last().unwrap()["cwd"], json!(build));
     let pwd = |run: &Run| results(run.requests.last().unwrap()).pop().unwrap().1.to_owned();
