@@ -13,7 +13,7 @@ on_both_versions!(a_one_shot_job_is_known_to_a_fork_and_ends_no_later_run, what_
 /// A model that makes these calls one after the other in each run, and then says `done`.
 fn calling(version: &'static str, calls: Vec<(&'static str, Value)>) -> Session {
     let loads = version == NEWEST;
-    let session = Session::with_model(version, move |said| {
+    Session::with_model(version, move |said| {
         // What was called since the last prompt.
         let items = said.items();
         let from = items
@@ -27,8 +27,7 @@ fn calling(version: &'static str, calls: Vec<(&'static str, Value)>) -> Session 
                 calls.get(made).map_or_else(|| Turn::text("done"), |(tool, input)| Turn::call(tool, input.clone()))
             }
         }
-    });
-    session
+    })
 }
 
 fn results(said: &Conversation) -> Vec<String> {
