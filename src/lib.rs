@@ -35,7 +35,7 @@
 //!
 //! | module | holds | has no |
 //! | --- | --- | --- |
-//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::record`] (what its words mean), [`core::tree`] (which frame is next), [`core::group`] (several agents of one command), [`core::hold`] (what keeps it from starting), [`core::pause`] (waits that only time ends), [`core::signal`], [`core::prompt`], [`core::delivery`] (how results are given), [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::worktree`] (what is told of an agent's git worktree), [`core::changes`] (what an agent is told of its files), [`core::stopping`] (how an agent is stopped), [`core::background`] (what runs beside an agent, and how long), [`core::stream`] (claude's events), [`core::check`] (what is wrong with a state directory), [`core::archive`] (the file that carries a tree elsewhere) | I/O, clock, environment, async |
+//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::record`] (what its words mean), [`core::tree`] (which frame is next), [`core::group`] (several agents of one command), [`core::hold`] (what keeps it from starting), [`core::pause`] (waits that only time ends), [`core::signal`], [`core::prompt`], [`core::delivery`] (how results are given), [`core::situation`] (what an agent has besides its conversation), [`core::beginning`] (in which permission mode an attempt begins), [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::worktree`] (what is told of an agent's git worktree), [`core::changes`] (what an agent is told of its files), [`core::stopping`] (how an agent is stopped), [`core::background`] (what runs beside an agent, and how long), [`core::stream`] (claude's events), [`core::check`] (what is wrong with a state directory), [`core::archive`] (the file that carries a tree elsewhere) | I/O, clock, environment, async |
 //! | [`claude`] | all that is peculiar to Claude Code: the program and its version, command line and environment, hooks and settings, process, output, transcripts | state of its own |
 //! | [`store`] | what outlives a process: the database, the state directory, the lease, the kept copies of transcripts, whole trees that come and go | `claude`, SQL that leaves it |
 //! | [`runtime`] | the loop that drives a tree, attempts and their conclusion, requests, polls, adoption | terminal, arguments |
@@ -81,6 +81,7 @@
 //! * Whether a limit lets an attempt begin is decided in the transaction that records it, for all processes alike.
 //! * A copy of a transcript has all of its conversation: [`claude::rewrite`] makes every such copy, and looks.
 //! * Launch options are recorded with the frame and given at every attempt, the model above all.
+//! * What an agent may do is read off what `claude` has printed. No transcript and no input of a hook gives it a mode or a rule.
 //! * Standard output carries the result of a command and nothing else.
 //!
 //! # What is missing on purpose
