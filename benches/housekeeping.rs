@@ -202,7 +202,6 @@ fn end(store: &Store, caller: Caller, outcome: &Outcome) {
     let settlement = Settlement {
         frame: caller.frame,
         attempt: caller.attempt,
-        session: SessionId(caller.attempt.0),
         verdict: &verdict(outcome, Turn::First),
         outcome,
         usage: Usage::default(),
@@ -211,6 +210,7 @@ fn end(store: &Store, caller: Caller, outcome: &Outcome) {
         model: None,
         version: None,
         transcript: None,
+        leaves: None,
         suspended: None,
         situation: Situation::default(),
         lost: Vec::new(),

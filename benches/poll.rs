@@ -101,7 +101,6 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
     let settlement = Settlement {
         frame,
         attempt: id,
-        session,
         verdict: &verdict(&outcome, Turn::First),
         outcome: &outcome,
         usage: Usage::default(),
@@ -110,6 +109,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         model: None,
         version: None,
         transcript: None,
+        leaves: None,
         suspended: None,
         situation: Situation::default(),
         lost: Vec::new(),

@@ -95,6 +95,8 @@ steps! {
     KeepCopy: "keep_copy", WRITE;
     /// A transcript is put back.
     PutBack: "put_back", WRITE;
+    /// A transcript makes room for the next one of its session.
+    MakeRoom: "make_room", ACTION;
     /// An older copy is deleted.
     RemoveCopy: "remove_copy", ACTION;
     /// What an agent has seen of files is written.

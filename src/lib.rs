@@ -13,10 +13,10 @@
 //! | frame | one agent: its task, working directory, launch options and state. Its id never changes |
 //! | root, tree | a frame without a parent; the root and all frames below it |
 //! | session, transcript | a conversation of Claude Code, and the file that it keeps it in |
-//! | checkpoint | the session that the next attempt of a frame continues from |
-//! | baseline | a session that a frame's first one is a fork of |
-//! | fork | a new session that begins with all of the checkpoint. The checkpoint itself is never written to |
-//! | attempt | one `claude` process for a frame. Its session is kept as the next checkpoint, discarded, or lost: its process died before it was written |
+//! | checkpoint | the kept copy of an agent's session as it stood after an attempt. The next attempt continues from it |
+//! | baseline | a conversation that a frame's session begins with |
+//! | fork | a session that begins with all of the checkpoint, under the same id. The checkpoint itself is never written to |
+//! | attempt | one `claude` process for a frame. What it makes of the session is kept as the next checkpoint, discarded, or lost: its process died before it was written |
 //! | request | a command of this program that an agent calls: `spawn`, `ask`, `wait`, `resume` |
 //! | wait, reply | what a paused frame waits for; the text that an agent ends with |
 //! | lease | the right to run a frame, held by the operating system for whoever has the frame's output file open |
@@ -47,7 +47,7 @@
 //! 1. `cli::spawn` checks the file and the directory, finds `claude`, and records a root in the state `ready`.
 //! 2. [`runtime::drive`] asks [`core::tree`] which frames can run. At first that is the root.
 //! 3. `runtime::attempt` takes the frame's lease, looks again whether the frame may run, puts a missing transcript
-//!    back, records the attempt with its fresh session id, and only then starts `claude`. Its standard output is the
+//!    back, records the attempt, makes room for its fork, and only then starts `claude`. Its standard output is the
 //!    leased file, its standard input an unnamed file with the prompt.
 //! 4. The agent calls `agent-cli spawn` or `ask` in a tool call. `claude` asks `agent-cli hook` (`cli::hook`) first, which
 //!    recognises the request ([`core::call`]), records it, and has the call suspended: `claude` ends with the call open. A
@@ -75,7 +75,8 @@
 //! * A frame changes its state in [`core::state::FrameState::after`] and nowhere else, live or in recovery.
 //! * Whether a session is kept, discarded or lost is decided in [`core::outcome`] and nowhere else.
 //! * An attempt is recorded before its process starts, and its outcome before anything is done about it.
-//! * A checkpoint is forked, never resumed in place. What woke an agent counts as delivered when that fork is kept.
+//! * An agent has one session for its life. A checkpoint is forked, never written to: an attempt that is not kept leaves the session,
+//!   tasks, plans and subagents as they were. What woke an agent counts as delivered when its attempt is kept.
 //! * Nobody waits for a lease, but for that of a `claude` that was just ended because its turn was over, and the leased file is never renamed or deleted as long as its frame is there.
 //! * Every write is one immediate transaction, and nothing in it waits for a process.
 //! * Whether a limit lets an attempt begin is decided in the transaction that records it, for all processes alike.

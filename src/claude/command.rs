@@ -42,12 +42,12 @@ pub struct Invocation<'a> {
     pub frame: FrameId,
     /// The attempt.
     pub attempt: AttemptId,
-    /// The new session.
+    /// Its session.
     pub session: SessionId,
-    /// The session to fork; `None`: a fresh start.
-    pub resume: Option<SessionId>,
-    /// A transcript to take for that session's.
-    pub transcript: Option<&'a Path>,
+    /// What it continues: the path of a transcript, or a session; `None`: a fresh start.
+    pub resume: Option<&'a str>,
+    /// Whether it goes on in its session itself, which has that transcript in its place.
+    pub in_place: bool,
     /// Where the agent works.
     pub cwd: &'a Path,
     /// The launch options of the frame.
@@ -74,11 +74,14 @@ impl Invocation<'_> {
     pub fn arguments(&self) -> Vec<String> {
         let joined = |name: &str, value: &str| format!("{name}={value}");
         let mut arguments = ["-p", "--output-format=stream-json", "--verbose"].map(str::to_owned).to_vec();
-        arguments.push(joined("--session-id", &self.session.to_string()));
-        if let Some(checkpoint) = self.resume {
-            let resumed = self.transcript.map_or_else(|| checkpoint.to_string(), |file| file.display().to_string());
-            arguments.extend([joined("--resume", &resumed), "--fork-session".to_owned()]);
-        }
+        let session = self.session.to_string();
+        arguments.extend(match self.resume {
+            None => vec![joined("--session-id", &session)],
+            Some(_) if self.in_place => vec![joined("--resume", &session)],
+            Some(resumed) => {
+                vec![joined("--session-id", &session), joined("--resume", resumed), "--fork-session".to_owned()]
+            }
+        });
         let options = [("--model", &self.launch.model), ("--permission-mode", &self.launch.permission_mode)];
         arguments.extend(options.into_iter().filter_map(|(name, value)| Some(joined(name, value.as_deref()?))));
         if let Some(file) = self.permission_tool {
@@ -188,7 +191,7 @@ mod tests {
         --output-format=stream-json
         --verbose
         --session-id=00000000-0000-0000-0000-000000000001
-        --resume=00000000-0000-0000-0000-000000000002
+        --resume=/state/frames/f/a.jsonl
         --fork-session
         --model=claude-opus-4-8
         --permission-mode=acceptEdits
@@ -207,8 +210,8 @@ mod tests {
             frame: FrameId(Uuid::nil()),
             attempt: AttemptId(Uuid::from_u128(3)),
             session: SessionId(Uuid::from_u128(1)),
-            resume: Some(SessionId(Uuid::from_u128(2))),
-            transcript: None,
+            resume: Some("/state/frames/f/a.jsonl"),
+            in_place: false,
             cwd: Path::new("/"),
             launch,
             state_dir: Path::new("/state"),

@@ -3,6 +3,7 @@
 
 pub mod ancestry;
 pub mod answered;
+pub mod beside;
 pub mod command;
 pub mod cron;
 pub mod denied;

@@ -80,7 +80,7 @@ pub fn is_place(path: &Path, config_dir: &Path, session: SessionId) -> bool {
         && folder.and_then(Path::parent) == Some(config_dir.join(PROJECTS).as_path())
 }
 
-/// Deletes a transcript and the folder of the same name that Claude Code keeps beside it for some sessions.
+/// Deletes a transcript, the folder of the same name that Claude Code keeps beside it for some sessions, and its tasks.
 ///
 /// # Errors
 ///
@@ -93,7 +93,10 @@ pub fn delete(transcript: &Path) -> io::Result<()> {
     crash::around(Step::DeleteTranscript, || {
         gone_is_fine(fs::remove_file(transcript))?;
         crash::at(Step::DeleteTranscript, Moment::Within);
-        gone_is_fine(fs::remove_dir_all(transcript.with_extension("")))
+        gone_is_fine(fs::remove_dir_all(transcript.with_extension("")))?;
+        let config = transcript.ancestors().nth(3).map(|config| config.join(TASKS));
+        let tasks = config.zip(transcript.file_stem()).map(|(tasks, session)| tasks.join(session));
+        tasks.map_or(Ok(()), |tasks| gone_is_fine(fs::remove_dir_all(tasks)))
     })
 }
 
@@ -120,6 +123,8 @@ pub fn origin(transcript: &Path) -> io::Result<Origin> {
 }
 
 const PROJECTS: &str = "projects";
+/// The directory with a directory of tasks for each session.
+pub(super) const TASKS: &str = "tasks";
 /// Longer names are cut.
 const LONGEST_NAME: usize = 200;
 
@@ -229,7 +234,11 @@ mod tests {
         write(&transcript.with_extension("").join("tool-results/1.txt"), "x");
         let other = transcript.with_file_name("other.jsonl");
         write(&other, "{}\n");
+        let tasks = config.path().join(TASKS).join(session().to_string());
+        write(&tasks.join("1.json"), "{}");
+        write(&config.path().join("tasks/other/1.json"), "{}");
         delete(&transcript).unwrap();
+        assert!(!tasks.exists() && config.path().join("tasks/other").exists());
         assert!(!transcript.exists() && !transcript.with_extension("").exists() && other.exists());
         delete(&transcript).unwrap();
     }

@@ -17,7 +17,7 @@ use crate::claude::command::config_dir;
 use crate::claude::transcript;
 use crate::core::blocker::Blocker;
 use crate::core::frame::{Baseline, Frame, Task, Trouble};
-use crate::core::id::{FrameId, SessionId};
+use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::launch::{Launch, OnPermission};
 use crate::core::limits::Limits;
 use crate::core::state::FrameState;
@@ -56,7 +56,7 @@ struct Shown {
     children: Vec<FrameId>,
     launch: Launch,
     limits: Limits,
-    checkpoint: Option<SessionId>,
+    checkpoint: Option<AttemptId>,
     baseline: Option<Baseline>,
     sessions: Vec<Session>,
     output: std::path::PathBuf,
@@ -69,6 +69,7 @@ struct Shown {
 #[derive(Debug, Serialize)]
 struct Session {
     id: SessionId,
+    attempt: AttemptId,
     resumed: Option<SessionId>,
     began: Timestamp,
     ended: Option<Timestamp>,
@@ -146,10 +147,11 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
 /// The transcript is looked up where Claude Code has it now; the kept copy is named when that is gone.
 fn session(store: &Store, frame: &Frame, attempt: Attempt) -> Session {
     let found = config_dir(&frame.launch).and_then(|config| transcript::find(&config, &frame.cwd, attempt.session));
-    let copy = || Some(store.dir().checkpoint(frame.id, attempt.session)).filter(|copy| copy.is_file());
+    let copy = || Some(store.dir().checkpoint(frame.id, attempt.id)).filter(|copy| copy.is_file());
     Session {
         transcript: found.or_else(copy),
         id: attempt.session,
+        attempt: attempt.id,
         resumed: attempt.resumed,
         began: attempt.began,
         ended: attempt.ended,

@@ -225,15 +225,25 @@ pub fn session_of(name: &str) -> Option<SessionId> {
     session.parse().ok().filter(|parsed: &SessionId| parsed.to_string() == session)
 }
 
-/// Transcripts, and the large results of tools beside them: nothing else, and nothing that leads out of the directory.
-fn is_file_name(name: &str) -> bool {
+/// How the names of directories end that hold what an agent had besides its conversation.
+pub const BESIDE: &str = ".beside";
+
+/// Whether a file of a frame goes into an archive: transcripts, the large results of tools, and what an agent has besides its
+/// conversation. Nothing else, and nothing that leads out of the directory.
+#[must_use]
+pub fn is_file_name(name: &str) -> bool {
+    const DEEPEST: usize = 8;
+    let is_id = |name: &str| session_of(&format!("{name}.jsonl")).is_some();
     let is_plain = |name: &str| {
         let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         !name.is_empty() && name.len() <= 100 && !name.starts_with('.') && name.chars().all(fine)
     };
     match *name.split('/').collect::<Vec<_>>() {
         [file] => session_of(file).is_some(),
-        [session, "tool-results", file] => session_of(&format!("{session}.jsonl")).is_some() && is_plain(file),
+        [session, "tool-results", file] => is_id(session) && is_plain(file),
+        [kept, _, .., _] if name.split('/').count() <= DEEPEST => {
+            kept.strip_suffix(BESIDE).is_some_and(is_id) && name.split('/').skip(1).all(is_plain)
+        }
         _ => false,
     }
 }
@@ -312,11 +322,17 @@ mod tests {
 
     #[test]
     fn files_stay_where_they_belong_and_have_the_length_that_they_say() {
-        let fine = [format!("{SESSION}.jsonl"), format!("{SESSION}/tool-results/b1.txt")];
+        let fine = [
+            format!("{SESSION}.jsonl"),
+            format!("{SESSION}/tool-results/b1.txt"),
+            format!("{SESSION}.beside/session/subagents/a.jsonl"),
+        ];
         fine.iter().for_each(|name| assert!(read(&written(&[header(), file(name, 0)])).is_ok(), "{name}"));
         let hostile = ["", "x", "../x.jsonl", "/etc/passwd", "out.ndjson", ".", "..", "x.jsonl"].map(str::to_owned);
+        let beside = ["session", "session/../x", "session/.x", "x/a b", "a/b/c/d/e/f/g/h"];
+        let beside = beside.map(|name| format!("{SESSION}.beside/{name}"));
         let more = ["..", ".x", "", "a/b", "a\0"].map(|name| format!("{SESSION}/tool-results/{name}"));
-        for name in hostile.iter().chain(&more) {
+        for name in hostile.iter().chain(&more).chain(&beside) {
             assert!(read(&written(&[header(), file(name, 0)])).is_err(), "{name:?}");
         }
         let name = &fine[0];

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::flaw::{Flaw, What};
-use super::frame::Frame;
+use super::frame::{Frame, Kept};
 use super::id::{AttemptId, FrameId, RequestId};
 use super::state::FrameState;
 
@@ -138,7 +138,8 @@ fn files(facts: &FrameFacts) -> Vec<What> {
     for (_, from) in facts.running.iter().filter(|(_, from)| files.output < *from) {
         found.push(What::ShortOutput { from: *from, length: files.output });
     }
-    let Some(session) = frame.checkpoint.filter(|_| frame.state != FrameState::Done) else { return found };
+    let kept = frame.continues().filter(|_| frame.checkpoint.is_some() && frame.state != FrameState::Done);
+    let Some(Kept { session, .. }) = kept else { return found };
     match (files.copy, files.transcript) {
         (Lines::None, Lines::None) => found.push(What::NoCheckpoint { session }),
         (Lines::None, _) => found.push(What::NoCopy { session }),
@@ -193,6 +194,7 @@ mod tests {
             limits: Limits::default(),
             state,
             since: Timestamp::UNIX_EPOCH,
+            session: id.into(),
             checkpoint: None,
             baseline: None,
             suspended: None,
@@ -301,7 +303,8 @@ mod tests {
         let session = SessionId::random();
         let with = |state: FrameState, copy, transcript| {
             let mut facts = facts(state);
-            facts.frame.checkpoint = Some(session);
+            facts.frame.session = session;
+            facts.frame.checkpoint = Some(AttemptId::random());
             facts.files = Files { copy, transcript, ..Files::default() };
             found(&[facts], &[])
         };
@@ -312,7 +315,8 @@ mod tests {
         assert_eq!(with(waits(), Lines::Whole, Lines::None), []);
         assert_eq!(with(FrameState::Done, Lines::None, Lines::None), []);
         let mut facts = facts(waits());
-        facts.frame.checkpoint = Some(session);
+        facts.frame.session = session;
+        facts.frame.checkpoint = Some(AttemptId::random());
         let whole = Files { copy: Lines::Whole, transcript: Lines::Whole, ..Files::default() };
         facts.files = Files { broken: true, went_on: true, ..whole };
         assert_eq!(found(&[facts.clone()], &[]), [What::Broken { session }, What::WentOn { session }]);

@@ -96,6 +96,7 @@ pub(super) mod testing {
             limits: Limits::default(),
             state: FrameState::Ready,
             since: Timestamp::UNIX_EPOCH,
+            session: id.into(),
             checkpoint: None,
             baseline: None,
             suspended: None,

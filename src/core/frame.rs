@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::id::{FrameId, SessionId};
+use super::id::{AttemptId, FrameId, SessionId};
 use super::launch::Launch;
 use super::limits::Limits;
 use super::shell::quoted;
@@ -36,9 +36,12 @@ pub struct Frame {
     pub state: FrameState,
     /// Since when it is there.
     pub since: Timestamp,
-    /// The session it continues from.
-    pub checkpoint: Option<SessionId>,
-    /// The conversation that its first session begins with.
+    /// The session of Claude Code that its agent has for life.
+    pub session: SessionId,
+    /// The attempt whose conversation it continues from. A session that was adopted is known by the id of the frame until an
+    /// attempt of the frame is kept.
+    pub checkpoint: Option<AttemptId>,
+    /// The conversation that its session begins with.
     pub baseline: Option<Baseline>,
     /// The tool call at which the checkpoint stands suspended.
     pub suspended: Option<String>,
@@ -63,15 +66,29 @@ pub enum Task {
     Group(Vec<String>),
 }
 
-/// A session that a frame's first session is a fork of. It is left as it is.
+/// A conversation that a frame's session begins with. It is left as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The session.
     pub session: SessionId,
     /// The frame that it was the checkpoint of; `None`: it is not a session of this program.
     pub frame: Option<FrameId>,
+    /// That checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<AttemptId>,
     /// What it had cost, in US dollars. Newer versions of Claude Code count it for each fork again.
     pub cost_usd: f64,
+}
+
+/// A conversation of which a copy is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The frame that keeps it.
+    pub frame: FrameId,
+    /// What the copy is known by.
+    pub copy: AttemptId,
+    /// The session.
+    pub session: SessionId,
 }
 
 /// How the attempt before the next one ended badly, though something of it stands.
@@ -95,12 +112,28 @@ impl Frame {
         if self.task.is_group() { said } else { worktree::told(said, self.launch.worktree.as_ref()) }
     }
 
-    /// The session that its next attempt is a fork of, and the frame that knows of it; `None`: the attempt starts a
-    /// conversation.
+    /// What its next attempt continues from; `None`: the attempt starts a conversation.
     #[must_use]
-    pub fn forked(&self) -> Option<(FrameId, SessionId)> {
-        let of_source = || self.baseline.map(|source| (source.frame.unwrap_or(self.id), source.session));
-        self.checkpoint.map(|own| (self.id, own)).or_else(of_source)
+    pub fn continues(&self) -> Option<Kept> {
+        let own = |copy| Kept { frame: self.id, copy, session: self.kept_session(copy) };
+        // Where nothing else is known, the copy was named after the session.
+        let of_source = |source: Baseline| Kept {
+            frame: source.frame.unwrap_or(self.id),
+            copy: source.checkpoint.unwrap_or(AttemptId(source.session.0)),
+            session: source.session,
+        };
+        self.checkpoint.map(own).or_else(|| self.baseline.map(of_source))
+    }
+
+    /// Whether it continues from a session of somebody else, who may go on in it: it was adopted, and no attempt was kept.
+    #[must_use]
+    pub fn is_adopted(&self) -> bool {
+        self.checkpoint.is_some_and(|copy| self.kept_session(copy) != self.session)
+    }
+
+    /// The session that a checkpoint of it is of.
+    fn kept_session(&self, checkpoint: AttemptId) -> SessionId {
+        if checkpoint == AttemptId::from(self.id) { self.id.into() } else { self.session }
     }
 }
 

@@ -44,7 +44,7 @@ macro_rules! id {
 }
 
 id! {
-    /// A frame, for its whole life. It is also the id of the frame's first Claude session.
+    /// A frame, for its whole life. It is also the id of the agent's Claude session, unless the frame was adopted.
     FrameId
 }
 id! {
@@ -61,6 +61,12 @@ id! {
 }
 
 impl From<FrameId> for SessionId {
+    fn from(frame: FrameId) -> Self {
+        Self(frame.0)
+    }
+}
+
+impl From<FrameId> for AttemptId {
     fn from(frame: FrameId) -> Self {
         Self(frame.0)
     }

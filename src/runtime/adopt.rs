@@ -29,7 +29,7 @@ pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option
         return Ok(Some(frame));
     }
     // The copy first: a frame that is recorded has one.
-    let kept = checkpoint::keep(store.dir(), frame, session, &found);
+    let kept = checkpoint::keep(store.dir(), frame, frame.into(), &found);
     kept.map_err(while_trying("keep a copy of the transcript"))?;
     results::keep(store.dir(), frame, session, &found).map_err(while_trying("keep copies of the results of tools"))?;
     let new = NewFrame { id: frame, task, cwd, launch, limits: Limits::default(), baseline: None, started_from: None };

@@ -1,6 +1,7 @@
 //! A session that a person went on in while its agent waited. What was said there becomes a session of its own, so that the
 //! agent can go on from where it stopped and nobody's words are lost.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -9,18 +10,26 @@ use sha2::{Digest as _, Sha256};
 use uuid::{Builder, Uuid};
 
 use super::{RuntimeError, while_trying};
+use crate::claude::beside;
+use crate::claude::command::config_dir;
 use crate::claude::rewrite::Entries;
 use crate::core::frame::Frame;
-use crate::core::id::SessionId;
+use crate::core::id::{AttemptId, SessionId};
 use crate::core::shell::quoted;
 use crate::crash::Step;
-use crate::store::Store;
+use crate::store::{self, Store};
 
-/// Saves what lies at `place`, the transcript of the checkpoint of `frame`, as another session, if anything was said in it that
-/// the kept copy does not have.
-pub(super) fn set_aside(store: &Store, frame: &Frame, session: SessionId, place: &Path) -> Result<(), RuntimeError> {
+/// Saves what lies at `place`, the transcript of the session of `frame`, as another session, if anything was said in it that the
+/// kept copy does not have.
+pub(super) fn set_aside(
+    store: &Store,
+    frame: &Frame,
+    place: &Path,
+    copy: Option<AttemptId>,
+) -> Result<(), RuntimeError> {
     let found = read(place)?;
-    let said = found.beyond(&read(&store.dir().checkpoint(frame.id, session))?);
+    let known = copy.map(|copy| read(&store.dir().checkpoint(frame.id, copy))).transpose()?;
+    let said = found.beyond(&known.unwrap_or_default());
     if !said.are_words() {
         return Ok(());
     }
@@ -38,7 +47,8 @@ pub(super) fn set_aside(store: &Store, frame: &Frame, session: SessionId, place:
     let (other, conversation) = saved;
     let written = store.dir().write(Step::PutBack, &file_of(other), &conversation.of_session(other));
     written.map_err(while_trying("save a conversation that went on"))?;
-    store.record_set_aside(frame.id, session, other)?;
+    share_beside(frame, place, other)?;
+    store.record_set_aside(frame.id, frame.session, other)?;
     tracing::warn!(
         "somebody has gone on in the session of {} while it waited. That conversation is kept as a session of its own: \
          cd {} && claude --resume {other} opens it. The agent goes on from where it stopped.",
@@ -51,6 +61,16 @@ pub(super) fn set_aside(store: &Store, frame: &Frame, session: SessionId, place:
 fn read(transcript: &Path) -> Result<Entries, RuntimeError> {
     let file = File::open(transcript).map_err(while_trying("read the transcript"))?;
     Entries::read(BufReader::new(file)).map_err(while_trying("read the transcript"))
+}
+
+/// The tasks and subagents that it had are there in the saved session, too. Its plans have the same names in both.
+fn share_beside(frame: &Frame, place: &Path, other: SessionId) -> Result<(), RuntimeError> {
+    let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
+    let folders = |session: SessionId| {
+        beside::folders(&config, &place.with_file_name(format!("{session}.jsonl")), session, BTreeSet::new())
+    };
+    let shared = store::beside::share(&folders(frame.session), &folders(other));
+    shared.map_err(while_trying("save what an agent has besides a conversation that went on"))
 }
 
 /// The same for the same conversation: one that is saved twice, for somebody died in between, is one session.

@@ -18,11 +18,12 @@ use crate::claude::process::Running;
 use crate::claude::settings::{OwnHooks, StopHook};
 use crate::claude::{permission_tool, rules, settings, survivors, transcript as transcripts};
 use crate::core::frame::{Frame, Task};
-use crate::core::id::{AttemptId, FrameId, SessionId};
+use crate::core::id::{AttemptId, FrameId};
 use crate::core::progress::step;
 use crate::core::prompt;
 use crate::core::request::Delivery;
 use crate::core::tree::Tried;
+use crate::core::way::Way;
 use crate::crash::{self, Step};
 use crate::store::{Lease, NewAttempt, Store, StoreError};
 
@@ -59,17 +60,18 @@ pub(super) struct Live {
     pub(super) lease: Lease,
     /// Whether it was started without a prompt, to go on at the call where its session stopped.
     pub(super) is_silent: bool,
+    /// How it was started.
+    pub(super) way: Way,
 }
 
-/// Starts an attempt of `frame`. `by_prompt`: whether its agent is to be given what it waits for with a prompt, whatever else could
-/// be done.
+/// Starts an attempt of `frame`, which continues its conversation in a `way`.
 pub(super) fn start(
     store: &Store,
     own: &Settings,
     frame: FrameId,
     tried: &Tried,
     program: &Program,
-    by_prompt: bool,
+    way: Way,
 ) -> Result<Start, RuntimeError> {
     let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Start::Busy) };
     // Only now is it certain that nobody else changes the frame.
@@ -95,9 +97,9 @@ pub(super) fn start(
 
     let settings = settings(store, own, &frame, program)?;
     let hooks = settings.is_some() && has_hooks(&frame, program);
-    let how = How { hooks: hooks && !by_prompt, source };
-    let (id, session) = (AttemptId::random(), next_session(store, &frame)?);
-    let forked = frame.forked().map(|(_, session)| session);
+    let how = How { hooks: hooks && way != Way::Prompt, source };
+    let id = AttemptId::random();
+    let continued = frame.continues().map(|kept| kept.session);
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     store.dir().forget_stop(frame.id).map_err(while_trying("remove the file that stops the agent"))?;
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
@@ -109,8 +111,8 @@ pub(super) fn start(
         let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
         let attempt = NewAttempt {
             id,
-            session,
-            resumed: forked,
+            session: frame.session,
+            resumed: continued,
             output_from,
             errors_from: errors.metadata().map_err(while_trying("read the error log"))?.len(),
             runner: process::id(),
@@ -130,18 +132,21 @@ pub(super) fn start(
             begun => break begun.map(|()| (text, transcript, prompt, restored.launch))?,
         }
     };
+    let way = if text.is_empty() { way } else { Way::Fork };
+    put_back::make_room(store, &frame, way, transcript.as_deref())?;
     let permission_tool = match hooks && frame.launch.native_questions {
         true => permission_tool(store, own, frame.id, id)?,
         false => None,
     };
 
+    let resumed = transcript.map(|file| file.display().to_string()).or(continued.map(|session| session.to_string()));
     let invocation = Invocation {
         program: &program.path,
         frame: frame.id,
         attempt: id,
-        session,
-        resume: forked,
-        transcript: transcript.as_deref(),
+        session: frame.session,
+        resume: resumed.as_deref(),
+        in_place: way == Way::InPlace,
         cwd: &frame.cwd,
         launch: &launch,
         state_dir: store.dir().path(),
@@ -159,9 +164,9 @@ pub(super) fn start(
         .stderr(Stdio::from(errors));
     Ok(match crash::around(Step::Start, || Running::start(command)) {
         Ok(running) => {
-            let live = Live { attempt: id, lease, is_silent: text.is_empty() };
+            let live = Live { attempt: id, lease, is_silent: text.is_empty(), way };
             let transcript =
-                config_dir(&frame.launch).map(|config| transcripts::expected(&config, &frame.cwd, session));
+                config_dir(&frame.launch).map(|config| transcripts::expected(&config, &frame.cwd, frame.session));
             Start::Started { running: Box::new(running), live, output_from, has_stop_hook, transcript }
         }
         Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
@@ -227,10 +232,4 @@ fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&
     let Some(asking) = store.asked_by(frame)? else { return Ok(None) };
     let is_there = path.canonicalize().is_ok_and(|file| file.starts_with(&asking.cwd));
     Ok(is_there.then_some(path))
-}
-
-/// A frame's first session has the frame's id. Claude Code refuses an id that was used before.
-fn next_session(store: &Store, frame: &Frame) -> Result<SessionId, RuntimeError> {
-    let is_first = store.attempts(frame.id)?.is_empty() && frame.checkpoint.is_none();
-    Ok(if is_first { frame.id.into() } else { SessionId::random() })
 }

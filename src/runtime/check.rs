@@ -9,7 +9,7 @@ use crate::claude::command::config_dir;
 use crate::claude::transcript::Places;
 use crate::core::check::{Lines, judge};
 use crate::core::flaw::{Flaw, What};
-use crate::core::frame::Frame;
+use crate::core::frame::{Frame, Kept};
 use crate::core::id::{FrameId, SessionId};
 use crate::core::state::FrameState;
 use crate::store::checkpoint::Compared;
@@ -58,12 +58,11 @@ fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<F
         if frame.files.held {
             continue;
         }
-        let transcript = frame.frame.checkpoint.and_then(|session| found(&frame.frame, session, &mut places));
+        let transcript = kept_of(&frame.frame).and_then(|kept| found(&frame.frame, kept.session, &mut places));
         let lines = transcript.as_ref().map(|path| checkpoint::lines(path)).transpose();
         frame.files.transcript = lines.map_err(while_trying("read a transcript"))?.unwrap_or_default();
-        if let Some(session) = frame.frame.checkpoint.filter(|_| frame.frame.state != FrameState::Done) {
-            (frame.files.broken, frame.files.went_on) =
-                conversation(store, &frame.frame, session, transcript.as_deref())?;
+        if let Some(kept) = kept_of(&frame.frame).filter(|_| frame.frame.state != FrameState::Done) {
+            (frame.files.broken, frame.files.went_on) = conversation(store, &frame.frame, kept, transcript.as_deref())?;
         }
     }
     let leftovers = store.leftovers()?.into_iter().filter(|leftover| !leftover.is_routine());
@@ -76,15 +75,15 @@ fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<F
 fn conversation(
     store: &Store,
     frame: &Frame,
-    session: SessionId,
+    kept: Kept,
     transcript: Option<&Path>,
 ) -> Result<(bool, bool), RuntimeError> {
     let is_whole = |path: &Path| Ok::<_, RuntimeError>(!path.is_file() || put_back::check(path)?.is_ok());
-    let copy = store.dir().checkpoint(frame.id, session);
-    let compared = transcript.map(|path| checkpoint::compare(store.dir(), frame.id, session, path));
+    let copy = store.dir().checkpoint(frame.id, kept.copy);
+    let compared = transcript.map(|path| checkpoint::compare(store.dir(), frame.id, kept.copy, path));
     let compared = compared.transpose().map_err(while_trying("compare a transcript with its copy"))?;
     let is_other = compared == Some(Compared::Other);
-    let went_on = is_other && put_back::is_of_an_attempt(store, frame, session)?;
+    let went_on = transcript.map_or(Ok(false), |path| put_back::went_on(store, frame, path))?;
     let whole = match transcript {
         Some(path) if is_other || compared == Some(Compared::NoCopy) => {
             (copy.is_file() && is_whole(&copy)?) || is_whole(path)?
@@ -97,19 +96,25 @@ fn conversation(
 /// The transcript in Claude Code's folder is at least as long as a copy of it: nobody writes to a checkpoint.
 fn keep_again(store: &Store, id: FrameId, session: SessionId) -> Result<Option<String>, RuntimeError> {
     let Some(_lease) = Lease::try_take(store.dir(), id)? else { return Ok(None) };
-    let Some(frame) = store.frame(id)?.filter(|frame| frame.checkpoint == Some(session)) else { return Ok(None) };
-    let copy = store.dir().checkpoint(id, session);
+    let Some(frame) = store.frame(id)? else { return Ok(None) };
+    let Some(kept) = kept_of(&frame).filter(|kept| kept.session == session) else { return Ok(None) };
+    let copy = store.dir().checkpoint(id, kept.copy);
     let transcript = found(&frame, session, &mut Places::default())
         .filter(|path| matches!(checkpoint::lines(path), Ok(Lines::Whole)));
     let (from, done) = match transcript {
         Some(path) => (path, "copied the transcript of"),
         None => (copy, "cut what was torn off the copy of"),
     };
-    match checkpoint::keep(store.dir(), id, session, &from) {
+    match checkpoint::keep(store.dir(), id, kept.copy, &from) {
         Ok(()) => Ok(Some(format!("{} {done} session {}", id.short(), session.short()))),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
         Err(error) => Err(while_trying("keep a copy of the transcript")(error)),
     }
+}
+
+/// The checkpoint of a frame.
+fn kept_of(frame: &Frame) -> Option<Kept> {
+    frame.continues().filter(|_| frame.checkpoint.is_some())
 }
 
 fn found(frame: &Frame, session: SessionId, places: &mut Places) -> Option<PathBuf> {

@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::left::Left;
-use super::{RuntimeError, jobs, meanwhile, situation, while_trying};
+use super::{RuntimeError, jobs, meanwhile, put_back, situation, while_trying};
 use crate::claude::command::config_dir;
 use crate::claude::denied;
 use crate::claude::ending;
@@ -126,7 +126,7 @@ fn settle(
         (verdict, Left::All | Left::Part(_)) => verdict,
     };
     if verdict.fork == Fork::Keep && verdict.ended != Ended::Done && !frame.launch.no_stale_check {
-        meanwhile::record(store, frame, attempt.session, &digest.files)?;
+        meanwhile::record(store, frame, attempt.id, &digest.files)?;
     }
     let kept = match (verdict.fork, &transcript) {
         (Fork::Keep, Some(transcript)) => keep(store, frame, attempt, transcript)?,
@@ -138,7 +138,6 @@ fn settle(
     store.settle(&Settlement {
         frame: frame.id,
         attempt: attempt.id,
-        session: attempt.session,
         verdict: &verdict,
         outcome: &outcome,
         usage: result.map(|result| result.usage).unwrap_or_default(),
@@ -147,6 +146,7 @@ fn settle(
         model: digest.model.clone().filter(|_| verdict.fork == Fork::Keep),
         version: digest.version.clone(),
         transcript: transcript.clone(),
+        leaves: leaves(&verdict, transcript.as_deref())?,
         situation: situation::at_the_end(frame, attempt.mode.as_deref(), digest, transcript.as_deref(), &told)?,
         suspended: digest.suspended_call().filter(|call| left.is_suspended_at(call)).map(str::to_owned),
         lost,
@@ -156,11 +156,9 @@ fn settle(
 
     store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
     match (verdict.fork, transcript) {
-        (Fork::Discard, Some(transcript)) => {
-            transcript::delete(&transcript).map_err(while_trying("delete a discarded transcript"))?;
-        }
+        (Fork::Discard | Fork::Lost, transcript) => put_back::undo(store, frame, transcript.as_deref())?,
         (Fork::Keep, _) if kept => {
-            let pruned = checkpoint::prune(store.dir(), frame.id, attempt.session);
+            let pruned = checkpoint::prune(store.dir(), frame.id, &store.copies_of(frame.id)?);
             pruned.map_err(while_trying("remove older copies of transcripts"))?;
         }
         (Fork::Keep, _) if verdict.ended != Ended::Done => {
@@ -169,8 +167,7 @@ fn settle(
                 attempt.session.short()
             );
         }
-        (Fork::Lost, _) => tracing::info!("{} claude died before it wrote its transcript", frame.id.short()),
-        (Fork::Keep, _) | (Fork::Discard, None) => {}
+        (Fork::Keep, _) => {}
     }
     let elsewhere = matches!(&outcome, Outcome::Refused(said) if ending::is_about_the_start(said));
     let wants_prompt = wants_prompt(&outcome, digest, elsewhere);
@@ -181,6 +178,13 @@ fn settle(
 /// Where the conversation of an attempt is.
 fn transcript_of(frame: &Frame, attempt: &Attempt) -> Option<PathBuf> {
     transcript::find(&config_dir(&frame.launch)?, &frame.cwd, attempt.session)
+}
+
+/// A digest of the transcript that an attempt which is not kept leaves behind: if this process dies before it is gone, the next one
+/// knows it.
+fn leaves(verdict: &Verdict, transcript: Option<&Path>) -> Result<Option<String>, RuntimeError> {
+    let transcript = transcript.filter(|_| verdict.fork != Fork::Keep);
+    transcript.map_or(Ok(None), put_back::digest)
 }
 
 /// What the attempt was told came of requests when it began. What came of those in `read` its agent has found out later.
@@ -223,10 +227,11 @@ fn denied(store: &Store, frame: &Frame, digest: &Digest) -> Result<Vec<Denied>, 
 
 /// Keeps a copy of the transcript. Returns whether there was anything to keep in it.
 fn keep(store: &Store, frame: &Frame, attempt: &Attempt, transcript: &Path) -> Result<bool, RuntimeError> {
-    match checkpoint::keep(store.dir(), frame.id, attempt.session, transcript) {
+    match checkpoint::keep(store.dir(), frame.id, attempt.id, transcript) {
         Ok(()) => {
             let kept = results::keep(store.dir(), frame.id, attempt.session, transcript);
             kept.map_err(while_trying("keep copies of the results of tools"))?;
+            put_back::keep_beside(store, frame, attempt.id, transcript)?;
             Ok(true)
         }
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
@@ -310,7 +315,7 @@ fn own_cost(store: &Store, frame: &Frame, digest: &Digest, total: f64) -> Result
     let before = match (frame.checkpoint, frame.baseline) {
         (Some(checkpoint), _) if accumulates => {
             let attempts = store.attempts(frame.id)?;
-            attempts.iter().find(|attempt| attempt.session == checkpoint).map_or(0.0, |a| a.total_cost_usd)
+            attempts.iter().find(|attempt| attempt.id == checkpoint).map_or(0.0, |a| a.total_cost_usd)
         }
         (None, Some(baseline)) if accumulates => baseline.cost_usd,
         _ => return Ok(total),

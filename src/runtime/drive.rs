@@ -21,6 +21,7 @@ use crate::core::record::Note;
 use crate::core::shell::quoted;
 use crate::core::state::{Ended, FrameState};
 use crate::core::tree::{Node, Tree, Tried};
+use crate::core::way::Way;
 use crate::crash::{self, Step};
 use crate::store::{Lease, Store, StoreError};
 
@@ -63,8 +64,8 @@ pub async fn drive(
     stop: watch::Receiver<u32>,
 ) -> Result<Driven, RuntimeError> {
     let (live, exits) = (HashMap::new(), JoinSet::new());
-    let (tried, by_prompt, driven) = (Tried::default(), HashSet::new(), Driven::default());
-    Drive { store, settings, top, stop, tried, live, by_prompt, exits, driven }.run().await
+    let (tried, ways, driven) = (Tried::default(), HashMap::new(), Driven::default());
+    Drive { store, settings, top, stop, tried, live, ways, exits, driven }.run().await
 }
 
 /// Drives the tree below `top` after frames that failed or were stopped were made ready to be tried again.
@@ -115,8 +116,8 @@ struct Drive<'a> {
     stop: watch::Receiver<u32>,
     tried: Tried,
     live: HashMap<FrameId, Live>,
-    /// Frames whose `claude` does not go on without a prompt.
-    by_prompt: HashSet<FrameId>,
+    /// How to continue frames whose `claude` has refused the ways before.
+    ways: HashMap<FrameId, Way>,
     exits: JoinSet<(FrameId, Exit)>,
     driven: Driven,
 }
@@ -244,8 +245,8 @@ impl Drive<'_> {
             }
             Err(error) => return Err(error),
         };
-        let by_prompt = self.by_prompt.contains(&id);
-        match attempt::start(self.store, self.settings, id, &self.tried, &program, by_prompt) {
+        let way = self.ways.get(&id).copied().unwrap_or_default();
+        match attempt::start(self.store, self.settings, id, &self.tried, &program, way) {
             Ok(Start::Started { running, live, output_from, has_stop_hook, transcript }) => {
                 tracing::info!("{}", step(id, &frame.task.title(), "started"));
                 self.tried.attempted(id);
@@ -299,11 +300,16 @@ impl Drive<'_> {
     fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<(), RuntimeError> {
         let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(()) };
         let Some(conclusion) = conclude::conclude(self.store, &frame, exit, &live.lease)? else { return Ok(()) };
-        if live.is_silent && conclusion.wants_prompt && self.by_prompt.insert(id) {
-            tracing::info!(
-                "{}",
-                step(id, &frame.task.title(), "refused to go on at its call, which is answered by prompt")
-            );
+        if live.is_silent
+            && conclusion.wants_prompt
+            && let Some(next) = live.way.after_refusal()
+        {
+            self.ways.insert(id, next);
+            let how = match next {
+                Way::Prompt => "refused to go on at its call, which is answered by prompt",
+                Way::Fork | Way::InPlace => "refused to go on at its call in a fork, and is asked to do so in place",
+            };
+            tracing::info!("{}", step(id, &frame.task.title(), how));
             return Ok(());
         }
         self.say_how_it_ended(id)?;

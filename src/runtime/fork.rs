@@ -96,15 +96,15 @@ fn of_frame(store: &Store, frame: Frame) -> Result<Source, RuntimeError> {
     if frame.task.is_group() {
         return Err(BadSource::Group(frame.id).into());
     }
-    let session = frame.checkpoint.ok_or(BadSource::Empty(frame.id))?;
+    let kept = frame.continues().filter(|_| frame.checkpoint.is_some()).ok_or(BadSource::Empty(frame.id))?;
     let attempts = store.attempts(frame.id)?;
-    let own = attempts.iter().find(|attempt| attempt.session == session).map(|attempt| attempt.total_cost_usd);
+    let own = attempts.iter().find(|attempt| attempt.id == kept.copy).map(|attempt| attempt.total_cost_usd);
     let before_adoption = || {
-        let found = transcript::find(&config_dir(&frame.launch)?, &frame.cwd, session)?;
+        let found = transcript::find(&config_dir(&frame.launch)?, &frame.cwd, kept.session)?;
         Some(transcript::origin(&found).ok()?.cost_usd)
     };
     let cost_usd = own.or_else(before_adoption).unwrap_or(0.0);
-    let baseline = Baseline { session, frame: Some(frame.id), cost_usd };
+    let baseline = Baseline { session: kept.session, frame: Some(frame.id), checkpoint: Some(kept.copy), cost_usd };
     let native_questions = frame.launch.native_questions;
     Ok(Source { baseline, root: Some(frame.root), cwd: frame.cwd, model: frame.launch.model, native_questions })
 }
@@ -114,6 +114,6 @@ fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<Source>, RuntimeE
     let Some(found) = transcript::find_anywhere(&config, session) else { return Ok(None) };
     let origin = transcript::origin(&found).map_err(while_trying("read the transcript"))?;
     let cwd = origin.cwd.ok_or(BadSource::NoWorkingDirectory(session))?;
-    let baseline = Baseline { session, frame: None, cost_usd: origin.cost_usd };
+    let baseline = Baseline { session, frame: None, checkpoint: None, cost_usd: origin.cost_usd };
     Ok(Some(Source { baseline, root: None, cwd, model: origin.model, native_questions: false }))
 }

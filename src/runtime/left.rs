@@ -43,7 +43,7 @@ impl Left {
         if !killed && !cut && suspended.is_none() {
             return Ok(Self::All);
         }
-        let earlier = frame.forked().map(|(owner, session)| store.dir().checkpoint(owner, session));
+        let earlier = frame.continues().map(|kept| store.dir().checkpoint(kept.frame, kept.copy));
         let remains = Remains::of(transcript, earlier.as_deref()).map_err(while_trying("read the transcript"))?;
         let lacks_its_end = cut || suspended.is_some_and(|call| !remains.suspended.contains(call));
         let continues = remains.continues && told.iter().all(|told| remains.tells(told));

@@ -12,7 +12,7 @@ use super::git::Git;
 use super::{RuntimeError, while_trying};
 use crate::core::changes::Seen;
 use crate::core::frame::Frame;
-use crate::core::id::SessionId;
+use crate::core::id::AttemptId;
 use crate::crash::Step;
 use crate::store::Store;
 
@@ -21,13 +21,13 @@ use crate::store::Store;
 pub(super) fn record(
     store: &Store,
     frame: &Frame,
-    session: SessionId,
+    attempt: AttemptId,
     files: &BTreeSet<PathBuf>,
 ) -> Result<(), RuntimeError> {
     let before = frame.checkpoint.and_then(|checkpoint| seen(store, frame, checkpoint)).unwrap_or_default();
     let files = before.files.into_keys().chain(files.iter().map(|file| frame.cwd.join(file)));
     let text = serde_json::to_vec(&look(files, &frame.cwd)).unwrap_or_default();
-    let path = store.dir().seen(frame.id, session);
+    let path = store.dir().seen(frame.id, attempt);
     store.dir().write(Step::Seen, &path, &text).map_err(while_trying("record what the agent has seen"))
 }
 
@@ -38,8 +38,8 @@ pub(super) fn notice(store: &Store, frame: &Frame) -> Option<String> {
     before.changes(&now).notice(&frame.cwd)
 }
 
-fn seen(store: &Store, frame: &Frame, session: SessionId) -> Option<Seen> {
-    serde_json::from_slice(&fs::read(store.dir().seen(frame.id, session)).ok()?).ok()
+fn seen(store: &Store, frame: &Frame, attempt: AttemptId) -> Option<Seen> {
+    serde_json::from_slice(&fs::read(store.dir().seen(frame.id, attempt)).ok()?).ok()
 }
 
 fn look(files: impl Iterator<Item = PathBuf>, cwd: &Path) -> Seen {
@@ -58,6 +58,11 @@ fn content(path: &Path) -> io::Result<String> {
         let modified = known.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         return Ok(format!("{} bytes at {}", known.len(), modified.as_nanos()));
     }
+    digest(path)
+}
+
+/// A digest of all of a file.
+pub(super) fn digest(path: &Path) -> io::Result<String> {
     let (mut digest, mut file) = (Sha256::new(), BufReader::new(File::open(path)?));
     loop {
         let read = file.fill_buf()?;

@@ -308,7 +308,9 @@ fn own_transcripts(store: &Store, frames: &[FrameId], places: &mut Places) -> Re
     for id in frames {
         let Some(frame) = store.frame(*id)? else { continue };
         let Some(config) = config_dir(&frame.launch) else { continue };
-        for attempt in store.attempts(*id)? {
+        let mut seen = HashSet::new();
+        // The last attempt of a session has written to it last.
+        for attempt in store.attempts(*id)?.into_iter().rev().filter(|attempt| seen.insert(attempt.session)) {
             let path = places.find(&config, &frame.cwd, attempt.session);
             found.extend(path.filter(|path| is_untouched(store, path, &attempt)));
         }

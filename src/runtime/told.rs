@@ -10,14 +10,13 @@ use super::situation::Restored;
 use super::{RuntimeError, Settings, meanwhile, while_trying};
 use crate::claude::ancestry::Broken;
 use crate::claude::answered::{self, Answered, CallResult};
-use crate::claude::command::config_dir;
 use crate::claude::hook::BASH;
 use crate::claude::question::ASK_USER_QUESTION;
 use crate::claude::rewrite::Entries;
-use crate::claude::{plan, question, reopened, transcript, user_hooks};
+use crate::claude::{plan, question, reopened, user_hooks};
 use crate::core::delivery::{self, Telling};
-use crate::core::frame::{Baseline, Frame};
-use crate::core::id::{RequestId, SessionId};
+use crate::core::frame::Frame;
+use crate::core::id::{AttemptId, RequestId};
 use crate::core::prompt;
 use crate::core::request::{Delivery, RequestResult, Wish};
 use crate::crash::Step;
@@ -27,7 +26,7 @@ use crate::store::Store;
 pub(super) struct Told {
     /// Its prompt. Empty: it goes on at the call where it stopped.
     pub(super) text: String,
-    /// What it is resumed from, when that is not the checkpoint as it is.
+    /// The file that it continues from.
     pub(super) transcript: Option<PathBuf>,
     /// The request whose suspended call is resumed to return its result.
     pub(super) to_return: Option<RequestId>,
@@ -39,7 +38,7 @@ pub(super) struct Told {
 pub(super) struct How {
     /// Whether a suspended call can return its result.
     pub(super) hooks: bool,
-    /// What is resumed, when that is not the session that Claude Code has in its folder.
+    /// The file with the conversation that is continued.
     pub(super) source: Option<PathBuf>,
 }
 
@@ -146,7 +145,7 @@ fn notices(store: &Store, own: &Settings, frame: &Frame) -> Vec<String> {
 }
 
 /// Opens a call again in a copy of the checkpoint. Returns whether that could be done.
-fn reopen(store: &Store, frame: &Frame, checkpoint: SessionId, call: &str) -> Result<bool, RuntimeError> {
+fn reopen(store: &Store, frame: &Frame, checkpoint: AttemptId, call: &str) -> Result<bool, RuntimeError> {
     let copy = || {
         let transcript = entries(&store.dir().checkpoint(frame.id, checkpoint))?;
         let Some(text) = unless_broken(frame, reopened::copy(&transcript, call)).flatten() else { return Ok(false) };
@@ -191,29 +190,20 @@ fn unless_broken<T>(frame: &Frame, copied: Result<T, Broken>) -> Option<T> {
     copied.inspect_err(warn).ok()
 }
 
-/// The transcript of the conversation that a frame begins with, where the session alone does not do: Claude Code looks for
-/// sessions of the working directory, and a worktree is another one than that in which the conversation was held.
-///
-/// If calls stand suspended in it, that is a copy. Their results go to the agent that made them; Claude Code would have the
-/// calls made anew in the fork.
+/// The transcript of the conversation that a frame begins with. If calls stand suspended in it, that is a copy. Their results go
+/// to the agent that made them; Claude Code would have the calls made anew in the fork.
 fn transcript_of_baseline(
     store: &Store,
     frame: &Frame,
     source: Option<&Path>,
 ) -> Result<Option<PathBuf>, RuntimeError> {
     const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
-    let (Some(Baseline { session, .. }), Some(config)) = (frame.baseline, config_dir(&frame.launch)) else {
-        return Ok(None);
-    };
-    let found = source.map(Path::to_owned).or_else(|| transcript::find(&config, &frame.cwd, session));
-    let Some(found) = found else { return Ok(None) };
+    let Some(source) = source else { return Ok(None) };
     let close = || {
-        let conversation = entries(&found)?;
+        let conversation = entries(source)?;
         let open = answered::suspended_calls(&conversation);
         if open.is_empty() {
-            let is_elsewhere = found != transcript::expected(&config, &frame.cwd, session);
-            let by_path = source.is_some() || (is_elsewhere && frame.launch.worktree.is_some());
-            return Ok(Some(found.clone()).filter(|_| by_path));
+            return Ok(source.to_owned());
         }
         let result = CallResult { text: ELSEWHERE.to_owned(), is_error: false };
         let results = open.into_iter().map(|call| (call, result.clone())).collect();
@@ -221,9 +211,9 @@ fn transcript_of_baseline(
         let Answered { text, .. } = copied.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
         let file = store.dir().answered(frame.id);
         store.dir().write(Step::Answered, &file, &text)?;
-        Ok(Some(file))
+        Ok(file)
     };
-    close().map_err(while_trying("copy the conversation to begin with"))
+    close().map(Some).map_err(while_trying("copy the conversation to begin with"))
 }
 
 /// The result of each call. Several questions of one call have their answers in one result.

@@ -21,7 +21,7 @@ pub struct NewAttempt {
     pub id: AttemptId,
     /// Its session.
     pub session: SessionId,
-    /// The session that it forks.
+    /// The session that it begins with, its own or another.
     pub resumed: Option<SessionId>,
     /// Where its events begin in the frame's output.
     pub output_from: u64,
@@ -50,7 +50,7 @@ pub struct Attempt {
     pub session: SessionId,
     /// The frame.
     pub frame: FrameId,
-    /// The session that it forked.
+    /// The session that it began with, its own or another.
     pub resumed: Option<SessionId>,
     /// What the frame waited for before it; `None`: it was ready.
     pub waited: Option<Wait>,
@@ -78,6 +78,8 @@ pub struct Attempt {
     pub total_cost_usd: f64,
     /// The version of Claude Code.
     pub version: Option<String>,
+    /// A digest of the transcript that it has left behind, where it was not kept.
+    pub leaves: Option<String>,
     /// Where its transcript is.
     pub transcript: Option<PathBuf>,
     /// The permission mode with which it began, where that was another than that of the launch options.
@@ -253,6 +255,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         cost_usd: row.get("cost_usd")?,
         total_cost_usd: row.get("total_cost_usd")?,
         version: row.get("version")?,
+        leaves: row.get("leaves")?,
         transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
         mode: row.get("mode")?,
         notice: row.get("notice")?,

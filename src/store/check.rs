@@ -14,10 +14,10 @@ use super::error::Fault;
 use super::files::{PRIVATE, StateDir};
 use super::leftovers::entries;
 use super::members::TABLES;
-use super::{Lease, Result, Store, StoreError, checkpoint, frames};
+use super::{Lease, Result, Store, StoreError, frames};
 use crate::core::check::{Files, FrameFacts, RequestFacts};
 use crate::core::flaw::{Flaw, What};
-use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::request::Wish;
 use crate::core::state::FrameState;
 
@@ -180,11 +180,11 @@ fn read<T>(
     Ok(readable)
 }
 
-fn files(dir: &StateDir, frame: FrameId, session: Option<SessionId>) -> io::Result<Files> {
+fn files(dir: &StateDir, frame: FrameId, checkpoint: Option<AttemptId>) -> io::Result<Files> {
     // Where that cannot be told, somebody may have it.
     let held = Lease::is_held(dir, frame).unwrap_or(true);
     let output = fs::metadata(dir.printed(frame)).map_or(0, |file| file.len());
-    let copy = session.map(|session| checkpoint::lines(&dir.checkpoint(frame, session))).transpose()?;
+    let copy = checkpoint.map(|attempt| super::checkpoint::lines(&dir.checkpoint(frame, attempt))).transpose()?;
     Ok(Files { held, output, copy: copy.unwrap_or_default(), ..Files::default() })
 }
 

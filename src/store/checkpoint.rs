@@ -9,8 +9,10 @@ use serde::de::IgnoredAny;
 
 use super::durable::{make_private, sync, sync_dir};
 use super::files::{SEEN, StateDir, TEMPORARY, create_private};
+use super::leftovers::remove;
+use crate::core::archive::BESIDE;
 use crate::core::check::Lines;
-use crate::core::id::{FrameId, SessionId};
+use crate::core::id::{AttemptId, FrameId};
 use crate::crash::{self, Moment, Step};
 
 /// Copies a transcript, up to its last whole line. When this returns, the copy outlives a power failure.
@@ -18,7 +20,7 @@ use crate::crash::{self, Moment, Step};
 /// # Errors
 ///
 /// The transcript cannot be read or has no whole line, or the copy cannot be written.
-pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
+pub fn keep(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcript: &Path) -> io::Result<()> {
     let mut source = File::open(transcript)?;
     let whole = whole_lines(&mut source)?;
     if whole == 0 {
@@ -26,16 +28,16 @@ pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Pat
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
     dir.frame_dir(frame)?;
-    replace(Step::KeepCopy, &mut source, whole, &dir.checkpoint(frame, session))
+    replace(Step::KeepCopy, &mut source, whole, &dir.checkpoint(frame, attempt))
 }
 
-/// Deletes the copies of a frame's sessions and what belongs to them, except that of `keep`, and what a killed process left half written.
+/// Deletes the copies of a frame's attempts and what belongs to them, except those in `keep`, and what a killed process left half
+/// written.
 ///
 /// # Errors
 ///
 /// The frame's directory cannot be read, or a file in it cannot be deleted.
-pub fn prune(dir: &StateDir, frame: FrameId, keep: SessionId) -> io::Result<()> {
-    let kept = [dir.checkpoint(frame, keep), dir.seen(frame, keep)];
+pub fn prune(dir: &StateDir, frame: FrameId, keep: &[AttemptId]) -> io::Result<()> {
     let entries = match fs::read_dir(dir.frame_path(frame)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -43,13 +45,16 @@ pub fn prune(dir: &StateDir, frame: FrameId, keep: SessionId) -> io::Result<()> 
     for entry in entries {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let session = name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(SEEN));
-        let is_of_session = session.is_some_and(|session| session.parse::<SessionId>().is_ok());
-        if (is_of_session && !kept.contains(&path)) || name.ends_with(TEMPORARY) {
-            crash::around(Step::RemoveCopy, || fs::remove_file(&path))?;
+        if attempt_of(name).is_some_and(|attempt| !keep.contains(&attempt)) || name.ends_with(TEMPORARY) {
+            crash::around(Step::RemoveCopy, || remove(&path))?;
         }
     }
     Ok(())
+}
+
+/// The attempt that a file or directory of a frame was kept of.
+pub(super) fn attempt_of(name: &str) -> Option<AttemptId> {
+    [".jsonl", SEEN, BESIDE].iter().find_map(|end| name.strip_suffix(end))?.parse().ok()
 }
 
 /// A transcript in Claude Code's folder, compared with the copy that was kept of it.
@@ -65,22 +70,22 @@ pub enum Compared {
     Other,
 }
 
-/// Compares what lies at `transcript` with the copy that was kept of the session.
+/// Compares what lies at `transcript` with the copy that was kept of the attempt.
 ///
 /// # Errors
 ///
 /// One of them cannot be read.
-pub fn compare(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<Compared> {
+pub fn compare(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcript: &Path) -> io::Result<Compared> {
     let gone_is_none = |opened: io::Result<File>| match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         opened => opened.map(Some),
     };
-    let Some(copy) = gone_is_none(File::open(dir.checkpoint(frame, session)))? else { return Ok(Compared::NoCopy) };
+    let Some(copy) = gone_is_none(File::open(dir.checkpoint(frame, attempt)))? else { return Ok(Compared::NoCopy) };
     let Some(mut found) = gone_is_none(File::open(transcript))? else { return Ok(Compared::Less) };
     let (kept, length) = (copy.metadata()?.len(), found.metadata()?.len());
     let whole = whole_lines(&mut found)?;
     // Somebody has emptied it, or cut it short.
-    if whole > 0 && lines(&dir.checkpoint(frame, session))? != Lines::Whole {
+    if whole > 0 && lines(&dir.checkpoint(frame, attempt))? != Lines::Whole {
         return Ok(Compared::NoCopy);
     }
     found.rewind()?;
@@ -94,7 +99,7 @@ pub fn compare(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &
 }
 
 /// Whether two files begin with the same `length` bytes.
-fn is_same(one: File, other: File, length: u64) -> io::Result<bool> {
+pub(super) fn is_same(one: File, other: File, length: u64) -> io::Result<bool> {
     let (mut one, mut other) = (BufReader::new(one.take(length)), BufReader::new(other.take(length)));
     loop {
         let (left, right) = (one.fill_buf()?, other.fill_buf()?);
@@ -116,11 +121,11 @@ fn is_same(one: File, other: File, length: u64) -> io::Result<bool> {
 /// # Errors
 ///
 /// The copy cannot be read, or `to` cannot be written.
-pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, to: &Path) -> io::Result<bool> {
-    if matches!(compare(dir, frame, session, to)?, Compared::NoCopy | Compared::Same) {
+pub fn restore(dir: &StateDir, frame: FrameId, attempt: AttemptId, to: &Path) -> io::Result<bool> {
+    if matches!(compare(dir, frame, attempt, to)?, Compared::NoCopy | Compared::Same) {
         return Ok(false);
     }
-    let mut copy = File::open(dir.checkpoint(frame, session))?;
+    let mut copy = File::open(dir.checkpoint(frame, attempt))?;
     let length = copy.metadata()?.len();
     if let Some(parent) = to.parent() {
         make_private(parent)?;
@@ -217,14 +222,14 @@ mod tests {
         temp: TempDir,
         dir: StateDir,
         frame: FrameId,
-        session: SessionId,
+        attempt: AttemptId,
     }
 
     impl Fixture {
         fn new() -> Self {
             let temp = tempfile::tempdir().unwrap();
             let dir = StateDir::new(&temp.path().join("state")).unwrap();
-            Self { temp, dir, frame: FrameId::random(), session: SessionId::random() }
+            Self { temp, dir, frame: FrameId::random(), attempt: AttemptId::random() }
         }
 
         fn transcript(&self, content: &str) -> PathBuf {
@@ -234,12 +239,12 @@ mod tests {
         }
 
         fn keep(&self, content: &str) -> io::Result<String> {
-            keep(&self.dir, self.frame, self.session, &self.transcript(content))?;
-            fs::read_to_string(self.dir.checkpoint(self.frame, self.session))
+            keep(&self.dir, self.frame, self.attempt, &self.transcript(content))?;
+            fs::read_to_string(self.dir.checkpoint(self.frame, self.attempt))
         }
 
         fn restore(&self, to: &Path) -> bool {
-            restore(&self.dir, self.frame, self.session, to).unwrap()
+            restore(&self.dir, self.frame, self.attempt, to).unwrap()
         }
     }
 
@@ -261,7 +266,7 @@ mod tests {
         for content in ["", "torn"] {
             assert_eq!(fixture.keep(content).unwrap_err().kind(), io::ErrorKind::InvalidData);
         }
-        let copy = fixture.dir.checkpoint(fixture.frame, fixture.session);
+        let copy = fixture.dir.checkpoint(fixture.frame, fixture.attempt);
         assert_eq!(fs::read_to_string(copy).unwrap(), "{}\n");
         assert_eq!(fs::read_dir(fixture.dir.frame_path(fixture.frame)).unwrap().count(), 1);
     }
@@ -288,7 +293,7 @@ mod tests {
         let to = fixture.temp.path().join("other.jsonl");
         let compared = |content: &str| {
             fs::write(&to, content).unwrap();
-            compare(&fixture.dir, fixture.frame, fixture.session, &to).unwrap()
+            compare(&fixture.dir, fixture.frame, fixture.attempt, &to).unwrap()
         };
         assert_eq!(compared("{}\n"), Compared::NoCopy);
         let long = format!("{{\"a\":\"{}\"}}\n", "x".repeat(100_000));
@@ -301,12 +306,12 @@ mod tests {
             assert_eq!(compared(other), Compared::Other);
         }
         for damaged in ["", &long[..70_000]] {
-            fs::write(fixture.dir.checkpoint(fixture.frame, fixture.session), damaged).unwrap();
+            fs::write(fixture.dir.checkpoint(fixture.frame, fixture.attempt), damaged).unwrap();
             assert_eq!(compared(&format!("{long}{{}}\n")), Compared::NoCopy);
             assert_eq!(compared(""), if damaged.is_empty() { Compared::Same } else { Compared::Less });
         }
         fs::remove_file(&to).unwrap();
-        assert_eq!(compare(&fixture.dir, fixture.frame, fixture.session, &to).unwrap(), Compared::Less);
+        assert_eq!(compare(&fixture.dir, fixture.frame, fixture.attempt, &to).unwrap(), Compared::Less);
     }
 
     #[test]
@@ -320,18 +325,18 @@ mod tests {
     #[test]
     fn old_copies_go_only_when_told_to() {
         let mut fixture = Fixture::new();
-        prune(&fixture.dir, fixture.frame, fixture.session).unwrap();
+        prune(&fixture.dir, fixture.frame, &[fixture.attempt]).unwrap();
         fixture.keep("{}\n").unwrap();
-        let old = fixture.session;
-        fixture.session = SessionId::random();
+        let old = fixture.attempt;
+        fixture.attempt = AttemptId::random();
         fixture.keep("{}\n").unwrap();
         let directory = fixture.dir.frame_path(fixture.frame);
         fs::write(directory.join("out.ndjson"), "").unwrap();
         fs::write(directory.join("prompt-x.tmp"), "").unwrap();
         assert!(fixture.dir.checkpoint(fixture.frame, old).exists());
-        prune(&fixture.dir, fixture.frame, fixture.session).unwrap();
+        prune(&fixture.dir, fixture.frame, &[fixture.attempt]).unwrap();
         assert!(!fixture.dir.checkpoint(fixture.frame, old).exists());
-        assert!(fixture.dir.checkpoint(fixture.frame, fixture.session).exists());
+        assert!(fixture.dir.checkpoint(fixture.frame, fixture.attempt).exists());
         assert_eq!(fs::read_dir(directory).unwrap().count(), 2);
     }
 }

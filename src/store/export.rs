@@ -13,7 +13,9 @@ use super::error::Fault;
 use super::leftovers::entries;
 use super::members::{self, TABLES, Table};
 use super::{Lease, Result, Store, StoreError, schema};
-use crate::core::archive::{Checksum, End, FORMAT, FileHeader, Header, Record, Row, record_of, session_of};
+use crate::core::archive::{
+    BESIDE, Checksum, End, FORMAT, FileHeader, Header, Record, Row, is_file_name, record_of, session_of,
+};
 use crate::core::id::FrameId;
 use crate::core::state::FrameState;
 
@@ -57,11 +59,13 @@ impl Store {
                 if !kept && frame.state != FrameState::Done {
                     return Err(StoreError::from(ArchiveError::NoCopy(frame.id)).into());
                 }
-                let current = frame.checkpoint.map(|session| format!("{session}.jsonl"));
+                let current = frame.checkpoint.map(|attempt| attempt.to_string());
+                let is_current = |name: &str| current.as_ref().is_some_and(|current| name.starts_with(current));
                 let folder = self.dir.frame_path(frame.id);
                 let broken = |error| StoreError::io(&folder, error);
                 for name in files(&folder).map_err(broken)? {
-                    if !name.ends_with(".jsonl") || Some(&name) == current.as_ref() {
+                    let is_copy = session_of(&name).is_some() || name.contains(&format!("{BESIDE}/"));
+                    if !is_copy || is_current(&name) {
                         writer.file(frame.id, &name, &folder.join(&name))?;
                     }
                 }
@@ -71,7 +75,7 @@ impl Store {
     }
 }
 
-/// The transcripts in a frame's directory, and the results of tools in those below it.
+/// The transcripts in a frame's directory, and in those below it the results of tools and what agents had besides.
 fn files(folder: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in entries(folder)? {
@@ -82,6 +86,10 @@ fn files(folder: &Path) -> io::Result<Vec<String>> {
             for result in entries(&entry.path().join(super::results::FOLDER))? {
                 found.push(format!("{name}/{}/{}", super::results::FOLDER, result.file_name().to_string_lossy()));
             }
+        } else if name.ends_with(BESIDE) {
+            let kept = super::beside::kept(&entry.path())?.into_iter();
+            let kept = kept.map(|file| format!("{name}/{}", file.to_string_lossy()));
+            found.extend(kept.filter(|name| is_file_name(name)));
         }
     }
     found.sort();

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::canonical::canonical;
 use super::durable::{make_private, sync, sync_dir};
 use super::{Result, StoreError};
-use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::crash::{self, Moment, Step};
 
 /// The permissions of every file in the state directory.
@@ -177,15 +177,15 @@ impl StateDir {
         })
     }
 
-    /// The copy of a session that a frame continues from.
+    /// The copy of the conversation that a frame continues from.
     #[must_use]
-    pub fn checkpoint(&self, frame: FrameId, session: SessionId) -> PathBuf {
-        self.frame_path(frame).join(format!("{session}.jsonl"))
+    pub fn checkpoint(&self, frame: FrameId, attempt: AttemptId) -> PathBuf {
+        self.frame_path(frame).join(format!("{attempt}.jsonl"))
     }
 
-    /// What lay around the agent when that session ended.
-    pub(crate) fn seen(&self, frame: FrameId, session: SessionId) -> PathBuf {
-        self.frame_path(frame).join(format!("{session}{SEEN}"))
+    /// What lay around the agent when that attempt ended.
+    pub(crate) fn seen(&self, frame: FrameId, attempt: AttemptId) -> PathBuf {
+        self.frame_path(frame).join(format!("{attempt}{SEEN}"))
     }
 
     /// A copy of the checkpoint with results added to it. Claude Code takes only files that end in `.jsonl`.

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
 use super::error::Fault;
 use super::{Result, Store, StoreError, events};
 use crate::core::frame::{Baseline, Frame, Task};
-use crate::core::id::{FrameId, SessionId};
+use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::launch::Launch;
 use crate::core::limits::Limits;
 use crate::core::request::shortened;
@@ -44,7 +44,7 @@ pub(super) struct Place {
     pub(super) depth: u32,
     pub(super) limits: Limits,
     pub(super) state: FrameState,
-    pub(super) checkpoint: Option<SessionId>,
+    pub(super) checkpoint: Option<AttemptId>,
 }
 
 impl Store {
@@ -58,14 +58,14 @@ impl Store {
     }
 
     /// Makes a root of a session that `claude` was started for by someone else. What that session waits for, only its
-    /// agent knows. The frame has the id of the session, as every frame has the id of its first one.
+    /// agent knows. The frame has the id of the session, and goes on in another one: that session is its user's.
     ///
     /// # Errors
     ///
     /// There is such a frame already, a path is not valid UTF-8, or the database cannot be written.
     pub fn adopt(&self, new: &NewFrame, session: SessionId) -> Result<FrameId> {
         let new = NewFrame { id: FrameId(session.0), ..new.clone() };
-        self.create(Step::Adopt, &new, FrameState::Waiting { wait: Wait::AgentDecides }, Some(session))
+        self.create(Step::Adopt, &new, FrameState::Waiting { wait: Wait::AgentDecides }, Some(AttemptId(session.0)))
     }
 
     /// One frame.
@@ -101,7 +101,7 @@ impl Store {
         self.query(|connection| reply(connection, frame))
     }
 
-    fn create(&self, step: Step, new: &NewFrame, state: FrameState, checkpoint: Option<SessionId>) -> Result<FrameId> {
+    fn create(&self, step: Step, new: &NewFrame, state: FrameState, checkpoint: Option<AttemptId>) -> Result<FrameId> {
         let id = new.id;
         let place = Place { parent: None, root: id, depth: 1, limits: new.limits, state, checkpoint };
         self.write(step, |connection| insert(connection, codec::now(), new, &place))?;
@@ -121,13 +121,14 @@ pub(super) fn insert(
         Task::Prompt(_) | Task::Group(_) => &[],
     };
     let title = shortened(&new.task.title());
+    let session = place.checkpoint.map_or_else(|| new.id.into(), |_| SessionId::random());
     connection
         .prepare_cached(
             "INSERT INTO frames (id, parent, root, depth, status, state, since, created, checkpoint, title, cwd, limits,
-             launch, task, is_group, baseline, started_from)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+             launch, task, is_group, baseline, started_from, session)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
-        .execute((
+        .execute(params![
             Id(new.id),
             place.parent.map(Id),
             Id(place.root),
@@ -144,7 +145,8 @@ pub(super) fn insert(
             new.task.is_group(),
             new.baseline.map(|baseline| codec::json(&baseline, &[])).transpose()?,
             new.started_from.map(Id),
-        ))?;
+            Id(session),
+        ])?;
     let detail = json!({"parent": place.parent, "title": title, "to": place.state, "checkpoint": place.checkpoint});
     events::append(connection, now, new.id, "created", &detail)
 }
@@ -205,6 +207,7 @@ pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
         limits: from_json(row, "limits")?,
         state: from_json(row, "state")?,
         since: time(row, "since")?,
+        session: id(row, "session")?,
         checkpoint: maybe_id(row, "checkpoint")?,
         suspended: row.get("suspended")?,
         situation: maybe_json(row, "situation")?.unwrap_or_default(),
@@ -250,7 +253,12 @@ mod tests {
                 }),
             },
             limits: Limits { max_depth: 3, max_frames: 4, max_parallel: 2, max_budget_usd: Some(1.5) },
-            baseline: Some(Baseline { session: SessionId::random(), frame: Some(FrameId::random()), cost_usd: 0.25 }),
+            baseline: Some(Baseline {
+                session: SessionId::random(),
+                frame: Some(FrameId::random()),
+                checkpoint: Some(AttemptId::random()),
+                cost_usd: 0.25,
+            }),
             started_from: None,
         };
         let id = store.create_root(&wanted).unwrap();
@@ -280,7 +288,9 @@ mod tests {
         let id = store.adopt(&new("theirs"), session).unwrap();
         assert_eq!(SessionId::from(id), session);
         let frame = store.frame(id).unwrap().unwrap();
-        assert_eq!((frame.checkpoint, frame.state.name()), (Some(session), "waiting"));
+        assert_eq!((frame.checkpoint, frame.state.name()), (Some(AttemptId::from(id)), "waiting"));
+        assert_eq!((frame.session == session, frame.is_adopted()), (false, true));
+        assert_eq!(frame.continues().map(|kept| kept.session), Some(session));
         assert!(store.adopt(&new("theirs"), session).is_err());
     }
 

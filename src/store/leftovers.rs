@@ -7,13 +7,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rusqlite::OptionalExtension;
 use uuid::Uuid;
 
-use super::codec::{Id, id, maybe_id};
-use super::files::{SEEN, STOP, StateDir, TEMPORARY};
+use super::checkpoint::attempt_of;
+use super::codec::{Id, id, maybe_id, maybe_json};
+use super::files::{STOP, StateDir, TEMPORARY};
 use super::{Lease, Result, Store, StoreError};
-use crate::core::id::{FrameId, SessionId};
+use crate::core::frame::Baseline;
+use crate::core::id::{AttemptId, FrameId};
 use crate::crash::{self, Step};
 
 /// A file or directory that can go.
@@ -60,7 +61,7 @@ impl StateDir {
     pub(crate) fn clear_attempt(&self, frame: FrameId) -> io::Result<()> {
         for entry in entries(&self.frame_path(frame))? {
             if entry.file_name().to_str().is_some_and(is_of_attempt) {
-                crash::around(Step::RemoveCopy, || fs::remove_file(entry.path()))?;
+                crash::around(Step::RemoveCopy, || remove(&entry.path()))?;
             }
         }
         Ok(())
@@ -83,14 +84,14 @@ impl Store {
         let broken = |error| StoreError::io(&frames, error);
         // First the directories, then the frames: a frame is recorded before it gets a directory.
         let entries = entries(&frames).map_err(broken)?;
-        let known = self.checkpoints()?;
+        let known = self.copies()?;
         let mut found = Vec::new();
         for entry in entries {
             let name = entry.file_name();
             let name = name.to_str().unwrap_or_default();
             match name.parse::<FrameId>().ok().map(|frame| (frame, known.get(&frame))) {
-                Some((frame, Some(checkpoint))) => {
-                    found.extend(of_frame(&entry.path(), frame, *checkpoint).map_err(broken)?);
+                Some((frame, Some(copies))) => {
+                    found.extend(of_frame(&entry.path(), frame, copies).map_err(broken)?);
                 }
                 Some((_, None)) => found.extend(leftover(entry.path(), None)),
                 None if is_left(name, entry.metadata()) => found.extend(leftover(entry.path(), None)),
@@ -113,13 +114,13 @@ impl Store {
             return Ok(self.remove_unused(std::slice::from_ref(&leftover.path))? == 1);
         };
         let Some(_lease) = Lease::try_take(&self.dir, frame)? else { return Ok(false) };
-        let checkpoint = self.checkpoint_of(frame)?;
+        let copies = self.copies_of(frame)?;
         let broken = |error| StoreError::io(&leftover.path, error);
-        let still = of_frame(&self.dir.frame_path(frame), frame, checkpoint).map_err(broken)?;
+        let still = of_frame(&self.dir.frame_path(frame), frame, &copies).map_err(broken)?;
         if !still.iter().any(|now| now.path == leftover.path) {
             return Ok(false);
         }
-        fs::remove_file(&leftover.path).map_err(broken)?;
+        remove(&leftover.path).map_err(broken)?;
         Ok(true)
     }
 
@@ -162,21 +163,44 @@ impl Store {
         Ok(trash.len())
     }
 
-    /// The session that a frame continues from.
-    fn checkpoint_of(&self, frame: FrameId) -> Result<Option<SessionId>> {
+    /// The attempts of a frame of which somebody needs the copies: the frame continues from one, and so will frames that
+    /// have not begun.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn copies_of(&self, frame: FrameId) -> Result<Vec<AttemptId>> {
         self.query(|connection| {
-            let mut statement = connection.prepare_cached("SELECT checkpoint FROM frames WHERE id = ?1")?;
-            let found = statement.query_row([Id(frame)], |row| maybe_id(row, "checkpoint")).optional()?;
-            Ok(found.flatten())
+            let mut statement = connection.prepare_cached(
+                "SELECT checkpoint AS copy FROM frames WHERE id = ?1 AND checkpoint IS NOT NULL
+                 UNION ALL SELECT json_extract(baseline, '$.checkpoint') FROM frames INDEXED BY frames_by_baseline
+                 WHERE baseline IS NOT NULL
+                   AND CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END = ?1
+                   AND checkpoint IS NULL AND json_extract(baseline, '$.checkpoint') IS NOT NULL",
+            )?;
+            let copies = statement.query_map([Id(frame)], |row| id(row, "copy"))?;
+            Ok(copies.collect::<rusqlite::Result<_>>()?)
         })
     }
 
-    /// All frames, each with the session that it continues from.
-    fn checkpoints(&self) -> Result<HashMap<FrameId, Option<SessionId>>> {
+    /// The same of all frames.
+    fn copies(&self) -> Result<HashMap<FrameId, Vec<AttemptId>>> {
         self.query(|connection| {
-            let mut statement = connection.prepare_cached("SELECT id, checkpoint FROM frames")?;
-            let frames = statement.query_map([], |row| Ok((id(row, "id")?, maybe_id(row, "checkpoint")?)))?;
-            Ok(frames.collect::<rusqlite::Result<_>>()?)
+            let mut statement = connection.prepare_cached("SELECT id, checkpoint, baseline FROM frames")?;
+            let mut frames = statement.query([])?;
+            let (mut copies, mut to_begin) = (HashMap::<FrameId, Vec<AttemptId>>::new(), Vec::new());
+            while let Some(row) = frames.next()? {
+                let checkpoint = maybe_id(row, "checkpoint")?;
+                if checkpoint.is_none() {
+                    to_begin.extend(maybe_json::<Baseline>(row, "baseline").ok().flatten());
+                }
+                copies.insert(id(row, "id")?, checkpoint.into_iter().collect());
+            }
+            for Baseline { frame, checkpoint, .. } in to_begin {
+                let of_source = frame.and_then(|frame| copies.get_mut(&frame));
+                of_source.into_iter().for_each(|copies| copies.extend(checkpoint));
+            }
+            Ok(copies)
         })
     }
 }
@@ -196,15 +220,21 @@ fn leftover(path: PathBuf, frame: Option<FrameId>) -> Option<Leftover> {
     path.symlink_metadata().ok().map(|_| Leftover { bytes: size(&path), path, frame })
 }
 
-/// Of a frame that nobody runs: copies of other sessions than the checkpoint, and what only lives during an attempt.
-fn of_frame(folder: &Path, frame: FrameId, checkpoint: Option<SessionId>) -> io::Result<Vec<Leftover>> {
-    let is_left = |name: &str| {
-        let of_session = name.strip_suffix(".jsonl").or_else(|| name.strip_suffix(SEEN));
-        let session = of_session.and_then(|name| name.parse::<SessionId>().ok());
-        is_of_attempt(name) || session.is_some_and(|session| Some(session) != checkpoint)
-    };
+/// Of a frame that nobody runs: copies that nobody needs, and what only lives during an attempt.
+fn of_frame(folder: &Path, frame: FrameId, copies: &[AttemptId]) -> io::Result<Vec<Leftover>> {
+    let is_left =
+        |name: &str| is_of_attempt(name) || attempt_of(name).is_some_and(|attempt| !copies.contains(&attempt));
     let files = entries(folder)?.into_iter().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
     Ok(files.filter_map(|entry| leftover(entry.path(), Some(frame))).collect())
+}
+
+/// Removes a file or a directory, if it is there.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a file of a frame only lives during an attempt.
@@ -250,7 +280,7 @@ mod tests {
         let checkpoint = store.frame(frame).unwrap().unwrap().checkpoint.unwrap();
         assert_eq!(names(&store), [""; 0]);
         let gone = FrameId::random();
-        let other = SessionId::random();
+        let other = AttemptId::random();
         let folder = store.dir().frame_dir(frame).unwrap();
         for name in [format!("{checkpoint}.jsonl"), format!("{other}.jsonl"), "x.tmp".into(), "out.ndjson".into()] {
             fs::write(folder.join(name), "12345").unwrap();

@@ -12,6 +12,7 @@
 mod abandoned;
 mod archive;
 mod attempts;
+pub mod beside;
 mod calls;
 mod canonical;
 mod check;

@@ -9,8 +9,8 @@ use super::checkpoint::replace;
 use super::durable::make_private;
 use super::files::StateDir;
 use super::leftovers::entries;
-use crate::core::id::{FrameId, SessionId};
-use crate::crash::Step;
+use crate::core::id::{AttemptId, FrameId, SessionId};
+use crate::crash::{self, Step};
 
 /// The directory of results, in the directory of a session.
 pub(super) const FOLDER: &str = "tool-results";
@@ -33,6 +33,21 @@ pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &
     copy(Step::PutBack, &kept(dir, frame, session), &transcript.with_extension("").join(FOLDER))
 }
 
+/// Deletes the results beside a transcript that are not kept: those of an attempt that is discarded.
+///
+/// # Errors
+///
+/// A folder cannot be read, or a result cannot be deleted.
+pub fn forget(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
+    let kept = kept(dir, frame, session);
+    for entry in entries(&transcript.with_extension("").join(FOLDER))? {
+        if !kept.join(entry.file_name()).exists() {
+            crash::around(Step::RemoveCopy, || fs::remove_file(entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
 /// The sessions of a frame whose tools had large results.
 ///
 /// # Errors
@@ -49,7 +64,7 @@ pub fn sessions(dir: &StateDir, frame: FrameId) -> io::Result<Vec<SessionId>> {
 /// # Errors
 ///
 /// The copy cannot be read or written.
-pub fn tell(dir: &StateDir, frame: FrameId, checkpoint: SessionId, old: &Path, new: &Path) -> io::Result<bool> {
+pub fn tell(dir: &StateDir, frame: FrameId, checkpoint: AttemptId, old: &Path, new: &Path) -> io::Result<bool> {
     let copy = dir.checkpoint(frame, checkpoint);
     let Ok(text) = fs::read_to_string(&copy) else { return Ok(false) };
     // As a JSON text holds it, without the quotes.
@@ -111,7 +126,7 @@ mod tests {
     #[test]
     fn a_conversation_is_told_where_results_are_now() {
         let (_temp, store) = store();
-        let (frame, session) = (FrameId::random(), SessionId::random());
+        let (frame, session) = (FrameId::random(), AttemptId::random());
         store.dir().frame_dir(frame).unwrap();
         let copy = store.dir().checkpoint(frame, session);
         fs::write(&copy, "{\"a\":\"to: /old \\\"x\\\"/s/tool-results/b1.txt\\n\"}\n").unwrap();

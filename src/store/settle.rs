@@ -12,7 +12,7 @@ use super::requests::{self, Caller};
 use super::{Result, Store, events, frames, groups, withdraw};
 use crate::core::denied::Denied;
 use crate::core::frame::{Frame, Trouble};
-use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::outcome::{Fork, Outcome, Verdict};
 use crate::core::situation::Situation;
 use crate::core::state::{Ended, FrameEvent, FrameState};
@@ -26,8 +26,6 @@ pub struct Settlement<'a> {
     pub frame: FrameId,
     /// The attempt.
     pub attempt: AttemptId,
-    /// Its session.
-    pub session: SessionId,
     /// What its end does.
     pub verdict: &'a Verdict,
     /// How it ended.
@@ -44,6 +42,8 @@ pub struct Settlement<'a> {
     pub version: Option<String>,
     /// Where its transcript is.
     pub transcript: Option<PathBuf>,
+    /// A digest of the transcript that it leaves behind, when it is not kept.
+    pub leaves: Option<String>,
     /// The tool call at which its session stands suspended.
     pub suspended: Option<String>,
     /// What its agent has besides its conversation.
@@ -78,7 +78,6 @@ impl Store {
             update(connection, &before, settlement)?;
             let detail = json!({
                 "attempt": attempt,
-                "session": settlement.session,
                 "outcome": name(settlement.outcome),
                 "kept": settlement.verdict.fork == Fork::Keep,
                 "cost_usd": settlement.cost_usd,
@@ -137,7 +136,7 @@ fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::
         .prepare_cached(
             "UPDATE attempts SET ended = ?2, outcome = ?3, message = ?4, kept = ?5, input_tokens = ?6,
              output_tokens = ?7, cache_creation_input_tokens = ?8, cache_read_input_tokens = ?9, cost_usd = ?10,
-             total_cost_usd = ?11, version = ?12, transcript = ?13, denied = ?14 WHERE id = ?1",
+             total_cost_usd = ?11, version = ?12, transcript = ?13, denied = ?14, leaves = ?15 WHERE id = ?1",
         )?
         .execute((
             Id(settlement.attempt),
@@ -154,6 +153,7 @@ fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::
             &settlement.version,
             settlement.transcript.as_deref().map(path_text).transpose()?,
             (!settlement.denied.is_empty()).then(|| codec::json(&settlement.denied, &[])).transpose()?,
+            &settlement.leaves,
         ))?;
     Ok(())
 }
@@ -177,13 +177,13 @@ fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) 
     Ok(())
 }
 
-/// The session becomes the checkpoint, and what it was told is told.
+/// The attempt becomes the checkpoint, and what it was told is told.
 fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
     let (frame, suspended) = (settlement.frame, &settlement.suspended);
     let situation = codec::json(&settlement.situation, &[])?;
     connection
         .prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3, situation = ?4 WHERE id = ?1")?
-        .execute((Id(frame), Id(settlement.session), suspended, situation))?;
+        .execute((Id(frame), Id(settlement.attempt), suspended, situation))?;
     for lost in &settlement.lost {
         connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE id = ?1")?.execute([Id(*lost)])?;
     }
@@ -246,10 +246,9 @@ mod tests {
     fn a_reply_ends_a_frame_for_good() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let session = store.running_attempt(caller.frame).unwrap().unwrap().session;
         assert_eq!(store.end(caller, &reply("Jan 1st\n")), FrameState::Done);
         let frame = store.frame(caller.frame).unwrap().unwrap();
-        assert_eq!((frame.state, frame.checkpoint), (FrameState::Done, Some(session)));
+        assert_eq!((frame.state, frame.checkpoint), (FrameState::Done, Some(caller.attempt)));
         assert_eq!(store.reply(caller.frame).unwrap().as_deref(), Some("Jan 1st\n"));
         assert!(matches!(store.begin(caller.frame, &attempt(vec![])), Err(StoreError::Illegal(_))));
         assert!(matches!(store.try_again(caller.frame), Err(StoreError::Illegal(_))));
@@ -264,7 +263,6 @@ mod tests {
             store.settle(&Settlement {
                 frame: caller.frame,
                 attempt,
-                session: SessionId::random(),
                 verdict: &verdict(&outcome, Turn::First),
                 outcome: &outcome,
                 usage: Usage::default(),
@@ -273,6 +271,7 @@ mod tests {
                 model: Some("claude-opus-4-8".into()),
                 version: Some("2.1.330".into()),
                 transcript: Some(PathBuf::from("/t.jsonl")),
+                leaves: None,
                 suspended: None,
                 situation: Situation::default(),
                 lost: Vec::new(),

@@ -1,7 +1,7 @@
 //! The tables, as numbered steps. A step that was released is never changed: the next change is another step.
 
 /// Step `n` leads from version `n` to version `n + 1`.
-pub(super) const STEPS: [&str; 14] = [
+pub(super) const STEPS: [&str; 15] = [
     FIRST,
     SUSPENDED_CALLS,
     RESUMED_CALLS,
@@ -16,6 +16,7 @@ pub(super) const STEPS: [&str; 14] = [
     BATCHES_BY_INDEX,
     IDS_OF_ATTEMPTS,
     SITUATIONS,
+    ONE_SESSION,
 ];
 
 // `seq` keeps the order in which rows were made: times may be equal or go backwards. Large texts stand last in their
@@ -208,4 +209,17 @@ const SITUATIONS: &str = "
 ALTER TABLE frames ADD COLUMN situation TEXT;
 ALTER TABLE attempts ADD COLUMN mode TEXT;
 ALTER TABLE attempts ADD COLUMN notice TEXT;
+";
+
+/// `session` is the one that an agent has for life: so far each attempt began another. A session that was adopted and not
+/// gone on with stays its user's. `leaves` is a digest of the transcript that an attempt which was not kept has left behind.
+const ONE_SESSION: &str = "
+ALTER TABLE frames ADD COLUMN session TEXT NOT NULL DEFAULT '';
+UPDATE frames SET session = CASE
+    WHEN checkpoint IS NULL THEN id
+    WHEN EXISTS (SELECT 1 FROM attempts WHERE id = frames.checkpoint) THEN checkpoint
+    ELSE lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-a'
+        || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))
+END;
+ALTER TABLE attempts ADD COLUMN leaves TEXT;
 ";

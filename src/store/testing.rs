@@ -74,13 +74,11 @@ impl Store {
 
     /// Ends an attempt.
     pub(super) fn end(&self, caller: Caller, outcome: &Outcome) -> FrameState {
-        let running = self.running_attempt(caller.frame).unwrap();
         let kept = self.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
         let turn = if kept { Turn::Later } else { Turn::First };
         let settlement = Settlement {
             frame: caller.frame,
             attempt: caller.attempt,
-            session: running.map_or_else(SessionId::random, |attempt| attempt.session),
             verdict: &verdict(outcome, turn),
             outcome,
             usage: Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() },
@@ -89,6 +87,7 @@ impl Store {
             model: None,
             version: None,
             transcript: None,
+            leaves: None,
             suspended: None,
             situation: Situation::default(),
             lost: Vec::new(),

@@ -153,6 +153,12 @@ fn adapt(row: &mut Row, Here { claude, path, environment, moves }: &Here) -> Res
     {
         row.values.entry("id").or_insert(session);
     }
+    // And had a session for each attempt.
+    if row.table == "frames" && !row.values.contains_key("session") {
+        let checkpoint = row.values.get("checkpoint").filter(|checkpoint| !checkpoint.is_null());
+        let session = checkpoint.or_else(|| row.values.get("id")).cloned();
+        row.values.extend(session.map(|session| ("session".to_owned(), session)));
+    }
     for (column, value) in &mut row.values {
         let Value::String(text) = value else { continue };
         *text = match (row.table.as_str(), column.as_str()) {

@@ -14,7 +14,8 @@ fn a_foreign_session_is_adopted_where_it_worked() {
 
     world.command(["resume", SESSION]).within(&world.home()).run().prints(&world.project().display().to_string());
     let log = world.log();
-    assert_eq!(log.starts[1].value_of("--resume"), Some(SESSION));
+    assert!(log.starts[1].value_of("--resume").is_some_and(|copy| copy.ends_with(&format!("{SESSION}.jsonl"))));
+    assert_ne!(log.starts[1].session(), SESSION, "the agent has a session of its own");
     assert!(world.transcripts().contains(&before[0]), "the session itself is left as it is");
     world.run(&["resume", SESSION]).prints(&world.project().display().to_string());
     assert_eq!(world.starts(), 2);

@@ -94,8 +94,8 @@ fn what_a_runner_left_is_no_error() {
 
 #[test]
 fn a_missing_copy_is_made_again() {
-    let (world, id, folder) = paused();
-    fs::remove_file(folder.join(format!("{id}.jsonl"))).expect("a copy");
+    let (world, id, _) = paused();
+    fs::remove_file(world.kept(&id)).expect("a copy");
     insta::assert_snapshot!(world.run(&["fsck"]).exits_with(1), @"
     wrong: [ID1:8] has no kept copy of session [ID1:8]
     --- stderr
@@ -114,8 +114,8 @@ fn a_missing_copy_is_made_again() {
 
 #[test]
 fn a_torn_copy_is_made_again_or_cut() {
-    let (world, id, folder) = paused();
-    let copy = folder.join(format!("{id}.jsonl"));
+    let (world, id, _) = paused();
+    let copy = world.kept(&id);
     let whole = fs::read(&copy).expect("a copy");
     fs::write(&copy, [&whole[..], b"{\"torn\":"].concat()).expect("own file");
     insta::assert_snapshot!(world.run(&["fsck"]).exits_with(1), @"
@@ -140,8 +140,8 @@ fn a_torn_copy_is_made_again_or_cut() {
 
 #[test]
 fn a_session_that_is_lost_cannot_be_repaired() {
-    let (world, id, folder) = paused();
-    fs::remove_file(folder.join(format!("{id}.jsonl"))).expect("a copy");
+    let (world, id, _) = paused();
+    fs::remove_file(world.kept(&id)).expect("a copy");
     fs::remove_dir_all(world.home().join(".claude/projects")).expect("Claude's folder");
     insta::assert_snapshot!(world.run(&["fsck", "--repair"]).exits_with(1), @"
     wrong: [ID1:8] cannot be resumed: neither a transcript nor a copy of session [ID1] is there

@@ -19,16 +19,17 @@ fn a_frame_is_found_by_a_part_of_its_id() {
 }
 
 #[test]
-fn a_frame_is_found_by_any_session_that_it_had() {
+fn an_adopted_frame_is_found_by_its_own_session_too() {
+    const SESSION: &str = "0193e7b0-1c2d-4abc-8def-0123456789ff";
     let world = World::new();
-    world.file("root.md", "ask One?\nask Two?\nreply {results}\n");
-    let id = world.spawn_paused("root.md");
-    world.answer("1");
-    assert_eq!(world.run(&["resume", &id]).started(), id);
-    let later = world.log().starts[1].session().to_owned();
-    assert_ne!(later, id);
-    world.run(&["resume", &later]).prints("SGN_PEND_ONGOING");
-    world.run(&["resume", &later[..8]]).prints("SGN_PEND_ONGOING");
+    world.file("root.md", "decide sign\nask When?\nreply done\n");
+    world.foreign_session(SESSION, "root.md");
+    world.file("sign", "now");
+    assert_eq!(world.run(&["resume", SESSION]).started(), SESSION);
+    let own = world.log().starts[1].session().to_owned();
+    assert_ne!(own, SESSION);
+    world.run(&["resume", &own]).prints("SGN_PEND_ONGOING");
+    world.run(&["resume", &own[..8]]).prints("SGN_PEND_ONGOING");
 }
 
 #[test]

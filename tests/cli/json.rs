@@ -212,10 +212,10 @@ fn a_frame_in_json() {
 
     let sessions = frame["sessions"].as_array().expect("a list of sessions");
     let [first, second] = sessions.as_slice() else { panic!("two sessions: {frame}") };
-    insta::assert_snapshot!(keys(first), @"id resumed began ended outcome message kept transcript usage cost_usd");
+    insta::assert_snapshot!(keys(first), @"id attempt resumed began ended outcome message kept transcript usage cost_usd");
     assert_eq!((&first["id"], &first["resumed"]), (&json!(id), &json!(null)));
     assert_eq!((&second["resumed"], &second["kept"]), (&json!(id), &json!(true)));
-    assert_eq!(frame["checkpoint"], second["id"]);
+    assert_eq!((&frame["checkpoint"], &second["id"]), (&second["attempt"], &first["id"]));
     for session in sessions {
         assert!(Path::new(session["transcript"].as_str().expect("a path")).is_file());
     }

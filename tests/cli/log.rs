@@ -67,9 +67,9 @@ impl Start {
         self.argv.iter().filter_map(move |arg| arg.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// The session that it began.
+    /// Its session.
     pub(crate) fn session(&self) -> &str {
-        self.value_of("--session-id").expect("every start has a session")
+        self.value_of("--session-id").or(self.value_of("--resume")).expect("every start has a session")
     }
 
     /// A variable of its environment.

@@ -72,10 +72,18 @@ fn what_is_new_is_entered_where_it_is_looked_for() {
     for folder in [state.parent().expect("a folder"), &state, &frames, &frames.join(&id)] {
         assert!(synced.has_dir(folder), "{}", folder.display());
     }
-    assert!(synced.has_file(&frames.join(&id).join(format!("{id}.jsonl"))), "the copy of its conversation");
+    assert!(synced.has_file(&world.kept(&id)), "the copy of its conversation");
     let damaged = unsynced(&world).into_iter().filter(|path| path.starts_with(&state));
     let names: BTreeSet<_> = damaged.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect();
-    assert_eq!(names, [format!("{id}.seen.json"), "err.log".to_owned(), "out.ndjson".to_owned()].into());
+    assert_eq!(
+        names,
+        [
+            world.kept(&id).with_extension("seen.json").file_name().unwrap().to_str().unwrap().to_owned(),
+            "err.log".to_owned(),
+            "out.ndjson".to_owned()
+        ]
+        .into()
+    );
 }
 
 #[test]

@@ -72,7 +72,8 @@ fn an_agent_goes_on_where_it_stopped_and_what_a_person_said_is_another_session()
         "{}",
         resumed.stderr
     );
-    assert_eq!(fs::read(&transcript).unwrap(), before, "the kept copy is back");
+    let own = fs::read_to_string(&transcript).unwrap();
+    assert!(own.contains("Jan 1st") && !own.contains("what are you doing?"), "{own}");
     let said = lines(&other);
     assert!(said.iter().all(|line| line["sessionId"] == named(&resumed.stderr)), "{said:?}");
     assert_eq!(said.len(), before.split(|byte| *byte == b'\n').count() - 1 + 2);
@@ -136,8 +137,27 @@ fn what_a_call_cannot_return_comes_by_prompt_in_the_same_run() {
     world.answer("Jan 1st");
     let refusing = world.with("STAND_IN_WANTS_A_PROMPT", "Input must be provided");
     refusing.run(&["resume", &id]).prints("Jan 1st");
-    assert_eq!(refusing.starts(), 3, "it pauses, is refused, and is given the answer");
+    assert_eq!(refusing.starts(), 4, "it pauses, is refused in a fork and in place, and is given the answer");
     refusing.run(&["fsck"]).exits_with(0);
+}
+
+#[test]
+fn where_no_call_of_a_fork_is_run_the_session_itself_goes_on() {
+    let (world, id, transcript) = paused();
+    let world = world.with("STAND_IN_RUNS_NO_CALLS_OF_FORKS", "this session began as a copy");
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    let log = world.log();
+    assert_eq!(log.starts.len(), 3, "it pauses, is refused in a fork, and goes on in place");
+    assert!(!log.starts[2].argv.contains(&"--fork-session".to_owned()));
+    assert!(
+        log.starts
+            .iter()
+            .all(|start| start.session() == id && (start.prompt.is_empty() || start.pid == log.starts[0].pid))
+    );
+    assert_eq!(world.transcripts(), [transcript]);
+    assert_eq!(fs::read_to_string(world.project().join("marks")).unwrap(), "worked\n");
+    world.run(&["fsck"]).exits_with(0);
 }
 
 #[test]
@@ -150,8 +170,8 @@ fn a_refusal_that_a_prompt_does_not_help_against_is_reported_once() {
         assert!(refused.stderr.contains(message), "{}", refused.stderr);
         assert_eq!(world.starts(), starts);
     };
-    refused(3, "STAND_IN_REFUSES", "the second one fails as well");
-    refused(4, "STAND_IN_REFUSES", "error: unknown option '--nonsense'");
+    refused(4, "STAND_IN_REFUSES", "the second one fails as well");
+    refused(5, "STAND_IN_REFUSES", "error: unknown option '--nonsense'");
     world.run(&["resume", &id]).prints("Jan 1st");
 }
 
@@ -159,7 +179,7 @@ fn a_refusal_that_a_prompt_does_not_help_against_is_reported_once() {
 #[test]
 fn a_conversation_that_is_not_whole_is_not_gone_on_with() {
     let (world, id, transcript) = paused();
-    let copy = world.state().join("frames").join(&id).join(format!("{id}.jsonl"));
+    let copy = world.kept(&id);
     let whole = fs::read(&copy).unwrap();
     let mut all = lines(&transcript);
     all.remove(2);

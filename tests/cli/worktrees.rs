@@ -256,8 +256,8 @@ fn a_fork_of_a_conversation_works_in_a_worktree() {
     let [worktree] = worktrees(&world).try_into().expect("one worktree");
     world.run(&["resume", &id]).prints(worktree.to_str().expect("text"));
     let log = world.log();
-    assert_eq!(log.starts[1].value_of("--resume"), source.to_str(), "Claude Code would look for the session elsewhere");
-    assert_eq!(log.starts[2].value_of("--resume"), Some(log.starts[1].session()));
+    assert_eq!(log.starts[1].value_of("--resume"), world.kept(&base).to_str());
+    assert_eq!(log.starts[2].session(), log.starts[1].session());
     insta::assert_snapshot!(world.named(&log.starts[1].prompt), @"
     Read [PROJECT]/a.md and follow its instructions.
 

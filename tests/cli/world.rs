@@ -213,6 +213,15 @@ impl World {
     }
 }
 
+impl World {
+    /// The kept copy of what an agent goes on from.
+    pub(crate) fn kept(&self, id: &str) -> PathBuf {
+        let folder = self.state().join("frames").join(id);
+        let checkpoint = self.run(&["show", id, "--json"]).json()["checkpoint"].as_str().map(str::to_owned);
+        folder.join(format!("{}.jsonl", checkpoint.expect("it has paused or replied")))
+    }
+}
+
 /// All files below a directory, sorted; none when it does not exist.
 pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };

@@ -42,7 +42,7 @@ pub(crate) fn recorded(store: &Store) -> Recorded {
         for attempt in store.attempts(frame).expect("a database") {
             if let Some(outcome) = attempt.outcome {
                 let end = format!("{outcome} {:?} {:?} {:?}", attempt.message, attempt.kept, attempt.ended);
-                recorded.insert(format!("end of {}", attempt.session), end);
+                recorded.insert(format!("end of {}", attempt.id), end);
             }
         }
         if let Some(reply) = store.reply(frame).expect("a database") {
@@ -100,8 +100,8 @@ pub(crate) fn every_answer_was_told_once(world: &World, store: &Store) {
         *entry = (entry.0 + 1, told);
     }
     for (frame, (count, answer)) in asked {
-        let checkpoint = store.frame(frame).expect("a database").expect("it asked").checkpoint.expect("it has replied");
-        let name = format!("{checkpoint}.jsonl");
+        let session = store.frame(frame).expect("a database").expect("it asked").session;
+        let name = format!("{session}.jsonl");
         let transcript = world.transcripts().into_iter().find(|path| path.ends_with(&name)).expect("a transcript");
         let text = fs::read_to_string(transcript).expect("a readable file");
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));

@@ -12,6 +12,7 @@ mod cleanup;
 mod deferral;
 mod delivery;
 mod hook_events;
+mod identity;
 mod other_hooks;
 mod permission_tool;
 mod permissions;

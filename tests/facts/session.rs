@@ -151,6 +151,12 @@ impl Session {
         self.run(&self.id, &["--resume", &self.id], &prompt)
     }
 
+    /// The same session again, as the arguments say.
+    pub(crate) fn run_with(&self, arguments: &[&str], prompt: &str) -> Run {
+        let prompt = self.write("prompt", prompt);
+        self.run(&self.id, arguments, &prompt)
+    }
+
     pub(crate) fn command(&self) -> Command {
         let mut command = self.home.command(&self.claude);
         command.args(["-p", "--output-format", "stream-json", "--verbose", "--settings"]);

@@ -20,6 +20,7 @@ mod denied;
 mod early_answers;
 mod environment;
 mod fan_out;
+mod identity;
 mod interactive;
 mod jobs;
 mod kept;

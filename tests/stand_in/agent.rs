@@ -33,9 +33,9 @@ pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log)
             return Ok(ExitCode::FAILURE);
         }
     }
-    if let Ok(message) = env::var("STAND_IN_WANTS_A_PROMPT")
-        && prompt.is_empty()
-    {
+    let refuses = |name: &str| env::var(name).ok().filter(|_| prompt.is_empty());
+    let of_forks = refuses("STAND_IN_RUNS_NO_CALLS_OF_FORKS").filter(|_| arguments.forks);
+    if let Some(message) = refuses("STAND_IN_WANTS_A_PROMPT").or(of_forks) {
         eprintln!("{message}");
         return Ok(ExitCode::FAILURE);
     }
@@ -47,7 +47,10 @@ pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log)
     };
     let bash = Bash::new(&arguments.session)?;
     let woken_bare = prompt.trim() == "SGN_RESUME";
-    let transcript = Transcript::begin(&arguments.session, history)?;
+    let transcript = match arguments.resume.is_some() && !arguments.forks {
+        true => Transcript::go_on(&arguments.session, history)?,
+        false => Transcript::begin(&arguments.session, history)?,
+    };
     let permission_mode = arguments.permission_mode;
     let mut turn = Turn { transcript, events, bash, hooks, permission_mode, log, beside: None, answers: 0 };
     if let Some(call) = &suspended {

@@ -7,8 +7,10 @@ use uuid::Uuid;
 pub(crate) struct Arguments {
     /// `--session-id`.
     pub(crate) session: String,
-    /// `--resume`, which comes with `--fork-session`: a session, or the path of a transcript.
+    /// `--resume`: a session, or the path of a transcript.
     pub(crate) resume: Option<String>,
+    /// `--fork-session`, without which the session itself goes on.
+    pub(crate) forks: bool,
     /// `--model`, or the default.
     pub(crate) model: String,
     /// `--permission-mode`, or the default.
@@ -40,20 +42,23 @@ impl Arguments {
             bail!("When using --print, --output-format=stream-json requires --verbose");
         }
         let resume = value("--resume");
-        if resume.is_some() && !has("--fork-session") {
+        let forks = has("--fork-session");
+        if resume.is_some() && !forks && value("--session-id").is_some() {
             bail!("--session-id can only be used with --continue or --resume if --fork-session is also specified.");
         }
         let model = match value("--model").as_deref() {
             None | Some("opus") => "claude-opus-4-8".to_owned(),
             Some(model) => model.to_owned(),
         };
-        let session = value("--session-id").context("the stand-in needs --session-id")?;
+        let in_place = resume.clone().filter(|_| !forks);
+        let session = value("--session-id").or(in_place).context("the stand-in needs --session-id")?;
         if Uuid::parse_str(&session).is_err() {
             bail!("Invalid session ID. Must be a valid UUID.");
         }
         Ok(Self {
             session,
             resume,
+            forks,
             model,
             permission_mode: value("--permission-mode").unwrap_or_else(|| "default".to_owned()),
             settings: value("--settings"),

@@ -62,6 +62,15 @@ impl Transcript {
         Ok(transcript)
     }
 
+    /// Goes on with the transcript of `session`, which has these lines.
+    pub(crate) fn go_on(session: &str, lines: Vec<Value>) -> Result<Self> {
+        let cwd = env::current_dir()?;
+        let path = path_of(&cwd, session)?;
+        let file = OpenOptions::new().append(true).open(&path)?;
+        let most_held = env::var("STAND_IN_HOLDS_LINES").map_or(Ok(0), |most| most.parse())?;
+        Ok(Self { session: session.to_owned(), cwd, path, file, lines, held: VecDeque::new(), most_held })
+    }
+
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
