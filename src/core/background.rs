@@ -133,7 +133,8 @@ impl Digest {
         if self.stands_suspended(written) {
             let deferred_call = self.open_calls.last().map(|call| call.id.clone());
             self.result = Some(ResultEvent { deferred: true, deferred_call, total_cost_usd, ..ResultEvent::default() });
-        } else if let Some(reply) = written.reply.clone().filter(|_| by_us && self.open_calls.is_empty()) {
+        } else if let Some(reply) = written.reply.clone().filter(|_| by_us && self.worked && self.open_calls.is_empty())
+        {
             self.result = Some(ResultEvent { text: reply, total_cost_usd, ..ResultEvent::default() });
         }
     }
@@ -248,6 +249,8 @@ mod tests {
         let reply = complete(&[STARTED, WORDS], replied(), true, true).result.unwrap();
         assert_eq!((reply.text.as_str(), reply.total_cost_usd), ("so", 0.25));
         assert_eq!(complete(&[STARTED, WORDS], replied(), false, true).result, None);
+        // What an earlier attempt has said.
+        assert_eq!(complete(&[STARTED], replied(), true, true).result, None);
     }
 
     #[test]
