@@ -1,5 +1,5 @@
-//! Runners, `claude` and tools are killed at random instants while an agent two levels deep has more than its conversation: a
-//! worktree that it has entered, or plan mode.
+//! Runners, `claude` and tools are killed at random instants while an agent two levels deep has more than its conversation: tasks
+//! and a server in the background, a worktree that it has entered, or plan mode.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::chain::Chain;
 use crate::chance::Chance;
+use crate::processes::wait_until;
 use crate::support::{Conversation, Item, Kind, MessagesApi, NEWEST, OLDER, ToolCall, Turn, processes_of};
 
 /// How many processes are killed in all, of each kind of agent. A longer test names its own number in the variable.
@@ -42,6 +43,32 @@ fn load(version: &str, tools: &str) -> Option<ToolCall> {
 fn ask(question: &str) -> ToolCall {
     ToolCall::bash(&format!("agent-cli ask '{question}'"))
 }
+
+/// Tasks, and a server.
+const BUSY: Agent = Agent {
+    mode: "bypassPermissions",
+    calls: |version| {
+        let create = |subject: &str| call("TaskCreate", json!({"subject": subject, "description": "Do it."}));
+        let server = json!({"command": "exec sleep 100000", "description": "serve", "run_in_background": true});
+        let calls = [
+            create("one"),
+            create("two"),
+            call("TaskUpdate", json!({"taskId": "1", "status": "in_progress"})),
+            call("Bash", server),
+            ask("First?"),
+            call("TaskUpdate", json!({"taskId": "2", "status": "completed"})),
+            ask("Second?"),
+            call("TaskList", json!({})),
+        ];
+        load(version, "TaskCreate,TaskUpdate,TaskList").into_iter().chain(calls).collect()
+    },
+    ends_well: |_, said| {
+        let has = |task: &str| said.lines().any(|line| line == task);
+        assert!(has("#1 [in_progress] one"), "{said}");
+        // A task that was made by a call that was killed may be made again.
+        assert!(has("#2 [completed] two") || has("#2 [completed] one"), "{said}");
+    },
+};
 
 /// A worktree that it has entered, and a folder in it.
 const ELSEWHERE: Agent = Agent {
@@ -79,6 +106,11 @@ const PLANNING: Agent = Agent {
         }
     },
 };
+
+#[test]
+fn an_agent_with_tasks_and_a_server_survives_kills() {
+    survives(&BUSY);
+}
 
 #[test]
 fn an_agent_in_another_worktree_survives_kills() {
@@ -197,5 +229,6 @@ fn one_chain(agent: &Agent, seed: usize) -> [usize; 3] {
     };
     (agent.ends_well)(&chain, &reply);
     chain.ok(&["fsck"]);
+    wait_until("every process ends", || processes_of(&chain.state()).is_empty());
     killed
 }
