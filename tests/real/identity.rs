@@ -44,12 +44,13 @@ fn results(said: &Conversation) -> Vec<String> {
 }
 
 fn prompts(said: &Conversation) -> Vec<&str> {
-    let prompt = |item: &'_ Item| match item {
-        Item::User(_) => true,
-        _ => false,
-    };
-    let items = said.items().iter().filter(|item| prompt(item));
-    items.filter_map(|item| if let Item::User(text) = item { Some(text.as_str()) } else { None }).collect()
+    let mut prompts = Vec::new();
+    for item in said.items() {
+        if let Item::User(text) = item {
+            prompts.push(text.as_str());
+        }
+    }
+    prompts
 }
 
 /// Newer versions offer some tools only when they are asked for.
@@ -199,10 +200,9 @@ fn with_subagent(version: &'static str) -> impl Fn(&Conversation) -> Turn {
                 "Agent",
                 json!({"description": "greet", "prompt": "say hello", "subagent_type": "general-purpose"}),
             ),
-            1 => Turn::bash("for i in 1 2 3; do sleep 1; done; echo waited"),
+            1 | 4 => Turn::bash("for i in 1 2 3; do sleep 1; done; echo waited"),
             2 => Turn::bash("agent-cli ask 'When?'"),
             3 => Turn::call("SendMessage", json!({"to": id, "summary": "more", "message": "say more"})),
-            4 => Turn::bash("for i in 1 2 3; do sleep 1; done; echo waited"),
             _ => Turn::text(format!("{} {}", results[2], results[3])),
         }
     }
