@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Hold, Item, MessagesApi, Turn};
+use crate::support::{Conversation, Hold, Item, MessagesApi, RecordedRequest, Turn};
 
 /// Runs a fact on both versions.
 macro_rules! on_both_versions {
@@ -66,7 +66,7 @@ fn of_child(chain: &Chain) -> Vec<(String, bool)> {
     let requests = chain.api.requests();
     let is_child =
         |said: &Conversation| matches!(said.items().first(), Some(Item::User(text)) if text.contains("child.md"));
-    results(&requests.iter().rev().map(|request| request.conversation()).find(is_child).unwrap())
+    results(&requests.iter().rev().map(RecordedRequest::conversation).find(is_child).unwrap())
 }
 
 /// All that the agent below was told in its last request.
