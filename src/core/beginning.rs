@@ -54,6 +54,16 @@ pub fn left_in(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes
     }
 }
 
+/// The launch options that bound those of a child which an agent asks for now: in a narrower mode than its own it gives no
+/// more than it may have itself. `is_in`: that mode, where it is another than that of `launch`.
+#[must_use]
+pub fn giving(launch: &Launch, is_in: Option<&str>) -> Launch {
+    match is_in {
+        Some(mode) if launch.covers(mode) => launch.clone().in_mode(mode),
+        _ => launch.clone(),
+    }
+}
+
 fn is_of(launch: &Launch, mode: &str) -> bool {
     match &launch.permission_mode {
         _ if launch.is_unrestricted() => mode == modes::UNRESTRICTED,
@@ -146,5 +156,16 @@ mod tests {
             let printed = printed.map(|(first, last): (&str, &str)| Modes { first: first.into(), last: last.into() });
             assert_eq!(left_in(&launch, began_with, printed.as_ref()).as_deref(), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn an_agent_gives_no_more_than_its_mode_lets_it_have() {
+        let edits = launch(Some("acceptEdits"));
+        let given = |is_in| giving(&edits, is_in).permission_mode;
+        assert_eq!(given(Some("plan")).as_deref(), Some("plan"));
+        assert_eq!(given(None).as_deref(), Some("acceptEdits"));
+        assert_eq!(given(Some("bypassPermissions")).as_deref(), Some("acceptEdits"), "a mode that it forged");
+        assert_eq!(giving(&unrestricted(), Some("plan")), unrestricted().in_mode("plan"));
+        assert!(!giving(&unrestricted(), Some("plan")).is_unrestricted());
     }
 }

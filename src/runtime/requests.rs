@@ -1,11 +1,15 @@
 //! What agents ask of this program. Nothing runs inside an agent's tool call: a request is recorded, and the runner of
 //! the tree does the rest when the agent's turn is over.
 
+use std::fs::File;
+use std::io::{BufReader, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use super::RuntimeError;
 use super::fork::{BadSource, Source};
 use super::{while_trying, worktree};
+use crate::claude::output;
+use crate::core::beginning;
 use crate::core::frame::{Frame, Task};
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::launch::{BadLaunch, Launch, Overrides};
@@ -102,7 +106,7 @@ pub fn spawn(
         }
         overrides.model = overrides.model.or_else(|| source.model.clone());
     }
-    let launch = parent.launch.child(overrides)?;
+    let launch = giving(store, &parent)?.child(overrides)?;
     // The rights of the parent decide, not those that its child would have. A worktree has what was committed there, and its agent works in the same part of it.
     if !parent.launch.is_unrestricted() && !wanted.cwd.starts_with(&parent.cwd) {
         return Err(BadLaunch::Outside { own: parent.cwd, child: wanted.cwd }.into());
@@ -113,6 +117,19 @@ pub fn spawn(
         _ => store.request_group(caller, call, &wanted.group(frames), &wanted.title())?,
     };
     Ok(child)
+}
+
+/// What the agent of `parent` may give a child now. It may have gone over to another permission mode since it was started.
+fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
+    let Some(attempt) = store.running_attempt(parent.id)? else { return Ok(parent.launch.clone()) };
+    let read = || {
+        let mut printed = File::open(store.dir().printed(parent.id))?;
+        printed.seek(SeekFrom::Start(attempt.output_from))?;
+        output::read(BufReader::new(printed))
+    };
+    let digest = read().map_err(while_trying("read what claude printed"))?;
+    let is_in = beginning::left_in(&parent.launch, attempt.mode.as_deref(), digest.rights.modes.as_ref());
+    Ok(beginning::giving(&parent.launch, is_in.as_deref()))
 }
 
 impl Wanted {

@@ -46,6 +46,28 @@ fn options_hold_for_every_attempt_and_every_child() {
 }
 
 #[test]
+fn a_child_of_an_agent_in_plan_mode_is_in_plan_mode() {
+    for world in [World::new(), World::with_hooks()] {
+        world.file("root.md", "mode plan\nspawn child.md\nask When?\nspawn child.md\nreply {mode} {results}\n");
+        world.file("child.md", "reply {mode}\n");
+        let id = world.run(&["spawn", "root.md", "--permission-mode", "acceptEdits"]).started();
+        world.answer("now");
+        let reply = world.run(&["resume", &id]).succeeds().stdout.clone();
+        assert_eq!(reply.matches("plan").count(), 3, "{reply}");
+    }
+}
+
+#[test]
+fn an_agent_in_plan_mode_starts_none_in_a_wider_mode() {
+    let world = World::with_hooks();
+    world.file("root.md", "mode plan\nrun agent-cli spawn child.md --permission-mode acceptEdits\nreply {result}\n");
+    world.file("child.md", "reply {mode}\n");
+    let reply = world.run(&["spawn", "root.md", "--permission-mode", "acceptEdits"]).succeeds().stdout.clone();
+    assert!(reply.contains("--permission-mode acceptEdits"), "{reply}");
+    assert_eq!(world.log().starts.len(), 1);
+}
+
+#[test]
 fn a_permission_mode_can_come_from_the_environment() {
     let world = World::new().with("AGENT_CLI_PERMISSION_MODE", "acceptEdits");
     world.file("root.md", "reply ok\n");
