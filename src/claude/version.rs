@@ -30,6 +30,8 @@ impl Version {
     pub const FINDS_SESSIONS_ANYWHERE: Self = Self(2, 1, 223);
     /// The first version that was seen to tell its agent by itself where its shell is, when that changes.
     pub const TELLS_DIRECTORY: Self = Self(2, 1, 300);
+    /// The first version that was seen to bring an agent back into the worktree that it had entered, if its session goes on in place.
+    pub const RETURNS_TO_WORKTREES: Self = Self(2, 1, 250);
     /// The newest version that this program was tested with.
     pub const NEWEST_TESTED: Self = Self(2, 1, 330);
 }

@@ -13,6 +13,13 @@ pub enum Way {
 }
 
 impl Way {
+    /// Whether an attempt goes on in the session itself. `prompted`: whether it has a prompt; `in_worktree`: whether Claude Code would
+    /// bring its agent back into the worktree that it has entered, which it does for no fork.
+    #[must_use]
+    pub fn is_in_place(self, prompted: bool, in_worktree: bool) -> bool {
+        in_worktree || (self == Self::InPlace && !prompted)
+    }
+
     /// What is tried when this one was refused; `None`: the refusal stands.
     #[must_use]
     pub fn after_refusal(self) -> Option<Self> {
@@ -27,6 +34,16 @@ impl Way {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fork_is_made_where_it_loses_nothing() {
+        for way in [Way::Fork, Way::InPlace, Way::Prompt] {
+            for prompted in [false, true] {
+                assert!(way.is_in_place(prompted, true));
+                assert_eq!(way.is_in_place(prompted, false), way == Way::InPlace && !prompted);
+            }
+        }
+    }
 
     #[test]
     fn what_no_call_can_return_comes_by_prompt() {

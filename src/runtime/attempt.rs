@@ -132,8 +132,8 @@ pub(super) fn start(
             begun => break begun.map(|()| (text, transcript, prompt, restored.launch))?,
         }
     };
-    let way = if text.is_empty() { way } else { Way::Fork };
-    put_back::make_room(store, &frame, way, transcript.as_deref())?;
+    let in_place = way.is_in_place(!text.is_empty(), situation::returns_to_worktree(&frame, program));
+    put_back::make_room(store, &frame, in_place, transcript.as_deref())?;
     let permission_tool = match hooks && frame.launch.native_questions {
         true => permission_tool(store, own, frame.id, id)?,
         false => None,
@@ -146,7 +146,7 @@ pub(super) fn start(
         attempt: id,
         session: frame.session,
         resume: resumed.as_deref(),
-        in_place: way == Way::InPlace,
+        in_place,
         cwd: &frame.cwd,
         launch: &launch,
         state_dir: store.dir().path(),

@@ -25,6 +25,8 @@ pub(super) struct Program {
     pub(super) leaves_mentions: bool,
     /// Whether it tells its agent by itself where its shell is, when that changes.
     pub(super) tells_directory: bool,
+    /// Whether it brings an agent back into the worktree that it had entered, if its session goes on in place.
+    pub(super) returns_to_worktrees: bool,
 }
 
 /// Checks how a chain is to be started, before anything is recorded: that the program is Claude Code and not too old, and, where it
@@ -72,5 +74,6 @@ pub(super) async fn usable(store: &Store, settings: &Settings, launch: &Launch) 
         prints_hooks: since(Version::PRINTS_HOOKS),
         leaves_mentions: since(Version::LEAVES_MENTIONS),
         tells_directory: since(Version::TELLS_DIRECTORY),
+        returns_to_worktrees: since(Version::RETURNS_TO_WORKTREES),
     })
 }

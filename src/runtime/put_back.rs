@@ -13,7 +13,6 @@ use crate::claude::{beside, transcript};
 use crate::core::beside::Folder;
 use crate::core::frame::{Frame, Kept};
 use crate::core::id::{AttemptId, SessionId};
-use crate::core::way::Way;
 use crate::crash::{self, Step};
 use crate::store::checkpoint::Compared;
 use crate::store::{self, Store, checkpoint, results};
@@ -55,7 +54,12 @@ pub(super) fn put_back(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, 
 
 /// Makes room for the session of an attempt that is recorded. Claude Code writes a fork to where its session has been, or goes on
 /// with what lies there. `source` is what is continued.
-pub(super) fn make_room(store: &Store, frame: &Frame, way: Way, source: Option<&Path>) -> Result<(), RuntimeError> {
+pub(super) fn make_room(
+    store: &Store,
+    frame: &Frame,
+    in_place: bool,
+    source: Option<&Path>,
+) -> Result<(), RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
     let place = place(&config, frame, frame.session);
     if let Some(copy) = own_copy(frame)
@@ -64,10 +68,8 @@ pub(super) fn make_room(store: &Store, frame: &Frame, way: Way, source: Option<&
         // Whoever has gone on in the session may do so at this moment.
         aside::set_aside(store, frame, &place, Some(copy))?;
     }
-    if way == Way::InPlace {
-        let text = source.map_or_else(|| Ok(Vec::new()), fs::read).map_err(while_trying("read what is continued"))?;
-        let written = store.dir().write(Step::PutBack, &place, &text);
-        return written.map_err(while_trying("put the transcript back"));
+    if let Some(source) = source.filter(|_| in_place) {
+        return checkpoint::put(source, &place).map_err(while_trying("put the transcript back"));
     }
     crash::around(Step::MakeRoom, || remove(&place)).map_err(while_trying("make room for the transcript"))
 }

@@ -73,12 +73,20 @@ pub(super) fn restored(frame: &Frame, program: &Program, chosen: Option<Chosen<'
         None => frame.launch.clone(),
     };
     let lost_mode = refused.map(|was| situation::of_mode(&was, launch.permission_mode.as_deref()));
-    let lost_worktree = worktree.as_deref().map(|worktree| situation::of_worktree(worktree, !worktree.is_dir()));
+    let kept_worktree = worktree.as_deref().filter(|_| returns_to_worktree(frame, program));
+    let lost_worktree = worktree.as_deref().filter(|_| kept_worktree.is_none());
+    let lost_worktree = lost_worktree.map(|worktree| situation::of_worktree(worktree, !worktree.is_dir()));
     let can_return = shell.as_deref().is_some_and(Path::is_dir);
-    let moved = shell.as_deref().filter(|_| !program.tells_directory);
-    let moved = moved.map(|shell| situation::of_shell(shell, &frame.cwd, !can_return));
+    let starts_in = kept_worktree.unwrap_or(&frame.cwd);
+    let moved = shell.as_deref().filter(|shell| !program.tells_directory && *shell != starts_in);
+    let moved = moved.map(|shell| situation::of_shell(shell, starts_in, !can_return));
     let lost = lost_mode.into_iter().chain(lost_worktree).collect();
     Restored { launch, mode, lost, moved, can_return }
+}
+
+/// Whether Claude Code brings the agent of `frame` back into the worktree that it has entered, if its session goes on in place.
+pub(super) fn returns_to_worktree(frame: &Frame, program: &Program) -> bool {
+    program.returns_to_worktrees && frame.situation.worktree.as_deref().is_some_and(Path::is_dir)
 }
 
 impl Restored {

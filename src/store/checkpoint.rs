@@ -125,13 +125,22 @@ pub fn restore(dir: &StateDir, frame: FrameId, attempt: AttemptId, to: &Path) ->
     if matches!(compare(dir, frame, attempt, to)?, Compared::NoCopy | Compared::Same) {
         return Ok(false);
     }
-    let mut copy = File::open(dir.checkpoint(frame, attempt))?;
-    let length = copy.metadata()?.len();
+    put(&dir.checkpoint(frame, attempt), to)?;
+    Ok(true)
+}
+
+/// Puts a conversation to where Claude Code looks for its session.
+///
+/// # Errors
+///
+/// `conversation` cannot be read, or `to` cannot be written.
+pub fn put(conversation: &Path, to: &Path) -> io::Result<()> {
+    let mut conversation = File::open(conversation)?;
+    let length = conversation.metadata()?.len();
     if let Some(parent) = to.parent() {
         make_private(parent)?;
     }
-    replace(Step::PutBack, &mut copy, length, to)?;
-    Ok(true)
+    replace(Step::PutBack, &mut conversation, length, to)
 }
 
 /// Whether what lies at `path` is a session: whole lines, the last of them JSON.

@@ -142,6 +142,21 @@ fn what_a_call_cannot_return_comes_by_prompt_in_the_same_run() {
 }
 
 #[test]
+fn the_session_of_an_agent_in_a_worktree_goes_on_itself() {
+    let world = World::with_hooks();
+    world.file("root.md", "call EnterWorktree {\"path\": \"/\"}\nask When?\nreply {result}\n");
+    let id = world.run(&["spawn", "root.md"]).started();
+    let transcripts = world.transcripts();
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    let log = world.log();
+    assert_eq!(log.starts.len(), 2);
+    assert!(!log.starts[1].argv.contains(&"--fork-session".to_owned()), "{:?}", log.starts[1].argv);
+    assert_eq!(world.transcripts(), transcripts);
+    world.run(&["fsck"]).exits_with(0);
+}
+
+#[test]
 fn where_no_call_of_a_fork_is_run_the_session_itself_goes_on() {
     let (world, id, transcript) = paused();
     let world = world.with("STAND_IN_RUNS_NO_CALLS_OF_FORKS", "this session began as a copy");

@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 9] = [
+pub(crate) const SCENARIOS: [Scenario; 10] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -29,6 +29,7 @@ pub(crate) const SCENARIOS: [Scenario; 9] = [
         play: answer_and_carry_on,
         replies: &["left: Jan 1st; right: ok", "right: ok; left: Jan 1st"],
     },
+    Scenario { name: "in_place", world: with_an_entered_worktree, play: answer_and_carry_on, replies: &["there"] },
     Scenario { name: "beside", world: with_background, play: answer_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "worktrees", world: with_worktrees, play: answer_and_carry_on, replies: &["both are done"] },
     Scenario { name: "trouble", world: with_trouble, play: lose_transcripts_and_carry_on, replies: &["done"] },
@@ -60,6 +61,14 @@ fn with_suspended_calls() -> World {
     world.file("root.md", "spawn left.md ++ spawn right.md\nreply {results}\n");
     world.file("left.md", "ask When?\nreply left: {result}\n");
     world.file("right.md", "wait --file sign\nreply right: ok\n");
+    world
+}
+
+/// The session of an agent that has entered a worktree goes on in place.
+fn with_an_entered_worktree() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn child.md\nreply {result}\n");
+    world.file("child.md", "call EnterWorktree {\"path\": \"/\"}\nask When?\nwait --file sign\nreply there\n");
     world
 }
 

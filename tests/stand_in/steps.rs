@@ -6,6 +6,7 @@
 //! | `ask QUESTION` | calls `agent-cli ask` with the whole rest of the line |
 //! | `run COMMAND` | any other Bash call |
 //! | `call TOOL INPUT` | a call of another tool, with JSON as its input. If no hook defers it, it returns `done` |
+//! | `call EnterWorktree {"path": PATH}` | says that it is in a worktree from now on |
 //! | `hold GATE` | a Bash call that adds a line to `GATE.held` and lasts until a line can be read from the fifo `GATE` |
 //! | `big BYTES` | a Bash call that prints so much |
 //! | `mode MODE` | goes into that permission mode |

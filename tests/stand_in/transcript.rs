@@ -86,6 +86,14 @@ impl Transcript {
         self.add_line("attachment", "attachment", attachment, &Mark::default())
     }
 
+    /// Notes the worktree that the agent has entered. No message of the conversation follows from it.
+    pub(crate) fn enter_worktree(&mut self, path: &Value) -> Result<()> {
+        let line =
+            json!({"type": "worktree-state", "sessionId": self.session, "worktreeSession": {"worktreePath": path}});
+        self.held.push_back(format!("{line}\n"));
+        self.write_all_but(self.most_held)
+    }
+
     fn add_line(&mut self, kind: &str, name: &str, content: &Value, mark: &Mark) -> Result<()> {
         let mut line = json!({
             "parentUuid": self.lines.last().map(|line| line["uuid"].clone()),

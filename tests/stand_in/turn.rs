@@ -125,6 +125,9 @@ impl Turn<'_> {
     /// Runs a call, that of the Bash tool with an input that need not be the call's own.
     pub(crate) async fn run(&mut self, call: &Call, input: &Value) -> Result<Flow> {
         if call.tool != "Bash" {
+            if call.tool == "EnterWorktree" {
+                self.transcript.enter_worktree(&input["path"])?;
+            }
             self.record(&call.id, "done", false, &call.mark)?;
             return Ok(Flow::Goes);
         }
