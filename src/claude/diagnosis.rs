@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_version_can_do_is_told() {
+    fn what_a_version_can_do_is_reported() {
         assert_eq!(version(Version(2, 1, 88)).status, Status::Warning);
         assert_eq!(version(Version::SUSPENDS).status, Status::Ok);
         assert!(version(Version(2, 1, 331)).message.contains("tested up to 2.1.330"));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_retention_is_told() {
+    fn a_short_retention_is_reported() {
         let status = |texts| retention(&around(texts)).status.name();
         let (short, long) = ("{\"cleanupPeriodDays\": 7}", "{\"cleanupPeriodDays\": 365}");
         assert_eq!([["", "", "", short], ["", "", long, short], [""; 4]].map(status), ["warning", "ok", "ok"]);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_is_not_granted_is_told() {
+    fn a_mode_that_is_not_granted_is_reported() {
         let disabled = around(["", "", "", "{\"permissions\": {\"disableBypassPermissionsMode\": \"disable\"}}"]);
         let root = Surroundings { refuses_bypass: true, ..Surroundings::default() };
         let bypass = Some("bypassPermissions");

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_session_sets_is_dropped_and_not_told() {
+    fn what_a_session_sets_is_dropped_and_not_named() {
         let names = OF_A_SESSION.into_iter().chain(SET_ANEW);
         assert!(names.clone().all(|name| !is_inherited(name)));
         assert_eq!(dropped_on_purpose(names.chain(["CLAUDE_CODE_SIMPLE", "PATH"])), ["CLAUDE_CODE_SIMPLE"]);

@@ -9,6 +9,9 @@ use serde_json::{Map, Value, json};
 pub const PRE_TOOL_USE: &str = "PreToolUse";
 /// The event after a tool call that has not failed.
 pub const POST_TOOL_USE: &str = "PostToolUse";
+/// What one of Claude Code's own subagents is told: a call that it suspends would vanish.
+pub const NOT_IN_A_SUBAGENT: &str = "a subagent cannot wait: end your turn and return the question, or the task, to your \
+    caller, which can call agent-cli itself";
 /// The tool that runs commands.
 pub const BASH: &str = "Bash";
 

@@ -19,7 +19,7 @@ use super::hook_result;
 use super::native_waits;
 use super::output::print_json;
 use super::{Cli, Command};
-use crate::claude::hook::{BASH, Decision, HookInput, POST_TOOL_USE, PRE_TOOL_USE};
+use crate::claude::hook::{BASH, Decision, HookInput, NOT_IN_A_SUBAGENT, POST_TOOL_USE, PRE_TOOL_USE};
 use crate::claude::plan::{self, EXIT_PLAN_MODE, PLAN_MODE};
 use crate::claude::question::{self, ASK_USER_QUESTION};
 use crate::claude::{output, user_hooks};
@@ -38,9 +38,6 @@ use crate::store::{Caller, Store};
 #[command(hide = true)]
 pub(super) struct Hook {}
 
-/// What one of Claude Code's own subagents is told: a call that it suspends would vanish.
-pub(super) const NOT_IN_A_SUBAGENT: &str = "a subagent cannot wait: end your turn and return the question, or the task, to your \
-    caller, which can call agent-cli itself";
 /// The most that Claude Code allows a command where the user says nothing else.
 const MOST_MILLISECONDS: u32 = 600_000;
 /// What an agent is told that makes a request in the command of another tool, which cannot wait.

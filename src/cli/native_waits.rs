@@ -8,8 +8,7 @@ use jiff::tz::TimeZone;
 
 use super::context::Context;
 use super::error::CliError;
-use super::hook::NOT_IN_A_SUBAGENT;
-use crate::claude::hook::{Decision, HookInput, POST_TOOL_USE};
+use crate::claude::hook::{Decision, HookInput, NOT_IN_A_SUBAGENT, POST_TOOL_USE};
 use crate::claude::schedule::{self, CRON_CREATE, CRON_DELETE, Job, SCHEDULE_WAKEUP};
 use crate::core::request::{External, Wish};
 use crate::core::scheduled::{self, MOST_JOBS};
