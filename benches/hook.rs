@@ -11,10 +11,10 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use agent_cli::core::frame::Task;
+use agent_cli::core::agent::launch::Launch;
+use agent_cli::core::chain::frame::Task;
+use agent_cli::core::chain::limits::Limits;
 use agent_cli::core::id::{AttemptId, FrameId, SessionId};
-use agent_cli::core::launch::Launch;
-use agent_cli::core::limits::Limits;
 use agent_cli::store::{Caller, NewAttempt, NewFrame, Store};
 
 const RUNS: usize = 300;

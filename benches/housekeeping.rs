@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agent_cli::core::frame::Task;
+use agent_cli::core::agent::launch::Launch;
+use agent_cli::core::agent::situation::Situation;
+use agent_cli::core::attempt::decision::{Outcome, Turn, verdict};
+use agent_cli::core::chain::frame::Task;
+use agent_cli::core::chain::limits::Limits;
+use agent_cli::core::chain::origin::Origin;
 use agent_cli::core::id::{AttemptId, FrameId, SessionId};
-use agent_cli::core::launch::Launch;
-use agent_cli::core::limits::Limits;
-use agent_cli::core::origin::Origin;
-use agent_cli::core::outcome::{Outcome, Turn, verdict};
-use agent_cli::core::request::Wish;
-use agent_cli::core::situation::Situation;
-use agent_cli::core::stream::Usage;
+use agent_cli::core::requests::request::Wish;
+use agent_cli::core::stream::digest::Usage;
 use agent_cli::store::{Caller, NewAttempt, NewFrame, Settlement, Store};
 use rusqlite::Connection;
 
@@ -189,7 +189,7 @@ fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
         errors_from: 0,
         runner: 1,
         carried: deliveries.iter().map(|delivery| delivery.request).collect(),
-        answers: deliveries.iter().filter_map(agent_cli::core::request::Delivery::answer).collect(),
+        answers: deliveries.iter().filter_map(agent_cli::core::requests::request::Delivery::answer).collect(),
         to_return: None,
         mode: None,
         notice: None,

@@ -10,14 +10,14 @@ mod support;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use agent_cli::core::frame::Task;
+use agent_cli::core::agent::launch::Launch;
+use agent_cli::core::agent::situation::Situation;
+use agent_cli::core::attempt::decision::{Outcome, Turn, verdict};
+use agent_cli::core::chain::frame::Task;
+use agent_cli::core::chain::limits::Limits;
 use agent_cli::core::id::{AttemptId, FrameId, SessionId};
-use agent_cli::core::launch::Launch;
-use agent_cli::core::limits::Limits;
-use agent_cli::core::outcome::{Outcome, Turn, verdict};
-use agent_cli::core::request::Wish;
-use agent_cli::core::situation::Situation;
-use agent_cli::core::stream::Usage;
+use agent_cli::core::requests::request::Wish;
+use agent_cli::core::stream::digest::Usage;
 use agent_cli::store::{Caller, NewAttempt, NewFrame, Settlement, Store};
 
 const FRAMES: usize = 10_000;

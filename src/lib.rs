@@ -31,56 +31,56 @@
 //! ```
 //!
 //! Imports go in the direction of the arrows and over several of them, never back. `claude` and `store` do not know
-//! each other. All but `core` pass their durable steps through [`crash`].
+//! each other. All but `core` pass their durable steps through [`failpoint`].
 //!
 //! | module | holds | has no |
 //! | --- | --- | --- |
-//! | [`core`] | the rules, as pure functions: [`core::state`] (the states of a frame), [`core::outcome`] (what the end of an attempt does), [`core::record`] (what its words mean), [`core::tree`] (which frame is next), [`core::group`] (several agents of one command), [`core::hold`] (what keeps it from starting), [`core::pause`] (waits that only time ends), [`core::signal`], [`core::prompt`], [`core::delivery`] (how results are given), [`core::situation`] (what an agent has besides its conversation), [`core::beginning`] (in which permission mode an attempt begins), [`core::call`] (which commands are requests), [`core::launch`] (options, and what a child may not have), [`core::worktree`] (what is told of an agent's git worktree), [`core::changes`] (what an agent is told of its files), [`core::stopping`] (how an agent is stopped), [`core::background`] (what runs beside an agent, and how long), [`core::stream`] (claude's events), [`core::check`] (what is wrong with a state directory), [`core::archive`] (the file that carries a tree elsewhere) | I/O, clock, environment, async |
+//! | [`core`] | the rules, as pure functions: [`core::chain::state`] (the states of a frame), [`core::attempt::decision`] (what the end of an attempt does), [`core::attempt::record`] (what its words mean), [`core::chain::tree`] (which frame is next), [`core::chain::group`] (several agents of one command), [`core::chain::admission`] (what keeps it from starting), [`core::chain::backoff`] (waits that only time ends), [`core::attempt::signal`], [`core::attempt::prompt`], [`core::attempt::delivery`] (how results are given), [`core::agent::situation`] (what an agent has besides its conversation), [`core::agent::starting_mode`] (in which permission mode an attempt begins), [`core::requests::agent_command`] (which commands are requests), [`core::agent::launch`] (options, and what a child may not have), [`core::agent::worktree`] (what is told of an agent's git worktree), [`core::attempt::stale_files`] (what an agent is told of its files), [`core::attempt::stopping`] (how an agent is stopped), [`core::stream::background`] (what runs beside an agent, and how long), [`core::stream::digest`] (claude's events), [`core::housekeeping::fsck`] (what is wrong with a state directory), [`core::housekeeping::export_format`] (the file that carries a tree elsewhere) | I/O, clock, environment, async |
 //! | [`claude`] | all that is peculiar to Claude Code: the program and its version, command line and environment, hooks and settings, process, output, transcripts | state of its own |
 //! | [`store`] | what outlives a process: the database, the state directory, the lease, the kept copies of transcripts, whole trees that come and go | `claude`, SQL that leaves it |
 //! | [`runtime`] | the loop that drives a tree, attempts and their conclusion, requests, polls, adoption | terminal, arguments |
 //! | [`cli`] | one file a command, messages, exit statuses | decisions about frames |
-//! | [`crash`] | the name of every durable step, and how a test makes it fail there; nothing in a release | rules |
+//! | [`failpoint`] | the name of every durable step, and how a test makes it fail there; nothing in a release | rules |
 //!
 //! # The life of a `spawn`
 //!
-//! 1. `cli::spawn` checks the file and the directory, finds `claude`, and records a root in the state `ready`.
-//! 2. [`runtime::drive`] asks [`core::tree`] which frames can run. At first that is the root.
-//! 3. `runtime::attempt` takes the frame's lease, looks again whether the frame may run, puts a missing transcript
+//! 1. `cli::chain::spawn` checks the file and the directory, finds `claude`, and records a root in the state `ready`.
+//! 2. [`runtime::run::scheduler`] asks [`core::chain::tree`] which frames can run. At first that is the root.
+//! 3. `runtime::run::attempt` takes the frame's lease, looks again whether the frame may run, puts a missing transcript
 //!    back, records the attempt, makes room for its fork, and only then starts `claude`. Its standard output is the
 //!    leased file, its standard input an unnamed file with the prompt.
-//! 4. The agent calls `agent-cli spawn` or `ask` in a tool call. `claude` asks `agent-cli hook` (`cli::hook`) first, which
-//!    recognises the request ([`core::call`]), records it, and has the call suspended: `claude` ends with the call open. A
+//! 4. The agent calls `agent-cli spawn` or `ask` in a tool call. `claude` asks `agent-cli hook` (`cli::agent::hook`) first, which
+//!    recognises the request ([`core::requests::agent_command`]), records it, and has the call suspended: `claude` ends with the call open. A
 //!    request that is not suspended runs as a program: it finds frame and attempt in its environment, records the request,
 //!    prints the signal and is gone, and the agent ends its turn. Questions that the agent asks with Claude Code's own tool
-//!    come the same way. About calls that need an approval `claude` asks `agent-cli permission` (`cli::permission`).
-//! 5. `runtime::conclude` reads what the attempt printed, reduces it to an [`core::outcome::Outcome`], asks the
-//!    [`core::record`] what that means, and [`core::outcome::verdict`] says what becomes of the session and the frame. `runtime::left` looks whether there is
+//!    come the same way. About calls that need an approval `claude` asks `agent-cli permission` (`cli::agent::permission`).
+//! 5. `runtime::run::conclude` reads what the attempt printed, reduces it to an [`core::attempt::decision::Outcome`], asks the
+//!    [`core::attempt::record`] what that means, and [`core::attempt::decision::verdict`] says what becomes of the session and the frame. `runtime::recovery::salvage` looks whether there is
 //!    anything to continue from: what was printed need not have been written. The transcript is copied, the verdict
 //!    recorded in one transaction, and after that a discarded transcript is deleted.
 //! 6. Back to 2. The new child can run now that its parent has ended its turn. When a child is done, its parent can
-//!    run, and its call returns the child's reply, or its prompt brings it ([`core::delivery::telling`]). The deepest go
+//!    run, and its call returns the child's reply, or its prompt brings it ([`core::attempt::delivery::telling`]). The deepest go
 //!    first.
-//! 7. When nothing can run, [`runtime::standing`] says how the tree stands, and `cli::outcome` prints it.
+//! 7. When nothing can run, [`runtime::run::status`] says how the tree stands, and `cli::report::chain_status` prints it.
 //!
 //! # The life of a poll
 //!
 //! `agent-cli resume ID` of a waiting tree opens the database, reads one tree, looks at the files and times that it
-//! waits for, and tries the lease of frames that are marked as running. [`runtime::standing::poll`] is all of that: it
+//! waits for, and tries the lease of frames that are marked as running. [`runtime::run::status::poll`] is all of that: it
 //! starts no process and no async runtime. Only when it finds that something can run, or that only a command can tell,
 //! `resume` drives the tree as above.
 //!
 //! # What always holds
 //!
-//! * A frame changes its state in [`core::state::FrameState::after`] and nowhere else, live or in recovery.
-//! * Whether a session is kept, discarded or lost is decided in [`core::outcome`] and nowhere else.
+//! * A frame changes its state in [`core::chain::state::FrameState::after`] and nowhere else, live or in recovery.
+//! * Whether a session is kept, discarded or lost is decided in [`core::attempt::decision`] and nowhere else.
 //! * An attempt is recorded before its process starts, and its outcome before anything is done about it.
 //! * An agent has one session for its life. A checkpoint is forked, never written to: an attempt that is not kept leaves the session,
 //!   tasks, plans and subagents as they were. What woke an agent counts as delivered when its attempt is kept.
 //! * Nobody waits for a lease, but for that of a `claude` that was just ended because its turn was over, and the leased file is never renamed or deleted as long as its frame is there.
 //! * Every write is one immediate transaction, and nothing in it waits for a process.
 //! * Whether a limit lets an attempt begin is decided in the transaction that records it, for all processes alike.
-//! * A copy of a transcript has all of its conversation: [`claude::rewrite`] makes every such copy, and looks.
+//! * A copy of a transcript has all of its conversation: [`claude::transcript::rewrite`] makes every such copy, and looks.
 //! * Launch options are recorded with the frame and given at every attempt, the model above all.
 //! * What an agent may do is read off what `claude` has printed. No transcript and no input of a hook gives it a mode or a rule.
 //! * Standard output carries the result of a command and nothing else.
@@ -102,6 +102,6 @@
 pub mod claude;
 pub mod cli;
 pub mod core;
-pub mod crash;
+pub mod failpoint;
 pub mod runtime;
 pub mod store;

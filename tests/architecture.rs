@@ -1,6 +1,6 @@
 //! The shape of the code: which part may import which.
 //!
-//! `main → cli → runtime → {claude, store} → core`; all but `core` name their durable steps to `crash`. An arrow that points back would let a rule hide where its name does
+//! `main → cli → runtime → {claude, store} → core`; all but `core` name their durable steps to `failpoint`. An arrow that points back would let a rule hide where its name does
 //! not lead.
 
 use std::collections::BTreeSet;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 /// What each part may import of the others.
 const MAY_IMPORT: [(&str, &[&str]); 6] = [
     ("core", &[]),
-    ("crash", &[]),
-    ("claude", &["core", "crash"]),
-    ("store", &["core", "crash"]),
-    ("runtime", &["claude", "core", "crash", "store"]),
-    ("cli", &["claude", "core", "crash", "runtime", "store"]),
+    ("failpoint", &[]),
+    ("claude", &["core", "failpoint"]),
+    ("store", &["core", "failpoint"]),
+    ("runtime", &["claude", "core", "failpoint", "store"]),
+    ("cli", &["claude", "core", "failpoint", "runtime", "store"]),
 ];
 
 /// The crate as a whole: no parts of it.

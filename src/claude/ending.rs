@@ -1,9 +1,9 @@
 //! How an attempt ended: from what `claude` printed and how its process ended, to an [`Outcome`].
 
-use super::process::Exit;
-use crate::core::outcome::Outcome;
-use crate::core::result_event::ResultEvent;
-use crate::core::stream::Digest;
+use crate::claude::processes::process::Exit;
+use crate::core::attempt::decision::Outcome;
+use crate::core::stream::digest::Digest;
+use crate::core::stream::result_event::ResultEvent;
 
 /// How an attempt ended. `errors` is what it wrote to standard error. What a reply means, the record tells.
 ///
@@ -103,12 +103,12 @@ fn how_it_ended(exit: Exit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claude::output;
+    use crate::claude::stream::reader;
 
     const OK: Exit = Exit::Code(0);
 
     fn ended(lines: &str, exit: Exit, errors: &str) -> Outcome {
-        outcome(&output::read(lines.as_bytes()).unwrap(), exit, errors)
+        outcome(&reader::read(lines.as_bytes()).unwrap(), exit, errors)
     }
 
     fn result(is_error: bool, text: &str) -> String {

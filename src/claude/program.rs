@@ -11,9 +11,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::process::Command;
 
-use super::environment;
-use super::refusal::Refusal;
-use super::version::Version;
+use crate::claude::invocation::environment;
+use crate::claude::refusal::Refusal;
+use crate::claude::version::Version;
 
 /// Why there is no usable `claude`.
 #[derive(Debug, thiserror::Error)]

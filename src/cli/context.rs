@@ -4,32 +4,33 @@ use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::duration::duration;
-use super::error::CliError;
-use super::log;
-use super::output;
-use crate::claude::command::{ATTEMPT, FRAME, SESSION, STATE_DIR, named_config_dir};
-use crate::claude::marks::{self, Mark};
-use crate::claude::recorded;
-use crate::claude::variables::Variables;
+use crate::claude::invocation::command::{ATTEMPT, FRAME, SESSION, STATE_DIR, named_config_dir};
+use crate::claude::invocation::recorded;
+use crate::claude::invocation::variables::Variables;
+use crate::claude::processes::marks::{self, Mark};
+use crate::cli::arguments::duration::duration;
+use crate::cli::error::CliError;
+use crate::cli::log;
+use crate::cli::output;
+use crate::core::agent::launch::Launch;
+use crate::core::attempt::stopping::GRACE;
 use crate::core::id::SessionId;
-use crate::core::launch::Launch;
-use crate::core::stopping::GRACE;
-use crate::runtime::{RuntimeError, Settings, Stopping, programs};
+use crate::runtime::run::programs;
+use crate::runtime::{RuntimeError, Settings, Stopping};
 use crate::store::{Caller, StateDir, Store};
 
 /// The surroundings of a command.
 #[derive(Debug)]
-pub(super) struct Context {
+pub(crate) struct Context {
     verbose: bool,
     /// The agent that has started this, directly or not; `None`: a person has.
-    pub(super) caller: Option<Caller>,
+    pub(crate) caller: Option<Caller>,
     /// The process above this one by which that was found out, though this one's environment does not say it.
     found_above: Option<i32>,
 }
 
 /// Names the `claude` to use.
-pub(super) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
+pub(crate) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
 /// How long the running tool of an agent that is stopped may take to finish.
 const STOP_GRACE: &str = "AGENT_CLI_STOP_GRACE";
 /// How long `claude` may go on with what runs beside an agent that has replied, in chains that this shell starts.
@@ -38,7 +39,7 @@ const BACKGROUND_GRACE: &str = "AGENT_CLI_BACKGROUND_GRACE";
 const PERMISSION_MODE: &str = "AGENT_CLI_PERMISSION_MODE";
 
 impl Context {
-    pub(super) fn from_environment(verbose: bool) -> Result<Self, CliError> {
+    pub(crate) fn from_environment(verbose: bool) -> Result<Self, CliError> {
         let own = caller()?;
         let mut context = Self { verbose, caller: own, found_above: None };
         // The farthest counts: what is nearer, the agent itself may have started with any environment. Another state
@@ -54,7 +55,7 @@ impl Context {
     }
 
     /// Refuses to agents what is for people: the one place that tells them apart.
-    pub(super) fn only_for_people(&self, refusal: &str, hint: &str) -> Result<(), CliError> {
+    pub(crate) fn only_for_people(&self, refusal: &str, hint: &str) -> Result<(), CliError> {
         let Some(caller) = self.caller else { return Ok(()) };
         let error = CliError::usage(refusal).hint(hint);
         Err(match self.found_above {
@@ -66,17 +67,17 @@ impl Context {
         })
     }
 
-    pub(super) fn store(&self) -> Result<Store, CliError> {
+    pub(crate) fn store(&self) -> Result<Store, CliError> {
         Ok(Store::open(&self.state_dir()?)?)
     }
 
     /// What `look` sees in a store at rest; `None` when the store has to be opened.
-    pub(super) fn glance<T>(&self, look: impl FnOnce(&Store) -> Result<T, RuntimeError>) -> Option<T> {
+    pub(crate) fn glance<T>(&self, look: impl FnOnce(&Store) -> Result<T, RuntimeError>) -> Option<T> {
         let dir = self.state_dir().ok()?;
         Store::glance(&dir, |store| Ok(look(store).ok())).flatten()
     }
 
-    pub(super) fn state_dir(&self) -> Result<PathBuf, CliError> {
+    pub(crate) fn state_dir(&self) -> Result<PathBuf, CliError> {
         let dir = named_state_dir().or_else(StateDir::default_path).ok_or_else(|| {
             CliError::failed("there is no home directory to keep the state in").hint(format!("set {STATE_DIR}"))
         })?;
@@ -85,7 +86,7 @@ impl Context {
     }
 
     /// Settings for a run. `claude` is what the user named on the command line.
-    pub(super) fn settings(&self, claude: Option<PathBuf>) -> Result<Settings, CliError> {
+    pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<Settings, CliError> {
         let own_program = env::current_exe()
             .map_err(|error| CliError::failed(format!("failed to find this program's own path: {error}")))?;
         let claude = claude.or_else(named_claude);
@@ -93,14 +94,14 @@ impl Context {
     }
 
     /// Checks how a chain is to be started, before it is recorded.
-    pub(super) fn check(&self, store: &Store, settings: &Settings, launch: &Launch) -> Result<(), CliError> {
+    pub(crate) fn check(&self, store: &Store, settings: &Settings, launch: &Launch) -> Result<(), CliError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
         Ok(runtime.block_on(programs::check(store, settings, launch))?)
     }
 
     /// What of this shell a new frame records, so that it can be carried on from another one.
-    pub(super) fn launch(&self) -> Result<Launch, CliError> {
+    pub(crate) fn launch(&self) -> Result<Launch, CliError> {
         Ok(Launch {
             background_grace: length_of_time(BACKGROUND_GRACE)?.map(|grace| grace.as_secs()),
             permission_mode: env::var(PERMISSION_MODE).ok().filter(|mode| !mode.is_empty()),
@@ -112,28 +113,28 @@ impl Context {
     }
 
     /// Starts to tell what happens.
-    pub(super) fn start_log(&self) {
+    pub(crate) fn start_log(&self) {
         log::start(self.verbose);
     }
 }
 
 /// The state directory that the environment names. An empty name is none.
-pub(super) fn named_state_dir() -> Option<PathBuf> {
+pub(crate) fn named_state_dir() -> Option<PathBuf> {
     env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }
 
 /// The `claude` that the environment names. An empty name is none.
-pub(super) fn named_claude() -> Option<PathBuf> {
+pub(crate) fn named_claude() -> Option<PathBuf> {
     env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
 /// The session of Claude Code in whose tool call this runs, where it is a person's.
-pub(super) fn claude_session() -> Option<SessionId> {
+pub(crate) fn claude_session() -> Option<SessionId> {
     env::var(SESSION).ok()?.parse().ok()
 }
 
 /// Whether this runs in a tool call of an agent.
-pub(super) fn is_called_by_an_agent() -> bool {
+pub(crate) fn is_called_by_an_agent() -> bool {
     env::var_os(FRAME).is_some() || env::var_os(ATTEMPT).is_some()
 }
 

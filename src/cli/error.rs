@@ -6,21 +6,21 @@ use std::io;
 use serde::Serialize;
 
 use crate::claude::program::ProgramError;
-use crate::core::archive::BadArchive;
+use crate::core::agent::worktree::Worktree;
+use crate::core::housekeeping::export_format::BadArchive;
 use crate::core::id::{BadId, FrameId};
-use crate::core::worktree::Worktree;
 use crate::runtime::RuntimeError;
-use crate::runtime::fork::BadSource;
-use crate::runtime::worktree::WorktreeError;
+use crate::runtime::requests::fork::BadSource;
+use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::{ArchiveError, StoreError};
 
-use super::exit::Exit;
-use super::hints;
-use super::output;
+use crate::cli::exit::Exit;
+use crate::cli::output;
+use crate::cli::report::hints;
 
 /// An error for a person.
 #[derive(Debug)]
-pub(super) struct CliError {
+pub(crate) struct CliError {
     exit: Exit,
     messages: Vec<String>,
     hints: Vec<String>,
@@ -28,7 +28,7 @@ pub(super) struct CliError {
 
 /// An error, as `--json` prints it.
 #[derive(Debug, Serialize)]
-pub(super) struct Reported {
+pub(crate) struct Reported {
     error: Described,
 }
 
@@ -57,19 +57,19 @@ fn of_files(message: String, error: &io::Error) -> CliError {
 }
 
 impl CliError {
-    pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, messages: vec![message.into()], hints: Vec::new() }
     }
 
-    pub(super) fn failed(message: impl Into<String>) -> Self {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
-    pub(super) fn usage(message: impl Into<String>) -> Self {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         let hint = hint.into();
         if !self.hints.contains(&hint) {
             self.hints.push(hint);
@@ -77,17 +77,17 @@ impl CliError {
         self
     }
 
-    pub(super) fn hint_resume(self, top: FrameId) -> Self {
+    pub(crate) fn hint_resume(self, top: FrameId) -> Self {
         self.hint(format!("agent-cli resume {} carries on; nothing is lost", top.short()))
     }
 
-    pub(super) fn also(mut self, message: String) -> Self {
+    pub(crate) fn also(mut self, message: String) -> Self {
         self.messages.push(message);
         self
     }
 
     /// What went wrong, as `--json` prints it.
-    pub(super) fn to_json(&self) -> Reported {
+    pub(crate) fn to_json(&self) -> Reported {
         let hint = (!self.hints.is_empty()).then(|| self.hints.join("\n"));
         let messages: Vec<_> = self.messages.iter().map(|message| bare(message)).collect();
         let (kind, message, exit_status) = (self.exit.kind(), messages.join("\n"), self.exit as u8);
@@ -95,7 +95,7 @@ impl CliError {
     }
 
     /// Tells the person, and returns the exit status.
-    pub(super) fn report(self) -> Exit {
+    pub(crate) fn report(self) -> Exit {
         self.messages.iter().for_each(|message| output::error(bare(message)));
         self.hints.iter().for_each(|hint| output::hint_at_error(hint));
         self.exit

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Exit {
+pub(crate) enum Exit {
     /// It did what was asked. A pause is no failure: a waiting tree ends with this status too.
     Ok = 0,
     /// The agent failed, or the program could not do what was asked.
@@ -24,7 +24,7 @@ pub(super) enum Exit {
 
 impl Exit {
     /// What it is called in the object that `--json` prints.
-    pub(super) fn kind(self) -> &'static str {
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Failed => "failed",
@@ -38,7 +38,7 @@ impl Exit {
 }
 
 /// What `--help` says about the environment and exit statuses.
-pub(super) const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 Environment:
   AGENT_CLI_STATE_DIR        where chains are kept
   AGENT_CLI_CLAUDE           the claude program; --claude is stronger

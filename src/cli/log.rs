@@ -11,13 +11,13 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-use super::output::{tell, warn};
+use crate::cli::output::{tell, warn};
 
 /// Filters the steps, as `RUST_LOG` does elsewhere: `debug`, `agent_cli::runtime=trace`.
 const LOG: &str = "AGENT_CLI_LOG";
 
 /// Starts it: warnings always, all steps for a person who watches or asks.
-pub(super) fn start(verbose: bool) {
+pub(crate) fn start(verbose: bool) {
     let level = if verbose || io::stderr().is_terminal() { LevelFilter::INFO } else { LevelFilter::WARN };
     let usual = Targets::new().with_target(env!("CARGO_CRATE_NAME"), level);
     let filter = match env::var(LOG).ok().filter(|filter| !filter.is_empty()) {

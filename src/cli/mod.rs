@@ -3,43 +3,18 @@
 //! Raw arguments become a resolved `context::Context`; commands read through the store and change state through the
 //! runtime. Results go to standard output, everything else to standard error.
 
-mod asked;
-mod claude_args;
+mod agent;
+mod arguments;
+mod chain;
+mod housekeeping;
+mod report;
+mod view;
+
 mod context;
-mod denied;
 mod error;
 mod exit;
-mod instructions;
 mod log;
-mod native_waits;
-mod outcome;
 mod output;
-mod tasks;
-mod text;
-
-mod answer;
-mod ask;
-mod completions;
-mod doctor;
-mod duration;
-mod export;
-mod fsck;
-mod gc;
-mod hints;
-mod hook;
-mod hook_result;
-mod import;
-mod limits;
-mod ls;
-mod permission;
-mod progress;
-mod questions;
-mod resume;
-mod rm;
-mod show;
-mod spawn;
-mod tree;
-mod wait;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -53,7 +28,7 @@ use error::CliError;
 use exit::Exit;
 use output::{Manner, tell};
 
-use crate::core::escape;
+use crate::core::text::escape;
 
 /// Run chains of headless Claude Code agents that can pause for minutes or weeks
 ///
@@ -80,26 +55,26 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Spawn(spawn::Spawn),
-    Resume(resume::Resume),
-    Ask(ask::Ask),
-    Wait(wait::Wait),
-    Questions(questions::Questions),
-    Answer(answer::Answer),
-    Ls(ls::Ls),
-    Tree(tree::Tree),
-    Show(show::Show),
-    Doctor(doctor::Doctor),
-    Export(export::Export),
-    Import(import::Import),
-    Rm(rm::Rm),
-    Gc(gc::Gc),
-    Fsck(fsck::Fsck),
-    Completions(completions::Completions),
-    Hook(hook::Hook),
-    HookResult(hook_result::HookResult),
+    Spawn(chain::spawn::Spawn),
+    Resume(chain::resume::Resume),
+    Ask(chain::ask::Ask),
+    Wait(chain::wait::Wait),
+    Questions(chain::questions::Questions),
+    Answer(chain::answer::Answer),
+    Ls(view::ls::Ls),
+    Tree(view::tree::Tree),
+    Show(view::show::Show),
+    Doctor(view::doctor::Doctor),
+    Export(housekeeping::export::Export),
+    Import(housekeeping::import::Import),
+    Rm(chain::rm::Rm),
+    Gc(housekeeping::gc::Gc),
+    Fsck(housekeeping::fsck::Fsck),
+    Completions(housekeeping::completions::Completions),
+    Hook(agent::hook::Hook),
+    HookResult(agent::hook_result::HookResult),
     #[command(name = "permission")]
-    PermissionTool(permission::PermissionTool),
+    PermissionTool(agent::permission::PermissionTool),
 }
 
 /// Runs the program with these arguments, the program's name first.
@@ -112,7 +87,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             if error.use_stderr() && wants_json(&arguments) {
                 print_error(&usage_error(&error));
             }
-            match claude_args::misplaced(&error, &arguments) {
+            match arguments::claude_args::misplaced(&error, &arguments) {
                 Some(error) => drop(error.report()),
                 None => usage(&error, arguments),
             }

@@ -11,28 +11,28 @@ use clap::ColorChoice;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::error::CliError;
-use crate::core::escape;
-use crate::crash::{self, Step};
+use crate::cli::error::CliError;
+use crate::core::text::escape;
+use crate::failpoint::{self, Step};
 
 /// How standard error is written.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Manner {
+pub(crate) struct Manner {
     /// Errors only.
-    pub(super) quiet: bool,
+    pub(crate) quiet: bool,
     /// The time before each line.
-    pub(super) times: bool,
+    pub(crate) times: bool,
 }
 
 static MANNER: OnceLock<Manner> = OnceLock::new();
 
 /// Decides how standard error is written, for the whole process. The first decision counts.
-pub(super) fn write_errors(manner: Manner) {
+pub(crate) fn write_errors(manner: Manner) {
     let _ = MANNER.set(manner);
 }
 
 /// Decides about colours, for the whole process and for clap.
-pub(super) fn colour(choice: ColorChoice) {
+pub(crate) fn colour(choice: ColorChoice) {
     match choice {
         ColorChoice::Auto => colorchoice::ColorChoice::Auto,
         ColorChoice::Always => colorchoice::ColorChoice::AlwaysAnsi,
@@ -47,22 +47,22 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 static UNREAD: AtomicBool = AtomicBool::new(false);
 
 /// Whether something was written to standard output, or failed to be.
-pub(super) fn has_begun() -> bool {
+pub(crate) fn has_begun() -> bool {
     BEGUN.load(Ordering::Relaxed)
 }
 
 /// Whether the reader of standard output had gone away before it had read everything.
-pub(super) fn was_unread() -> bool {
+pub(crate) fn was_unread() -> bool {
     UNREAD.load(Ordering::Relaxed)
 }
 
 /// Prints a result: escaped on a terminal, exact to the byte elsewhere. A reader that has gone away, as in `| head -1`, is
 /// no error.
-pub(super) fn print(text: &str) -> Result<(), CliError> {
+pub(crate) fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     BEGUN.store(true, Ordering::Relaxed);
     let text = if out.is_terminal() { Cow::from(escape::block(text)) } else { Cow::from(text) };
-    match crash::around(Step::Print, || out.write_all(text.as_bytes()).and_then(|()| out.flush())) {
+    match failpoint::around(Step::Print, || out.write_all(text.as_bytes()).and_then(|()| out.flush())) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             UNREAD.store(true, Ordering::Relaxed);
             Ok(())
@@ -73,7 +73,7 @@ pub(super) fn print(text: &str) -> Result<(), CliError> {
 }
 
 /// How many columns the terminal has that results are printed to. `None`: they are printed elsewhere.
-pub(super) fn width() -> Option<usize> {
+pub(crate) fn width() -> Option<usize> {
     columns_of(io::stdout())
 }
 
@@ -84,7 +84,7 @@ fn columns_of(stream: impl IsTerminal + std::os::fd::AsFd) -> Option<usize> {
 }
 
 /// How many columns the terminal has that people are told things on. `None`: they are told elsewhere.
-pub(super) fn width_of_errors() -> Option<usize> {
+pub(crate) fn width_of_errors() -> Option<usize> {
     columns_of(io::stderr())
 }
 
@@ -92,50 +92,50 @@ pub(super) fn width_of_errors() -> Option<usize> {
 const USUAL_WIDTH: usize = 80;
 
 /// Prints a result that is a text of its own, with a line break where it has none.
-pub(super) fn print_line(text: &str) -> Result<(), CliError> {
+pub(crate) fn print_line(text: &str) -> Result<(), CliError> {
     print(&if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") })
 }
 
 /// Prints a result as one JSON value on one line, which a terminal shows as it is.
-pub(super) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string(value)
         .map_err(|error| CliError::failed(format!("failed to write the result as JSON: {error}")))?;
     print_line(&escape::json(&text))
 }
 
 /// Tells a person something beside the result.
-pub(super) fn tell(text: &str) {
+pub(crate) fn tell(text: &str) {
     if !is_quiet() {
         line("", Style::new(), text);
     }
 }
 
 /// Tells a person what could help, where nothing is wrong.
-pub(super) fn hint(text: &str) {
+pub(crate) fn hint(text: &str) {
     if !is_quiet() {
         hint_at_error(text);
     }
 }
 
 /// Warns a person.
-pub(super) fn warn(text: &str) {
+pub(crate) fn warn(text: &str) {
     if !is_quiet() {
         line("warning", Style::new().bold().fg_color(Some(AnsiColor::Yellow.into())), text);
     }
 }
 
 /// Tells a person what failed, and why.
-pub(super) fn error(text: &str) {
+pub(crate) fn error(text: &str) {
     line("error", Style::new().bold().fg_color(Some(AnsiColor::Red.into())), text);
 }
 
 /// Tells a person what helps against an error.
-pub(super) fn hint_at_error(text: &str) {
+pub(crate) fn hint_at_error(text: &str) {
     line("hint", Style::new().fg_color(Some(AnsiColor::Green.into())), text);
 }
 
 /// Shows a person what they are asked, however quiet the rest is.
-pub(super) fn ask(text: &str) {
+pub(crate) fn ask(text: &str) {
     // Nobody can be asked when standard error is closed, and then nobody is read.
     let _ = io::stderr().write_all(escape::block(text).as_bytes());
 }

@@ -1,7 +1,7 @@
 //! Drives a tree until nothing in it can run.
 //!
 //! ```text
-//! drive ── which frame next (core::tree) ──> attempt::start ──> claude ──> attempt::conclude ──> drive
+//! drive ── which frame next (core::chain::tree) ──> crate::runtime::run::attempt::start ──> claude ──> crate::runtime::run::attempt::conclude ──> drive
 //!    └──── a frame whose runner died ─────────────────────────────────────────────^
 //! ```
 //!
@@ -9,50 +9,22 @@
 //!
 //! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead.
 
-mod aside;
-mod attempt;
-mod conclude;
-mod inspection;
-mod jobs;
-mod left;
-mod meanwhile;
-mod plans;
-mod probe;
-mod put_back;
-mod resting;
-mod situation;
-mod stopping;
-mod told;
-
-pub mod adopt;
-pub mod check;
-pub mod cron;
-pub mod doctor;
-pub mod drive;
-pub mod fork;
-pub mod frame_error;
-pub mod gc;
-pub mod git;
-pub mod interrupt;
-pub mod programs;
-pub mod reach;
-pub mod removal;
+mod delivery;
+pub mod housekeeping;
+mod recovery;
 pub mod requests;
-pub mod standing;
-#[cfg(test)]
-mod testing;
-pub mod worktree;
-mod worktree_removal;
+pub mod run;
+pub mod worktrees;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::claude::ancestry::Broken;
 use crate::claude::program::ProgramError;
+use crate::claude::transcript::ancestry::Broken;
+use crate::core::agent::launch::BadLaunch;
 use crate::core::id::{FrameId, SessionId};
-use crate::core::launch::BadLaunch;
+use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;
-use worktree::WorktreeError;
 
 /// What the runtime needs to know and no frame records.
 #[derive(Clone, Debug)]
@@ -93,7 +65,7 @@ pub enum RuntimeError {
     Launch(#[from] BadLaunch),
     /// There is nothing to fork.
     #[error(transparent)]
-    Fork(#[from] fork::BadSource),
+    Fork(#[from] requests::fork::BadSource),
     /// There can be no worktree for an agent.
     #[error(transparent)]
     Worktree(#[from] WorktreeError),

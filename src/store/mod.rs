@@ -5,56 +5,19 @@
 //!
 //! * Every write is one `BEGIN IMMEDIATE` transaction. A transaction that reads first and writes later fails under
 //!   concurrency, whatever the timeout.
-//! * A frame changes its state only through [`FrameState::after`](crate::core::state::FrameState::after), and the same
+//! * A frame changes its state only through [`FrameState::after`](crate::core::chain::state::FrameState::after), and the same
 //!   transaction appends the change to the event log.
 //! * Nothing waits for a process inside a transaction, and nothing waits for a lease at all.
 
-mod abandoned;
-mod archive;
 mod attempts;
-pub mod beside;
-mod calls;
-mod canonical;
-mod check;
-pub mod checkpoint;
-mod codec;
-mod durable;
-mod error;
-mod events;
-mod export;
-mod files;
-mod frames;
-mod glance;
-mod groups;
-pub mod health;
-mod import;
-mod jobs;
-mod joins;
-mod lease;
-mod leftovers;
-mod limits;
-mod lookup;
-mod members;
-mod observed;
-mod open;
-mod plans;
-mod questions;
-mod removal;
-mod repair;
+mod chains;
+mod database;
+pub mod files;
+pub mod housekeeping;
 mod requests;
-pub mod results;
-mod results_of;
-mod returns;
-mod schema;
-mod settle;
-mod steps;
+
 #[cfg(test)]
 mod testing;
-mod trees;
-mod unpack;
-mod versions;
-mod withdraw;
-mod worktrees;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -62,28 +25,28 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-pub use archive::ArchiveError;
-pub use attempts::{Attempt, NewAttempt, Spent};
-pub use check::Facts;
-use error::Fault;
-pub use error::StoreError;
-pub use events::EventRecord;
-pub use files::StateDir;
-pub use frames::NewFrame;
-pub use groups::NewGroup;
-pub use lease::Lease;
-pub use leftovers::{Leftover, size};
-pub use lookup::{Candidate, Target};
-pub use observed::{Pause, RecordedProgram};
-pub use questions::Question;
-pub use removal::Removable;
-pub use requests::Caller;
-pub use settle::Settlement;
-pub use trees::Summary;
-pub use unpack::{Here, Unpacked};
-pub use worktrees::Worker;
+pub use crate::store::attempts::attempt::{Attempt, NewAttempt, Spent};
+pub use crate::store::attempts::settlement::Settlement;
+pub use crate::store::chains::events::EventRecord;
+pub use crate::store::chains::frames::NewFrame;
+pub use crate::store::chains::groups::NewGroup;
+pub use crate::store::chains::lookup::{Candidate, Target};
+pub use crate::store::chains::trees::Summary;
+pub use crate::store::chains::worktrees::Worker;
+use crate::store::database::error::Fault;
+pub use crate::store::database::error::StoreError;
+pub use crate::store::files::lease::Lease;
+pub use crate::store::files::orphan_files::{Leftover, size};
+pub use crate::store::files::state_dir::StateDir;
+pub use crate::store::housekeeping::export_error::ArchiveError;
+pub use crate::store::housekeeping::fsck::Facts;
+pub use crate::store::housekeeping::observed::{Pause, RecordedProgram};
+pub use crate::store::housekeeping::removal::Removable;
+pub use crate::store::housekeeping::unpack::{Here, Unpacked};
+pub use crate::store::requests::questions::Question;
+pub use crate::store::requests::request::Caller;
 
-use crate::crash::{self, Moment, Step};
+use crate::failpoint::{self, Moment, Step};
 
 /// What the functions of the store return.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -108,7 +71,7 @@ impl Store {
     /// or one of a newer version of it.
     pub fn open(dir: &Path) -> Result<Self> {
         let dir = StateDir::new(dir)?;
-        let connection = open::connection(&dir)?;
+        let connection = database::open::connection(&dir)?;
         Ok(Self::of(connection, dir))
     }
 
@@ -127,11 +90,11 @@ impl Store {
         self.wrote.set(true);
         let work = |connection: &Connection| {
             let outcome = work(connection)?;
-            open::meet_full_disk(connection, step)?;
-            crash::at(step, Moment::Within);
+            database::open::meet_full_disk(connection, step)?;
+            failpoint::at(step, Moment::Within);
             Ok(outcome)
         };
-        crash::around(step, || self.transaction(TransactionBehavior::Immediate, work))
+        failpoint::around(step, || self.transaction(TransactionBehavior::Immediate, work))
     }
 
     /// Several reads of one and the same state of the database.
@@ -161,7 +124,7 @@ impl Store {
 
 impl Drop for Store {
     /// The last connection to close copies the log into the database and deletes it, with two syncs. A poll leaves that
-    /// to those who write (`open::connection` says so): it would cost a poll more than all its reading. But a log that
+    /// to those who write (`database::open::connection` says so): it would cost a poll more than all its reading. But a log that
     /// a killed writer left behind has to be read by every poll, so a long one is worth the price.
     fn drop(&mut self) {
         let long = || std::fs::metadata(self.dir.database_log()).is_ok_and(|log| log.len() > Self::LOG_LIMIT);

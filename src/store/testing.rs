@@ -4,26 +4,26 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use super::{Caller, NewAttempt, NewFrame, Question, Result, Settlement, Store};
-use crate::core::frame::Task;
+use crate::core::agent::launch::Launch;
+use crate::core::agent::situation::Situation;
+use crate::core::attempt::decision::{Outcome, Turn, verdict};
+use crate::core::chain::frame::Task;
+use crate::core::chain::limits::Limits;
+use crate::core::chain::origin::Origin;
+use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
-use crate::core::launch::Launch;
-use crate::core::limits::Limits;
-use crate::core::origin::Origin;
-use crate::core::outcome::{Outcome, Turn, verdict};
-use crate::core::request::Wish;
-use crate::core::situation::Situation;
-use crate::core::state::FrameState;
-use crate::core::stream::Usage;
+use crate::core::requests::request::Wish;
+use crate::core::stream::digest::Usage;
+use crate::store::{Caller, NewAttempt, NewFrame, Question, Result, Settlement, Store};
 
 /// A store in a directory of its own.
-pub(super) fn store() -> (TempDir, Store) {
+pub(crate) fn store() -> (TempDir, Store) {
     let temp = tempfile::tempdir().unwrap();
     let store = Store::open(&temp.path().join("state")).unwrap();
     (temp, store)
 }
 
-pub(super) fn new(task: &str) -> NewFrame {
+pub(crate) fn new(task: &str) -> NewFrame {
     NewFrame {
         id: FrameId::random(),
         task: Task::Prompt(task.to_owned()),
@@ -35,7 +35,7 @@ pub(super) fn new(task: &str) -> NewFrame {
     }
 }
 
-pub(super) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
+pub(crate) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
     NewAttempt {
         id: AttemptId::random(),
         session: SessionId::random(),
@@ -51,21 +51,21 @@ pub(super) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
     }
 }
 
-pub(super) fn ask(question: &str) -> Wish {
+pub(crate) fn ask(question: &str) -> Wish {
     Wish::Ask { question: question.to_owned(), choices: None }
 }
 
-pub(super) fn reply(text: &str) -> Outcome {
+pub(crate) fn reply(text: &str) -> Outcome {
     Outcome::Reply(text.to_owned())
 }
 
 impl Store {
-    pub(super) fn root(&self) -> FrameId {
+    pub(crate) fn root(&self) -> FrameId {
         self.create_root(&new("a task")).unwrap()
     }
 
     /// Begins an attempt that is given every result there is.
-    pub(super) fn start(&self, frame: FrameId) -> Caller {
+    pub(crate) fn start(&self, frame: FrameId) -> Caller {
         let carried = self.deliveries(frame).unwrap().iter().map(|delivery| delivery.request).collect();
         let attempt = attempt(carried);
         self.begin(frame, &attempt).unwrap();
@@ -73,7 +73,7 @@ impl Store {
     }
 
     /// Ends an attempt.
-    pub(super) fn end(&self, caller: Caller, outcome: &Outcome) -> FrameState {
+    pub(crate) fn end(&self, caller: Caller, outcome: &Outcome) -> FrameState {
         let kept = self.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
         let turn = if kept { Turn::Later } else { Turn::First };
         let settlement = Settlement {
@@ -98,12 +98,12 @@ impl Store {
     }
 
     /// Somebody answers.
-    pub(super) fn answer(&self, question: RequestId, text: &str) -> Result<Question> {
+    pub(crate) fn answer(&self, question: RequestId, text: &str) -> Result<Question> {
         self.record_answer(question, text, &Origin::default())
     }
 
     /// A root that ran and asked this.
-    pub(super) fn asking(&self, question: &str) -> (FrameId, RequestId) {
+    pub(crate) fn asking(&self, question: &str) -> (FrameId, RequestId) {
         let caller = self.start(self.root());
         let request = self.request(caller, None, &ask(question)).unwrap();
         self.end(caller, &Outcome::Requested);

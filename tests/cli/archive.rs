@@ -48,7 +48,7 @@ pub(crate) fn forged(archive: &str, change: impl Fn(&mut Value)) -> String {
     lines.pop();
     lines.iter_mut().for_each(change);
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let mut checksum = agent_cli::core::archive::Checksum::default();
+    let mut checksum = agent_cli::core::housekeeping::export_format::Checksum::default();
     checksum.add(text.as_bytes());
     let end = serde_json::json!({"end": {"lines": lines.len(), "checksum": checksum.text()}});
     format!("{text}{end}\n")

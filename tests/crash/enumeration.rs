@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::thread;
 
-use agent_cli::crash::{STEPS, Step, name};
+use agent_cli::failpoint::{STEPS, Step, name};
 
 use crate::invariants::{self, Allowance, Measure};
 use crate::person::{Accident, Person};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 
 use agent_cli::core::id::FrameId;
-use agent_cli::core::request::Wish;
+use agent_cli::core::requests::request::Wish;
 use agent_cli::store::Store;
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::thread;
 
-use agent_cli::core::tree::Node;
+use agent_cli::core::chain::tree::Node;
 use agent_cli::store::Store;
 
 use crate::chain::Chain;

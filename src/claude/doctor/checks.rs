@@ -1,0 +1,352 @@
+//! What is to be said of a `claude` and its surroundings: one function a check, from facts to findings.
+
+use std::path::{Path, PathBuf};
+
+use crate::claude::doctor::surroundings::{Convention, Settings, SettingsFile, Surroundings};
+use crate::claude::program::ProgramError;
+use crate::claude::version::Version;
+use crate::core::housekeeping::doctor_finding::Finding;
+
+/// Whether there is a program that can be used. `how` says how it was found, `answer` what it said of its version.
+#[must_use]
+pub fn program(how: &str, found: Result<(&Path, &str), &ProgramError>) -> Finding {
+    let (path, answer) = match found {
+        Ok(found) => found,
+        Err(error) => return Finding::problem("claude", format!("{error} ({how})"), INSTALL),
+    };
+    let shown = path.display();
+    match (answer.parse::<Version>(), answer.contains("Claude Code")) {
+        (Ok(version), true) => Finding::ok("claude", format!("{shown} is Claude Code {version} ({how})")),
+        (Ok(version), false) => Finding::warning(
+            "claude",
+            format!("{shown} ({how}) says that it is {version}, but not that it is Claude Code"),
+            INSTALL,
+        ),
+        (Err(_), true) => Finding::warning(
+            "claude",
+            format!("{shown} ({how}) does not tell its version, so no call is suspended"),
+            "install a release of Claude Code",
+        ),
+        (Err(_), false) => Finding::problem("claude", format!("{shown} ({how}) is not Claude Code"), INSTALL),
+    }
+}
+
+/// What the version can do, and what of it is known.
+#[must_use]
+pub fn version(version: Version) -> Finding {
+    let name = "version";
+    if version < Version::SUSPENDS {
+        let message = format!(
+            "agents pause with signals only: {} is the first version that can suspend a call, and this is {version}",
+            Version::SUSPENDS
+        );
+        return Finding::warning(name, message, "claude update, then agent-cli doctor");
+    }
+    if version > Version::NEWEST_TESTED {
+        let message = format!("{version} suspends calls; agent-cli was tested up to {}", Version::NEWEST_TESTED);
+        return Finding::ok(name, message);
+    }
+    Finding::ok(name, "it suspends calls: an agent waits inside a tool call, without a process")
+}
+
+/// What is otherwise in this version than in the newest that was tested. All of it is taken into account.
+#[must_use]
+pub fn differences(version: Version) -> Vec<&'static str> {
+    let known = [
+        (Version::SUSPENDS, "calls cannot be suspended"),
+        (Version::FINDS_SESSIONS_ANYWHERE, "a session is found from its own working directory only"),
+        (Version::TOTAL_COST_ACCUMULATES, "the cost of a resumed run does not include what the session cost before"),
+    ];
+    known.into_iter().filter(|(since, _)| version < *since).map(|(_, difference)| difference).collect()
+}
+
+/// Whether `PATH` leads to one `claude`. `found` are those in `PATH`, each with what it really is.
+#[must_use]
+pub fn in_path(found: &[PathBuf], is_named: bool) -> Option<Finding> {
+    let list = found.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    match found {
+        [] | [_] => None,
+        _ if is_named => {
+            Some(Finding::ok("path", format!("PATH has several programs claude, which are not used: {list}")))
+        }
+        [first, ..] => Some(Finding::warning(
+            "path",
+            format!("PATH has several programs claude, and the first is used: {list}"),
+            format!("--claude PATH or AGENT_CLI_CLAUDE={} names the one to use", first.display()),
+        )),
+    }
+}
+
+/// Whether there is anything to log in with. Whether it is accepted only a request could tell.
+#[must_use]
+pub fn login(around: &Surroundings) -> Finding {
+    let name = "login";
+    let hint = "run claude and log in, or set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN";
+    match (around.logins.as_slice(), around.login_may_hide) {
+        ([], None) => Finding::problem(name, "there is nothing that claude could log in with", hint),
+        ([], Some(place)) => Finding::warning(name, format!("no login is seen; {place}"), hint),
+        (found, _) => Finding::ok(name, format!("there is {} (not tried)", found.join(", "))),
+    }
+}
+
+/// Variables that agents do without: those that they do not inherit, and those that settings would give them.
+#[must_use]
+pub fn variables(around: &Surroundings) -> Vec<Finding> {
+    let name = "environment";
+    let mut findings = Vec::new();
+    if !around.dropped.is_empty() {
+        let message = format!("agents do not inherit {}, which could break a chain", around.dropped.join(", "));
+        let hint = "agents inherit the variables in the table of docs/protocol.md; unset the others";
+        findings.push(Finding::warning(name, message, hint));
+    }
+    for file in &around.settings {
+        let Ok(Settings { breaking, .. }) = &file.content else { continue };
+        if breaking.is_empty() {
+            continue;
+        }
+        let (names, path) = (breaking.join(", "), file.path.display());
+        findings.push(if file.managed {
+            let message = format!("{path} sets {names}, which breaks chains, and nothing overrules it");
+            Finding::problem(name, message, "ask whoever manages this machine")
+        } else {
+            let message = format!("{path} sets {names}, which would break chains: agents run without");
+            Finding::warning(name, message, format!("take it out of {path}"))
+        });
+    }
+    if findings.is_empty() { vec![Finding::ok(name, "agents inherit all that is set on purpose")] } else { findings }
+}
+
+/// Settings files that Claude Code passes over, without a word.
+#[must_use]
+pub fn settings(around: &Surroundings) -> Vec<Finding> {
+    let name = "settings";
+    let broken = around.settings.iter().filter_map(|file| Some((&file.path, file.content.as_ref().err()?)));
+    let findings: Vec<_> = broken
+        .map(|(path, why)| {
+            let message = format!("{} {why}: Claude Code passes over the whole file, without a word", path.display());
+            Finding::warning(name, message, format!("mend {}", path.display()))
+        })
+        .collect();
+    let read = around.settings.len();
+    if findings.is_empty() { vec![Finding::ok(name, format!("{read} settings files, all readable"))] } else { findings }
+}
+
+/// Whether settings let the hook of this program run.
+#[must_use]
+pub fn hooks(around: &Surroundings) -> Finding {
+    match hooks_switched_off(around) {
+        None => Finding::ok("hooks", "no settings switch hooks off"),
+        Some(switch) => Finding::warning(
+            "hooks",
+            format!("{switch}: no call is suspended, agents pause with signals"),
+            "take it out, or leave it: signals serve as well",
+        ),
+    }
+}
+
+/// What switches the hooks of the command line off, if anything does. The strongest file that says something counts.
+#[must_use]
+pub fn hooks_switched_off(around: &Surroundings) -> Option<String> {
+    let only_managed = valid(around).find(|(file, settings)| file.managed && settings.allow_managed_hooks_only);
+    let disabled = valid(around).find(|(_, settings)| settings.disable_all_hooks.is_some());
+    let disabled = disabled.filter(|(_, settings)| settings.disable_all_hooks == Some(true));
+    let named = |switch: &str, file: &SettingsFile| format!("{switch} is set in {}", file.path.display());
+    only_managed
+        .map(|(file, _)| named("allowManagedHooksOnly", file))
+        .or_else(|| disabled.map(|(file, _)| named("disableAllHooks", file)))
+}
+
+/// How long Claude Code keeps the transcripts that chains continue from.
+#[must_use]
+pub fn retention(around: &Surroundings) -> Finding {
+    let name = "retention";
+    let set = valid(around).find_map(|(file, settings)| Some((file, settings.cleanup_period_days?)));
+    match set {
+        Some((file, days)) if days < SHORT_RETENTION => Finding::warning(
+            name,
+            format!(
+                "Claude Code deletes transcripts after {days} days; chains that wait longer go on from the copies of agent-cli"
+            ),
+            format!("raise cleanupPeriodDays in {}", file.path.display()),
+        ),
+        Some((_, days)) => Finding::ok(name, format!("transcripts are kept for {days} days, and copies by agent-cli")),
+        None => {
+            Finding::ok(name, "transcripts are kept as long as Claude Code does by default, and copies by agent-cli")
+        }
+    }
+}
+
+/// Rules that deny what every chain needs.
+#[must_use]
+pub fn rules(around: &Surroundings) -> Vec<Finding> {
+    let name = "permissions";
+    let found = valid(around).flat_map(|(file, settings)| settings.denied.iter().map(move |rule| (file, rule)));
+    let findings: Vec<_> = found
+        .filter(|(_, rule)| denies_requests(rule))
+        .map(|(file, rule)| {
+            let message = format!("the rule {rule} in {} denies agents the commands of agent-cli", file.path.display());
+            Finding::warning(name, message, "take it out, or make it narrower")
+        })
+        .collect();
+    if findings.is_empty() { vec![Finding::ok(name, "no rule denies the commands of agent-cli")] } else { findings }
+}
+
+/// Whether agents get the permission mode that the environment asks for.
+#[must_use]
+pub fn permission_mode(around: &Surroundings, mode: Option<&str>) -> Finding {
+    let name = "permission-mode";
+    let shown = mode.unwrap_or("that of Claude Code");
+    if mode != Some("bypassPermissions") {
+        return Finding::ok(name, format!("chains start with {shown}, where no option says another"));
+    }
+    if around.refuses_bypass {
+        return Finding::problem(
+            name,
+            "AGENT_CLI_PERMISSION_MODE=bypassPermissions is refused by claude for root",
+            "run as another user, or set IS_SANDBOX=1 in a container",
+        );
+    }
+    match valid(around).find(|(_, settings)| settings.disable_bypass) {
+        Some((file, _)) => Finding::warning(
+            name,
+            format!(
+                "AGENT_CLI_PERMISSION_MODE=bypassPermissions is not granted: disableBypassPermissionsMode is set in {}, and claude takes the mode default without a word",
+                file.path.display()
+            ),
+            "set AGENT_CLI_PERMISSION_MODE=acceptEdits, or take disableBypassPermissionsMode out",
+        ),
+        None => Finding::ok(name, format!("chains start with {shown}, where no option says another")),
+    }
+}
+
+/// Whether the `CLAUDE.md` of the working directory tells agents how to pause. They may know it from elsewhere.
+#[must_use]
+pub fn convention(around: &Surroundings, cwd: &Path) -> Finding {
+    let file = cwd.join("CLAUDE.md");
+    let shown = file.display();
+    let message = match around.convention {
+        Convention::Present => format!("{shown} knows _spawn_"),
+        Convention::Absent => format!("{shown} does not know _spawn_: CLAUDE.md.template can be appended to it"),
+        Convention::NoFile => format!("there is no {shown}: CLAUDE.md.template can be put there"),
+    };
+    Finding::ok("convention", message)
+}
+
+const INSTALL: &str = "install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE";
+
+/// In days. A person may well take longer to answer.
+const SHORT_RETENTION: i64 = 30;
+
+/// The files that count, the strongest first.
+fn valid(around: &Surroundings) -> impl Iterator<Item = (&SettingsFile, &Settings)> {
+    around.settings.iter().filter_map(|file| Some((file, file.content.as_ref().ok()?)))
+}
+
+/// Whether a rule hits requests. `cat` returns the result of a suspended call.
+fn denies_requests(rule: &str) -> bool {
+    let Some(rest) = rule.trim().strip_prefix("Bash") else { return false };
+    let Some(command) = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else { return rest.is_empty() };
+    let words = command.trim_start_matches('*').trim_end_matches(['*', ':', ' ']);
+    words.is_empty() || words.contains("agent-cli") || words == "cat"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::housekeeping::doctor_finding::Status;
+
+    /// Managed, local, project and user settings; an empty text is no file.
+    fn around(texts: [&str; 4]) -> Surroundings {
+        let paths = ["/managed.json", "/local.json", "/project.json", "/user.json"];
+        let files = paths.into_iter().zip(texts).filter(|(_, text)| !text.is_empty());
+        let settings = files.map(|(path, text)| SettingsFile {
+            path: path.into(),
+            managed: path == "/managed.json",
+            content: Settings::parse(text),
+        });
+        Surroundings { settings: settings.collect(), ..Surroundings::default() }
+    }
+
+    #[test]
+    fn a_program_is_claude_code_when_it_says_so() {
+        let status = |answer| program("found by PATH", Ok((Path::new("/claude"), answer))).status.name();
+        let answers = ["2.1.330 (Claude Code)", "2.1.330", "nightly (Claude Code)", "GNU bash"];
+        assert_eq!(answers.map(status), ["ok", "warning", "warning", "problem"]);
+        let hangs = program("found by PATH", Err(&ProgramError::NoAnswer("/claude".into())));
+        assert_eq!(hangs.status, Status::Problem);
+        assert_eq!(hangs.message, "/claude --version did not answer within 30 seconds (found by PATH)");
+    }
+
+    #[test]
+    fn what_a_version_can_do_is_reported() {
+        assert_eq!(version(Version(2, 1, 88)).status, Status::Warning);
+        assert_eq!(version(Version::SUSPENDS).status, Status::Ok);
+        assert!(version(Version(2, 1, 331)).message.contains("tested up to 2.1.330"));
+        assert_eq!(differences(Version(2, 1, 197)).len(), 2);
+        assert_eq!(differences(Version::NEWEST_TESTED), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn several_programs_in_path_matter_when_none_is_named() {
+        let found = ["/a/claude", "/b/claude"].map(PathBuf::from);
+        assert_eq!(in_path(&found[..1], false), None);
+        assert_eq!(in_path(&found, false).unwrap().status, Status::Warning);
+        assert_eq!(in_path(&found, true).unwrap().status, Status::Ok);
+    }
+
+    #[test]
+    fn a_login_may_be_there_unseen() {
+        let status = |logins: &[&str], login_may_hide| {
+            let logins = logins.iter().map(|name| (*name).to_owned()).collect();
+            login(&Surroundings { logins, login_may_hide, ..Surroundings::default() }).status.name()
+        };
+        assert_eq!(status(&["apiKeyHelper in /user.json"], None), "ok");
+        assert_eq!(status(&[], Some("the keychain cannot be seen from here")), "warning");
+        assert_eq!(status(&[], None), "problem");
+    }
+
+    #[test]
+    fn hooks_are_switched_off_by_the_strongest_file_that_speaks() {
+        let (on, off) = ("{\"disableAllHooks\": false}", "{\"disableAllHooks\": true}");
+        let switch = |texts| hooks_switched_off(&around(texts));
+        assert_eq!(switch(["", "", on, off]), None);
+        assert_eq!(switch(["", off, on, ""]).unwrap(), "disableAllHooks is set in /local.json");
+        assert_eq!(switch(["", "", "", off]).unwrap(), "disableAllHooks is set in /user.json");
+        // What an administrator says, only an administrator may say.
+        let only = "{\"allowManagedHooksOnly\": true}";
+        assert_eq!(switch(["", only, only, only]), None);
+        assert_eq!(switch([only, "", "", ""]).unwrap(), "allowManagedHooksOnly is set in /managed.json");
+        // A file with a mistake in it is passed over.
+        assert_eq!(switch(["", "{\"disableAllHooks\": true, \"cleanupPeriodDays\": 0}", "", ""]), None);
+        assert_eq!(hooks(&around(["", off, "", ""])).status, Status::Warning);
+        assert_eq!(hooks(&around([""; 4])).status, Status::Ok);
+    }
+
+    #[test]
+    fn a_short_retention_is_reported() {
+        let status = |texts| retention(&around(texts)).status.name();
+        let (short, long) = ("{\"cleanupPeriodDays\": 7}", "{\"cleanupPeriodDays\": 365}");
+        assert_eq!([["", "", "", short], ["", "", long, short], [""; 4]].map(status), ["warning", "ok", "ok"]);
+    }
+
+    #[test]
+    fn rules_that_hit_requests_are_known() {
+        let hits = ["Bash", "Bash(*)", "Bash(:*)", "Bash(agent-cli:*)", "Bash(*agent-cli ask *)", "Bash(cat:*)"];
+        let misses = ["Read(//etc/**)", "Bash(rm:*)", "BashOutput", "Bash(category:*)"];
+        assert!(hits.into_iter().all(denies_requests));
+        assert!(!misses.into_iter().any(denies_requests));
+        let found = rules(&around(["", "", "{\"permissions\": {\"deny\": [\"Bash\"], \"ask\": [\"Bash(*)\"]}}", ""]));
+        assert_eq!(found.iter().map(|found| found.status).collect::<Vec<_>>(), [Status::Warning; 2]);
+    }
+
+    #[test]
+    fn a_mode_that_is_not_granted_is_reported() {
+        let disabled = around(["", "", "", "{\"permissions\": {\"disableBypassPermissionsMode\": \"disable\"}}"]);
+        let root = Surroundings { refuses_bypass: true, ..Surroundings::default() };
+        let bypass = Some("bypassPermissions");
+        assert_eq!(permission_mode(&root, bypass).status, Status::Problem);
+        assert_eq!(permission_mode(&root, Some("acceptEdits")).status, Status::Ok);
+        assert_eq!(permission_mode(&disabled, bypass).status, Status::Warning);
+        assert_eq!(permission_mode(&Surroundings::default(), bypass).status, Status::Ok);
+    }
+}

@@ -1,0 +1,136 @@
+//! What is to be said of a chain that cron resumes: one function a check, from facts to findings.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use crate::claude::doctor::checks;
+use crate::claude::doctor::surroundings::Surroundings;
+use crate::core::housekeeping::doctor_finding::Finding;
+
+/// Whether there is a login without the variables of this shell. `here`: what this shell sees, `there`: what cron would.
+#[must_use]
+pub fn login(here: &Surroundings, there: &Surroundings) -> Finding {
+    let name = "login";
+    if !here.login_only_here.is_empty() {
+        return Finding::problem(
+            name,
+            only_here(&here.login_only_here),
+            format!("{}, or into the crontab", put_into(here)),
+        );
+    }
+    match here.login_variables.as_slice() {
+        [] if there.logins.is_empty() => Finding {
+            hint: Some(format!(
+                "run claude and log in, or, for ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN, {}, or into the crontab",
+                put_into(here)
+            )),
+            ..checks::login(there)
+        },
+        [] => checks::login(there),
+        names => Finding::warning(
+            name,
+            format!("this shell logs in with {}, and cron with {}", names.join(", "), there.logins.join(", ")),
+            format!("to keep the login of this shell, {}, or into the crontab", put_into(here)),
+        ),
+    }
+}
+
+/// That nothing but these variables is the login.
+#[must_use]
+pub fn only_here(names: &[String]) -> String {
+    format!("the login is in this shell's environment only ({})", names.join(", "))
+}
+
+/// Where variables are that a chain shall have wherever it is resumed.
+#[must_use]
+pub fn put_into(around: &Surroundings) -> String {
+    let settings = around.user_settings.as_deref().unwrap_or(Path::new("~/.claude/settings.json"));
+    format!("put it into \"env\" in {}", settings.display())
+}
+
+/// What else of this shell agents would be without. `recorded`: the variables that matter to them and that chains have a record of.
+#[must_use]
+pub fn variables(here: &Surroundings, recorded: &[&str]) -> Finding {
+    let name = "environment";
+    let is_login = |name: &String| here.login_variables.contains(name) || here.login_only_here.contains(name);
+    let missing: Vec<_> = here.only_here.iter().filter(|name| !is_login(name)).map(String::as_str).collect();
+    if missing.is_empty() {
+        let others = "no other variable of this shell matters to agents";
+        return Finding::ok(
+            name,
+            match recorded {
+                [] => others.to_owned(),
+                names => format!("chains keep {}, which a spawn from cron would not have; {others}", names.join(", ")),
+            },
+        );
+    }
+    let message = format!("only this shell's environment has {}", missing.join(", "));
+    Finding::warning(name, message, format!("{}, or into the crontab, if agents need it", put_into(here)))
+}
+
+/// Whether cron's `PATH` leads to a `claude`. Chains that are recorded name theirs.
+#[must_use]
+pub fn path(path: &OsStr, found: Option<&Path>) -> Finding {
+    let (name, path) = ("path", path.display());
+    match found {
+        Some(found) => Finding::ok(name, format!("cron finds {} for new chains; others name theirs", found.display())),
+        None => Finding::warning(
+            name,
+            format!("there is no claude in cron's PATH ({path}), which only a new chain needs"),
+            "a spawn from cron needs --claude PATH; resume uses the one that the chain was started with",
+        ),
+    }
+}
+
+/// Whether chains find the configuration directory of this shell.
+#[must_use]
+pub fn configuration(named: Option<&OsStr>) -> Option<Finding> {
+    let named = named?.display();
+    Some(Finding::warning(
+        "configuration",
+        format!(
+            "CLAUDE_CONFIG_DIR is {named} in this shell only: chains keep it, but a spawn from cron would not have it"
+        ),
+        format!("for a spawn from cron put CLAUDE_CONFIG_DIR={named} into the crontab"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::housekeeping::doctor_finding::Status;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_login_of_the_shell_is_a_problem_where_cron_has_none() {
+        let key = || names(&["ANTHROPIC_API_KEY"]);
+        let here = Surroundings { login_variables: key(), login_only_here: key(), ..Surroundings::default() };
+        let hidden = Surroundings { login_may_hide: Some("unseen"), ..Surroundings::default() };
+        assert_eq!(login(&here, &Surroundings::default()).status, Status::Problem);
+        assert_eq!(login(&here, &hidden).status, Status::Problem);
+        let kept = Surroundings { logins: names(&["/credentials"]), ..Surroundings::default() };
+        let here = Surroundings { login_variables: key(), ..Surroundings::default() };
+        let found = login(&here, &kept);
+        assert_eq!(found.status, Status::Warning);
+        assert_eq!(found.message, "this shell logs in with ANTHROPIC_API_KEY, and cron with /credentials");
+        assert_eq!(login(&Surroundings::default(), &kept).status, Status::Ok);
+        assert_eq!(login(&Surroundings::default(), &Surroundings::default()).status, Status::Problem);
+    }
+
+    #[test]
+    fn what_is_said_of_the_login_is_not_said_again() {
+        let here = Surroundings {
+            login_variables: names(&["ANTHROPIC_API_KEY"]),
+            only_here: names(&["ANTHROPIC_API_KEY", "HTTPS_PROXY"]),
+            ..Surroundings::default()
+        };
+        assert_eq!(variables(&here, &[]).message, "only this shell's environment has HTTPS_PROXY");
+        let here = Surroundings { only_here: names(&["ANTHROPIC_API_KEY"]), ..here };
+        assert_eq!(variables(&here, &[]).status, Status::Ok);
+        let found = variables(&here, &["ANTHROPIC_BASE_URL"]);
+        assert!(found.message.starts_with("chains keep ANTHROPIC_BASE_URL, which a spawn from cron"), "{found:?}");
+    }
+}

@@ -1,0 +1,258 @@
+//! The command line and the environment of a `claude` process.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::claude::invocation::{environment, recorded, settings};
+use crate::claude::tools::permission_server;
+use crate::core::agent::launch::Launch;
+use crate::core::id::{AttemptId, FrameId, SessionId};
+
+/// Names the frame to the commands that its agent calls.
+pub const FRAME: &str = "AGENT_CLI_FRAME";
+/// Names the attempt to the commands that the agent calls.
+pub const ATTEMPT: &str = "AGENT_CLI_ATTEMPT";
+/// The attempt of what runs on behalf of a frame while its agent does not: nothing can be requested in its name.
+pub const NO_ATTEMPT: AttemptId = AttemptId(uuid::Uuid::nil());
+/// Leads the commands that the agent calls to the same state directory.
+pub const STATE_DIR: &str = "AGENT_CLI_STATE_DIR";
+/// Where Claude Code keeps sessions and settings.
+pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+
+/// Where Claude Code names its session to the programs that its tools start.
+pub const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
+
+/// An answer or a reply may hold `@name`. It is text, not a file to be read into the conversation.
+const NO_FILE_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
+/// What older versions have instead. It also stops what they say of CLAUDE.md files in folders below.
+const NO_ATTACHMENTS: &str = "CLAUDE_CODE_DISABLE_ATTACHMENTS";
+/// Has Claude Code print what hooks say.
+const HOOK_EVENTS: &str = "--include-hook-events";
+/// Claude Code writes its transcript a moment after it has printed the same. With this it has written everything before the
+/// `result`.
+const EAGER_FLUSH: &str = "CLAUDE_CODE_EAGER_FLUSH";
+
+/// One start of `claude`.
+#[derive(Clone, Debug)]
+pub struct Invocation<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// The frame.
+    pub frame: FrameId,
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// Its session.
+    pub session: SessionId,
+    /// What it continues: the path of a transcript, or a session; `None`: a fresh start.
+    pub resume: Option<&'a str>,
+    /// Whether it goes on in its session itself, which has that transcript in its place.
+    pub in_place: bool,
+    /// Where the agent works.
+    pub cwd: &'a Path,
+    /// The launch options of the frame.
+    pub launch: &'a Launch,
+    /// The state directory. Absolute.
+    pub state_dir: &'a Path,
+    /// This program. Absolute.
+    pub own_program: &'a Path,
+    /// Whether the prompt may get nothing attached: it mentions a file, and the program has no other way to leave that be.
+    pub no_attachments: bool,
+    /// The file with the user's settings and this program's rules and hooks; `None`: the user's cannot be read, and Claude
+    /// Code says why.
+    pub settings: Option<&'a Path>,
+    /// The file that leads to the tool that decides on approvals; `None`: Claude Code decides, and has no tool for
+    /// questions.
+    pub permission_tool: Option<&'a Path>,
+    /// Whether the program can print what hooks say: that tool is not told why a hook asks for an approval.
+    pub prints_hooks: bool,
+}
+
+impl Invocation<'_> {
+    /// The arguments. The prompt is not among them: it comes by standard input, where it may have any length.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let joined = |name: &str, value: &str| format!("{name}={value}");
+        let mut arguments = ["-p", "--output-format=stream-json", "--verbose"].map(str::to_owned).to_vec();
+        let session = self.session.to_string();
+        arguments.extend(match self.resume {
+            None => vec![joined("--session-id", &session)],
+            Some(_) if self.in_place => vec![joined("--resume", &session)],
+            Some(resumed) => {
+                vec![joined("--session-id", &session), joined("--resume", resumed), "--fork-session".to_owned()]
+            }
+        });
+        let options = [("--model", &self.launch.model), ("--permission-mode", &self.launch.permission_mode)];
+        arguments.extend(options.into_iter().filter_map(|(name, value)| Some(joined(name, value.as_deref()?))));
+        if let Some(file) = self.permission_tool {
+            arguments.push(format!("--mcp-config={}", file.display()));
+            arguments.push(joined("--permission-prompt-tool", permission_server::NAME));
+            // The agent does not see it in any case, but its subagents would. It adds to what the user takes away.
+            arguments.push(joined("--disallowedTools", permission_server::NAME));
+            if self.prints_hooks {
+                arguments.push(HOOK_EVENTS.to_owned());
+            }
+        }
+        match self.settings {
+            // Of two, Claude Code would take only the last. The user's are in the file.
+            Some(file) => {
+                arguments.push(format!("{}={}", settings::OPTION, file.display()));
+                arguments.extend(self.launch.args.without(settings::OPTION).words());
+            }
+            None => arguments.extend(self.launch.args.words()),
+        }
+        arguments
+    }
+
+    /// The process to start, without its standard streams.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(self.program);
+        command.args(self.arguments()).current_dir(self.cwd);
+        for name in environment::not_inherited() {
+            command.env_remove(name);
+        }
+        restore_environment(&mut command, self.own_program.parent(), self.launch);
+        command
+            .env(FRAME, self.frame.to_string())
+            .env(ATTEMPT, self.attempt.to_string())
+            .env(STATE_DIR, self.state_dir)
+            .env(NO_FILE_MENTIONS, "1")
+            .env(EAGER_FLUSH, "1")
+            // The shells of agents take their working directory from here before they ask the system.
+            .env("PWD", self.cwd);
+        if self.no_attachments {
+            command.env(NO_ATTACHMENTS, "1");
+        }
+        if let Some(config) = named_config_dir().as_ref().or(self.launch.config_dir.as_ref()) {
+            command.env(CONFIG_DIR, config);
+        }
+        command
+    }
+}
+
+/// Gives a process what is recorded of the shell that made the frame. `own`: the folder of this program, where it is to find that.
+pub fn restore_environment(command: &mut Command, own: Option<&Path>, launch: &Launch) {
+    command.env("PATH", search_path(own, launch.path.as_deref(), env::var_os("PATH").as_deref()));
+    recorded::restore(command, &launch.environment);
+}
+
+/// The directory in which Claude Code keeps its sessions for a frame with these launch options.
+#[must_use]
+pub fn config_dir(launch: &Launch) -> Option<PathBuf> {
+    config_dir_of(named_config_dir(), launch)
+}
+
+/// The same where the environment names this directory, or none.
+pub(crate) fn config_dir_of(named: Option<PathBuf>, launch: &Launch) -> Option<PathBuf> {
+    named.or_else(|| launch.config_dir.clone()).or_else(|| dirs::home_dir().map(|home| home.join(".claude")))
+}
+
+/// The directory that the user of this process named. An empty name is none.
+#[must_use]
+pub fn named_config_dir() -> Option<PathBuf> {
+    env::var_os(CONFIG_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
+}
+
+/// This program's folder first, then the folders of the shell that made the frame, then those of this process that are
+/// not among them: cron's are few.
+fn search_path(own: Option<&Path>, recorded: Option<&str>, current: Option<&OsStr>) -> OsString {
+    let mut folders: Vec<PathBuf> = own.map(Path::to_owned).into_iter().collect();
+    let recorded = recorded.map(env::split_paths).into_iter().flatten();
+    for folder in recorded.chain(current.map(env::split_paths).into_iter().flatten()) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    // A folder with a colon in its name cannot be joined: its programs are not reachable through PATH in any case.
+    folders.retain(|folder| !folder.as_os_str().as_encoded_bytes().contains(&b':'));
+    env::join_paths(folders).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::core::agent::claude_args::ClaudeArgs;
+    use crate::core::agent::launch::Overrides;
+
+    #[test]
+    fn all_launch_options_are_repeated_on_a_fork() {
+        let launch = Launch {
+            model: Some("claude-opus-4-8".into()),
+            permission_mode: Some("acceptEdits".into()),
+            args: ClaudeArgs::parse(&["--max-turns", "9"]).unwrap(),
+            ..Launch::default()
+        };
+        insta::assert_snapshot!(invocation(&launch).arguments().join("\n"), @r"
+        -p
+        --output-format=stream-json
+        --verbose
+        --session-id=00000000-0000-0000-0000-000000000001
+        --resume=/state/frames/f/a.jsonl
+        --fork-session
+        --model=claude-opus-4-8
+        --permission-mode=acceptEdits
+        --mcp-config=/state/permission-tool.json
+        --permission-prompt-tool=mcp__agent-cli__permission
+        --disallowedTools=mcp__agent-cli__permission
+        --include-hook-events
+        --settings=/state/settings.json
+        --max-turns=9
+        ");
+    }
+
+    fn invocation(launch: &Launch) -> Invocation<'_> {
+        Invocation {
+            program: Path::new("/bin/claude"),
+            frame: FrameId(Uuid::nil()),
+            attempt: AttemptId(Uuid::from_u128(3)),
+            session: SessionId(Uuid::from_u128(1)),
+            resume: Some("/state/frames/f/a.jsonl"),
+            in_place: false,
+            cwd: Path::new("/"),
+            launch,
+            state_dir: Path::new("/state"),
+            own_program: Path::new("/own/agent-cli"),
+            no_attachments: false,
+            settings: Some(Path::new("/state/settings.json")),
+            permission_tool: Some(Path::new("/state/permission-tool.json")),
+            prints_hooks: true,
+        }
+    }
+
+    proptest! {
+        /// The words are read again as Claude Code reads them.
+        #[test]
+        fn no_arguments_of_a_child_change_what_it_may_do(
+            list in prop::collection::vec(
+                "(--(settings|append-system-prompt|disallowed-?[tT]ools|effort|bare|max-turns)(=[0-9])?|--settings=\\{\\}|\
+                 --dangerously-skip-permissions|--permission-mode=bypassPermissions|-[a-z-]{0,3}|\\PC{0,6}|[0-9])",
+                0..6,
+            )
+        ) {
+            let parent = Launch { permission_mode: Some("plan".into()), ..Launch::default() };
+            let args = ClaudeArgs::parse(&list);
+            let child = args.ok().and_then(|args| parent.child(Overrides { args, ..Overrides::default() }).ok());
+            if let Some(child) = child {
+                prop_assert!(!child.is_unrestricted());
+                let read = ClaudeArgs::from(invocation(&child).arguments());
+                let decides = |name: &str| !["--append-system-prompt", "--disallowedTools", "--effort", "--max-turns"].contains(&name);
+                let read: Vec<_> = read.pairs().filter(|(name, _)| decides(name)).collect();
+                let of_parent = ClaudeArgs::from(invocation(&parent).arguments());
+                prop_assert_eq!(read, of_parent.pairs().filter(|(name, _)| decides(name)).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn agents_find_this_program_first_and_what_their_shell_found() {
+        let path = search_path(Some(Path::new("/own")), Some("/home/bin:/usr/bin"), Some(OsStr::new("/usr/bin:/bin")));
+        assert_eq!(path, "/own:/home/bin:/usr/bin:/bin");
+        assert_eq!(search_path(Some(Path::new("/own")), None, None), "/own");
+        assert_eq!(search_path(None, Some("/home/bin"), Some(OsStr::new("/bin"))), "/home/bin:/bin");
+    }
+}

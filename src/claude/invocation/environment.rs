@@ -1,0 +1,379 @@
+//! Which variables of Claude Code its processes inherit.
+//!
+//! An agent may be started from a shell, from cron or from the tool call of an interactive session, and goes on from another one
+//! weeks later. Of the hundreds of variables that Claude Code reads, those are passed on that say who pays, where the API is, and what
+//! bounds a command; whatever else a session or a user has set would change what a chain is. A list of what is harmful would be out of
+//! date with every release. `docs/protocol.md` has the same list; a test compares them.
+
+/// Beginnings of names that are Claude Code's own. What begins otherwise is somebody else's, and is passed on.
+const FAMILIES: [&str; 5] = ["CLAUDE", "ANTHROPIC_", "AI_AGENT", "CCR_", "SELF_HOSTED_RUNNER_"];
+
+/// Names that are Claude Code's own though names of other programs begin like them.
+const OTHERS: [&str; 3] = ["ENABLE_SESSION_BACKGROUNDING", "ENABLE_SESSION_PERSISTENCE", "MCP_CONNECTION_NONBLOCKING"];
+
+/// What is inherited, by what it is for. A `*` at the end stands for any end.
+pub(crate) const INHERITED: [(&str, &[&str]); 8] = [
+    (
+        "login",
+        &[
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "ANTHROPIC_CONFIG_DIR",
+            "ANTHROPIC_FEDERATION_RULE_ID",
+            "ANTHROPIC_IDENTITY_TOKEN",
+            "ANTHROPIC_IDENTITY_TOKEN_FILE",
+            "ANTHROPIC_ORGANIZATION_ID",
+            "ANTHROPIC_PROFILE",
+            "ANTHROPIC_SCOPE",
+            "ANTHROPIC_SERVICE_ACCOUNT_ID",
+            "ANTHROPIC_WORKSPACE_ID",
+            "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
+            "CLAUDE_CODE_OAUTH_CLIENT_ID",
+            "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
+            "CLAUDE_CODE_OAUTH_SCOPES",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "CLAUDE_SECURESTORAGE_CONFIG_DIR",
+        ],
+    ),
+    (
+        "provider",
+        &[
+            "ANTHROPIC_AWS_*",
+            "ANTHROPIC_BASE_URL",
+            "ANTHROPIC_BEDROCK_*",
+            "ANTHROPIC_BETAS",
+            "ANTHROPIC_CUSTOM_HEADERS",
+            "ANTHROPIC_FOUNDRY_*",
+            "ANTHROPIC_GOOGLE_CLOUD_*",
+            "ANTHROPIC_UNIX_SOCKET",
+            "ANTHROPIC_VERTEX_*",
+            "CLAUDE_CODE_EXTRA_BODY",
+            "CLAUDE_CODE_SKIP_ANTHROPIC_AWS_AUTH",
+            "CLAUDE_CODE_SKIP_ANTHROPIC_GOOGLE_CLOUD_AUTH",
+            "CLAUDE_CODE_SKIP_BEDROCK_AUTH",
+            "CLAUDE_CODE_SKIP_FOUNDRY_AUTH",
+            "CLAUDE_CODE_SKIP_MANTLE_AUTH",
+            "CLAUDE_CODE_SKIP_VERTEX_AUTH",
+            "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+            "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
+            "CLAUDE_CODE_USE_BEDROCK",
+            "CLAUDE_CODE_USE_FOUNDRY",
+            "CLAUDE_CODE_USE_MANTLE",
+            "CLAUDE_CODE_USE_VERTEX",
+        ],
+    ),
+    (
+        "model",
+        &[
+            "ANTHROPIC_CUSTOM_MODEL_OPTION*",
+            "ANTHROPIC_DEFAULT_*",
+            "ANTHROPIC_MODEL",
+            "ANTHROPIC_SMALL_FAST_MODEL*",
+            "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE",
+            "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+            "CLAUDE_CODE_DISABLE_1M_CONTEXT",
+            "CLAUDE_CODE_DISABLE_ADAPTIVE_THINKING",
+            "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS",
+            "CLAUDE_CODE_DISABLE_FAST_MODE",
+            "CLAUDE_CODE_DISABLE_THINKING",
+            "CLAUDE_CODE_EFFORT_LEVEL",
+            "CLAUDE_CODE_FILE_READ_MAX_OUTPUT_TOKENS",
+            "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+            "CLAUDE_CODE_SUBAGENT_MODEL",
+        ],
+    ),
+    (
+        "network",
+        &[
+            "CLAUDE_CODE_CERT_STORE",
+            "CLAUDE_CODE_CLIENT_CERT",
+            "CLAUDE_CODE_CLIENT_KEY",
+            "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
+            "CLAUDE_CODE_CONNECT_TIMEOUT_MS",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+            "CLAUDE_CODE_ENABLE_PROXY_AUTH_HELPER",
+            "CLAUDE_CODE_MAX_RETRIES",
+            "CLAUDE_CODE_PROXY_AUTH_HELPER_TTL_MS",
+            "CLAUDE_CODE_PROXY_RESOLVES_HOSTS",
+            "CLAUDE_STREAM_IDLE_TIMEOUT_MS",
+        ],
+    ),
+    ("configuration", &["CLAUDE_CODE_PLUGIN_*", "CLAUDE_CODE_TMPDIR", "CLAUDE_CONFIG_DIR", "CLAUDE_TMPDIR"]),
+    (
+        "telemetry",
+        &[
+            "CLAUDE_CODE_ATTRIBUTION_HEADER",
+            "CLAUDE_CODE_ENABLE_TELEMETRY",
+            "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA",
+            "CLAUDE_CODE_EXTRA_METADATA",
+            "CLAUDE_CODE_OTEL_*",
+        ],
+    ),
+    (
+        "commands",
+        &[
+            "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR",
+            "CLAUDE_CODE_BUBBLEWRAP",
+            "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS",
+            "CLAUDE_CODE_GLOB_*",
+            "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY",
+            "CLAUDE_CODE_SHELL",
+            "CLAUDE_CODE_SHELL_PREFIX",
+        ],
+    ),
+    (
+        "instructions",
+        &[
+            "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD",
+            "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
+            "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS",
+            "CLAUDE_CODE_DISABLE_CLAUDE_MDS",
+            "CLAUDE_CODE_DISABLE_CRON",
+        ],
+    ),
+];
+
+/// Those of the list that log `claude` in by themselves. The others for a login only go with one.
+const LOGS_IN: [&str; 6] = [
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN_FILE",
+    "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+];
+
+/// How the names of the switches to the login of a cloud begin.
+const SWITCH: &str = "CLAUDE_CODE_USE_";
+
+/// A cloud that `claude` can log in to.
+#[derive(Debug)]
+pub(crate) struct Cloud {
+    /// What switches to it.
+    switches: &'static [&'static str],
+    /// Variables each of which is, or names, credentials for it.
+    pub(crate) credentials: &'static [&'static str],
+    /// Where its own tools keep them, in the home directory.
+    pub(crate) kept: &'static str,
+}
+
+pub(crate) const CLOUDS: [Cloud; 3] = [
+    Cloud {
+        switches: &["CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_MANTLE"],
+        credentials: &[
+            "ANTHROPIC_AWS_API_KEY",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "AWS_PROFILE",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+        ],
+        kept: ".aws",
+    },
+    Cloud {
+        switches: &["CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_VERTEX"],
+        credentials: &["GOOGLE_APPLICATION_CREDENTIALS"],
+        kept: ".config/gcloud/application_default_credentials.json",
+    },
+    Cloud {
+        switches: &["CLAUDE_CODE_USE_FOUNDRY"],
+        credentials: &[
+            "ANTHROPIC_FOUNDRY_API_KEY",
+            "ANTHROPIC_FOUNDRY_AUTH_TOKEN",
+            "AZURE_CLIENT_CERTIFICATE_PATH",
+            "AZURE_CLIENT_SECRET",
+            "AZURE_FEDERATED_TOKEN_FILE",
+        ],
+        kept: ".azure",
+    },
+];
+
+/// How the names of variables of clouds begin that are not Claude Code's own.
+const OF_CLOUDS: [&str; 6] = ["AWS_", "AZURE_", "CLOUD_ML_", "GCLOUD_", "GOOGLE_", "VERTEX_REGION_"];
+
+/// Variables of the network that are not Claude Code's own. The names of proxies may be in small letters.
+const OF_NETWORK: [&str; 8] = [
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_USE_SYSTEM_CA",
+    "NO_PROXY",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+];
+
+/// What every session sets for the programs that it starts. That they are not passed on surprises nobody.
+const OF_A_SESSION: [&str; 15] = [
+    "AI_AGENT",
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_NOTES_DIR",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_EFFORT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
+];
+
+/// What this program sets itself.
+const SET_ANEW: [&str; 3] =
+    ["CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_DISABLE_FILE_MENTIONS", "CLAUDE_CODE_EAGER_FLUSH"];
+
+/// What breaks a chain even where settings set it: calls cannot be suspended or come to again, or a usage limit is waited out inside
+/// of the process. An empty value switches each off.
+pub(crate) const BREAKING: [&str; 4] = [
+    "CLAUDE_CODE_DISABLE_DEFERRED_TOOL_RESUME",
+    "CLAUDE_CODE_RETRY_WATCHDOG",
+    "CLAUDE_CODE_SAFE_MODE",
+    "CLAUDE_CODE_SIMPLE",
+];
+
+/// Whether processes of Claude Code inherit a variable.
+#[must_use]
+pub fn is_inherited(name: &str) -> bool {
+    !is_its_own(name) || is_listed(name)
+}
+
+fn is_its_own(name: &str) -> bool {
+    FAMILIES.iter().any(|family| name.starts_with(family)) || OTHERS.contains(&name)
+}
+
+fn is_listed(name: &str) -> bool {
+    let matches = |known: &str| known.strip_suffix('*').map_or(name == known, |start| name.starts_with(start));
+    INHERITED.iter().any(|(_, names)| names.iter().any(|known| matches(known)))
+}
+
+/// Whether a variable with this value is set, as Claude Code sees it: a switch may be off.
+pub(crate) fn is_set(name: &str, value: &str) -> bool {
+    let is_on = || ["1", "true", "yes", "on"].contains(&value.trim().to_lowercase().as_str());
+    if name.starts_with(SWITCH) { is_on() } else { !value.is_empty() }
+}
+
+/// Whether a variable that is set logs `claude` in, or switches it to the login of a cloud.
+pub(crate) fn logs_in(name: &str) -> bool {
+    LOGS_IN.contains(&name) || is_switch(name)
+}
+
+fn is_switch(name: &str) -> bool {
+    name.starts_with(SWITCH) && is_listed(name)
+}
+
+/// The cloud to whose login a variable that is set switches.
+pub(crate) fn cloud(name: &str) -> Option<&'static Cloud> {
+    CLOUDS.iter().find(|cloud| cloud.switches.contains(&name))
+}
+
+/// Whether an agent would work otherwise, or not at all, without a variable that is set. `in_cloud`: whether it logs in to one.
+pub(crate) fn matters(name: &str, in_cloud: bool) -> bool {
+    let of_cloud = || OF_CLOUDS.iter().any(|family| name.starts_with(family));
+    let of_network = || OF_NETWORK.contains(&name.to_uppercase().as_str());
+    is_its_own(name) && is_listed(name) || of_network() || in_cloud && of_cloud()
+}
+
+/// Those of these variables that are not inherited, though somebody has set them on purpose.
+#[must_use]
+pub fn dropped_on_purpose<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let expected = |name: &&str| OF_A_SESSION.contains(name) || SET_ANEW.contains(name);
+    names.into_iter().filter(|name| !is_inherited(name) && !expected(name)).collect()
+}
+
+/// The variables of this process that processes of Claude Code do not inherit.
+#[must_use]
+pub fn not_inherited() -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| !is_inherited(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_claude_codes_is_inherited() {
+        for name in
+            ["PATH", "HOME", "AWS_REGION", "GITHUB_TOKEN", "HTTPS_PROXY", "DISABLE_SPRING", "MCP_TOKEN", "OTEL_X"]
+        {
+            assert!(is_inherited(name), "{name}");
+        }
+        for name in ["BASH_MAX_TIMEOUT_MS", "MCP_TIMEOUT", "DISABLE_TELEMETRY", "MAX_THINKING_TOKENS", "IS_SANDBOX"] {
+            assert!(is_inherited(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn of_claude_codes_own_those_of_the_list_are() {
+        for name in
+            ["ANTHROPIC_API_KEY", "ANTHROPIC_DEFAULT_OPUS_MODEL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_USE_BEDROCK"]
+        {
+            assert!(is_inherited(name), "{name}");
+        }
+        for name in [
+            "CLAUDECODE",
+            "CLAUDE_CODE_DISABLE_DEFERRED_TOOL_RESUME",
+            "CLAUDE_CODE_RETRY_WATCHDOG",
+            "CLAUDE_CODE_RETRY_WATCHDOG_MAX_WAIT_MS",
+            "CLAUDE_CODE_SAFE_MODE",
+            "CLAUDE_CODE_SIMPLE",
+            "CLAUDE_CODE_OF_NEXT_YEAR",
+            "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
+            "MCP_CONNECTION_NONBLOCKING",
+        ] {
+            assert!(!is_inherited(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_session_sets_is_dropped_and_not_named() {
+        let names = OF_A_SESSION.into_iter().chain(SET_ANEW);
+        assert!(names.clone().all(|name| !is_inherited(name)));
+        assert_eq!(dropped_on_purpose(names.chain(["CLAUDE_CODE_SIMPLE", "PATH"])), ["CLAUDE_CODE_SIMPLE"]);
+    }
+
+    #[test]
+    fn what_logs_in_is_inherited_and_every_switch_leads_to_a_cloud() {
+        assert!(LOGS_IN.iter().all(|name| is_listed(name)));
+        let listed = INHERITED.iter().flat_map(|(_, names)| names.iter().copied()).filter(|name| logs_in(name));
+        let (switches, others): (Vec<&str>, Vec<&str>) = listed.partition(|name| is_switch(name));
+        assert_eq!(others.len(), LOGS_IN.len());
+        assert!(switches.iter().all(|name| cloud(name).is_some()));
+        assert_eq!(switches.len(), CLOUDS.iter().map(|cloud| cloud.switches.len()).sum::<usize>());
+        let credentials = CLOUDS.iter().flat_map(|cloud| cloud.credentials);
+        assert!(credentials.clone().all(|name| is_inherited(name) && matters(name, true)));
+    }
+
+    #[test]
+    fn a_switch_may_be_off() {
+        let switch = |value| is_set("CLAUDE_CODE_USE_BEDROCK", value);
+        assert_eq!(["1", "true", "On", "0", "false", ""].map(switch), [true, true, true, false, false, false]);
+        assert!(is_set("ANTHROPIC_API_KEY", "0") && !is_set("ANTHROPIC_API_KEY", ""));
+    }
+
+    #[test]
+    fn what_matters_is_claude_codes_the_networks_and_the_clouds() {
+        for name in ["ANTHROPIC_BASE_URL", "https_proxy", "NODE_EXTRA_CA_CERTS", "CLAUDE_CODE_SHELL"] {
+            assert!(matters(name, false), "{name}");
+        }
+        for name in ["EDITOR", "CLAUDECODE", "CLAUDE_CODE_SIMPLE", "AWS_REGION"] {
+            assert!(!matters(name, false), "{name}");
+        }
+        assert!(matters("AWS_REGION", true));
+    }
+
+    #[test]
+    fn the_documented_list_is_this_one() {
+        let protocol = include_str!("../../../docs/protocol.md");
+        let table = protocol.split("| inherited for | variables |\n| --- | --- |\n").nth(1).unwrap();
+        let rows: Vec<_> = table.lines().take_while(|line| line.starts_with('|')).collect();
+        let row = |(what, names): &(&str, &[&str])| {
+            let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!("| {what} | {} |", names.join(", "))
+        };
+        assert_eq!(rows, INHERITED.iter().map(row).collect::<Vec<_>>());
+    }
+}

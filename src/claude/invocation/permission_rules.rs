@@ -1,0 +1,146 @@
+//! The permission rules that agents get on the user's behalf, as entries of the list `permissions.allow`.
+//!
+//! The text in the parentheses of `Read(…)` is a pattern of the kind that `.gitignore` has, inside a notation in which
+//! backslashes and parentheses have a meaning of their own. A path is escaped for both, so that the rule is for one file.
+
+use std::path::Path;
+
+use crate::core::text::shell::quoted;
+
+/// The commands of this program that agents may always call. Nothing else is allowed on the user's behalf.
+/// A wait for a command is not among them: it would run whatever an agent likes.
+const REQUESTS: [&str; 6] = [
+    "Bash(agent-cli spawn:*)",
+    "Bash(agent-cli ask:*)",
+    "Bash(agent-cli resume:*)",
+    "Bash(agent-cli wait --file:*)",
+    "Bash(agent-cli wait --for:*)",
+    "Bash(agent-cli wait --until:*)",
+];
+
+/// The rule for the command that returns a result. `own`: this program. In plan mode a command needs one from 2.1.300 on, though a
+/// hook allows it. `None`: the path is one that a rule could take for a pattern.
+#[must_use]
+fn hook_result(own: &Path) -> Option<String> {
+    let path = own.to_str()?;
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+@=, ".contains(c);
+    path.chars().all(is_plain).then(|| format!("Bash({} hook-result:*)", quoted(path)))
+}
+
+/// All of them. `own`: this program, where it is the hook. `instructions`: a file that the agent may read wherever it lies, because a person named it. `of_skills`: what its
+/// skills allow it, which Claude Code forgets when a session is resumed. A rule that denies something counts for more than
+/// any of them.
+#[must_use]
+pub fn rules(own: Option<&Path>, instructions: Option<&Path>, of_skills: &[String]) -> Vec<String> {
+    let requests = REQUESTS.into_iter().map(str::to_owned);
+    let own = requests.chain(own.and_then(hook_result)).chain(instructions.and_then(read));
+    own.chain(of_skills.iter().cloned()).collect()
+}
+
+/// The rule that lets an agent read one file, whose path is absolute. `None`: no rule is for that file and no other, or
+/// Claude Code asks about such a path whatever the rules say.
+#[must_use]
+pub fn read(file: &Path) -> Option<String> {
+    let path = file.to_str()?;
+    // The pattern has no escape for a question mark, and 2.1.197 none for a backslash before a slash.
+    let has_rule = path.starts_with('/')
+        && !is_always_asked_about(file)
+        && !path.contains('?')
+        && !path.chars().any(char::is_control)
+        && path.split('/').skip(1).all(|name| !name.is_empty() && !name.ends_with('\\'));
+    has_rule.then(|| format!("Read(/{})", escaped(&escaped(path, "\\*[]{}!#"), "\\()")))
+}
+
+/// Whether Claude Code asks before an agent reads a file there, whatever the rules say: it takes blanks and dots at the end of
+/// a name for an attack that Windows is open to.
+#[must_use]
+pub fn is_always_asked_about(file: &Path) -> bool {
+    file.to_str().is_none_or(|path| path.split('/').any(|name| name.ends_with([' ', '.'])))
+}
+
+fn escaped(text: &str, special: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if special.contains(c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(path: &str) -> Option<String> {
+        read(Path::new(path))
+    }
+
+    #[test]
+    fn the_path_is_escaped_for_the_pattern_and_then_for_the_rule() {
+        for (path, rule) in [
+            ("/home/dev/ins1.md", "Read(//home/dev/ins1.md)"),
+            ("/my files/ü 日本.md", "Read(//my files/ü 日本.md)"),
+            ("/*/[a-z]/{a,b}/ins.md", r"Read(//\\*/\\[a-z\\]/\\{a,b\\}/ins.md)"),
+            ("/a.md) Bash(*", r"Read(//a.md\) Bash\(\\*)"),
+            ("/!x/#y/~/$HOME", r"Read(//\\!x/\\#y/~/$HOME)"),
+            (r"/back\slash.md", r"Read(//back\\\\slash.md)"),
+        ] {
+            assert_eq!(of(path).as_deref(), Some(rule), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_rule_for_results_is_for_this_program_alone() {
+        let of = |own: &str| rules(Some(Path::new(own)), None, &[]).split_off(REQUESTS.len());
+        assert_eq!(of("/opt/my bin/agent-cli"), ["Bash('/opt/my bin/agent-cli' hook-result:*)"]);
+        for pattern in ["/*/agent-cli", "/a) Bash(b/agent-cli", "/it's/agent-cli", "/a\\b/agent-cli"] {
+            assert!(of(pattern).is_empty(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_no_rule_names_alone_has_none() {
+        for path in ["/a?.md", "/a /b.md", "/a.md ", "/.../b.md", "/a/../b.md", r"/a\/b.md", "/a\nb.md", "//b", "b.md"]
+        {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+
+    proptest! {
+        /// Claude Code takes the text between the first and the last bare parenthesis, and undoes its escapes; what is left
+        /// is a pattern.
+        #[test]
+        fn the_rule_is_for_that_path_and_no_other(path in "/[a-z*?\\[\\](){}\\\\!#,.: ~/-]{0,12}") {
+            if let Some(rule) = of(&path) {
+                let pattern = rule.strip_prefix("Read(").and_then(|rest| rest.strip_suffix(')')).unwrap();
+                let pattern = plain(pattern, "()").unwrap();
+                prop_assert_eq!(plain(&pattern, "*?[]{}!#").unwrap(), format!("/{path}"));
+            }
+        }
+
+        #[test]
+        fn rules_are_never_fewer_or_more(path: String) {
+            let rules = rules(None, Some(Path::new(&path)), &[]);
+            prop_assert_eq!(&rules[..6], REQUESTS);
+            prop_assert!(rules.len() <= 7);
+        }
+    }
+
+    /// The text without its escapes, if nothing in it that is special stands bare.
+    fn plain(text: &str, special: &str) -> Option<String> {
+        let mut plain = String::new();
+        let mut chars = text.chars();
+        while let Some(c) = chars.next() {
+            match c {
+                '\\' => plain.push(chars.next()?),
+                c if special.contains(c) => return None,
+                c => plain.push(c),
+            }
+        }
+        Some(plain)
+    }
+}

@@ -1,0 +1,245 @@
+//! The settings that `claude` is given: the user's own, with our rules and hooks behind theirs.
+//!
+//! There can be only one `--settings`, so the user's has to be taken out of their arguments and merged into ours. The rules
+//! are entries of a list there; an argument with rules is split at blanks and commas, which the path of a file may hold.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::claude::invocation::environment;
+use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
+use crate::claude::tools::exit_plan_mode::EXIT_PLAN_MODE;
+use crate::claude::tools::hook::{BASH, POST_TOOL_USE, PRE_TOOL_USE};
+use crate::claude::tools::schedule::{CRON_CREATE, CRON_DELETE, SCHEDULE_WAKEUP};
+use crate::core::text::shell::quoted;
+
+/// The settings of `user`, with these rules for what agents may do, and, where they are given, the hooks of this program.
+/// Variables that break a chain are empty in it.
+///
+/// Settings whose shape is wrong stay as they are, because it is for Claude Code to refuse them. A path that is not
+/// UTF-8 cannot be named in settings: there are no hooks then, and agents pause by signals.
+#[must_use]
+pub fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnHooks<'_>>) -> Value {
+    let mut settings = user.cloned().unwrap_or_else(|| json!({}));
+    let Some(fields) = settings.as_object_mut() else { return settings };
+    if let Some(variables) = fields.entry("env").or_insert_with(|| json!({})).as_object_mut() {
+        variables.extend(environment::BREAKING.map(|name| (name.to_owned(), json!(""))));
+    }
+    if let Some(permissions) = fields.entry("permissions").or_insert_with(|| json!({})).as_object_mut()
+        && let Some(allowed) = permissions.entry("allow").or_insert_with(|| json!([])).as_array_mut()
+    {
+        allowed.extend(rules.iter().cloned().map(Value::from));
+    }
+    if let Some(own) = own
+        && let Some(program) = own.program.to_str()
+        && let Some(hooks) = fields.entry("hooks").or_insert_with(|| json!({})).as_object_mut()
+    {
+        add_hooks(hooks, &format!("{} hook", quoted(program)), own.native_questions);
+        own.stop.add_to(hooks);
+    }
+    settings
+}
+
+/// The hooks of this program.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnHooks<'a> {
+    /// Its file, an absolute path.
+    pub program: &'a Path,
+    /// Whether agents have Claude Code's own tool for questions.
+    pub native_questions: bool,
+    /// How an agent is stopped when its running tool is done.
+    pub stop: StopHook<'a>,
+}
+
+/// A hook that stops the agent after a tool call once a file is there.
+#[derive(Clone, Copy, Debug)]
+pub struct StopHook<'a> {
+    /// The file.
+    pub file: &'a Path,
+    /// Whether Claude Code has a hook for all calls of a message together. It stops also after a call that failed.
+    pub after_all_calls: bool,
+}
+
+impl StopHook<'_> {
+    /// It is started after every call, so it is no program, but the shell, which Claude Code starts in any case.
+    fn add_to(&self, hooks: &mut Map<String, Value>) {
+        let Some(file) = self.file.to_str() else { return };
+        let answer = json!({"continue": false, "stopReason": "a person has stopped agent-cli"}).to_string();
+        let command = format!("[ ! -e {} ] || echo {}", quoted(file), quoted(&answer));
+        let event = if self.after_all_calls { "PostToolBatch" } else { POST_TOOL_USE };
+        if let Some(list) = hooks.entry(event).or_insert_with(|| json!([])).as_array_mut() {
+            list.push(json!({"hooks": [{"type": "command", "command": command, "timeout": SECONDS}]}));
+        }
+    }
+}
+
+/// What the user's `--settings` hold: JSON, or the path of a file with it. `None`: neither.
+#[must_use]
+pub fn read(given: &str, cwd: &Path) -> Option<Value> {
+    let of_file = || fs::read_to_string(cwd.join(given)).ok();
+    let text = if given.trim_start().starts_with('{') { given.to_owned() } else { of_file()? };
+    serde_json::from_str(&text).ok()
+}
+
+/// The option that names settings. Of two, only the last counts, whole.
+pub const OPTION: &str = "--settings";
+
+/// The commands that the hook is started for. Which of them are requests it decides itself; for all others, which are
+/// most, no process is started.
+const OWN_COMMANDS: &str = "Bash(*agent-cli*)";
+
+/// The commands that return results. Those of other programs that look like them cost a process, and nothing else.
+const RESULTS: &str = "Bash(*agent-cli* hook-result *)";
+
+/// Longer than the store waits for another process.
+const SECONDS: u32 = 30;
+
+/// The tools with which agents wait for a time or leave plan mode, and the events at which the hook is asked about their calls.
+const OF_WAITS: [(&str, &str); 5] = [
+    (PRE_TOOL_USE, SCHEDULE_WAKEUP),
+    (PRE_TOOL_USE, CRON_CREATE),
+    (PRE_TOOL_USE, EXIT_PLAN_MODE),
+    (POST_TOOL_USE, CRON_CREATE),
+    (POST_TOOL_USE, CRON_DELETE),
+];
+
+fn add_hooks(hooks: &mut Map<String, Value>, command: &str, native_questions: bool) {
+    let hook = json!({"type": "command", "command": command, "timeout": SECONDS});
+    for (event, rule) in [(PRE_TOOL_USE, OWN_COMMANDS), (POST_TOOL_USE, RESULTS)] {
+        if let Some(list) = hooks.entry(event).or_insert_with(|| json!([])).as_array_mut() {
+            let mut of_bash = hook.clone();
+            of_bash["if"] = json!(rule);
+            list.push(json!({"matcher": BASH, "hooks": [of_bash]}));
+            if native_questions {
+                list.push(json!({"matcher": ASK_USER_QUESTION, "hooks": [hook]}));
+            }
+            let tools: Vec<_> = OF_WAITS.iter().filter(|(of, _)| *of == event).map(|(_, tool)| *tool).collect();
+            list.push(json!({"matcher": tools.join("|"), "hooks": [hook]}));
+        }
+    }
+}
+
+/// Any JSON, for tests.
+#[cfg(test)]
+pub(crate) fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
+    use proptest::prelude::*;
+
+    let name = "hooks|PreToolUse|SessionStart|agent_id|tool_name|[a-z]{0,4}";
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(name, inner, 0..4).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn hooks_of(program: &str, native_questions: bool) -> OwnHooks<'_> {
+        let stop = StopHook { file: Path::new("/state/it's/stop"), after_all_calls: true };
+        OwnHooks { program: Path::new(program), native_questions, stop }
+    }
+
+    fn own() -> OwnHooks<'static> {
+        hooks_of("/opt/agent-cli", false)
+    }
+
+    fn rule() -> Vec<String> {
+        vec!["Read(//ins.md)".to_owned()]
+    }
+
+    #[test]
+    fn our_rules_and_hooks_are_these() {
+        let own = hooks_of("/opt/bin/agent-cli", false);
+        let ours = "'/opt/bin/agent-cli' hook";
+        let hook = json!({"type": "command", "command": ours, "if": "Bash(*agent-cli*)", "timeout": 30});
+        let always = json!({"type": "command", "command": ours, "timeout": 30});
+        let mut after = hook.clone();
+        after["if"] = json!("Bash(*agent-cli* hook-result *)");
+        let allowed = json!({"allow": ["Read(//ins.md)"]});
+        let env: Map<_, _> = environment::BREAKING.map(|name| (name.to_owned(), json!(""))).into_iter().collect();
+        let stop = r#"[ ! -e '/state/it'\''s/stop' ] || echo '{"continue":false,"stopReason":"a person has stopped agent-cli"}'"#;
+        let stop = json!({"hooks": [{"type": "command", "command": stop, "timeout": 30}]});
+        let expected = json!({"env": env, "permissions": allowed, "hooks": {
+            "PreToolUse": [{"matcher": "Bash", "hooks": [hook]}, {"matcher": "ScheduleWakeup|CronCreate|ExitPlanMode", "hooks": [always]}],
+            "PostToolUse": [{"matcher": "Bash", "hooks": [after]}, {"matcher": "CronCreate|CronDelete", "hooks": [always]}],
+            "PostToolBatch": [stop],
+        }});
+        assert_eq!(settings(None, &rule(), Some(&own)), expected);
+        let older = OwnHooks { stop: StopHook { after_all_calls: false, ..own.stop }, ..own };
+        assert_eq!(settings(None, &rule(), Some(&older))["hooks"]["PostToolUse"][2], stop);
+        assert_eq!(settings(None, &rule(), None), json!({"env": env, "permissions": allowed}), "without hooks");
+
+        let with_questions = settings(None, &rule(), Some(&hooks_of("/opt/bin/agent-cli", true)));
+        let hook = json!({"type": "command", "command": ours, "timeout": 30});
+        let added = json!({"matcher": "AskUserQuestion", "hooks": [hook]});
+        for event in ["PreToolUse", "PostToolUse"] {
+            assert_eq!(with_questions["hooks"][event][1], added);
+        }
+    }
+
+    #[test]
+    fn the_users_settings_and_hooks_are_kept() {
+        let user = json!({
+            "model": "opus",
+            "permissions": {"deny": ["Bash(rm:*)"], "allow": ["Edit"]},
+            "hooks": {
+                "PreToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": "mine"}]}],
+                "Stop": [{"hooks": [{"type": "command", "command": "bell"}]}],
+            },
+        });
+        let merged = settings(Some(&user), &rule(), Some(&own()));
+        assert_eq!(merged["model"], "opus");
+        assert_eq!(merged["permissions"], json!({"deny": ["Bash(rm:*)"], "allow": ["Edit", "Read(//ins.md)"]}));
+        assert_eq!(merged["hooks"]["Stop"], user["hooks"]["Stop"]);
+        assert_eq!(merged["hooks"]["PreToolUse"][0], user["hooks"]["PreToolUse"][0]);
+        assert_eq!(merged["hooks"]["PreToolUse"].as_array().map(Vec::len), Some(3));
+    }
+
+    #[test]
+    fn the_path_is_one_word_for_the_shell() {
+        let merged = settings(None, &[], Some(&hooks_of("/home/o'neil/my programs/$x/agent-cli", false)));
+        let command = &merged["hooks"]["PreToolUse"][0]["hooks"][0]["command"];
+        assert_eq!(command, r"'/home/o'\''neil/my programs/$x/agent-cli' hook");
+    }
+
+    #[test]
+    fn wrong_settings_are_for_claude_code_to_refuse() {
+        for user in [json!(7), json!([]), json!({"env": 7, "hooks": [], "permissions": null})] {
+            assert_eq!(settings(Some(&user), &rule(), Some(&own())), user);
+        }
+        let user = json!({"env": 7, "hooks": {"PreToolUse": 7, "PostToolUse": 7, "PostToolBatch": 7}, "permissions": {"allow": "Bash"}});
+        assert_eq!(settings(Some(&user), &rule(), Some(&own())), user);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_of_any_settings_is_lost(user in any_json()) {
+            let merged = settings(Some(&user), &rule(), Some(&own()));
+            prop_assert!(holds(&merged, &user), "{} in {}", user, merged);
+        }
+    }
+
+    /// Whether all of `part` is in `whole`: every field, and every list as the beginning of one.
+    fn holds(whole: &Value, part: &Value) -> bool {
+        match (whole, part) {
+            (Value::Object(whole), Value::Object(part)) => {
+                part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| holds(whole, part)))
+            }
+            (Value::Array(whole), Value::Array(part)) => whole.starts_with(part),
+            _ => whole == part,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The variables of an environment: of this process, or of another in which it could run.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+
+use crate::claude::invocation::environment;
+
+/// Variables by name. Many of their values are secrets.
+#[derive(Clone, Default)]
+pub struct Variables(BTreeMap<String, OsString>);
+
+/// What cron passes on: who the user is. Everything else it sets itself.
+const KEPT_BY_CRON: [&str; 3] = ["HOME", "LOGNAME", "USER"];
+pub(crate) const SET_BY_CRON: [(&str, &str); 2] = [("PATH", "/usr/bin:/bin"), ("SHELL", "/bin/sh")];
+
+impl Variables {
+    /// Those of this process. A name that is not UTF-8 is none that anybody looks for.
+    #[must_use]
+    pub fn of_process() -> Self {
+        Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect())
+    }
+
+    /// Those that cron gives a command of the same user, if nothing in the crontab sets any.
+    #[must_use]
+    pub fn under_cron(&self) -> Self {
+        let kept = self.0.iter().filter(|(name, _)| KEPT_BY_CRON.contains(&name.as_str()));
+        let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
+        Self(kept.chain(SET_BY_CRON.map(|(name, value)| (name.to_owned(), value.into()))).collect())
+    }
+
+    /// The value of one. An empty one is none.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// The value of one, be it empty.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(name).map(OsString::as_os_str)
+    }
+
+    /// The names of all.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The names of those that are set, as Claude Code sees it.
+    pub fn set(&self) -> impl Iterator<Item = &str> {
+        let is_set = |(name, value): &(&String, &OsString)| environment::is_set(name, &value.to_string_lossy());
+        self.0.iter().filter(is_set).map(|(name, _)| name.as_str())
+    }
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+impl<N: Into<String>, V: Into<OsString>> FromIterator<(N, V)> for Variables {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
+        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cron_knows_the_user_and_little_else() {
+        let shell = [("HOME", "/home/ann"), ("LOGNAME", "ann"), ("PATH", "/home/ann/bin:/bin"), ("TOKEN", "secret")];
+        let variables: Variables = shell.into_iter().collect();
+        let cron = variables.under_cron();
+        assert_eq!(cron.names().collect::<Vec<_>>(), ["HOME", "LOGNAME", "PATH", "SHELL"]);
+        assert_eq!(cron.get("PATH"), Some(OsStr::new("/usr/bin:/bin")));
+        assert!(!format!("{variables:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,134 @@
+//! Processes that an agent's tools started and that outlived it.
+//!
+//! Claude Code runs a Bash tool in a session of its own, so neither the end of `claude` nor a signal to its process
+//! group reaches it. Every process that a tool starts inherits the frame's mark in its environment, unless it clears
+//! that on purpose.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use rustix::process::{Pid, Signal};
+
+use crate::claude::invocation::command::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR};
+use crate::claude::processes::process_table::{self, Environment};
+use crate::core::id::FrameId;
+
+/// Ends every process that still carries the marks of `frame` of this state directory, and returns how many there were.
+///
+/// The frame must not be running. This process and those above it are spared: they may carry the mark when a person
+/// calls this program from a shell that an agent left behind.
+pub fn end(state_dir: &Path, frame: FrameId) -> usize {
+    let mark = Mark { frame: format!("{FRAME}={frame}"), state_dir };
+    let spared: HashSet<Pid> = process_table::ancestors().collect();
+    let marked = process_table::all().into_iter().filter(|pid| mark.is_on(*pid));
+    let survivors: Vec<Pid> = marked.filter(|pid| !spared.contains(pid)).collect();
+    survivors.iter().for_each(|pid| system::kill(*pid, &mark));
+    survivors.len()
+}
+
+/// What tells the processes of a frame from others.
+struct Mark<'a> {
+    frame: String,
+    /// A copy of a state directory holds frames of the same ids.
+    state_dir: &'a Path,
+}
+
+impl Mark<'_> {
+    fn is_on(&self, pid: Pid) -> bool {
+        let environment = Environment::of(pid);
+        // What a command that an agent waits for is marked with. It is this program's, not the agent's, and ends with its own
+        // runner.
+        let is_no_attempt = || environment.has(&format!("{ATTEMPT}={NO_ATTEMPT}"));
+        let is_here = || {
+            environment
+                .value(STATE_DIR)
+                .is_some_and(|dir| process_table::is_same_directory(Path::new(&dir), self.state_dir))
+        };
+        environment.has(&self.frame) && is_here() && !is_no_attempt()
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+
+    use super::{Mark, Pid, Signal};
+
+    /// The handle keeps the number from meaning another process between the look and the signal.
+    pub(crate) fn kill(pid: Pid, mark: &Mark<'_>) {
+        if let Ok(handle) = pidfd_open(pid, PidfdFlags::empty())
+            && mark.is_on(pid)
+        {
+            let _ = pidfd_send_signal(handle, Signal::KILL);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use rustix::process::kill_process;
+
+    use super::{Mark, Pid, Signal};
+
+    pub(crate) fn kill(pid: Pid, mark: &Mark<'_>) {
+        if mark.is_on(pid) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    /// A process that runs until somebody ends it.
+    fn process(state_dir: &Path, frame: FrameId) -> Child {
+        let mut command = Command::new("cat");
+        command
+            .env(FRAME, frame.to_string())
+            .env(STATE_DIR, state_dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    #[test]
+    fn only_processes_of_the_frame_are_ended() {
+        let [ours, other] = [FrameId::random(), FrameId::random()];
+        let [here, elsewhere] = ["/state", "/copy"].map(Path::new);
+        let mut survivor = process(here, ours);
+        let strangers = [process(here, other), process(elsewhere, ours)];
+        assert_eq!(end(here, ours), 1);
+        assert_eq!(survivor.wait().unwrap().signal(), Some(9));
+        for mut stranger in strangers {
+            drop(stranger.stdin.take());
+            assert_eq!(stranger.wait().unwrap().code(), Some(0));
+        }
+        assert_eq!(end(here, ours), 0);
+    }
+
+    #[test]
+    fn a_state_directory_may_have_several_names() {
+        let temp = tempfile::tempdir().unwrap();
+        let [here, link, copy] = ["here", "link", "copy"].map(|name| temp.path().join(name));
+        [&here, &copy].into_iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        std::os::unix::fs::symlink(&here, &link).unwrap();
+        for (one, other) in [(&here, &link), (&link, &here)] {
+            let frame = FrameId::random();
+            let (mut survivor, mut stranger) = (process(one, frame), process(&copy, frame));
+            assert_eq!(end(other, frame), 1);
+            assert_eq!(survivor.wait().unwrap().signal(), Some(9));
+            drop(stranger.stdin.take());
+            assert_eq!(stranger.wait().unwrap().code(), Some(0));
+        }
+    }
+
+    #[test]
+    fn this_process_and_its_parents_are_spared() {
+        assert!(process_table::ancestors().count() > 1);
+    }
+}

@@ -1,0 +1,126 @@
+//! A running `claude`, until it ends or is stopped.
+
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::Child;
+
+use crate::failpoint::{self, Step};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal, which was not sent by this program.
+    Signal(i32),
+    /// This program stopped it, because a person wanted that.
+    Stopped,
+    /// This program killed it, because a person wanted that.
+    Killed,
+    /// This program ended it, because the turn of its agent was over and something still ran beside it.
+    Ended,
+    /// Nobody was there to see it.
+    Unknown,
+}
+
+/// A started process in a process group of its own, so that a Ctrl-C at the terminal does not reach it. Signals go to the whole group: the program may be a wrapper around `claude`.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    pid: Option<Pid>,
+}
+
+/// Ends a process group when it is dropped.
+#[derive(Debug)]
+pub struct GroupKiller(Option<Pid>);
+
+impl Drop for GroupKiller {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0 {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
+impl Exit {
+    /// Whether the process was killed, by a signal or as shells report it (Claude Code ends with 143 on SIGTERM).
+    #[must_use]
+    pub fn was_killed(self) -> bool {
+        matches!(self, Self::Signal(_) | Self::Killed | Self::Ended | Self::Unknown | Self::Code(129..))
+    }
+}
+
+impl Exit {
+    /// Whether this program has ended it.
+    #[must_use]
+    pub fn is_stopped(self) -> bool {
+        matches!(self, Self::Stopped | Self::Killed)
+    }
+}
+
+impl Running {
+    /// Starts a process. It is not killed when this value is dropped: a `claude` whose runner ends finishes its turn.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn start(mut command: Command) -> io::Result<Self> {
+        command.process_group(0);
+        let child = tokio::process::Command::from(command).spawn()?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        Ok(Self { child, pid })
+    }
+
+    /// Waits until the process has ended. May be called again when it was given up before.
+    pub async fn ended(&mut self) -> Exit {
+        exit_of(self.child.wait().await)
+    }
+
+    /// Something that ends the whole process group when it is dropped, for processes that must not outlive their caller.
+    #[must_use]
+    pub fn kill_group_on_drop(&self) -> GroupKiller {
+        GroupKiller(self.pid)
+    }
+
+    /// Sends a signal to its whole process group.
+    pub fn send(&self, signal: Signal) {
+        if let Some(pid) = self.pid {
+            // It may have ended by itself meanwhile, which is just as well.
+            let _ = failpoint::around(Step::Stop, || kill_process_group(pid, signal));
+        }
+    }
+}
+
+fn exit_of(status: io::Result<ExitStatus>) -> Exit {
+    match status.map(|status| (status.code(), status.signal())) {
+        Ok((Some(code), _)) => Exit::Code(code),
+        Ok((None, Some(signal))) => Exit::Signal(signal),
+        Ok((None, None)) | Err(_) => Exit::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    async fn exit(script: &str) -> Exit {
+        Running::start(shell(script)).unwrap().ended().await
+    }
+
+    #[tokio::test]
+    async fn the_way_a_process_ends_is_seen() {
+        assert_eq!(exit("exit 3").await, Exit::Code(3));
+        assert_eq!(exit("kill -9 $$").await, Exit::Signal(9));
+        assert!(exit("exit 143").await.was_killed());
+        assert!(!exit("exit 1").await.was_killed());
+    }
+}

@@ -1,0 +1,139 @@
+//! The processes of this machine: their parents and their environments, as far as the system shows them.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process;
+
+use nix::unistd;
+use rustix::process::Pid;
+
+/// This process and those above it, the nearest first.
+pub(crate) fn ancestors() -> impl Iterator<Item = Pid> {
+    let own = i32::try_from(process::id()).ok().and_then(Pid::from_raw);
+    std::iter::successors(own, |pid| system::parent(*pid))
+}
+
+/// The leaders of this process's session and group. They may live when a process between has ended.
+pub(crate) fn leaders() -> impl Iterator<Item = Pid> {
+    [unistd::getsid(None), unistd::getpgid(None)].into_iter().flatten().filter_map(visible)
+}
+
+/// In a container the leader may be a process outside, which the system calls 0.
+fn visible(leader: unistd::Pid) -> Option<Pid> {
+    Pid::from_raw(leader.as_raw())
+}
+
+/// Whether two paths lead to one directory: a process may have been told of it by another name, such as a symbolic link.
+pub(crate) fn is_same_directory(one: &Path, other: &Path) -> bool {
+    let file = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    match (file(one), file(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}
+
+pub(crate) use system::all;
+
+/// The environment that a process was started with. Empty where the system does not show it: that of another user.
+pub(crate) use system::Environment;
+
+impl Environment {
+    /// That of a process.
+    pub(crate) fn of(pid: Pid) -> Self {
+        system::environment(pid)
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::fs;
+
+    use super::Pid;
+
+    pub(crate) fn all() -> Vec<Pid> {
+        let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
+        names.filter_map(|name| name.to_str()?.parse().ok()).filter_map(Pid::from_raw).collect()
+    }
+
+    pub(crate) fn parent(pid: Pid) -> Option<Pid> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        // The name before the last parenthesis may hold anything.
+        let fields = stat.rsplit_once(')')?.1;
+        Pid::from_raw(fields.split_whitespace().nth(1)?.parse().ok()?)
+    }
+
+    pub(crate) fn environment(pid: Pid) -> Environment {
+        Environment(fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default())
+    }
+
+    pub(crate) struct Environment(Vec<u8>);
+
+    impl Environment {
+        pub(crate) fn has(&self, mark: &str) -> bool {
+            self.0.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+        }
+
+        pub(crate) fn value(&self, name: &str) -> Option<String> {
+            let mut variables = self.0.split(|byte| *byte == 0);
+            let value = variables.find_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+            String::from_utf8(value.to_owned()).ok()
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::process::Command;
+
+    use super::Pid;
+
+    pub(crate) fn all() -> Vec<Pid> {
+        ask(&["-axo", "pid="]).lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?)).collect()
+    }
+
+    pub(crate) fn parent(pid: Pid) -> Option<Pid> {
+        Pid::from_raw(ask(&["-o", "ppid=", "-p", &pid.as_raw_nonzero().to_string()]).trim().parse().ok()?)
+    }
+
+    pub(crate) fn environment(pid: Pid) -> Environment {
+        Environment(ask(&["-Ewwo", "command=", "-p", &pid.as_raw_nonzero().to_string()]))
+    }
+
+    /// `ps` parts variables with spaces, which a path may hold too.
+    pub(crate) struct Environment(String);
+
+    impl Environment {
+        pub(crate) fn has(&self, mark: &str) -> bool {
+            self.0.contains(mark)
+        }
+
+        pub(crate) fn value(&self, name: &str) -> Option<String> {
+            let (_, rest) = self.0.split_once(&format!(" {name}="))?;
+            let is_name = |word: &str| {
+                let name = word.split_once('=').map(|(name, _)| name);
+                name.is_some_and(|name| name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()))
+            };
+            let mut words = rest.split(' ');
+            let first = words.next()?.trim_end().to_owned();
+            let more = words.take_while(|word| !is_name(word));
+            Some(more.fold(first, |value, word| format!("{value} {}", word.trim_end())))
+        }
+    }
+
+    fn ask(arguments: &[&str]) -> String {
+        let output = Command::new("ps").args(arguments).output();
+        output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leader_outside_of_the_container_is_none() {
+        assert_eq!(visible(unistd::Pid::from_raw(0)), None);
+        assert_eq!(visible(unistd::Pid::this()).map(Pid::as_raw_pid), Some(unistd::Pid::this().as_raw()));
+    }
+}

@@ -1,0 +1,3 @@
+//! The events that `claude` prints.
+
+pub mod reader;

@@ -1,0 +1,202 @@
+//! Reads what an attempt printed.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::core::stream::digest::Digest;
+use crate::core::stream::event::Event;
+
+/// Reads events to the end of `stream`.
+///
+/// Lines are parsed as they are read and never held as a whole, so a line of any length costs only the memory of the
+/// fields that matter. A broken line (garbage, a line torn by a kill) is counted and passed over.
+///
+/// # Errors
+///
+/// Those of `stream`.
+pub fn read(mut stream: impl BufRead) -> io::Result<Digest> {
+    let mut digest = Digest::default();
+    while !stream.fill_buf()?.is_empty() {
+        let mut line = Line { stream: &mut stream, ended: false, blank: true };
+        match serde_json::from_reader::<_, Event>(&mut line) {
+            Ok(event) => digest.absorb(event),
+            Err(error) if error.is_io() => return Err(error.into()),
+            Err(_) => {
+                line.skip()?;
+                digest.broken_lines += u64::from(!line.blank);
+            }
+        }
+    }
+    Ok(digest)
+}
+
+/// The tool that `call` is a call of, if it was printed.
+///
+/// # Errors
+///
+/// Those of `stream`.
+pub fn tool_of(mut stream: impl BufRead, call: &str) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    while stream.read_until(b'\n', &mut line)? > 0 {
+        // Few lines name the call, and long ones are not to be parsed for nothing.
+        let names = line.windows(call.len()).any(|part| part == call.as_bytes());
+        let event: Value = if names { serde_json::from_slice(&line).unwrap_or_default() } else { Value::Null };
+        let blocks = event["message"]["content"].as_array().into_iter().flatten();
+        let made = blocks.filter(|block| block["type"] == "tool_use").find(|block| block["id"] == call);
+        if let Some(tool) = made.and_then(|block| block["name"].as_str()) {
+            return Ok(Some(tool.to_owned()));
+        }
+        line.clear();
+    }
+    Ok(None)
+}
+
+/// Reads what a running attempt has printed so far, from where it left off.
+#[derive(Debug)]
+pub struct Follower {
+    path: PathBuf,
+    /// Where the first line begins that was not read.
+    at: u64,
+    digest: Digest,
+}
+
+impl Follower {
+    /// Of the events in the file at `path` from `from` on.
+    #[must_use]
+    pub fn new(path: PathBuf, from: u64) -> Self {
+        Self { path, at: from, digest: Digest::default() }
+    }
+
+    /// What was printed up to now. A line that is not whole yet is read later.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub fn read(&mut self) -> io::Result<&Digest> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.at))?;
+        let (mut reader, mut line) = (BufReader::new(file), Vec::new());
+        while reader.read_until(b'\n', &mut line)? > 0 && line.last() == Some(&b'\n') {
+            self.at += line.len() as u64;
+            match serde_json::from_slice::<Event>(&line) {
+                Ok(event) => self.digest.absorb(event),
+                Err(_) => self.digest.broken_lines += u64::from(!line.trim_ascii().is_empty()),
+            }
+            line.clear();
+        }
+        Ok(&self.digest)
+    }
+}
+
+/// One line of a stream, as a stream of its own.
+struct Line<'a, R> {
+    stream: &'a mut R,
+    ended: bool,
+    blank: bool,
+}
+
+impl<R: BufRead> Line<'_, R> {
+    fn skip(&mut self) -> io::Result<()> {
+        let mut rest = [0; 4096];
+        while self.read(&mut rest)? > 0 {}
+        Ok(())
+    }
+}
+
+impl<R: BufRead> Read for Line<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.ended || buffer.is_empty() {
+            return Ok(0);
+        }
+        let available = self.stream.fill_buf()?;
+        let wanted = &available[..available.len().min(buffer.len())];
+        let (text, consumed) = match wanted.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (&wanted[..end], end + 1),
+            None => (wanted, wanted.len()),
+        };
+        self.ended = consumed > text.len() || consumed == 0;
+        self.blank &= text.iter().all(u8::is_ascii_whitespace);
+        buffer[..text.len()].copy_from_slice(text);
+        let length = text.len();
+        self.stream.consume(consumed);
+        Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RESULT: &str = r#"{"type":"result","is_error":false,"result":"Jan 1st"}"#;
+
+    fn reply(text: &[u8], buffer: usize) -> (Option<String>, u64) {
+        let digest = read(BufReader::with_capacity(buffer, text)).unwrap();
+        (digest.result.map(|result| result.text), digest.broken_lines)
+    }
+
+    #[test]
+    fn broken_lines_are_passed_over() {
+        let text = format!("garbage\n\n{{\"type\":\"sys\n{RESULT}\n\u{1}\u{2}\n{{\"torn\":");
+        for buffer in [1, 7, 8192] {
+            assert_eq!(reply(text.as_bytes(), buffer), (Some("Jan 1st".into()), 4));
+        }
+        assert_eq!(reply(b"", 8192), (None, 0));
+    }
+
+    #[test]
+    fn the_tool_of_a_call_is_known_once_it_was_printed() {
+        let call = |id: &str, tool: &str| {
+            let block = serde_json::json!({"type": "tool_use", "id": id, "name": tool, "input": {"command": "t1 t2"}});
+            serde_json::json!({"type": "assistant", "message": {"content": [block]}}).to_string()
+        };
+        let text = format!("garbage t2\n{}\n{}\n", call("t1", "Bash"), call("t2", "Monitor"));
+        let tool = |id| tool_of(text.as_bytes(), id).unwrap();
+        assert_eq!((tool("t1").as_deref(), tool("t2").as_deref()), (Some("Bash"), Some("Monitor")));
+        assert_eq!(tool("t3"), None);
+    }
+
+    #[test]
+    fn a_last_line_without_its_end_is_read() {
+        assert_eq!(reply(RESULT.as_bytes(), 8192), (Some("Jan 1st".into()), 0));
+    }
+
+    #[test]
+    fn what_is_printed_is_followed_line_by_line() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let print = |text: &str| file.as_file().write_all(text.as_bytes()).unwrap();
+        print("of an earlier attempt\n");
+        let mut follower = Follower::new(file.path().to_owned(), 22);
+        print(&RESULT[..10]);
+        assert_eq!(follower.read().unwrap(), &Digest::default());
+        print(&format!("{}\ngarbage\n", &RESULT[10..]));
+        for _ in 0..2 {
+            let digest = follower.read().unwrap();
+            assert_eq!(
+                (digest.result.as_ref().map(|result| result.text.as_str()), digest.broken_lines),
+                (Some("Jan 1st"), 1)
+            );
+        }
+    }
+
+    #[test]
+    fn two_events_on_one_line_are_broken_and_do_not_reach_the_next() {
+        let text = format!("{RESULT}{RESULT}\n{}\n", RESULT.replace("Jan 1st", "Feb 2nd"));
+        assert_eq!(reply(text.as_bytes(), 8192), (Some("Feb 2nd".into()), 1));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(before: Vec<u8>, buffer in 1usize..64) {
+            let mut text = before;
+            text.extend([b"\n", RESULT.as_bytes()].concat());
+            prop_assert_eq!(reply(&text, buffer).0, Some("Jan 1st".into()));
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Claude Code's own tool for questions, AskUserQuestion: what an agent asks with it, and how it is answered.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use crate::core::requests::question::{Choice, Choices};
+use crate::core::requests::request::Wish;
+
+/// The name of the tool.
+pub const ASK_USER_QUESTION: &str = "AskUserQuestion";
+
+/// The questions in a call's input, in their order. `None` where Claude Code would refuse them: none, or two alike, or a
+/// shape that is not theirs.
+#[must_use]
+pub fn questions(input: &Value) -> Option<Vec<Wish>> {
+    let asked = input["questions"].as_array()?.iter().map(question).collect::<Option<Vec<_>>>()?;
+    let mut seen = HashSet::new();
+    let alike = asked.iter().any(|wish| match wish {
+        Wish::Ask { question, .. } => !seen.insert(question),
+        _ => false,
+    });
+    (!asked.is_empty() && !alike).then_some(asked)
+}
+
+/// The input with which an answered call is let run. `answers` are pairs of a question and its answer.
+#[must_use]
+pub fn answered(input: &Value, answers: &[(&str, &str)]) -> Value {
+    let mut input = input.clone();
+    let answers: Map<String, Value> = answers.iter().map(|(asked, said)| ((*asked).into(), (*said).into())).collect();
+    input["answers"] = answers.into();
+    input
+}
+
+/// What the tool itself says when it was answered, for a call that cannot be let run. In the words of 2.1.197.
+#[must_use]
+pub fn result(answers: &[(&str, &str)]) -> String {
+    let answers: Vec<_> = answers.iter().map(|(asked, said)| format!("\"{asked}\"=\"{said}\"")).collect();
+    let answers = answers.join(", ");
+    format!("Your questions have been answered: {answers}. You can now continue with these answers in mind.")
+}
+
+fn question(asked: &Value) -> Option<Wish> {
+    let question = asked["question"].as_str().filter(|text| !text.trim().is_empty())?.to_owned();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let option = |option: &Value| {
+        Some(Choice { label: option["label"].as_str()?.to_owned(), description: text(&option["description"]) })
+    };
+    let choices = Choices {
+        header: text(&asked["header"]),
+        multi_select: asked["multiSelect"] == true,
+        options: asked["options"].as_array()?.iter().map(option).collect::<Option<_>>()?,
+    };
+    Some(Wish::Ask { question, choices: Some(choices) })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn when() -> Value {
+        json!({"question": "When?", "header": "Birthday", "multiSelect": true,
+            "options": [{"label": "Jan", "description": "January"}, {"label": "Feb", "preview": "x"}]})
+    }
+
+    #[test]
+    fn questions_are_read_with_their_options() {
+        let asked = questions(&json!({"questions": [when(), {"question": "Why?", "options": []}]})).unwrap();
+        let options = vec![
+            Choice { label: "Jan".into(), description: "January".into() },
+            Choice { label: "Feb".into(), description: String::new() },
+        ];
+        let choices = Choices { header: "Birthday".into(), multi_select: true, options };
+        assert_eq!(asked[0], Wish::Ask { question: "When?".into(), choices: Some(choices) });
+        assert!(matches!(&asked[1], Wish::Ask { question, choices: Some(choices) }
+            if question == "Why?" && choices.options.is_empty() && !choices.multi_select));
+    }
+
+    #[test]
+    fn what_claude_code_would_refuse_is_not_asked() {
+        for input in [
+            Value::Null,
+            json!({"questions": []}),
+            json!({"questions": "When?"}),
+            json!({"questions": [when(), when()]}),
+            json!({"questions": [{"question": " ", "options": []}]}),
+            json!({"questions": [{"question": "When?"}]}),
+            json!({"questions": [{"question": "When?", "options": [{"description": "x"}]}]}),
+        ] {
+            assert_eq!(questions(&input), None, "{input}");
+        }
+    }
+
+    #[test]
+    fn answers_are_told_as_claude_code_reads_them() {
+        let input = json!({"questions": [when()], "metadata": {"source": "x"}});
+        let input = answered(&input, &[("When?", "Jan, Feb"), ("Why?", "\"so\"")]);
+        assert_eq!(
+            input,
+            json!({"questions": [when()], "metadata": {"source": "x"},
+            "answers": {"When?": "Jan, Feb", "Why?": "\"so\""}})
+        );
+        assert_eq!(
+            result(&[("When?", "Jan"), ("Why?", "so")]),
+            "Your questions have been answered: \"When?\"=\"Jan\", \"Why?\"=\"so\". You can now continue with these \
+             answers in mind."
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_json_is_read_or_refused(value in crate::claude::invocation::settings::any_json()) {
+            let _ = questions(&value);
+            let _ = questions(&json!({"questions": [value.clone(), {"question": "?", "options": value}]}));
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The hook protocol: what Claude Code tells a hook before a tool call, and what the hook may decide.
+//!
+//! The fields of the input differ with the event and with the version, so every one is read loosely: what is missing or
+//! has another shape than expected is absent, never an error. A hook that fails would fail the agent's tool call.
+
+use serde_json::{Map, Value, json};
+
+/// The event before a tool call.
+pub const PRE_TOOL_USE: &str = "PreToolUse";
+/// The event after a tool call that has not failed.
+pub const POST_TOOL_USE: &str = "PostToolUse";
+/// What one of Claude Code's own subagents is told: a call that it suspends would vanish.
+pub const NOT_IN_A_SUBAGENT: &str = "a subagent cannot wait: end your turn and return the question, or the task, to your \
+    caller, which can call agent-cli itself";
+/// The tool that runs commands.
+pub const BASH: &str = "Bash";
+
+/// What Claude Code tells a hook on its standard input.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HookInput {
+    /// The event.
+    pub hook_event_name: Option<String>,
+    /// The tool that is about to be called.
+    pub tool_name: Option<String>,
+    /// Its input. `Null` where there is none.
+    pub tool_input: Value,
+    /// What came of it, after the call. `Null` before it.
+    pub tool_response: Value,
+    /// The id of the call. It stays the same when a deferred call comes again.
+    pub tool_use_id: Option<String>,
+    /// The session: after a fork, the new one.
+    pub session_id: Option<String>,
+    /// Where the agent's shell is.
+    pub cwd: Option<String>,
+    /// The session's transcript.
+    pub transcript_path: Option<String>,
+    /// What the agent may do.
+    pub permission_mode: Option<String>,
+    /// Claude Code's own subagent that makes the call, if it is one. It cannot be suspended.
+    pub agent_id: Option<String>,
+}
+
+/// What a hook decides about a tool call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Nothing: the call goes the way it would go without the hook.
+    Pass,
+    /// `claude` saves the open call and ends. On resume it asks again.
+    Defer,
+    /// The call runs, without asking for permission, with another input.
+    Allow {
+        /// The whole input, not only what changes.
+        updated_input: Value,
+        /// What the agent is told beside its result.
+        notice: Option<String>,
+    },
+    /// The call does not run.
+    Deny {
+        /// What the agent is told.
+        reason: String,
+    },
+    /// After a Bash call: the agent sees this of it, and nothing of what the shell has printed around it.
+    Show {
+        /// The output of the command.
+        output: String,
+    },
+}
+
+impl HookInput {
+    /// Reads what Claude Code wrote.
+    ///
+    /// # Errors
+    ///
+    /// Where it is no JSON object.
+    pub fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
+        let mut fields: Map<String, Value> = serde_json::from_slice(text)?;
+        // Whatever names a subagent shows that there is one: a call of it that was deferred would vanish.
+        let agent_id = fields.remove("agent_id").filter(|id| !id.is_null());
+        Ok(Self {
+            hook_event_name: text_of(&mut fields, "hook_event_name"),
+            tool_name: text_of(&mut fields, "tool_name"),
+            tool_input: fields.remove("tool_input").unwrap_or_default(),
+            tool_response: fields.remove("tool_response").unwrap_or_default(),
+            tool_use_id: text_of(&mut fields, "tool_use_id"),
+            session_id: text_of(&mut fields, "session_id"),
+            cwd: text_of(&mut fields, "cwd"),
+            transcript_path: text_of(&mut fields, "transcript_path"),
+            permission_mode: text_of(&mut fields, "permission_mode"),
+            agent_id: agent_id.map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_owned)),
+        })
+    }
+
+    /// The command that is about to run, before a call of the Bash tool.
+    #[must_use]
+    pub fn command(&self) -> Option<&str> {
+        let is_call = self.hook_event_name.as_deref() == Some(PRE_TOOL_USE) && self.tool_name.as_deref() == Some(BASH);
+        is_call.then(|| self.tool_input.get("command")?.as_str()).flatten()
+    }
+}
+
+impl Decision {
+    /// What the hook prints. Nothing, if it decides nothing.
+    #[must_use]
+    pub fn to_json(&self) -> Option<Value> {
+        let mut output = json!({"hookEventName": PRE_TOOL_USE});
+        match self {
+            Self::Pass => return None,
+            Self::Show { output } => {
+                let shown = json!({"stdout": output, "stderr": "", "interrupted": false, "isImage": false});
+                let output = json!({"hookEventName": POST_TOOL_USE, "updatedToolOutput": shown});
+                return Some(json!({"hookSpecificOutput": output}));
+            }
+            Self::Defer => output["permissionDecision"] = json!("defer"),
+            Self::Allow { updated_input, notice } => {
+                output["permissionDecision"] = json!("allow");
+                output["updatedInput"] = updated_input.clone();
+                if let Some(notice) = notice {
+                    output["additionalContext"] = json!(notice);
+                }
+            }
+            Self::Deny { reason } => {
+                output["permissionDecision"] = json!("deny");
+                output["permissionDecisionReason"] = json!(reason);
+            }
+        }
+        Some(json!({"hookSpecificOutput": output}))
+    }
+}
+
+fn text_of(fields: &mut Map<String, Value>, name: &str) -> Option<String> {
+    match fields.remove(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(value: &Value) -> HookInput {
+        HookInput::parse(value.to_string().as_bytes()).unwrap()
+    }
+
+    /// As 2.1.330 writes it, with what matters nowhere.
+    fn of_bash() -> Value {
+        json!({
+            "session_id": "2061703d-19f4-4057-9298-2b3e3f48106d",
+            "transcript_path": "/home/dev/.claude/projects/-home-dev-project/2061703d.jsonl",
+            "cwd": "/home/dev/project",
+            "prompt_id": "1acc648f-b938-4c94-853e-e7bfa050babc",
+            "permission_mode": "bypassPermissions",
+            "effort": {"level": "high"},
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Bash",
+            "tool_input": {"command": "agent-cli ask 'When is your birthday?'", "description": "Ask the user"},
+            "tool_use_id": "toolu_9440202700"
+        })
+    }
+
+    #[test]
+    fn a_bash_call_is_read() {
+        let input = parse(&of_bash());
+        assert_eq!(input.command(), Some("agent-cli ask 'When is your birthday?'"));
+        assert_eq!(input.tool_use_id.as_deref(), Some("toolu_9440202700"));
+        assert_eq!(input.session_id.as_deref(), Some("2061703d-19f4-4057-9298-2b3e3f48106d"));
+        assert_eq!(input.cwd.as_deref(), Some("/home/dev/project"));
+        assert_eq!(input.permission_mode.as_deref(), Some("bypassPermissions"));
+        assert_eq!(input.agent_id, None);
+        assert!(input.transcript_path.is_some_and(|path| path.ends_with(".jsonl")));
+    }
+
+    #[test]
+    fn a_question_is_read() {
+        let questions = json!([{"question": "When?", "header": "Birthday", "multiSelect": false,
+            "options": [{"label": "Jan", "description": "January"}]}]);
+        let input = parse(&json!({"hook_event_name": "PreToolUse", "tool_name": "AskUserQuestion",
+            "tool_input": {"questions": questions}, "tool_use_id": "toolu_9440525900"}));
+        assert_eq!(input.tool_name.as_deref(), Some("AskUserQuestion"));
+        assert_eq!(input.tool_input["questions"], questions);
+        assert_eq!(input.command(), None);
+    }
+
+    #[test]
+    fn only_what_is_about_to_run_is_a_command() {
+        let mut over = of_bash();
+        over["hook_event_name"] = json!("PostToolUse");
+        assert_eq!(parse(&over).command(), None);
+        let mut other = of_bash();
+        other["tool_name"] = json!("BashOutput");
+        assert_eq!(parse(&other).command(), None);
+        let mut odd = of_bash();
+        odd["tool_input"] = json!(["command"]);
+        assert_eq!(parse(&odd).command(), None);
+    }
+
+    #[test]
+    fn a_subagent_is_noticed_whatever_names_it() {
+        for (id, expected) in
+            [(json!("a1"), Some("a1")), (json!(7), Some("7")), (json!(""), Some("")), (Value::Null, None)]
+        {
+            let mut input = of_bash();
+            input["agent_id"] = id;
+            assert_eq!(parse(&input).agent_id.as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn odd_shapes_are_absent_and_what_is_no_object_is_refused() {
+        let names = ["hook_event_name", "tool_name", "tool_use_id", "session_id", "cwd", "transcript_path"];
+        let odd: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!([1]))).collect();
+        assert_eq!(parse(&Value::Object(odd)), HookInput::default());
+        for text in ["", "[]", "null", "7", "{", "\u{0}", "{} {}", "{\"cwd\": \"\\ud800\"}"] {
+            assert!(HookInput::parse(text.as_bytes()).is_err(), "{text:?}");
+        }
+        assert!(HookInput::parse("[".repeat(100_000).as_bytes()).is_err());
+        assert!(HookInput::parse(b"{\"cwd\": \"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn decisions_are_told_as_claude_code_reads_them() {
+        assert_eq!(Decision::Pass.to_json(), None);
+        assert_eq!(
+            Decision::Defer.to_json(),
+            Some(json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "defer"}}))
+        );
+        assert_eq!(
+            Decision::Allow { updated_input: json!({"command": "cat x"}), notice: None }.to_json(),
+            Some(json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow",
+                "updatedInput": {"command": "cat x"}}}))
+        );
+        assert_eq!(
+            Decision::Allow { updated_input: json!({}), notice: Some("by the way".to_owned()) }.to_json(),
+            Some(json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow",
+                "updatedInput": {}, "additionalContext": "by the way"}}))
+        );
+        assert_eq!(
+            Decision::Deny { reason: "no".to_owned() }.to_json(),
+            Some(json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny",
+                "permissionDecisionReason": "no"}}))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            let _ = HookInput::parse(&bytes);
+        }
+
+        #[test]
+        fn any_json_is_read_or_refused(value in crate::claude::invocation::settings::any_json()) {
+            prop_assert_eq!(HookInput::parse(value.to_string().as_bytes()).is_ok(), value.is_object());
+        }
+
+        #[test]
+        fn any_field_may_have_any_shape(name in "agent_id|tool_name|tool_input|hook_event_name|cwd", value in crate::claude::invocation::settings::any_json()) {
+            let mut input = of_bash();
+            input[&name] = value;
+            let _ = parse(&input).command();
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Whether a conversation is all there: Claude Code goes from the last line of a transcript to its parent, and on to the
+//! parents of that, and takes what it meets for the conversation. A parent that is not there cuts off everything before it,
+//! without a word.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::io::{self, BufRead};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::core::stream::lenient::{Loose, LooseList};
+
+/// A line of a transcript that has a place in a conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) uuid: String,
+    pub(crate) parent: Option<String>,
+    /// The id of the message of which an answer of the model is a part.
+    pub(crate) message: Option<String>,
+    /// The line with the call whose result this is.
+    pub(crate) result_of: Option<String>,
+    kind: Kind,
+    /// In milliseconds.
+    time: Option<i64>,
+    /// It may begin a conversation though it names a parent.
+    begins: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    User,
+    Assistant,
+    /// It marks a call as suspended.
+    Mark,
+    #[default]
+    Other,
+}
+
+/// The rows of a conversation, in the order of the file, without those of subagents.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ancestry {
+    rows: Vec<Row>,
+    by_uuid: HashMap<String, usize>,
+}
+
+/// A conversation that does not reach its beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The line that it ends at.
+    at: String,
+    /// The parent that is not there; `None`: the lines go round in a circle, or some are left out.
+    parent: Option<String>,
+}
+
+/// Claude Code takes the line before for the parent that is missing if it is no older than this. In milliseconds.
+const BRIDGED: i64 = 5000;
+
+/// Looks whether the conversation in a transcript reaches its beginning.
+///
+/// # Errors
+///
+/// Those of reading. Lines that are no JSON are passed over, as Claude Code does.
+pub fn check(transcript: impl BufRead) -> io::Result<Result<(), Broken>> {
+    let mut lines = Vec::new();
+    for line in transcript.split(b'\n') {
+        lines.extend(serde_json::from_slice::<Loose<Line>>(&line?).ok().map(|Loose(line)| line));
+    }
+    Ok(Ancestry::new(lines).chain().map(drop))
+}
+
+impl Ancestry {
+    pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Value>) -> Self {
+        let line = |entry: &Value| Loose::<Line>::deserialize(entry).ok().map(|Loose(line)| line);
+        Self::new(entries.into_iter().filter_map(line).collect())
+    }
+
+    fn new(lines: Vec<Line>) -> Self {
+        // After a summary Claude Code puts the messages that it has preserved in a row again, whatever they name.
+        let preserved: HashSet<String> = lines.iter().flat_map(Line::preserved).collect();
+        let mut ancestry = Self::default();
+        for mut row in lines.into_iter().filter_map(Line::row) {
+            row.begins |= preserved.contains(&row.uuid);
+            ancestry.by_uuid.insert(row.uuid.clone(), ancestry.rows.len());
+            ancestry.rows.push(row);
+        }
+        ancestry
+    }
+
+    /// The rows from the last one to the first one.
+    pub(crate) fn chain(&self) -> Result<Vec<&Row>, Broken> {
+        let mut chain: Vec<&Row> = Vec::new();
+        let mut seen = HashSet::new();
+        let mut next = self.rows.iter().rposition(|row| row.kind != Kind::Other);
+        while let Some(at) = next {
+            let row = &self.rows[at];
+            chain.push(row);
+            seen.insert(at);
+            next = match &row.parent {
+                None => None,
+                Some(parent) => match self.by_uuid.get(parent) {
+                    Some(parent) if !seen.contains(parent) => Some(*parent),
+                    _ if self.is_beginning(at) => None,
+                    found => {
+                        let parent = found.is_none().then(|| parent.clone());
+                        let broken = || Broken { at: row.uuid.clone(), parent };
+                        Some(self.before(row, &seen).ok_or_else(broken)?)
+                    }
+                },
+            };
+        }
+        Ok(chain)
+    }
+
+    /// Whether nothing is lost when the conversation begins here.
+    fn is_beginning(&self, at: usize) -> bool {
+        let spoken = |row: &Row| matches!(row.kind, Kind::User | Kind::Assistant);
+        self.rows[at].begins || !self.rows[..at].iter().any(spoken)
+    }
+
+    /// What Claude Code takes for the parent of a row that names none that is there.
+    fn before(&self, row: &Row, seen: &HashSet<usize>) -> Option<usize> {
+        let time = row.time?;
+        let earlier = self.rows.iter().enumerate().filter(|(at, _)| !seen.contains(at));
+        let earlier = earlier.filter_map(|(at, row)| Some((row.time.filter(|other| *other <= time)?, at)));
+        earlier.max().filter(|(earlier, _)| time - earlier <= BRIDGED).map(|(_, at)| at)
+    }
+
+    /// Looks whether this has all of the conversation that `original` had, but for what is in `dropped`.
+    pub(crate) fn keeps(&self, original: &Self, dropped: &HashSet<String>) -> Result<(), Broken> {
+        let Ok(before) = original.chain() else { return Ok(()) };
+        let now = self.chain()?;
+        let rows: HashSet<&str> = now.iter().map(|row| row.uuid.as_str()).collect();
+        let messages: HashSet<&str> = now.iter().filter_map(|row| row.message.as_deref()).collect();
+        // The calls of one message are found with their results when one of them is.
+        let is_reached = |row: &Row| {
+            rows.contains(row.uuid.as_str()) || row.message.as_deref().is_some_and(|id| messages.contains(id))
+        };
+        let is_there = |row: &&&Row| {
+            let source = row.result_of.as_ref().and_then(|uuid| original.by_uuid.get(uuid));
+            is_reached(row) || source.is_some_and(|at| is_reached(&original.rows[*at]))
+        };
+        let spoken = before.iter().filter(|row| matches!(row.kind, Kind::User | Kind::Assistant));
+        let mut lost = spoken.filter(|row| !dropped.contains(&row.uuid) && !is_there(row));
+        lost.next().map_or(Ok(()), |row| Err(Broken { at: row.uuid.clone(), parent: None }))
+    }
+}
+
+impl std::error::Error for Broken {}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.parent {
+            Some(parent) => write!(f, "its line {} follows on {parent}, which is not there", self.at),
+            None => write!(f, "its line {} is not connected with its beginning", self.at),
+        }
+    }
+}
+
+/// What is read of a line. Anything may have any shape.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Line {
+    uuid: Value,
+    parent_uuid: Value,
+    r#type: Value,
+    subtype: Value,
+    is_sidechain: Value,
+    is_compact_summary: Value,
+    timestamp: Value,
+    #[serde(rename = "sourceToolAssistantUUID")]
+    source: Value,
+    compact_metadata: Value,
+    message: Loose<Message>,
+    attachment: Loose<Attachment>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Message {
+    id: Value,
+    content: LooseList<Block>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Block {
+    r#type: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Attachment {
+    r#type: Value,
+}
+
+impl Line {
+    fn row(self) -> Option<Row> {
+        let text = |value: Value| match value {
+            Value::String(text) => Some(text),
+            _ => None,
+        };
+        if self.is_sidechain == true {
+            return None;
+        }
+        let kind = match self.r#type.as_str() {
+            Some("user") => Kind::User,
+            Some("assistant") => Kind::Assistant,
+            Some("attachment") if self.attachment.0.r#type == "hook_deferred_tool" => Kind::Mark,
+            _ => Kind::Other,
+        };
+        let parent = text(self.parent_uuid);
+        let is_result = self.message.0.content.0.iter().any(|block| block.r#type == "tool_result");
+        // Without a word on the line with its call, a result follows on it.
+        let result_of = text(self.source).or_else(|| parent.clone().filter(|_| is_result));
+        let time = self.timestamp.as_str().and_then(|time| time.parse::<jiff::Timestamp>().ok());
+        Some(Row {
+            uuid: text(self.uuid)?,
+            parent,
+            message: text(self.message.0.id).filter(|_| kind == Kind::Assistant),
+            result_of,
+            kind,
+            time: time.map(jiff::Timestamp::as_millisecond),
+            begins: self.is_compact_summary == true || self.subtype == "compact_boundary",
+        })
+    }
+
+    /// The messages that a summary has left as they were.
+    fn preserved(&self) -> Vec<String> {
+        let metadata = &self.compact_metadata;
+        let (messages, segment) = (&metadata["preservedMessages"], &metadata["preservedSegment"]);
+        let listed = ["uuids", "allUuids"].into_iter().flat_map(|name| messages[name].as_array().into_iter().flatten());
+        listed.chain([&segment["headUuid"]]).filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn checked(lines: &[Value]) -> Result<(), Broken> {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        check(text.as_bytes()).unwrap()
+    }
+
+    fn line(kind: &str, uuid: &str, parent: Option<&str>) -> Value {
+        json!({"type": kind, "uuid": uuid, "parentUuid": parent, "timestamp": "2026-01-01T00:00:00.000Z"})
+    }
+
+    fn later(mut line: Value, time: &str) -> Value {
+        line["timestamp"] = time.into();
+        line
+    }
+
+    #[test]
+    fn a_parent_that_is_not_there_breaks_a_conversation() {
+        let whole = [line("user", "a", None), line("system", "s", Some("a")), line("assistant", "b", Some("s"))];
+        assert_eq!(checked(&whole), Ok(()));
+        let broken = [line("user", "a", None), later(line("assistant", "b", Some("s")), "2026-01-01T00:00:07.000Z")];
+        let found = checked(&broken).unwrap_err();
+        assert_eq!(found.to_string(), "its line b follows on s, which is not there");
+        // A subagent's lines are another conversation, and what is not said cuts nothing off.
+        let mut side = line("user", "c", Some("x"));
+        side["isSidechain"] = true.into();
+        let system = later(line("system", "d", Some("x")), "2026-01-01T01:00:00.000Z");
+        assert_eq!(checked(&[&whole[..], &[side, system]].concat()), Ok(()));
+        let late = |line: Value| later(line, "2026-01-01T01:00:00.000Z");
+        let circle = [late(line("user", "e", Some("b"))), late(line("assistant", "b", Some("e")))];
+        assert!(checked(&[&whole[..1], &circle].concat()).is_err() && checked(&circle).is_ok());
+    }
+
+    #[test]
+    fn a_gap_of_a_few_seconds_is_one_that_claude_code_closes() {
+        let after = |time: &str| checked(&[line("user", "a", None), later(line("user", "b", Some("x")), time)]);
+        assert_eq!(after("2026-01-01T00:00:05.000Z"), Ok(()));
+        assert!(after("2026-01-01T00:00:05.001Z").is_err());
+        assert!(after("no time").is_err());
+    }
+
+    #[test]
+    fn a_conversation_may_begin_in_the_middle() {
+        let later = |line: Value| later(line, "2026-01-01T01:00:00.000Z");
+        let earlier = line("user", "a", None);
+        // With a summary, or with messages that were preserved beside one.
+        let mut boundary = line("system", "c", None);
+        boundary["subtype"] = "compact_boundary".into();
+        boundary["logicalParentUuid"] = "x".into();
+        boundary["compactMetadata"] = json!({"preservedMessages": {"anchorUuid": "s", "uuids": ["p"]}});
+        let mut summary = later(line("user", "s", Some("x")));
+        summary["isCompactSummary"] = true.into();
+        let preserved = later(line("assistant", "p", Some("x")));
+        for last in [&summary, &preserved] {
+            assert_eq!(checked(&[earlier.clone(), boundary.clone(), last.clone()]), Ok(()));
+        }
+        assert_eq!(checked(&[boundary, later(line("user", "d", Some("c")))]), Ok(()));
+        // With its first line, of which the file has no parent, or without any parents, as very old versions wrote it.
+        assert_eq!(checked(&[json!({"type": "summary", "leafUuid": "y"}), line("user", "a", Some("x"))]), Ok(()));
+        assert_eq!(checked(&[earlier, json!({"type": "user", "uuid": "b"})]), Ok(()));
+        assert_eq!(checked(&[]), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_can_be_checked(bytes: Vec<u8>, parents in prop::collection::vec(prop::option::of(0..8_usize), 0..8)) {
+            let _ = check(bytes.as_slice()).unwrap();
+            let lines = parents.iter().enumerate().map(|(at, parent)| {
+                line("user", &at.to_string(), parent.map(|parent| parent.to_string()).as_deref())
+            });
+            // Any parents at all, circles as well, come to an end.
+            let _ = checked(&lines.collect::<Vec<_>>());
+        }
+    }
+}

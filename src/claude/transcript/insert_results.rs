@@ -1,0 +1,232 @@
+//! Results that are put into a transcript, for calls whose results Claude Code cannot be made to ask for.
+//!
+//! A suspended call is asked about again when its session is resumed, and then a hook gives its result. That is only so
+//! for one call of a message, for results that a command can print unchanged, and where hooks run. In every other case
+//! the results are written into a copy of the transcript, in the place of the marks that the calls are suspended, as
+//! Claude Code would have written them had the calls merely taken long. A prompt then makes the agent go on.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::claude::transcript::ancestry::Broken;
+use crate::claude::transcript::rewrite::{Change, Entries};
+
+/// The result of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallResult {
+    /// The text, exact to the byte.
+    pub text: String,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+/// A copy of a transcript with results in it.
+#[derive(Clone, Debug, Default)]
+pub struct Answered {
+    /// The copy.
+    pub text: Vec<u8>,
+    /// The results for which there is no open call.
+    pub others: HashMap<String, CallResult>,
+}
+
+/// Copies a transcript and adds the results of calls that have none in it. A call that the agent has gone on from is not open
+/// any more: it was given something in place of the result.
+///
+/// # Errors
+///
+/// The conversation in the copy would not be all there.
+pub fn copy(transcript: &Entries, mut results: HashMap<String, CallResult>) -> Result<Answered, Broken> {
+    let open = open_calls(transcript, true);
+    let (mut changes, mut given) = (HashMap::new(), HashSet::new());
+    for (at, marking) in transcript.rows().rev() {
+        let Some((call, result)) = mark(marking).and_then(|call| results.get_key_value(call)) else { continue };
+        let made = open.iter().find(|(open, _)| *open == call).map(|(_, made)| *made);
+        let change = match made.filter(|_| given.insert(call.clone())) {
+            // What follows on the mark follows on the result.
+            Some(made) => Change::Replace(entry(call, made, marking, &marking["uuid"], result)),
+            None => Change::Drop,
+        };
+        changes.insert(at, change);
+    }
+    let unmarked = open.iter().filter(|(call, _)| !given.contains(*call));
+    let added = unmarked.filter_map(|(call, made)| {
+        let result = results.get(*call)?;
+        Some(entry(call, made, made, &json!(Uuid::new_v4()), result))
+    });
+    let text = transcript.copy(&changes, added.collect())?;
+    results.retain(|call, _| !open.iter().any(|(open, _)| open == call));
+    Ok(Answered { text, others: results })
+}
+
+/// The calls of a transcript that have no result, if one of them is marked as suspended. Otherwise none: of calls that
+/// were cut short Claude Code tells the agent itself.
+#[must_use]
+pub fn suspended_calls(transcript: &Entries) -> Vec<String> {
+    let open = open_calls(transcript, false);
+    let marked: Vec<&str> = transcript.rows().filter_map(|(_, entry)| mark(entry)).collect();
+    let is_suspended = open.iter().any(|(call, _)| marked.contains(call));
+    open.into_iter().filter(|_| is_suspended).map(|(call, _)| call.to_owned()).collect()
+}
+
+/// The calls without a result, and the lines that made them. `at_end`: only those that the agent has not gone on from.
+fn open_calls(transcript: &Entries, at_end: bool) -> Vec<(&str, &Value)> {
+    let mut open: Vec<(&str, &Value)> = Vec::new();
+    for (_, entry) in transcript.rows().filter(|(_, entry)| entry["isSidechain"] != true) {
+        let message = &entry["message"];
+        let is_answer = entry["type"] == "assistant" && message["model"] != "<synthetic>";
+        if is_answer && at_end {
+            open.retain(|(_, made)| made["message"]["id"] == message["id"]);
+        }
+        for block in message["content"].as_array().into_iter().flatten() {
+            if let Some(call) = block["id"].as_str().filter(|_| is_answer && block["type"] == "tool_use") {
+                open.retain(|(open, _)| *open != call);
+                open.push((call, entry));
+            }
+            // A call that has its result needs no other.
+            if let Some(call) = block["tool_use_id"].as_str() {
+                open.retain(|(open, _)| *open != call);
+            }
+        }
+    }
+    open
+}
+
+/// What all lines that follow on one line have in common.
+pub(crate) const SAME: [&str; 7] = ["sessionId", "timestamp", "cwd", "version", "gitBranch", "userType", "isSidechain"];
+
+/// The call that a line of a transcript marks as suspended, if it is such a line.
+pub(crate) fn mark(entry: &Value) -> Option<&str> {
+    let attachment = &entry["attachment"];
+    attachment["toolUseID"].as_str().filter(|_| attachment["type"] == "hook_deferred_tool")
+}
+
+/// A line with the result of `call`, which the line `made` has made. It follows on that line: 2.1.89 would not see it
+/// elsewhere. What else it says of itself is as in the line `like`.
+fn entry(call: &str, made: &Value, like: &Value, uuid: &Value, result: &CallResult) -> Value {
+    let block = json!({
+        "type": "tool_result", "tool_use_id": call, "content": result.text, "is_error": result.is_error,
+    });
+    let mut entry = json!({
+        "type": "user",
+        "uuid": uuid,
+        "parentUuid": made["uuid"],
+        "sourceToolAssistantUUID": made["uuid"],
+        "message": {"role": "user", "content": [block]},
+    });
+    for same in SAME {
+        if let Some(value) = like.get(same).or_else(|| made.get(same)) {
+            entry[same] = value.clone();
+        }
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::claude::invocation::settings::any_json;
+
+    const PROMPT: &str = r#"{"type":"user","uuid":"u0","parentUuid":null,"message":{"content":"go"}}"#;
+    const CALL: &str = r#"{"type":"assistant","uuid":"u1","parentUuid":"u0","sessionId":"s","message":{"id":"m1","content":[{"type":"tool_use","id":"t1"}]}}"#;
+    const MARK: &str = r#"{"type":"attachment","uuid":"u2","parentUuid":"u1","attachment":{"type":"hook_deferred_tool","toolUseID":"t1"}}"#;
+    const RESULT: &str = r#"{"type":"user","uuid":"u3","parentUuid":"u1","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
+
+    fn result(text: &str) -> CallResult {
+        CallResult { text: text.into(), is_error: false }
+    }
+
+    fn entries(lines: &[&str]) -> Entries {
+        Entries::read(lines.join("\n").as_bytes()).unwrap()
+    }
+
+    fn read(text: &[u8]) -> Vec<Value> {
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| serde_json::from_slice(line).unwrap_or_default()).collect()
+    }
+
+    fn copied(lines: &[&str]) -> (Vec<Value>, usize) {
+        let copied = copy(&entries(lines), HashMap::from([("t1".to_owned(), result(" Jan 1st\n"))])).unwrap();
+        (read(&copied.text), copied.others.len())
+    }
+
+    #[test]
+    fn a_result_takes_the_place_of_the_mark() {
+        let at = r#"{"type":"last-prompt","leafUuid":"u2"}"#;
+        let (lines, others) = copied(&[PROMPT, CALL, MARK, at]);
+        assert_eq!((lines.len(), others), (4, 0));
+        let added = &lines[2];
+        assert_eq!(
+            (&added["uuid"], &added["parentUuid"], &added["sessionId"]),
+            (&json!("u2"), &json!("u1"), &json!("s"))
+        );
+        assert_eq!(added["message"]["content"][0]["content"], " Jan 1st\n");
+        assert_eq!(lines[3]["leafUuid"], "u2");
+    }
+
+    #[test]
+    fn a_call_that_has_its_result_or_is_not_there_gets_none() {
+        let (lines, others) = copied(&[PROMPT, CALL, RESULT]);
+        assert_eq!((lines, others), (read([PROMPT, CALL, RESULT].join("\n").as_bytes()), 1));
+        assert_eq!(copied(&["garbage", "{\"torn"]), (vec![Value::Null, Value::Null], 1));
+    }
+
+    #[test]
+    fn what_followed_on_a_mark_keeps_the_conversation_before_it() {
+        let task = r#"{"type":"user","uuid":"u4","parentUuid":"u2","message":{"content":"a task has ended"}}"#;
+        let again = r#"{"type":"assistant","uuid":"u5","parentUuid":"u4","message":{"id":"m2","content":[{"type":"tool_use","id":"t2"}]}}"#;
+        let mark = r#"{"type":"attachment","uuid":"u6","parentUuid":"u5","attachment":{"type":"hook_deferred_tool","toolUseID":"t2"}}"#;
+        // What claude has sent says nothing of what came of a call.
+        let sent = r#"{"type":"api-request-blob","message":{"content":[{"type":"tool_result","tool_use_id":"t2"}]}}"#;
+        let results = ["t1", "t2"].map(|call| (call.to_owned(), result("yes")));
+        let copied = copy(&entries(&[PROMPT, CALL, MARK, task, again, sent, mark]), results.into()).unwrap();
+        assert_eq!(copied.others.into_keys().collect::<Vec<_>>(), ["t1"], "the agent has gone on from it");
+        let parents: Vec<_> = read(&copied.text).iter().map(|line| line["parentUuid"].clone()).collect();
+        assert_eq!(json!(parents), json!([null, "u0", "u1", "u4", null, "u5"]));
+    }
+
+    #[test]
+    fn of_two_suspended_calls_one_can_be_given_its_result() {
+        let other = r#"{"type":"assistant","uuid":"u4","parentUuid":"u1","message":{"id":"m1","content":[{"type":"tool_use","id":"t2"}]}}"#;
+        let first = MARK.replace("\"parentUuid\":\"u1\"", "\"parentUuid\":\"u4\"");
+        let second = r#"{"type":"attachment","uuid":"u5","parentUuid":"u2","attachment":{"type":"hook_deferred_tool","toolUseID":"t2"}}"#;
+        let lines = [PROMPT, CALL, other, &first, second];
+        let copied = copy(&entries(&lines), HashMap::from([("t2".to_owned(), result("yes"))])).unwrap();
+        let parents: Vec<_> = read(&copied.text).iter().map(|line| line["parentUuid"].clone()).collect();
+        assert_eq!(json!(parents), json!([null, "u0", "u1", "u4", "u4"]));
+        assert_eq!(suspended_calls(&entries(&lines)), ["t1", "t2"]);
+        assert!(suspended_calls(&entries(&[PROMPT, CALL])).is_empty());
+    }
+
+    /// Lines of a transcript, whole and torn, and others.
+    fn any_transcript() -> impl Strategy<Value = Vec<u8>> {
+        let line = prop_oneof![
+            Just(CALL.as_bytes().to_vec()),
+            Just(MARK.as_bytes().to_vec()),
+            Just(RESULT.as_bytes().to_vec()),
+            any_json().prop_map(|value| value.to_string().into_bytes()),
+            any::<Vec<u8>>(),
+            Just(CALL.as_bytes()[..40].to_vec()),
+        ];
+        prop::collection::vec(line, 0..8).prop_map(|lines| lines.join(&b'\n'))
+    }
+
+    proptest! {
+        #[test]
+        fn any_transcript_keeps_its_lines_and_gets_at_most_one_result(transcript in any_transcript()) {
+            let results = HashMap::from([("t1".to_owned(), CallResult { text: String::new(), is_error: true })]);
+            let before = Entries::read(transcript.as_slice()).unwrap();
+            if let Ok(copied) = copy(&before, results) {
+                let is_result = |line: &&Value| line["sourceToolAssistantUUID"] == "u1";
+                let after = read(&copied.text);
+                prop_assert_eq!(after.iter().filter(is_result).count(), 1 - copied.others.len());
+                let kept = read(&transcript).into_iter().filter(|line| mark(line).is_none());
+                let after = after.into_iter().filter(|line| !is_result(&line));
+                prop_assert_eq!(after.collect::<Vec<_>>(), kept.collect::<Vec<_>>());
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Claude Code's transcripts: where they are, and what may be asked of them.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::core::id::SessionId;
+use crate::failpoint::{self, Moment, Step};
+
+/// What is known of a session that this program did not start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origin {
+    /// Where it worked.
+    pub cwd: Option<PathBuf>,
+    /// The model that answered last.
+    pub model: Option<String>,
+    /// What it had cost, in US dollars; 0 where its version does not say so.
+    pub cost_usd: f64,
+}
+
+/// The transcript of a session, if there is one.
+///
+/// Claude Code derives a folder's name from the working directory, in a way that has changed with its versions. The
+/// folder that today's rule gives is tried first, then all others.
+#[must_use]
+pub fn find(config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf> {
+    let likely = expected(config_dir, cwd, session);
+    if likely.is_file() {
+        return Some(likely);
+    }
+    find_anywhere(config_dir, session)
+}
+
+/// The transcript of a session whose working directory is not known.
+#[must_use]
+pub fn find_anywhere(config_dir: &Path, session: SessionId) -> Option<PathBuf> {
+    let folders = fs::read_dir(config_dir.join(PROJECTS)).ok()?;
+    folders.flatten().map(|folder| folder.path().join(file_name(session))).find(|path| path.is_file())
+}
+
+/// Where the transcripts of many sessions are: each of Claude Code's directories is listed once, not for each session.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    listed: HashMap<PathBuf, HashMap<SessionId, PathBuf>>,
+}
+
+impl Places {
+    /// As [`find`], as things were when the directory was listed.
+    pub(crate) fn find(&mut self, config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf> {
+        let likely = expected(config_dir, cwd, session);
+        if likely.is_file() {
+            return Some(likely);
+        }
+        let listed = self.listed.entry(config_dir.to_owned()).or_insert_with(|| list(config_dir));
+        listed.get(&session).filter(|path| path.is_file()).cloned()
+    }
+}
+
+fn list(config_dir: &Path) -> HashMap<SessionId, PathBuf> {
+    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = entries(config_dir.join(PROJECTS)).flat_map(entries);
+    let session = |path: &Path| path.file_name()?.to_str()?.strip_suffix(".jsonl")?.parse().ok();
+    files.filter_map(|path| Some((session(&path)?, path))).collect()
+}
+
+/// Where Claude Code looks for the transcript of a session that worked in `cwd`.
+#[must_use]
+pub fn expected(config_dir: &Path, cwd: &Path, session: SessionId) -> PathBuf {
+    config_dir.join(PROJECTS).join(folder_name(cwd)).join(file_name(session))
+}
+
+/// Whether `path` is a place where Claude Code keeps the transcript of a session.
+#[must_use]
+pub fn is_place(path: &Path, config_dir: &Path, session: SessionId) -> bool {
+    let folder = path.parent().filter(|folder| folder.file_name().is_some());
+    path.file_name().is_some_and(|name| name == file_name(session).as_str())
+        && folder.and_then(Path::parent) == Some(config_dir.join(PROJECTS).as_path())
+}
+
+/// Deletes a transcript, the folder of the same name that Claude Code keeps beside it for some sessions, and its tasks.
+///
+/// # Errors
+///
+/// Those of the system, except that a file which is gone already is no error.
+pub fn delete(transcript: &Path) -> io::Result<()> {
+    let gone_is_fine = |result: io::Result<()>| match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    failpoint::around(Step::DeleteTranscript, || {
+        gone_is_fine(fs::remove_file(transcript))?;
+        failpoint::at(Step::DeleteTranscript, Moment::Within);
+        gone_is_fine(fs::remove_dir_all(transcript.with_extension("")))?;
+        let config = transcript.ancestors().nth(3).map(|config| config.join(TASKS));
+        let tasks = config.zip(transcript.file_stem()).map(|(tasks, session)| tasks.join(session));
+        tasks.map_or(Ok(()), |tasks| gone_is_fine(fs::remove_dir_all(tasks)))
+    })
+}
+
+/// What a transcript tells of its session. Its agent may have changed its directory: where the session belongs is the one
+/// that its folder is named after, or the first one.
+///
+/// # Errors
+///
+/// Those of reading the file. Lines that are no JSON are passed over.
+pub fn origin(transcript: &Path) -> io::Result<Origin> {
+    let mut origin = Origin::default();
+    let folder = transcript.parent().and_then(Path::file_name);
+    let belongs = |cwd: &Path| folder.is_some_and(|folder| folder == folder_name(cwd).as_str());
+    for line in BufReader::new(File::open(transcript)?).split(b'\n') {
+        let Ok(line) = serde_json::from_slice::<OriginLine>(&line?) else { continue };
+        if origin.cwd.is_none() || line.cwd.as_deref().is_some_and(belongs) {
+            origin.cwd = line.cwd.or(origin.cwd);
+        }
+        origin.cost_usd = line.cost_usd.unwrap_or(origin.cost_usd);
+        let model = line.message.and_then(|message| message.model).filter(|model| !model.starts_with('<'));
+        origin.model = model.or(origin.model);
+    }
+    Ok(origin)
+}
+
+const PROJECTS: &str = "projects";
+/// The directory with a directory of tasks for each session.
+pub(crate) const TASKS: &str = "tasks";
+/// Longer names are cut.
+const LONGEST_NAME: usize = 200;
+
+#[derive(Deserialize)]
+struct OriginLine {
+    cwd: Option<PathBuf>,
+    message: Option<OriginMessage>,
+    #[serde(rename = "totalCostUSD")]
+    cost_usd: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct OriginMessage {
+    model: Option<String>,
+}
+
+fn file_name(session: SessionId) -> String {
+    format!("{session}.jsonl")
+}
+
+/// Claude Code counts UTF-16 units, as JavaScript does. Names that it cuts get a hash of the whole path.
+fn folder_name(cwd: &Path) -> String {
+    let cwd = cwd.to_string_lossy();
+    let plain = |unit| match char::from_u32(u32::from(unit)) {
+        Some(c) if c.is_ascii_alphanumeric() => c,
+        _ => '-',
+    };
+    let name: String = cwd.encode_utf16().map(plain).take(LONGEST_NAME).collect();
+    if cwd.encode_utf16().count() <= LONGEST_NAME {
+        return name;
+    }
+    let hash = cwd.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
+    format!("{name}-{}", base36(hash.unsigned_abs()))
+}
+
+fn base36(mut number: u32) -> String {
+    let mut digits = Vec::new();
+    while number > 0 || digits.is_empty() {
+        digits.extend(char::from_digit(number % 36, 36));
+        number /= 36;
+    }
+    digits.iter().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_in_a_folder_of_projects() {
+        let session = SessionId::random();
+        let is = |path: &str| {
+            is_place(Path::new(&path.replace("ID", &session.to_string())), Path::new("/home/a/.claude"), session)
+        };
+        assert!(is("/home/a/.claude/projects/-srv/ID.jsonl"));
+        for other in ["/home/b/.claude/projects/-srv/ID.jsonl", "/home/a/.claude/projects/-srv/x.jsonl"] {
+            assert!(!is(other), "{other}");
+        }
+        for leads_out in ["/home/a/.claude/projects/../ID.jsonl", "/home/a/.claude/projects/x/../../ID.jsonl"] {
+            assert!(!is(leads_out), "{leads_out}");
+        }
+    }
+
+    fn session() -> SessionId {
+        "0193e7b0-1c2d-4abc-8def-0123456789ff".parse().unwrap()
+    }
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn the_folder_is_named_after_the_working_directory() {
+        let path = expected(Path::new("/c"), Path::new("/home/dev/my project_1.é"), session());
+        let name = "/c/projects/-home-dev-my-project-1--/0193e7b0-1c2d-4abc-8def-0123456789ff.jsonl";
+        assert_eq!(path, Path::new(name));
+    }
+
+    #[test]
+    fn a_long_name_is_cut_and_gets_a_hash() {
+        let name = folder_name(Path::new(&format!("/{}", "a".repeat(250))));
+        assert_eq!(name.split_at(200), (format!("-{}", "a".repeat(199)).as_str(), "-feo44x"));
+    }
+
+    #[test]
+    fn a_transcript_is_found_in_another_folder_too() {
+        let config = tempfile::tempdir().unwrap();
+        assert_eq!(find(config.path(), Path::new("/a"), session()), None);
+        let elsewhere = config.path().join("projects/other").join(file_name(session()));
+        write(&elsewhere, "{}\n");
+        assert_eq!(find(config.path(), Path::new("/a"), session()), Some(elsewhere.clone()));
+        let mut places = Places::default();
+        assert_eq!(places.find(config.path(), Path::new("/a"), session()), Some(elsewhere));
+        assert_eq!(places.find(config.path(), Path::new("/a"), SessionId::random()), None);
+        let likely = expected(config.path(), Path::new("/a"), session());
+        write(&likely, "{}\n");
+        assert_eq!(find(config.path(), Path::new("/a"), session()), Some(likely.clone()));
+        assert_eq!(places.find(config.path(), Path::new("/a"), session()), Some(likely));
+    }
+
+    #[test]
+    fn deleting_takes_what_lies_beside_it_and_nothing_else() {
+        let config = tempfile::tempdir().unwrap();
+        let transcript = expected(config.path(), Path::new("/a"), session());
+        write(&transcript, "{}\n");
+        write(&transcript.with_extension("").join("tool-results/1.txt"), "x");
+        let other = transcript.with_file_name("other.jsonl");
+        write(&other, "{}\n");
+        let tasks = config.path().join(TASKS).join(session().to_string());
+        write(&tasks.join("1.json"), "{}");
+        write(&config.path().join("tasks/other/1.json"), "{}");
+        delete(&transcript).unwrap();
+        assert!(!tasks.exists() && config.path().join("tasks/other").exists());
+        assert!(!transcript.exists() && !transcript.with_extension("").exists() && other.exists());
+        delete(&transcript).unwrap();
+    }
+
+    #[test]
+    fn a_transcript_tells_its_origin() {
+        let config = tempfile::tempdir().unwrap();
+        let transcript = config.path().join("a.jsonl");
+        write(
+            &transcript,
+            "{\"type\":\"summary\"}\ngarbage\n{\"cwd\":\"/a\",\"message\":{\"model\":\"claude-opus-4-8\"}}\n\
+             {\"cwd\":\"/a\",\"message\":{\"model\":\"<synthetic>\"}}\n\
+             {\"type\":\"cost-state\",\"totalCostUSD\":0.25}\n{\"torn",
+        );
+        let expected = Origin { cwd: Some("/a".into()), model: Some("claude-opus-4-8".into()), cost_usd: 0.25 };
+        assert_eq!(origin(&transcript).unwrap(), expected);
+    }
+}

@@ -1,0 +1,200 @@
+//! What a `claude` that was killed has left of its conversation. It writes its transcript about a tenth of a second after
+//! it has printed the same (seen with 2.1.197 and 2.1.330), and a fork's whole history in one go.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::claude::transcript::insert_results;
+use crate::core::attempt::prompt;
+use crate::core::requests::request::Delivery;
+use crate::core::stream::cut_short::is_cut_short;
+
+/// What a transcript still has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remains {
+    /// Whether a session can continue from it and has all of the conversation that it was a fork of.
+    pub continues: bool,
+    /// The tool calls whose results it has.
+    pub answered: HashSet<String>,
+    /// The tool calls that it marks as suspended.
+    pub suspended: HashSet<String>,
+    /// What its agent was told.
+    prompts: Vec<String>,
+}
+
+impl Remains {
+    /// What `transcript` has. `earlier`: the transcript of which its session was a fork, as far as there is one.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading a file, except that there need not be an earlier one.
+    pub fn of(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
+        let found = Found::in_file(transcript)?;
+        // Only what was cut short can lack some of its history: Claude Code may sum up a conversation, and drop the rest.
+        let last = match earlier.filter(|_| found.torn).map(Found::in_file) {
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => None,
+            Some(earlier) => earlier?.messages.pop(),
+            None => None,
+        };
+        let is_all_there = last.is_none_or(|last| found.messages.contains(&last));
+        let Found { spoken, answered, suspended, prompts, .. } = found;
+        Ok(Self { continues: spoken && is_all_there, answered, suspended, prompts })
+    }
+
+    /// Whether it has this result, as that of its call or in a prompt.
+    #[must_use]
+    pub fn tells(&self, delivery: &Delivery) -> bool {
+        let heading = prompt::heading(delivery);
+        if let Some(scheduled) = delivery.wish.scheduled() {
+            // Of a command, Claude Code keeps the name and the rest apart.
+            let prompt = scheduled.prompt.strip_prefix("/loop").unwrap_or(&scheduled.prompt).trim();
+            return self.prompts.iter().any(|told| told.contains(prompt));
+        }
+        delivery.call.as_ref().is_some_and(|call| self.answered.contains(call))
+            || self.prompts.iter().any(|prompt| prompt.contains(&heading))
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    /// Whether anybody has said anything.
+    spoken: bool,
+    /// The ids of the model's messages.
+    messages: Vec<String>,
+    answered: HashSet<String>,
+    suspended: HashSet<String>,
+    prompts: Vec<String>,
+    /// Whether its last line is cut short.
+    torn: bool,
+}
+
+impl Found {
+    fn in_file(transcript: &Path) -> io::Result<Self> {
+        let mut found = Self::default();
+        let (mut reader, mut line) = (BufReader::new(File::open(transcript)?), Vec::new());
+        while reader.read_until(b'\n', &mut line)? > 0 {
+            found.torn = line.last() != Some(&b'\n');
+            if !found.torn {
+                found.take(&serde_json::from_slice(&line).unwrap_or_default());
+            }
+            line.clear();
+        }
+        Ok(found)
+    }
+
+    fn take(&mut self, entry: &Value) {
+        self.suspended.extend(insert_results::mark(entry).map(str::to_owned));
+        let message = &entry["message"];
+        self.spoken |= matches!(entry["type"].as_str(), Some("user" | "assistant")) && message.is_object();
+        let blocks = || message["content"].as_array().into_iter().flatten();
+        // Lines of other types may repeat what was said.
+        if entry["type"] == "assistant" {
+            self.messages.extend(message["id"].as_str().map(str::to_owned));
+        }
+        if entry["type"] == "user" {
+            let finished =
+                |block: &&Value| !is_cut_short(block["content"].as_str().unwrap_or_default(), &entry["toolUseResult"]);
+            let results = blocks().filter(finished).filter_map(|block| block["tool_use_id"].as_str());
+            self.answered.extend(results.map(str::to_owned));
+            let texts =
+                message["content"].as_str().into_iter().chain(blocks().filter_map(|block| block["text"].as_str()));
+            self.prompts.extend(texts.map(str::to_owned));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::core::id::RequestId;
+    use crate::core::requests::request::{RequestResult, Wish};
+
+    const PROMPT: &str = r#"{"type":"user","message":{"role":"user","content":"go"}}"#;
+    const CALL: &str = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1"}]}}"#;
+    const RESULT: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
+    const MARK: &str = r#"{"type":"attachment","attachment":{"type":"hook_deferred_tool","toolUseID":"t1"}}"#;
+    const QUEUED: &str = r#"{"type":"queue-operation","operation":"enqueue"}"#;
+
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn file(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+            let path = self.0.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        }
+    }
+
+    fn folder() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn of(text: &str) -> Remains {
+        Remains::of(&folder().file("a", text), None).unwrap()
+    }
+
+    #[test]
+    fn without_a_word_there_is_no_conversation() {
+        for text in ["", "{", PROMPT, QUEUED, &format!("{QUEUED}\n{QUEUED}\n"), &format!("{QUEUED}\n{PROMPT}")] {
+            assert_eq!(of(text), Remains::default(), "{text}");
+        }
+        assert!(of(&format!("{QUEUED}\n{PROMPT}\n")).continues);
+    }
+
+    #[test]
+    fn a_call_is_answered_once_its_result_is_written() {
+        assert!(of(&format!("{PROMPT}\n{CALL}\n{RESULT}")).answered.is_empty());
+        assert_eq!(of(&format!("{PROMPT}\n{CALL}\n{RESULT}\n")).answered, HashSet::from(["t1".to_owned()]));
+        assert_eq!(of(&format!("{PROMPT}\n{CALL}\n{MARK}\n")).suspended, HashSet::from(["t1".to_owned()]));
+    }
+
+    #[test]
+    fn a_result_is_told_by_its_call_or_in_a_prompt() {
+        let delivery = |call: Option<&str>| Delivery {
+            request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
+            call: call.map(str::to_owned),
+            wish: Wish::Ask { question: "When?".into(), choices: None },
+            result: RequestResult::Text("Jan 1st".into()),
+        };
+        let call = of(&format!("{PROMPT}\n{CALL}\n{RESULT}\n"));
+        assert!(call.tells(&delivery(Some("t1"))));
+        assert!(!call.tells(&delivery(Some("t2"))) && !call.tells(&delivery(None)));
+        let text = prompt::resume(&[delivery(None)], &[]);
+        for content in [json!(text), json!([{"type": "text", "text": text}])] {
+            let told = of(&format!("{}\n", json!({"type": "user", "message": {"content": content}})));
+            assert!(told.tells(&delivery(None)) && told.tells(&delivery(Some("t1"))));
+        }
+        let said = of(&format!("{}\n", json!({"type": "assistant", "message": {"content": text}})));
+        assert!(!said.tells(&delivery(None)));
+    }
+
+    #[test]
+    fn a_fork_that_was_cut_short_in_its_history_does_not_continue_it() {
+        let folder = folder();
+        let earlier = folder.file("earlier", format!("{PROMPT}\n{CALL}\n{RESULT}\n"));
+        let continues = |text: &str| Remains::of(&folder.file("fork", text), Some(&earlier)).unwrap().continues;
+        assert!(!continues(&format!("{PROMPT}\n{{\"type\":\"assi")));
+        assert!(continues(&format!("{PROMPT}\n{CALL}\n{{\"type\":\"us")));
+        let summed_up = format!("{PROMPT}\n");
+        assert!(continues(&summed_up));
+        let gone = folder.0.path().join("gone");
+        assert!(Remains::of(&earlier, Some(&gone)).unwrap().continues);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_have_something_or_nothing(bytes: Vec<u8>) {
+            Remains::of(&folder().file("a", bytes), None).unwrap();
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What Claude Code keeps of a session besides its transcript, as far as an agent can come back to it.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::claude::transcript::locate::TASKS;
+use crate::core::agent::session_files::{Files, Folder};
+use crate::core::id::SessionId;
+
+/// Large results of tools have the same name in every copy of a session, and are kept once.
+const RESULTS: &str = "tool-results";
+
+/// The folders with what belongs to a session. `plans`: what its plans are called.
+#[must_use]
+pub fn folders(config_dir: &Path, transcript: &Path, session: SessionId, plans: BTreeSet<String>) -> Vec<Folder> {
+    let all = || Files::All { but: RESULTS };
+    vec![
+        Folder { name: "session", path: transcript.with_extension(""), files: all() },
+        Folder { name: "tasks", path: config_dir.join(TASKS).join(session.to_string()), files: all() },
+        Folder { name: "plans", path: config_dir.join("plans"), files: Files::Named(plans.into_iter().collect()) },
+    ]
+}
+
+/// What the plans of a conversation are called.
+///
+/// # Errors
+///
+/// Those of reading the transcript, except that there need not be one.
+pub fn plans(transcript: &Path) -> io::Result<BTreeSet<String>> {
+    #[derive(Deserialize)]
+    struct Named {
+        slug: Option<String>,
+    }
+    let file = match File::open(transcript) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        file => file?,
+    };
+    let mut found = BTreeSet::new();
+    for line in BufReader::new(file).split(b'\n') {
+        let slug = serde_json::from_slice::<Named>(&line?).ok().and_then(|named| named.slug);
+        found.extend(slug.filter(|slug| !slug.is_empty() && !slug.contains('/')));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transcript_names_its_plans() {
+        let temp = tempfile::tempdir().unwrap();
+        let transcript = temp.path().join("a.jsonl");
+        assert_eq!(plans(&transcript).unwrap(), BTreeSet::new());
+        let lines = "{\"slug\":\"a-calm-plan\",\"type\":\"user\"}\n{\"message\":{\"slug\":\"said\"}}\n{\"slug\":\"../x\"}\n{\"to";
+        std::fs::write(&transcript, lines).unwrap();
+        assert_eq!(plans(&transcript).unwrap(), BTreeSet::from(["a-calm-plan".to_owned()]));
+    }
+}

@@ -1,0 +1,153 @@
+//! How far the turn of an agent is, as its transcript has it. Beside a subagent or a workflow in the background `claude`
+//! prints neither that a call was suspended nor a reply; but it writes both down at once.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::claude::transcript::insert_results;
+use crate::core::stream::background::Written;
+
+/// Reads a transcript that grows, from where it left off.
+#[derive(Debug, Default)]
+pub struct Reader {
+    path: PathBuf,
+    /// Where the first line begins that was not read.
+    at: u64,
+    /// The message of the model that was read last.
+    message: Value,
+    said: String,
+    written: Written,
+}
+
+/// What a whole transcript says.
+///
+/// # Errors
+///
+/// Those of the file.
+pub fn read(transcript: &Path) -> io::Result<Written> {
+    let mut reader = Reader::new(transcript.to_owned());
+    reader.read()?;
+    Ok(reader.written)
+}
+
+impl Reader {
+    /// Of the transcript at `path`.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, ..Self::default() }
+    }
+
+    /// What is written up to now. A line that is not whole yet is read later.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub fn read(&mut self) -> io::Result<&Written> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.at))?;
+        let (mut reader, mut line) = (BufReader::new(file), Vec::new());
+        while reader.read_until(b'\n', &mut line)? > 0 && line.last() == Some(&b'\n') {
+            self.at += line.len() as u64;
+            self.take(&serde_json::from_slice(&line).unwrap_or_default());
+            line.clear();
+        }
+        Ok(&self.written)
+    }
+
+    fn take(&mut self, entry: &Value) {
+        self.written.total_cost_usd = entry["totalCostUSD"].as_f64().or(self.written.total_cost_usd);
+        if entry["isSidechain"] == true {
+            return;
+        }
+        self.written.suspended.extend(insert_results::mark(entry).map(str::to_owned));
+        let message = &entry["message"];
+        match entry["type"].as_str() {
+            Some("assistant") => {
+                if self.message != message["id"] {
+                    self.message = message["id"].clone();
+                    (self.written.suspended, self.said) = (HashSet::new(), String::new());
+                }
+                let blocks = message["content"].as_array().into_iter().flatten();
+                blocks.filter_map(|block| block["text"].as_str()).for_each(|text| self.said.push_str(text));
+                // The line of a message that is not whole yet gives no reason.
+                let is_over = !matches!(message["stop_reason"].as_str(), None | Some("tool_use" | "pause_turn"));
+                // Errors are worded by Claude Code in the agent's place.
+                let is_its_own = message["model"] != "<synthetic>";
+                self.written.reply = (is_over && is_its_own).then(|| self.said.clone());
+            }
+            Some("user") => self.written.reply = None,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(id: &str, text: &str, stop_reason: &Value) -> String {
+        let content = [json!({"type": "text", "text": text})];
+        json!({"type": "assistant", "message": {"id": id, "content": content, "stop_reason": stop_reason}}).to_string()
+    }
+
+    fn mark(call: &str) -> String {
+        json!({"type": "attachment", "attachment": {"type": "hook_deferred_tool", "toolUseID": call}}).to_string()
+    }
+
+    fn of(lines: &[String]) -> Written {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
+        read(file.path()).unwrap()
+    }
+
+    #[test]
+    fn a_reply_is_all_that_the_last_message_says_when_it_is_over() {
+        let (over, open) = (json!("end_turn"), Value::Null);
+        assert_eq!(of(&[said("m1", "a", &over), said("m1", "b", &over)]).reply.as_deref(), Some("ab"));
+        assert_eq!(of(&[said("m1", "a", &over), said("m2", "b", &over)]).reply.as_deref(), Some("b"));
+        for not_over in [open, json!("tool_use")] {
+            assert_eq!(of(&[said("m1", "a", &not_over)]).reply, None);
+        }
+        let error = said("m1", "API Error: 529", &json!("stop_sequence")).replacen(
+            "\"id\"",
+            "\"model\":\"<synthetic>\",\"id\"",
+            1,
+        );
+        assert_eq!(of(&[error]).reply, None);
+        let told = json!({"type": "user", "message": {"content": "<task-notification>"}}).to_string();
+        assert_eq!(of(&[said("m1", "a", &over), told]).reply, None);
+    }
+
+    #[test]
+    fn marks_count_until_the_agent_goes_on() {
+        let call = said("m1", "", &json!("tool_use"));
+        let both = of(&[call.clone(), mark("t1"), call.clone(), mark("t2")]);
+        assert_eq!(both.suspended, ["t1", "t2"].map(str::to_owned).into());
+        assert!(of(&[call, mark("t1"), said("m2", "", &json!("end_turn"))]).suspended.is_empty());
+        let theirs = mark("t1").replacen('{', "{\"isSidechain\":true,", 1);
+        assert!(of(&[theirs]).suspended.is_empty());
+    }
+
+    #[test]
+    fn what_is_added_is_read_and_what_is_torn_is_read_later() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let write = |text: &str| file.as_file().write_all(text.as_bytes()).unwrap();
+        let mut reader = Reader::new(file.path().to_owned());
+        let line = said("m1", "so", &json!("end_turn"));
+        write("garbage\n{\"type\":\"cost-state\",\"totalCostUSD\":0.5}\n");
+        write(&line[..9]);
+        assert_eq!(reader.read().unwrap(), &Written { total_cost_usd: Some(0.5), ..Written::default() });
+        write(&format!("{}\n", &line[9..]));
+        for _ in 0..2 {
+            assert_eq!(reader.read().unwrap().reply.as_deref(), Some("so"));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `agent-cli hook-result`: what a suspended call runs as when its result is there.
+//!
+//! It is this program, under its whole path, because nothing that a user's shell defines has such a name, and because
+//! Claude Code takes a file that `cat` is given for one that the agent has read, which it shows the agent again later.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::core::text::shell::quoted;
+use crate::store::StateDir;
+
+/// Print the result of a request: for claude, not for people
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct HookResult {
+    /// It failed: print it as an error
+    #[arg(long)]
+    failed: bool,
+
+    /// The file with the result
+    file: PathBuf,
+}
+
+/// The command that prints the result in `file`. `own`: this program, an absolute path.
+pub(crate) fn command(own: &Path, file: &Path, failed: bool) -> String {
+    let [own, file] = [own, file].map(|path| quoted(&path.display().to_string()));
+    let option = if failed { "--failed " } else { "" };
+    format!("{own} hook-result {option}{file}")
+}
+
+impl HookResult {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        // Rules allow agents to call this with any arguments.
+        let Some(frame) = StateDir::result_of(&self.file) else {
+            return Err(CliError::usage(format!("{} is no result of a request", self.file.display())));
+        };
+        if context.caller.is_some_and(|caller| caller.frame != frame) {
+            return Err(CliError::usage(format!("{} is a result of another agent", self.file.display())));
+        }
+        let print = |mut to: Box<dyn Write>| {
+            io::copy(&mut File::open(&self.file)?, &mut to)?;
+            to.flush()
+        };
+        let printed = if self.failed { print(Box::new(io::stderr())) } else { print(Box::new(io::stdout())) };
+        printed.map_err(|error| CliError::failed(format!("the result cannot be printed: {error}")))?;
+        Ok(if self.failed { Exit::Failed } else { Exit::Ok })
+    }
+}

@@ -1,0 +1,72 @@
+//! What stands behind `--`: arguments for `claude`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::cli::error::CliError;
+use crate::core::agent::claude_args::{BadArgument, ClaudeArgs};
+use crate::core::agent::launch::BadLaunch;
+
+/// Arguments for `claude`, as they were typed.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ForClaude {
+    /// Arguments for every claude of the agents and their children; resume takes them in the place of all earlier ones
+    #[arg(last = true, value_name = "CLAUDE ARGS")]
+    args: Vec<String>,
+}
+
+impl ForClaude {
+    /// The options that they are.
+    pub(crate) fn parsed(&self) -> Result<ClaudeArgs, CliError> {
+        Ok(ClaudeArgs::parse(&self.args).map_err(BadLaunch::from)?)
+    }
+}
+
+/// What is wrong when an option of `claude` stands before the `--`.
+pub(crate) fn misplaced(error: &clap::Error, arguments: &[OsString]) -> Option<CliError> {
+    let command = arguments.iter().skip(1).find(|argument| !argument.as_encoded_bytes().starts_with(b"-"))?;
+    if command != "spawn" && command != "resume" {
+        return None;
+    }
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    let option = option.split('=').next().filter(|name| ClaudeArgs::knows(name))?;
+    (error.kind() == ErrorKind::UnknownArgument).then(|| {
+        CliError::usage(format!("{option} is an option of claude, not of agent-cli"))
+            .hint(format!("options of claude stand behind --, as in agent-cli spawn FILE -- {option}"))
+    })
+}
+
+impl From<BadLaunch> for CliError {
+    fn from(error: BadLaunch) -> Self {
+        let hint = match &error {
+            BadLaunch::Argument(error) => help(error),
+            BadLaunch::Outside { .. } => "start it in that directory, or in one below it".to_owned(),
+            BadLaunch::Widens(_) => "leave it out".to_owned(),
+            BadLaunch::DashedValue(option) => format!("give a value that does not begin with a dash: {option}=VALUE"),
+        };
+        Self::usage(error.to_string()).hint(hint)
+    }
+}
+
+fn help(error: &BadArgument) -> String {
+    match error {
+        BadArgument::Positional(word) if word == "--" => "only one -- may be given".to_owned(),
+        BadArgument::Positional(_) => "to start a second agent, give its file before the --".to_owned(),
+        BadArgument::Trailing { option, .. } => format!(
+            "to start a second agent, give its file before the --; to give {option} another value, repeat it: \
+             {option}=VALUE"
+        ),
+        BadArgument::Unjoined { option, word } => {
+            format!("if it is, write {option}={word}; to start a second agent, give its file before the --")
+        }
+        BadArgument::NoValue(option) => format!("write {option}=VALUE"),
+        BadArgument::TakesNoValue(option) => format!("write {option} alone"),
+        BadArgument::NotANumber { option, .. } => format!("write {option}=NUMBER, with a number above 0"),
+        BadArgument::UnknownShort(_) => "write the option by its long name, as in --option=value".to_owned(),
+        BadArgument::Reserved(_) => "leave it out".to_owned(),
+        BadArgument::HasOption(option) if option == "--worktree" => "agent-cli spawn --worktree FILE".to_owned(),
+        BadArgument::HasOption(option) => format!("agent-cli spawn {option} VALUE FILE"),
+    }
+}

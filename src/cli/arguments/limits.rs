@@ -1,0 +1,49 @@
+//! The options that set the limits of a tree.
+
+use clap::Args;
+
+use crate::cli::error::CliError;
+use crate::core::chain::limits::NewLimits;
+
+/// Limits of a tree: set by `spawn` for a new one, changed by `resume` for one that exists.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Limits of the whole tree, until `resume` changes them")]
+pub(crate) struct LimitOptions {
+    /// Agents from the root down to the deepest [at first: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_depth: Option<u32>,
+
+    /// Agents in the tree [at first: 256, or --max-depth if that is more]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_frames: Option<u32>,
+
+    /// Agents that run at the same time, whichever commands run them [at first: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_parallel: Option<u32>,
+
+    /// Start no agent once so much was spent, in US dollars [at first: any amount]
+    #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true)]
+    max_budget_usd: Option<f64>,
+}
+
+impl LimitOptions {
+    /// What was given.
+    pub(crate) fn given(self) -> NewLimits {
+        let Self { max_depth, max_frames, max_parallel, max_budget_usd } = self;
+        NewLimits { max_depth, max_frames, max_parallel, max_budget_usd }
+    }
+
+    /// An agent sets no limits, which are there to bound agents.
+    pub(crate) fn refuse_to_agents(self) -> Result<(), CliError> {
+        if self.given().any() {
+            let message = "the --max-… limits are for the root of a tree, and an agent called this";
+            return Err(CliError::usage(message).hint("leave them out"));
+        }
+        Ok(())
+    }
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount > 0.0);
+    amount.ok_or_else(|| "give an amount of US dollars above 0, for instance 2.50".to_owned())
+}

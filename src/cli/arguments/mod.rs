@@ -1,0 +1,7 @@
+//! Arguments that several commands have.
+
+pub(crate) mod claude_args;
+pub(crate) mod duration;
+pub(crate) mod instructions;
+pub(crate) mod limits;
+pub(crate) mod tasks;

@@ -1,0 +1,90 @@
+//! What agents are to do: files with instructions and prompts, in the order in which the command line names them.
+
+use std::path::{Path, PathBuf};
+
+use clap::error::Error;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+
+use crate::cli::arguments::instructions;
+use crate::cli::error::CliError;
+use crate::core::chain::frame::Task;
+use crate::core::requests::request::shortened;
+use crate::runtime::requests::record::Named;
+
+/// The tasks that the command line names, unchecked.
+#[derive(Clone, Debug)]
+pub(crate) struct Tasks(Vec<Given>);
+
+#[derive(Clone, Debug)]
+enum Given {
+    File(PathBuf),
+    Prompt(String),
+}
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// A file with the instructions of an agent, `-` for standard input. Several files are for as many agents, which run at
+    /// the same time
+    #[arg(value_name = "FILE", required_unless_present = "prompt")]
+    file: Vec<PathBuf>,
+
+    /// Tell an agent TEXT, instead of a file that it is to follow. May be given several times, also beside files
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    prompt: Vec<String>,
+}
+
+impl Tasks {
+    /// The tasks, each with its name. One that cannot be carried out is an error of all.
+    pub(crate) fn checked(&self) -> Result<Vec<Named>, CliError> {
+        self.0.iter().map(Given::checked).collect()
+    }
+}
+
+impl Given {
+    fn checked(&self) -> Result<Named, CliError> {
+        match self {
+            Self::File(file) if file == Path::new("-") => {
+                Ok(Named { task: Task::Prompt(instructions::from_standard_input()?), name: "-".to_owned() })
+            }
+            Self::File(file) => {
+                let path = instructions::file(file)?;
+                Ok(Named { task: Task::File(path), name: shortened(&file.display().to_string()) })
+            }
+            Self::Prompt(text) if text.trim().is_empty() => {
+                Err(CliError::usage("the prompt is empty").hint("say what the agent shall do"))
+            }
+            Self::Prompt(text) => {
+                let task = Task::Prompt(text.clone());
+                let name = format!("--prompt \"{}\"", shortened(&task.title()));
+                Ok(Named { task, name })
+            }
+        }
+    }
+}
+
+impl FromArgMatches for Tasks {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let Arguments { file, prompt } = Arguments::from_arg_matches(matches)?;
+        let places = |name| matches.indices_of(name).into_iter().flatten();
+        let files = places("file").zip(file.into_iter().map(Given::File));
+        let prompts = places("prompt").zip(prompt.into_iter().map(Given::Prompt));
+        let mut given: Vec<_> = files.chain(prompts).collect();
+        given.sort_by_key(|(place, _)| *place);
+        Ok(Self(given.into_iter().map(|(_, given)| given).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Tasks {
+    fn augment_args(command: Command) -> Command {
+        Arguments::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Arguments::augment_args_for_update(command)
+    }
+}

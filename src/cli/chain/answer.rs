@@ -1,0 +1,197 @@
+//! `agent-cli answer`: a person answers a question.
+
+use std::io::{self, Read};
+
+use clap::Args;
+
+use crate::claude::processes::marks;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{self, print_json, print_line, tell};
+use crate::cli::report::asked;
+use crate::core::id::{FrameId, IdPrefix, RequestId};
+use crate::core::requests::question::{self, NoAnswer, Permit, permit};
+use crate::core::requests::request::{Wish, shortened};
+use crate::core::text::shell::quoted;
+use crate::store::{Question, Store, StoreError, Target};
+
+/// Answer a question
+///
+/// Records the answer and prints the command that carries the chain on. The agent gets the answer exactly as given. A
+/// question can be answered once; until an agent has the answer, --replace puts another in its place.
+///
+/// Where a question offers choices, the answer may be the number or the label of one, of several with commas between them
+/// where several may be chosen, or any other text. Where it is a permission for a call that is asked for, the answer is
+/// `allow`, or `deny`, perhaps with a reason for the agent after it. So it is with a plan; --mode says in which permission mode
+/// the agent then continues.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli answer 4f2c1a90 \"Jan 1st\"
+  agent-cli answer 4f2c1a90 1,3
+  agent-cli answer 4f2c1a90 --text 7
+  agent-cli answer 4f2c1a90 -- --force
+  agent-cli answer 4f2c1a90 \"deny use the test server\"
+  agent-cli answer 4f2c1a90 allow --mode acceptEdits
+  agent-cli answer 4f2c1a90 < plan.md")]
+pub(crate) struct Answer {
+    /// The question's id, as `agent-cli questions` shows it, or that of a chain or an agent with one open question
+    id: String,
+
+    /// The answer, or the numbers of choices [default: standard input, without its last line break]
+    answer: Option<String>,
+
+    // What a shell makes of an answer without quotes.
+    #[arg(hide = true)]
+    more: Vec<String>,
+
+    /// An answer that is a text even where it looks like the number of a choice
+    #[arg(long, conflicts_with = "answer")]
+    text: Option<String>,
+
+    /// The permission mode in which an agent continues whose plan is allowed [default: the one that it was started in]
+    #[arg(long, value_name = "MODE", conflicts_with = "text")]
+    mode: Option<String>,
+
+    /// Replace the answer that was given, unless it was delivered
+    #[arg(long)]
+    replace: bool,
+
+    /// Print a JSON object: question, root, next
+    #[arg(long)]
+    json: bool,
+}
+
+impl Answer {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        context.only_for_people(
+            "an agent cannot answer in a person's place",
+            "end your turn: the answer comes when the chain is resumed",
+        )?;
+        let store = context.store()?;
+        let id = named(&store, &self.id.parse()?)?;
+        let asked = store.question(id)?;
+        let (text, is_text) = self.given(&store, id, asked.as_ref())?;
+        let text = self.with_mode(text, asked.as_ref())?;
+        // What cannot be answered is for the store to refuse.
+        let text = match &asked {
+            Some(asked) if asked.answered.is_none() || self.replace => {
+                let read = if is_text { question::as_text } else { question::answer };
+                read(&asked.wish, &text).map_err(|error| refused(id, &asked.wish, &text, &error))?
+            }
+            _ => text,
+        };
+        if let (Some(asked), true) = (&asked, self.answer.is_some() || self.text.is_some()) {
+            asked::confirm(&store, asked, &text)?;
+        }
+        let origin = marks::origin();
+        let question = match self.replace {
+            true => store.replace_answer(id, &text, &origin)?,
+            false => store.record_answer(id, &text, &origin)?,
+        };
+        let next = format!("agent-cli resume {}", question.root);
+        if self.json {
+            print_json(&serde_json::json!({"question": id, "root": question.root, "next": next}))?;
+        } else {
+            tell("the answer is recorded; this carries the chain on:");
+            print_line(&next)?;
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// The answer, with the mode that goes with it.
+    fn with_mode(&self, text: String, asked: Option<&Question>) -> Result<String, CliError> {
+        let Some(mode) = &self.mode else { return Ok(text) };
+        let is_of_plan = asked.is_none_or(|asked| matches!(asked.wish, Wish::Plan(_)));
+        if !is_of_plan || permit(&text) != Some(Permit::Allow) {
+            return Err(CliError::usage("--mode is for a plan that is allowed")
+                .hint("agent-cli answer ID allow --mode acceptEdits"));
+        }
+        Ok(format!("allow {mode}"))
+    }
+
+    /// The answer, and whether it is a text whatever it looks like.
+    fn given(&self, store: &Store, id: RequestId, asked: Option<&Question>) -> Result<(String, bool), CliError> {
+        match (&self.text, &self.answer) {
+            (Some(text), _) => Ok((text.clone(), true)),
+            (None, None) => Ok((from_standard_input(store, asked)?, false)),
+            (None, Some(text)) if self.more.is_empty() => Ok((text.clone(), false)),
+            (None, Some(first)) => {
+                let words: Vec<&str> = std::iter::once(first).chain(&self.more).map(String::as_str).collect();
+                let error = CliError::usage(format!("an answer is one argument, and these are {}", words.len()));
+                let whole = quoted(&words.join(" "));
+                Err(error.hint(format!("quote it: agent-cli answer {} {whole}", id.short())))
+            }
+        }
+    }
+}
+
+/// The question that an id names: its own, or that of a chain or an agent that waits for one answer.
+fn named(store: &Store, prefix: &IdPrefix) -> Result<RequestId, CliError> {
+    if let Some(question) = store.lookup_question(prefix)? {
+        return Ok(question);
+    }
+    match store.lookup(prefix)? {
+        Target::Request(request) => Err(StoreError::NotAQuestion(request).into()),
+        Target::Frame(frame) => only_question_below(store, frame),
+    }
+}
+
+fn only_question_below(store: &Store, frame: FrameId) -> Result<RequestId, CliError> {
+    match store.questions_below(frame, true)?.as_slice() {
+        [only] => Ok(only.id),
+        [] => {
+            let message = format!("no question of {} waits for an answer", frame.short());
+            Err(CliError::new(Exit::NoSuchFrame, message).hint("agent-cli questions shows those that do"))
+        }
+        several => {
+            let one = |asked: &Question| format!("{} ({})", asked.id.short(), shortened(&asked.question));
+            let all = several.iter().map(one).collect::<Vec<_>>().join(", ");
+            let message = format!("{} questions of {} wait for an answer: {all}", several.len(), frame.short());
+            Err(CliError::new(Exit::NoSuchFrame, message)
+                .hint(format!("name one: agent-cli answer {} ANSWER", several[0].id.short())))
+        }
+    }
+}
+
+fn refused(id: RequestId, wish: &Wish, text: &str, error: &NoAnswer) -> CliError {
+    let command = |answer: &str| format!("agent-cli answer {} {answer}", id.short());
+    let refused = CliError::usage(error.to_string());
+    match (error, wish) {
+        (NoAnswer::NoSuchChoice { .. }, _) => {
+            let text = format!("--text={}", quoted(text.trim()));
+            refused.hint(command("1")).hint(format!("as a text, not as a choice: {}", command(&text)))
+        }
+        (_, Wish::Permission { .. }) => {
+            refused.hint(command("allow")).hint(format!("or {}", command("\"deny use the test server\"")))
+        }
+        (_, Wish::Plan(_)) => refused
+            .hint(command(&asked::to_answer(wish)))
+            .hint(format!("or {}", command("\"deny use the test server\""))),
+        _ => refused.hint(command("ANSWER")),
+    }
+}
+
+fn from_standard_input(store: &Store, asked: Option<&Question>) -> Result<String, CliError> {
+    if asked::is_at_a_terminal() {
+        match asked {
+            Some(asked) if matches!(asked.wish, Wish::Permission { .. } | Wish::Plan(_)) => {
+                return asked::decide(store, asked);
+            }
+            Some(asked) => asked::show(store, asked)?,
+            None => {}
+        }
+        output::ask("type the answer, then Ctrl-D on a line of its own\n");
+    }
+    let mut text = String::new();
+    io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| CliError::usage(format!("cannot read the answer from standard input: {error}")))?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}

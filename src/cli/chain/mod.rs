@@ -1,0 +1,9 @@
+//! Commands that start, continue and answer chains.
+
+pub(crate) mod answer;
+pub(crate) mod ask;
+pub(crate) mod questions;
+pub(crate) mod resume;
+pub(crate) mod rm;
+pub(crate) mod spawn;
+pub(crate) mod wait;

@@ -1,0 +1,207 @@
+//! `agent-cli questions`: what agents have asked.
+
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{self, hint, print, print_json, tell};
+use crate::cli::report::asked;
+use crate::cli::report::chain_status::in_part;
+use crate::cli::report::format::{age, cut, one_line, table};
+use crate::core::chain::origin::Origin;
+use crate::core::id::{FrameId, IdPrefix, RequestId};
+use crate::core::requests::approval;
+use crate::core::requests::plan::Plan;
+use crate::core::requests::question::{Choice, Choices};
+use crate::core::requests::request::Wish;
+use crate::core::text::extent;
+use crate::runtime::requests::reach;
+use crate::store::{Question, Store, StoreError, Target};
+
+/// List the questions that wait for an answer, or show one in full
+///
+/// A list names the call that needs an approval, or the first line of a question, and says how much more there is. With an
+/// id, everything is shown: of a call, each line of what it acts on, and files as they would change.
+#[derive(Debug, Args)]
+pub(crate) struct Questions {
+    /// Show this one in full, or all of this chain or agent
+    id: Option<String>,
+
+    /// Answered ones too
+    #[arg(long)]
+    all: bool,
+
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    id: RequestId,
+    question: String,
+    kind: &'static str,
+    #[serde(flatten)]
+    choices: Option<Choices>,
+    #[serde(flatten)]
+    permission: Option<Permission>,
+    #[serde(flatten)]
+    plan: Option<Plan>,
+    frame: FrameId,
+    root: FrameId,
+    task: String,
+    asked: Timestamp,
+    answered: Option<Timestamp>,
+    answer: Option<String>,
+    answered_by: Option<Origin>,
+}
+
+/// What a permission is asked for.
+#[derive(Debug, Serialize)]
+struct Permission {
+    tool: String,
+    input: serde_json::Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl Questions {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let store = context.store()?;
+        let questions = match (&self.id, context.caller) {
+            (Some(id), _) => named(context, &store, id, !self.all)?,
+            (None, Some(caller)) => store.questions_below(caller.frame, !self.all)?,
+            (None, None) => store.questions(!self.all)?,
+        };
+        if self.id.is_some() && !self.json {
+            return in_full(&store, &questions);
+        }
+        let listed: Vec<_> = questions
+            .into_iter()
+            .map(|question| Listed {
+                id: question.id,
+                question: question.question,
+                kind: match question.wish {
+                    Wish::Permission { .. } => "permission",
+                    Wish::Plan(_) => "plan",
+                    _ => "question",
+                },
+                permission: match &question.wish {
+                    Wish::Permission { tool, input, reason } => {
+                        Some(Permission { tool: tool.clone(), input: input.clone(), reason: reason.clone() })
+                    }
+                    _ => None,
+                },
+                plan: match &question.wish {
+                    Wish::Plan(plan) => Some(plan.clone()),
+                    _ => None,
+                },
+                choices: match question.wish {
+                    Wish::Ask { choices, .. } => choices,
+                    _ => None,
+                },
+                frame: question.frame,
+                root: question.root,
+                task: question.title,
+                asked: question.asked,
+                answered: question.answered,
+                answer: question.answer,
+                answered_by: question.origin,
+            })
+            .collect();
+        if self.json {
+            print_json(&listed)?;
+            return Ok(Exit::Ok);
+        }
+        if listed.is_empty() {
+            tell("no question waits for an answer");
+            return Ok(Exit::Ok);
+        }
+        let now = Timestamp::now();
+        let head = ["QUESTION", "ASKED", "BY", "CHAIN", ""].map(str::to_owned).to_vec();
+        let rows: Vec<_> = std::iter::once(head)
+            .chain(
+                listed.iter().flat_map(|listed| rows(listed, now, output::width()).into_iter().chain(offered(listed))),
+            )
+            .collect();
+        print(&table(&rows))?;
+        Ok(Exit::Ok)
+    }
+}
+
+/// The questions that an id names: one, whatever became of it, or those of a chain or an agent and of all below it.
+fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<Vec<Question>, CliError> {
+    let id = id.parse::<IdPrefix>()?;
+    let target = match context.caller {
+        Some(caller) => reach::named(store, caller, &id)?,
+        None => store.lookup(&id)?,
+    };
+    match target {
+        Target::Frame(frame) => Ok(store.questions_below(frame, only_open)?),
+        Target::Request(request) => {
+            let question = store.question(request)?;
+            question.map(|question| vec![question]).ok_or_else(|| StoreError::NotAQuestion(request).into())
+        }
+    }
+}
+
+/// Each question whole, with how it is answered.
+fn in_full(store: &Store, questions: &[Question]) -> Result<Exit, CliError> {
+    if questions.is_empty() {
+        tell("no question waits for an answer");
+    }
+    let all = questions.iter().map(|question| asked::whole(store, question, output::width()));
+    print(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
+    if let Some(open) = questions.iter().find(|question| question.answer.is_none()) {
+        hint(&format!("agent-cli answer {} {}", open.id.short(), asked::to_answer(&open.wish)));
+    }
+    Ok(Exit::Ok)
+}
+
+/// A question in the list. On a terminal its text has a row for itself, for there is little room beside the rest.
+fn rows(listed: &Listed, now: Timestamp, width: Option<usize>) -> Vec<Vec<String>> {
+    const LONG: usize = 120;
+    let most = width.map_or(LONG, |width| width.saturating_sub(listed.id.short().len() + 2));
+    let note = |text: String| vec![String::new(), text];
+    let (text, (lines, characters)) = match &listed.permission {
+        Some(Permission { tool, input, .. }) => {
+            let (lines, characters) = extent::extent(input);
+            (approval::summary(tool, input), (lines, characters + tool.chars().count() + 2))
+        }
+        None => match &listed.plan {
+            Some(plan) => (plan.summary().to_owned(), extent::extent(&plan.text.as_deref().unwrap_or_default().into())),
+            None => (listed.question.clone(), extent::extent(&listed.question.as_str().into())),
+        },
+    };
+    let (first, more) = in_part(listed.id, &text, lines, characters, most);
+    let mut row = vec![listed.id.short(), age(listed.asked, now), one_line(&listed.task), listed.root.short()];
+    let mut rows = Vec::new();
+    if width.is_some() {
+        row.push(String::new());
+        rows.extend([row, note(first)]);
+    } else {
+        row.push(first);
+        rows.push(row);
+    }
+    rows.extend(more.map(note));
+    let reason = listed.permission.as_ref().and_then(|permission| permission.reason.as_deref());
+    let reason = reason.map(|reason| format!("a hook asks: {}", one_line(reason.trim())));
+    rows.extend(reason.filter(|reason| reason.chars().count() <= most).map(note));
+    rows.extend(listed.answer.iter().map(|answer| note(format!("-> {}", cut(answer, most)))));
+    rows
+}
+
+/// What can be chosen, below a question that waits for an answer.
+fn offered(listed: &Listed) -> Vec<Vec<String>> {
+    let Some(choices) = listed.choices.as_ref().filter(|_| listed.answer.is_none()) else { return Vec::new() };
+    let below = |text: String| vec![String::new(), text];
+    let number = |(at, option): (usize, &Choice)| match one_line(&option.description) {
+        description if description.is_empty() => format!("  {}. {}", at + 1, one_line(&option.label)),
+        description => format!("  {}. {}: {description}", at + 1, one_line(&option.label)),
+    };
+    let several = choices.multi_select.then(|| "  (several may be chosen)".to_owned());
+    choices.options.iter().enumerate().map(number).chain(several).map(below).collect()
+}

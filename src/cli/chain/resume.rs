@@ -1,0 +1,232 @@
+//! `agent-cli resume`: carries a chain on; called by an agent, asks what came of a request.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::claude::program;
+use crate::cli::arguments::claude_args::ForClaude;
+use crate::cli::arguments::limits::LimitOptions;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{print_line, tell as tell_person};
+use crate::cli::report::chain_status::{self, Telling, Told};
+use crate::core::agent::launch::{Launch, Repair};
+use crate::core::attempt::signal;
+use crate::core::chain::state::FrameState;
+use crate::core::id::{FrameId, IdPrefix, RequestId, SessionId};
+use crate::runtime::RuntimeError;
+use crate::runtime::requests::record::{self, Progress};
+use crate::runtime::requests::{adopt, reach};
+use crate::runtime::run::{scheduler, status};
+use crate::store::{Store, StoreError, Target};
+
+/// Carry a chain on where it stopped, or see how it stands
+///
+/// Prints the reply when the agent is done (again, if it was done before), `SGN_PEND_STARTED (ID)` when the tree waits
+/// for something new, and `SGN_PEND_ONGOING` when it still waits for what it waited for. A tree that waits is asked in
+/// milliseconds, without starting claude: call it from cron as often as you like.
+#[derive(Debug, Args)]
+#[command(after_help = "Example, every minute by cron:
+  * * * * * agent-cli resume 4f2c1a90 >> chain.log")]
+pub(crate) struct Resume {
+    /// A frame, any Claude session it ever had, one of its questions, or another Claude session; four characters or more
+    id: String,
+
+    /// The claude program from now on [default: $AGENT_CLI_CLAUDE for this time, or the one that the chain began with]
+    #[arg(long, value_name = "PATH")]
+    claude: Option<PathBuf>,
+
+    /// Try again at once what waits for a usage limit, or for its next try
+    #[arg(long)]
+    now: bool,
+
+    /// Do not tell agents which files changed while they waited
+    #[arg(long)]
+    no_stale_check: bool,
+
+    /// Another model from now on, as for `claude --model`
+    #[arg(long)]
+    model: Option<String>,
+
+    /// Another permission mode from now on, as for `claude --permission-mode`
+    #[arg(long, value_name = "MODE")]
+    permission_mode: Option<String>,
+
+    #[command(flatten)]
+    telling: Telling,
+
+    #[command(flatten)]
+    args: ForClaude,
+
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+impl Resume {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let repairs = self.repairs()?;
+        let only_looks = context.caller.is_none() && !self.limits.given().any() && !self.now && !repairs;
+        if let Some(told) = only_looks.then(|| context.glance(|store| self.look(store)).flatten()).flatten() {
+            return chain_status::tell(&told, self.telling);
+        }
+        if context.caller.is_some() {
+            self.refuse_to_agents()?;
+        }
+        let store = context.store()?;
+        let target = self.target(context, &store)?;
+        if let Some(caller) = context.caller {
+            let progress = record::progress_for(&store, caller, target)?;
+            let is_over = !matches!(progress, Progress::Open);
+            let exit = tell(progress)?;
+            // Not before it was printed: an agent that was told twice has lost nothing.
+            if is_over {
+                store.read_by_agent(caller, target).map_err(RuntimeError::from)?;
+            }
+            return Ok(exit);
+        }
+        let top = match target {
+            Target::Frame(frame) => frame,
+            Target::Request(request) => chain_of(&store, request)?,
+        };
+        if self.limits.given().any() {
+            store.set_limits(top, self.limits.given())?;
+        }
+        if self.now {
+            scheduler::end_pauses(&store, top)?;
+        }
+        if repairs {
+            self.repair(context, &store, top)?;
+        }
+        match status::poll(&store, top)? {
+            Some(standing) => chain_status::tell(&Told::new(&store, top, standing, self.telling)?, self.telling),
+            None => {
+                let mut settings = context.settings(self.claude)?;
+                settings.stale_check = !self.no_stale_check;
+                chain_status::drive(context, &store, &settings, top, self.telling)
+            }
+        }
+    }
+
+    fn refuse_to_agents(&self) -> Result<(), CliError> {
+        self.limits.refuse_to_agents()?;
+        if self.now || self.repairs()? {
+            let message = "--now and how claude is started are for a person, and an agent called this";
+            return Err(CliError::usage(message).hint("leave it out"));
+        }
+        Ok(())
+    }
+
+    /// Whether the chain is to be started otherwise from now on.
+    fn repairs(&self) -> Result<bool, CliError> {
+        let args = !self.args.parsed()?.is_empty();
+        Ok(args || self.claude.is_some() || self.model.is_some() || self.permission_mode.is_some())
+    }
+
+    /// Records how the agents of a chain are started from now on.
+    fn repair(&self, context: &Context, store: &Store, top: FrameId) -> Result<(), CliError> {
+        let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
+        if frame.root != top {
+            let message = format!("{} was started by an agent, and is started as the chain is", top.short());
+            return Err(CliError::usage(message).hint(format!("agent-cli resume {} for all of it", frame.root.short())));
+        }
+        if frame.state == FrameState::Done {
+            let message = format!("{} is done: there is nothing to start otherwise", top.short());
+            return Err(CliError::usage(message).hint(format!("agent-cli resume {} prints its reply", top.short())));
+        }
+        let path = std::env::var_os("PATH");
+        let named = self.claude.as_deref();
+        let claude = named.map(|named| program::locate(Some(named), None, path.as_deref())).transpose()?;
+        let args = Some(self.args.parsed()?).filter(|args| !args.is_empty());
+        let (model, permission_mode) = (self.model.clone(), self.permission_mode.clone());
+        let repair = Repair { claude, model, permission_mode, args };
+        let first = store.tree(top)?.parents_first().into_iter().map(|node| node.id).find_map(|id| {
+            store.frame(id).transpose().filter(|frame| frame.as_ref().map_or(true, |frame| !frame.task.is_group()))
+        });
+        if let Some(first) = first.transpose()? {
+            let repaired = first.launch.clone().repaired(&first.launch, &repair);
+            context.check(store, &context.settings(self.claude.clone())?, &repaired)?;
+        }
+        let changed = store.repair(top, &repair)?;
+        if changed > 0 {
+            tell_person(&format!("agents that are started otherwise from now on: {changed}"));
+        }
+        Ok(())
+    }
+
+    /// How the tree stands, if the id names one and nothing in it can run.
+    fn look(&self, store: &Store) -> Result<Option<Told>, RuntimeError> {
+        let top = match self.id.parse::<FrameId>() {
+            // A whole id, as cron gives it, needs no search.
+            Ok(top) => top,
+            Err(_) => match self.id.parse::<IdPrefix>().map(|prefix| store.lookup(&prefix)) {
+                Ok(Ok(Target::Frame(top))) => top,
+                Ok(Ok(Target::Request(request))) => chain_of(store, request)?,
+                _ => return Ok(None),
+            },
+        };
+        let standing = status::poll(store, top)?;
+        standing.map(|standing| Told::new(store, top, standing, self.telling)).transpose()
+    }
+
+    /// How an adopted session is started from now on.
+    fn launch(&self, context: &Context) -> Result<Launch, CliError> {
+        let settings = context.settings(self.claude.clone())?;
+        let claude = program::locate(settings.claude.as_deref(), None, std::env::var_os("PATH").as_deref())?;
+        let of_this_shell = context.launch()?;
+        let permission_mode = self.permission_mode.clone().or(of_this_shell.permission_mode);
+        let (model, args) = (self.model.clone(), self.args.parsed()?);
+        Ok(Launch { claude, model, permission_mode, args, ..of_this_shell })
+    }
+
+    /// What the id names. A session that is not known is adopted if Claude Code has it.
+    fn target(&self, context: &Context, store: &Store) -> Result<Target, CliError> {
+        let id = self.id.parse::<IdPrefix>()?;
+        if let Some(caller) = context.caller {
+            return Ok(reach::named_or_started(store, caller, &id)?);
+        }
+        let error = match store.lookup(&id) {
+            Ok(target) => return Ok(target),
+            Err(error) => error,
+        };
+        if let (StoreError::Unknown(_), Ok(session)) = (&error, self.id.trim().parse::<SessionId>())
+            && let Some(frame) = adopt::adopt(store, session, self.launch(context)?)?
+        {
+            return Ok(Target::Frame(frame));
+        }
+        Err(error.into())
+    }
+}
+
+/// Tells an agent what came of its request.
+pub(crate) fn tell(progress: Progress) -> Result<Exit, CliError> {
+    match progress {
+        Progress::Over(text) => print_line(&text)?,
+        Progress::PartlyFailed(replies) => {
+            print_line(&replies)?;
+            return Ok(Exit::Failed);
+        }
+        Progress::Open => print_line(signal::ONGOING)?,
+        Progress::Failed(why) => return Err(CliError::failed(format!("the agent failed: {why}"))),
+    }
+    Ok(Exit::Ok)
+}
+
+/// A question, or another request, stands for the chain that it is made in.
+fn chain_of(store: &Store, request: RequestId) -> Result<FrameId, StoreError> {
+    store.root_of(store.request_owner(request)?)
+}
+
+/// The frame that an id names, for commands that only look.
+pub(crate) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<FrameId, CliError> {
+    let id = id.parse::<IdPrefix>()?;
+    let target = match context.caller {
+        Some(caller) => reach::named(store, caller, &id)?,
+        None => store.lookup(&id)?,
+    };
+    match target {
+        Target::Frame(frame) => Ok(frame),
+        Target::Request(request) => Ok(store.request_owner(request)?),
+    }
+}

@@ -1,0 +1,245 @@
+//! `agent-cli spawn`: starts a chain; called by an agent, asks for a child.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::claude::doctor::{cron, surroundings};
+use crate::claude::invocation::permission_rules;
+use crate::claude::invocation::variables::Variables;
+use crate::claude::program;
+use crate::cli::arguments::claude_args::ForClaude;
+use crate::cli::arguments::limits::LimitOptions;
+use crate::cli::arguments::tasks::Tasks;
+use crate::cli::chain::resume;
+use crate::cli::context::{Context, claude_session};
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{hint, print_json, print_line, tell, warn};
+use crate::cli::report::chain_status::{self, Telling};
+use crate::core::agent::launch::{Launch, OnPermission, Overrides};
+use crate::core::attempt::signal;
+use crate::core::chain::frame::Task;
+use crate::core::chain::limits::Limits;
+use crate::core::id::{FrameId, IdPrefix};
+use crate::core::requests::request::Wish;
+use crate::runtime::RuntimeError;
+use crate::runtime::requests::fork::{self, BadSource, Source};
+use crate::runtime::requests::record::{self, Wanted};
+use crate::runtime::worktrees::worktree;
+use crate::store::{Caller, Store};
+
+/// Start agents, each of which follows the instructions in a FILE
+///
+/// Drives the agent, and every agent that it starts, until nothing in the tree can run. Prints the reply when the agent
+/// is done, or `SGN_PEND_STARTED (ID)` when the tree waits for something.
+///
+/// Several files start as many agents, side by side. Their replies are printed together, each under a heading, when all
+/// are over; ID is that of the whole group. One that fails does not stop the others: the exit status is 1 then, and
+/// `resume ID` tries those that failed again.
+///
+/// Called by an agent, it only records the request. Where the agent's call can be suspended, it returns the reply when there
+/// is one. Elsewhere this prints `SGN_PEND_STARTED (ID)` at once: the child runs when the agent has ended its turn, and a
+/// prompt brings the reply.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
+  agent-cli spawn review1.md review2.md --fork-from 4f2c1a90
+  agent-cli spawn --prompt 'Which licence is this under?'")]
+pub(crate) struct Spawn {
+    #[command(flatten)]
+    tasks: Tasks,
+
+    /// Where the agents work, with the settings of that project [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+
+    /// Give each agent a git worktree of its own, on a new branch that begins with what is committed
+    #[arg(long)]
+    worktree: bool,
+
+    /// Begin with the conversation of another agent, or of any Claude session, which is left as it is
+    #[arg(long, value_name = "ID")]
+    fork_from: Option<String>,
+
+    /// The model, as for `claude --model` [default with --fork-from: that of the conversation]
+    #[arg(long)]
+    model: Option<String>,
+
+    /// What the agent may do, as for `claude --permission-mode` [default: $AGENT_CLI_PERMISSION_MODE]
+    #[arg(long, value_name = "MODE")]
+    permission_mode: Option<String>,
+
+    /// What becomes of a call that needs an approval: deny it, or ask a person and pause [default: deny, or as the caller]
+    #[arg(long, value_name = "WHAT", value_parser = on_permission())]
+    on_permission: Option<OnPermission>,
+
+    /// The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
+    #[arg(long, value_name = "PATH")]
+    claude: Option<PathBuf>,
+
+    /// Let agents pause with signals, not inside a tool call
+    #[arg(long)]
+    no_hooks: bool,
+
+    /// Do not tell agents which files changed while they waited
+    #[arg(long)]
+    no_stale_check: bool,
+
+    #[command(flatten)]
+    telling: Telling,
+
+    #[command(flatten)]
+    args: ForClaude,
+
+    // Last, because its heading is for all options that follow.
+    #[command(flatten)]
+    limits: LimitOptions,
+}
+
+impl Spawn {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let Some(caller) = context.caller else { return self.start(context) };
+        let json = self.telling.json;
+        let store = context.store()?;
+        let wanted = self.wanted_by_agent(&store, caller)?;
+        let title = wanted.title();
+        let is_this = |wish: &Wish| matches!(wish, Wish::Spawn { task, .. } if *task == title);
+        if let Some(progress) = record::made_before(&store, caller, is_this)? {
+            return resume::tell(progress);
+        }
+        let child = self.request(&store, caller, None, wanted)?;
+        if json {
+            print_json(&serde_json::json!({"id": child, "status": "started"}))?;
+        } else {
+            print_line(&format!("{} ({child})", signal::STARTED))?;
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// Records the request of an agent. `call` is the tool call that is suspended until the reply is there.
+    pub(crate) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<FrameId, CliError> {
+        let wanted = self.wanted_by_agent(store, caller)?;
+        self.request(store, caller, call, wanted)
+    }
+
+    fn wanted_by_agent(&self, store: &Store, caller: Caller) -> Result<Wanted, CliError> {
+        self.limits.refuse_to_agents()?;
+        if self.claude.is_some() || self.no_hooks || self.no_stale_check {
+            let message =
+                "--no-hooks, --no-stale-check and --claude are for the root of a tree, and an agent called this";
+            return Err(CliError::usage(message).hint("leave them out"));
+        }
+        self.wanted(|id| Ok(fork::source_for_agent(store, caller, id)?))
+    }
+
+    fn request(self, store: &Store, caller: Caller, call: Option<&str>, wanted: Wanted) -> Result<FrameId, CliError> {
+        let overrides = Overrides {
+            model: self.model,
+            permission_mode: self.permission_mode,
+            on_permission: self.on_permission,
+            args: self.args.parsed()?,
+        };
+        Ok(record::spawn(store, caller, call, wanted, overrides)?)
+    }
+
+    /// What is wanted, checked. `source` finds the conversation to begin with.
+    fn wanted(&self, source: impl FnOnce(&IdPrefix) -> Result<Source, CliError>) -> Result<Wanted, CliError> {
+        let tasks = self.tasks.checked()?;
+        let named = self.cwd.as_deref().map(working_directory).transpose()?;
+        self.args.parsed()?;
+        let source = self.fork_from.as_ref().map(|id| source(&id.parse()?)).transpose()?;
+        let cwd = match (&source, named) {
+            (Some(source), Some(named)) if named != source.cwd => {
+                return Err(RuntimeError::from(BadSource::Elsewhere(source.cwd.clone())).into());
+            }
+            (Some(source), _) => source.cwd.clone(),
+            (None, Some(named)) => named,
+            (None, None) => working_directory(Path::new("."))?,
+        };
+        Ok(Wanted { tasks, cwd, apart: self.worktree, source })
+    }
+
+    fn start(self, context: &Context) -> Result<Exit, CliError> {
+        let of_this_shell = context.launch()?;
+        let wanted = self.wanted(|id| Ok(fork::source(&context.store()?, id, &of_this_shell)?))?;
+        let settings = context.settings(self.claude)?;
+        let path = std::env::var_os("PATH");
+        let model = self.model.or_else(|| wanted.source.as_ref().and_then(|source| source.model.clone()));
+        let launch = Launch {
+            claude: program::locate(settings.claude.as_deref(), None, path.as_deref())?,
+            model,
+            permission_mode: self.permission_mode.or(of_this_shell.permission_mode),
+            args: self.args.parsed()?,
+            no_hooks: self.no_hooks,
+            no_stale_check: self.no_stale_check,
+            on_permission: self.on_permission.unwrap_or_default(),
+            ..of_this_shell
+        }
+        .with_native_questions();
+        if launch.on_permission == OnPermission::Ask && !launch.native_questions {
+            let message = "--on-permission ask cannot work with --no-hooks or --permission-prompt-tool";
+            return Err(CliError::usage(message).hint("leave one of them out"));
+        }
+        wanted.tasks.iter().try_for_each(|named| readable(&named.task, &wanted.cwd, &launch))?;
+        let limits = Limits::default().changed(self.limits.given());
+        let store = context.store()?;
+        context.check(&store, &settings, &launch)?;
+        let top = record::start(&store, &wanted, &launch, limits, claude_session())?;
+        if wanted.apart && worktree::has_uncommitted_changes(&wanted.cwd) {
+            let cwd = wanted.cwd.display();
+            tell(&format!("a worktree begins with the last commit: it has none of the uncommitted changes in {cwd}"));
+        }
+        let exit = chain_status::drive_new(context, &store, &settings, top, self.telling)?;
+        // Whoever resumes it may do so from elsewhere.
+        if store.frame(top)?.is_some_and(|frame| !frame.state.is_over()) {
+            warn_of_login(&wanted.cwd, &launch);
+        }
+        Ok(exit)
+    }
+}
+
+/// Warns of a login that nobody has who resumes a chain with these launch options from another environment.
+fn warn_of_login(cwd: &Path, launch: &Launch) {
+    let around = surroundings::look(cwd, &Variables::of_process(), launch);
+    if !around.login_only_here.is_empty() {
+        let missing = cron::only_here(&around.login_only_here);
+        warn(&format!("{missing}: agent-cli resume from cron would not have it"));
+        hint(&format!("{}, or into the crontab; agent-cli doctor --cron checks", cron::put_into(&around)));
+    }
+}
+
+/// Refuses instructions that the agent could not read: there are paths for which Claude Code has no rule.
+fn readable(task: &Task, cwd: &Path, launch: &Launch) -> Result<(), CliError> {
+    let Task::File(path) = task else { return Ok(()) };
+    let is_readable = match permission_rules::is_always_asked_about(path) {
+        true => false,
+        false => path.starts_with(cwd) || permission_rules::read(path).is_some(),
+    };
+    if is_readable || launch.is_unrestricted() || launch.on_permission == OnPermission::Ask {
+        return Ok(());
+    }
+    let message = format!("an agent would need an approval to read {}", path.display());
+    Err(CliError::usage(message).hint(
+        "rename it: Claude Code has no rule for a path with ? in it, or a name that ends in a blank, a dot or \\",
+    ))
+}
+
+fn on_permission() -> impl TypedValueParser<Value = OnPermission> {
+    let named = |name: String| if name == "ask" { OnPermission::Ask } else { OnPermission::Deny };
+    PossibleValuesParser::new(["deny", "ask"]).map(named)
+}
+
+fn working_directory(named: &Path) -> Result<PathBuf, CliError> {
+    let cannot = |why: &str| CliError::usage(format!("cannot work in {}: {why}", named.display()));
+    let cwd = fs::canonicalize(named).map_err(|error| cannot(&error.to_string()))?;
+    if !cwd.is_dir() {
+        return Err(cannot("it is not a directory"));
+    }
+    match cwd.to_str() {
+        Some(text) if !text.chars().any(char::is_control) => Ok(cwd),
+        _ => Err(cannot("its path is not UTF-8 or holds a control character").hint("rename it")),
+    }
+}

@@ -1,0 +1,92 @@
+//! `agent-cli wait`: an agent waits for something outside.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::cli::arguments::duration::{duration, moment};
+use crate::cli::chain::resume;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::print_line;
+use crate::core::attempt::signal;
+use crate::core::id::RequestId;
+use crate::core::requests::request::{External, Wish};
+use crate::runtime::requests::record;
+use crate::store::{Caller, Store};
+
+/// Wait for a file, a time or a command, from inside an agent
+///
+/// Records the wait for the calling agent, which the first `agent-cli resume` after it is over carries on. Where the agent's
+/// call can be suspended, it returns then. Elsewhere, and with --command, this prints `SGN_PEND_STARTED (ID)` at once, and
+/// the agent ends its turn.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+pub(crate) struct Wait {
+    /// Until this file exists
+    #[arg(long, value_name = "PATH", group = "what")]
+    file: Option<PathBuf>,
+
+    /// Until this time, for instance 2026-12-24T18:00:00Z
+    #[arg(long, value_name = "TIME", group = "what", value_parser = moment)]
+    until: Option<Timestamp>,
+
+    /// For this long, for instance 90s, 2h or 3d
+    #[arg(long = "for", value_name = "DURATION", group = "what", value_parser = duration)]
+    duration: Option<SignedDuration>,
+
+    /// Until this shell command exits with 0
+    #[arg(long, value_name = "COMMAND", group = "what")]
+    command: Option<String>,
+}
+
+impl Wait {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let caller = context
+            .caller
+            .ok_or_else(|| CliError::usage("only an agent can wait: this shell was not started by agent-cli"))?;
+        let (store, wait) = (context.store()?, self.external()?);
+        // A time that was given as a duration is another one each time.
+        let is_this = |wish: &Wish| match (wish, &wait) {
+            (Wish::Wait(External::Time(_)), External::Time(_)) => true,
+            (Wish::Wait(before), now) => before == now,
+            _ => false,
+        };
+        if let Some(progress) = record::made_before(&store, caller, is_this)? {
+            return resume::tell(progress);
+        }
+        let id = record::wait(&store, caller, None, wait)?;
+        print_line(&format!("{} ({id})", signal::STARTED))?;
+        Ok(Exit::Ok)
+    }
+
+    /// Records the request of an agent. `call` is the tool call that is suspended until the wait is over.
+    pub(crate) fn record(self, store: &Store, caller: Caller, call: &str) -> Result<RequestId, CliError> {
+        Ok(record::wait(store, caller, Some(call), self.external()?)?)
+    }
+
+    /// Whether it would run a command, which needs a permission of its own.
+    pub(crate) fn runs_a_command(&self) -> bool {
+        self.command.is_some()
+    }
+
+    fn external(self) -> Result<External, CliError> {
+        if let Some(file) = self.file {
+            let file = std::path::absolute(file)
+                .map_err(|error| CliError::usage(format!("cannot wait for that file: {error}")))?;
+            if file.to_str().is_none() {
+                return Err(CliError::usage("cannot wait for that file: its path is not UTF-8"));
+            }
+            return Ok(External::File(file));
+        }
+        if let Some(command) = self.command {
+            return Ok(External::Command(command));
+        }
+        let for_so_long = || self.duration.and_then(|duration| Timestamp::now().checked_add(duration).ok());
+        let until = self.until.or_else(for_so_long);
+        let until = until.ok_or_else(|| CliError::usage("cannot wait for that long").hint("give a shorter time"))?;
+        Ok(External::Time(until))
+    }
+}

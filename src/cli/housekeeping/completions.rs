@@ -1,0 +1,27 @@
+//! `agent-cli completions`: completions for shells.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::print;
+
+/// Print completions for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  agent-cli completions bash > ~/.local/share/bash-completion/completions/agent-cli")]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(self) -> Result<Exit, CliError> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "agent-cli", &mut script);
+        print(&String::from_utf8_lossy(&script))?;
+        Ok(Exit::Ok)
+    }
+}

@@ -1,0 +1,95 @@
+//! `agent-cli export`: a chain as one file.
+
+use std::fs;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::cli::chain::resume::frame_named;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{hint, tell};
+use crate::core::housekeeping::inventory;
+use crate::core::id::FrameId;
+use crate::store::Store;
+
+/// Write a chain, with its transcripts, as one file that can be resumed on another machine
+///
+/// The file holds everything that was said in the chain: keep it as private as the chain. The chain itself stays; resume
+/// only one of the two. `agent-cli import` takes it up.
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// A frame of the chain, or a session it had
+    id: String,
+
+    /// Where to write it [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Export {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        context.only_for_people("an agent does not export chains", "this is for the person")?;
+        let store = context.store()?;
+        let root = store.root_of(frame_named(context, &store, &self.id)?)?;
+        let secrets = secret_options(&store, root)?;
+        if !secrets.is_empty() {
+            let options = secrets.join(", ");
+            tell(&format!("the archive has arguments for claude that may be secret, as they were given: {options}"));
+            tell("hint: what a file holds that an argument only names is not in the archive");
+        }
+        match &self.output {
+            None if io::stdout().is_terminal() => {
+                let hint = format!("agent-cli export {} -o FILE writes it into a file", root.short());
+                return Err(CliError::usage("an archive is nothing to read on a terminal").hint(hint));
+            }
+            None => {
+                let mut out = BufWriter::new(io::stdout().lock());
+                store.export(root, &mut out)?;
+                out.flush().map_err(|error| CliError::failed(format!("failed to write the archive: {error}")))?;
+            }
+            Some(path) => {
+                write(&store, root, path)?;
+                tell(&format!("the chain {} is in {}", root.short(), path.display()));
+                hint(&format!("agent-cli import {} takes it up", path.display()));
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// The arguments of the chain's agents that may hold a secret, by name.
+fn secret_options(store: &Store, root: FrameId) -> Result<Vec<String>, CliError> {
+    let mut names = Vec::new();
+    for node in store.tree(root)?.all() {
+        let Some(frame) = store.frame(node.id)? else { continue };
+        names.extend(inventory::may_be_secret(&frame.launch.args).into_iter().map(str::to_owned));
+    }
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// What was there before is replaced when all is written.
+fn write(store: &Store, root: FrameId, path: &Path) -> Result<(), CliError> {
+    let broken = |error: io::Error| CliError::failed(format!("cannot write {}: {error}", path.display()));
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.tmp", uuid::Uuid::new_v4()));
+    let fresh = PathBuf::from(name);
+    let work = || {
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).map_err(broken)?;
+        let mut writer = BufWriter::new(file);
+        store.export(root, &mut writer)?;
+        writer.flush().map_err(broken)?;
+        writer.get_ref().sync_all().map_err(broken)?;
+        fs::rename(&fresh, path).map_err(broken)
+    };
+    let written = work();
+    if written.is_err() {
+        let _ = fs::remove_file(&fresh);
+    }
+    written
+}

@@ -1,0 +1,91 @@
+//! `agent-cli fsck`: whether everything that was kept fits together.
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{hint, print, print_json, tell};
+use crate::cli::report::format::one_line;
+use crate::cli::report::progress::Progress;
+use crate::core::housekeeping::fsck_finding::Flaw;
+use crate::runtime::housekeeping::fsck;
+
+/// Check the database, the files, the transcripts and the leases against each other
+///
+/// Says in words what does not fit, and ends with 1 when something is left to repair. Chains may run meanwhile.
+#[derive(Debug, Args)]
+pub(crate) struct Fsck {
+    /// Repair what can be repaired without losing anything: permissions, copies of transcripts, leftovers
+    #[arg(long)]
+    repair: bool,
+
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report {
+    findings: Vec<Listed>,
+    repaired: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    finding: Flaw,
+    text: String,
+    /// Nothing is wrong.
+    note: bool,
+    hint: Option<String>,
+}
+
+impl Fsck {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        context.only_for_people("an agent does not check chains", "this is for the person")?;
+        let store = context.store()?;
+        let mut progress = Progress::default();
+        let mut findings = fsck::check(&store, &mut |what, done, of| progress.show(what, done, of))?;
+        let mut repaired = Vec::new();
+        if self.repair {
+            for finding in &findings {
+                repaired.extend(fsck::repair(&store, finding)?);
+            }
+            findings = fsck::check(&store, &mut |what, done, of| progress.show(what, done, of))?;
+        }
+        progress.clear();
+        let clean = findings.iter().all(Flaw::is_note);
+        let listed = findings.into_iter().map(|finding| Listed {
+            text: finding.to_string(),
+            note: finding.is_note(),
+            hint: finding.hint(),
+            finding,
+        });
+        let report = Report { findings: listed.collect(), repaired };
+        if self.json {
+            print_json(&report)?;
+        } else {
+            words(&report)?;
+        }
+        Ok(if clean { Exit::Ok } else { Exit::Failed })
+    }
+}
+
+fn words(report: &Report) -> Result<(), CliError> {
+    let line = |kind: &str, text: &str| format!("{kind}: {}\n", one_line(text));
+    let repaired = report.repaired.iter().map(|text| line("repaired", text));
+    let kind = |listed: &Listed| if listed.note { "note" } else { "wrong" };
+    let found = report.findings.iter().map(|listed| line(kind(listed), &listed.text));
+    print(&repaired.chain(found).collect::<String>())?;
+    let mut hints: Vec<_> = report.findings.iter().filter_map(|listed| listed.hint.as_deref()).collect();
+    hints.sort_unstable();
+    hints.dedup();
+    hints.into_iter().for_each(hint);
+    if report.findings.is_empty() {
+        tell("nothing is wrong");
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! `agent-cli gc`: removes what was finished long ago.
+
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::cli::arguments::duration::duration;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{print, print_json, tell};
+use crate::cli::report::format::{age, bytes, cut, one_line, table};
+use crate::cli::report::progress::Progress;
+use crate::core::agent::worktree::Held;
+use crate::core::housekeeping::retention::Retention;
+use crate::runtime::housekeeping::gc::{self, Collected, Happening};
+use crate::runtime::housekeeping::removal::{Condemned, Wanted};
+
+/// Remove the chains that were finished long ago, and files that nothing uses any more
+///
+/// A chain goes as a whole: its agents, questions, replies and log, its files in the state directory, and the transcripts
+/// of its sessions in Claude Code's folders. One in which anything still waits or runs stays, and so do transcripts of
+/// sessions that agent-cli did not start. Git worktrees of its agents go, with their branches, when they are clean and their
+/// commits are on another branch, not counting those of agents; a chain with one that holds work stays. `agent-cli export`
+/// saves a chain before.
+#[derive(Debug, Args)]
+pub(crate) struct Gc {
+    /// Only chains in which nothing has changed for this long
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = duration)]
+    older_than: SignedDuration,
+
+    /// Also chains that failed or were stopped, and could still be resumed
+    #[arg(long)]
+    failed: bool,
+
+    /// Also worktrees that hold ignored files other than build output and caches
+    #[arg(long)]
+    ignored: bool,
+
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Gc {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        context.only_for_people("an agent does not remove chains", "this is for the person")?;
+        let now = Timestamp::now();
+        context.start_log();
+        let before = now.checked_sub(self.older_than);
+        let before = before.map_err(|_| CliError::usage("no chain is that old").hint("give a shorter time"))?;
+        let retention = Retention { before, failed: self.failed, open: false };
+        let wanted = Wanted { retention, with_ignored: self.ignored, pretend: self.dry_run };
+        let mut progress = Progress::default();
+        let collected = gc::collect(&context.store()?, wanted, &mut |happening| match happening {
+            Happening::Progress(what, done, of) => progress.show(what, done, of),
+            Happening::Takes(condemned) => {
+                progress.clear();
+                tell(&ignored(condemned));
+            }
+        })?;
+        progress.clear();
+        if self.json {
+            let mut object = serde_json::to_value(&collected)
+                .map_err(|error| CliError::failed(format!("failed to write the result as JSON: {error}")))?;
+            object["dry_run"] = self.dry_run.into();
+            print_json(&object)?;
+            return Ok(Exit::Ok);
+        }
+        print(&listed(&collected, now))?;
+        tell(&summed(&collected, self.dry_run));
+        Ok(Exit::Ok)
+    }
+}
+
+/// What goes with a worktree, as long as it is there.
+fn ignored(condemned: &Condemned) -> String {
+    let names: Vec<_> = condemned.ignored.iter().map(|path| path.display().to_string()).collect();
+    one_line(&format!("with the worktree {} go ignored files: {}", condemned.worktree.path.display(), names.join(", ")))
+}
+
+fn listed(collected: &Collected, now: Timestamp) -> String {
+    let head = ["CHAIN", "STATE", "FOR", "AGENTS", "SIZE", "TASK"].map(str::to_owned).to_vec();
+    let trees = collected.trees.iter().map(|tree| {
+        let (state, agents) = (tree.status.to_owned(), tree.agents.to_string());
+        vec![tree.id.short(), state, age(tree.since, now), agents, bytes(tree.bytes), cut(&tree.task, 60)]
+    });
+    let rows: Vec<_> = trees.collect();
+    let trees = if rows.is_empty() { String::new() } else { table(&[vec![head], rows].concat()) };
+    let leftovers = collected.leftovers.iter().map(|path| format!("{}\n", one_line(&path.display().to_string())));
+    let worktrees = collected.worktrees.iter().map(|path| format!("{}\n", one_line(&path.display().to_string())));
+    trees + &leftovers.chain(worktrees).collect::<String>()
+}
+
+fn summed(collected: &Collected, pretend: bool) -> String {
+    let busy = match collected.busy.len() {
+        0 => String::new(),
+        n => format!("{n} stay because a process of theirs still lives or somebody carries on with them\n"),
+    };
+    let held = collected.held.iter().map(|Held { frame, path, branch, why }| {
+        format!("{} keeps its worktree {} (branch {branch}): {why}\n", frame.short(), path.display())
+    });
+    let busy = busy + &held.collect::<String>();
+    let nothing = collected.trees.is_empty() && collected.leftovers.is_empty() && collected.worktrees.is_empty();
+    if nothing && collected.routine == 0 {
+        return busy + "there is nothing to remove";
+    }
+    let agents: u64 = collected.trees.iter().map(|tree| tree.agents).sum();
+    let done = if pretend { "would remove" } else { "removed" };
+    let what = format!("{} with {}", many(collected.trees.len(), "chain"), many(agents as usize, "agent"));
+    let leftovers = match collected.leftovers.len() + collected.routine {
+        0 => String::new(),
+        n => format!(" and {}", many(n, "leftover")),
+    };
+    let worktrees = match collected.worktrees.len() {
+        0 => String::new(),
+        n => format!(" and {}", many(n, "worktree")),
+    };
+    let database = match collected.database_bytes {
+        0 => String::new(),
+        shrunk => format!("; the database has shrunk by {}", bytes(shrunk)),
+    };
+    format!("{busy}{done} {what}{worktrees}{leftovers}: {}{database}", bytes(collected.bytes))
+}
+
+fn many(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

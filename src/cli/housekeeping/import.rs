@@ -1,0 +1,100 @@
+//! `agent-cli import`: takes up a chain that was exported.
+
+use std::fs::File;
+use std::io::{self, BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::claude::program;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{print, print_json, print_line, tell};
+use crate::core::agent::launch::Launch;
+use crate::core::housekeeping::inventory::Inventory;
+use crate::core::housekeeping::relocation::{Move, Moves};
+use crate::core::text::shell::quoted;
+use crate::store::Here;
+
+/// Take up a chain that `agent-cli export` wrote
+///
+/// Prints the id of its root. All of the chain is taken up, or nothing. Its agents work where they worked before; where
+/// that is another directory here, say so with --cwd. They run this machine's claude, with the PATH of this shell.
+///
+/// A chain brings instructions, permissions, arguments for claude and commands with it. So they are listed first, and the
+/// chain is taken up only with --trust, or when you say so on a terminal.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli import chain.ndjson
+  ssh old agent-cli export 4f2c1a90 | agent-cli import - --trust --cwd /home/ann/work=/home/bob/work")]
+pub(crate) struct Import {
+    /// The file; - is standard input
+    file: PathBuf,
+
+    /// A directory and those below it that have another path here; may be given several times
+    #[arg(long, value_name = "OLD=NEW")]
+    cwd: Vec<Move>,
+
+    /// Take the chain up: you would run all that it would run
+    #[arg(long)]
+    trust: bool,
+
+    /// Print a JSON object: id, next; without --trust what the chain would run
+    #[arg(long)]
+    json: bool,
+}
+
+impl Import {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        context.only_for_people("an agent does not import chains", "this is for the person")?;
+        let (claude, Launch { path, environment, .. }) = (context.settings(None)?.claude, context.launch()?);
+        let claude = program::locate(claude.as_deref(), None, path.as_ref().map(AsRef::as_ref))?;
+        let here = Here { claude, path, environment, moves: Moves::new(self.cwd.clone()) };
+        let store = context.store()?;
+        let archive = if self.file == Path::new("-") {
+            store.unpack(&mut io::stdin().lock(), &here)?
+        } else {
+            let file = File::open(&self.file).map_err(|error| {
+                CliError::usage(format!("cannot read {}: {error}", self.file.display()))
+                    .hint("agent-cli export ID > FILE writes such a file")
+            })?;
+            store.unpack(&mut BufReader::new(file), &here)?
+        };
+        if !self.trust && !self.is_trusted(archive.inventory())? {
+            let file = self.file.display().to_string();
+            let is_plain = file.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+            let file = if is_plain { file } else { quoted(&file) };
+            return Err(CliError::usage("nothing was imported: nobody has said that this chain is to be trusted")
+                .hint(format!("if you would run all of this: agent-cli import {file} --trust")));
+        }
+        let root = store.import(&archive)?;
+        let next = format!("agent-cli resume {root}");
+        if self.json {
+            print_json(&serde_json::json!({"id": root, "next": next}))?;
+        } else {
+            tell(&format!("the chain is here; this carries it on: {next}"));
+            print_line(&root.to_string())?;
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// Shows what the chain would run, and asks where somebody can be asked.
+    fn is_trusted(&self, inventory: &Inventory) -> Result<bool, CliError> {
+        let lines = inventory.lines().join("\n");
+        let can_ask = self.file != Path::new("-") && io::stdin().is_terminal() && io::stderr().is_terminal();
+        match (self.json, can_ask) {
+            (true, _) => print_json(inventory)?,
+            (false, false) => print(&format!("{lines}\n"))?,
+            (false, true) => {
+                tell(&lines);
+                tell("take this chain up? Type yes, or anything else to leave it:");
+                let mut answer = String::new();
+                let read = io::stdin().read_line(&mut answer);
+                read.map_err(|error| CliError::usage(format!("cannot read the answer: {error}")))?;
+                return Ok(["yes", "y"].contains(&answer.trim().to_lowercase().as_str()));
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,160 @@
+//! A question as a person sees it before they answer: all of it.
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use crate::claude::tools::hook::BASH;
+use crate::cli::error::CliError;
+use crate::cli::output;
+use crate::cli::report::format::{age, cut};
+use crate::core::requests::approval::{self, Before};
+use crate::core::requests::plan::{Decided, Plan};
+use crate::core::requests::question::{Choice, Permit, permit};
+use crate::core::requests::request::Wish;
+use crate::store::{Question, Store, StoreError};
+
+/// The whole question, with who asks it.
+pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Result<String, StoreError> {
+    let (id, root, task) = (asked.id.short(), asked.root.short(), cut(&asked.title, 40));
+    let mut text = format!("{id} of {task} in the chain {root}, {} ago\n", age(asked.asked, Timestamp::now()));
+    text.push_str(&match &asked.wish {
+        Wish::Permission { tool, input, reason } => {
+            let frame = store.frame(asked.frame)?;
+            let before = match (approval::written_file(tool, input), &frame) {
+                (Some(path), Some(frame)) => before(&frame.cwd.join(path)),
+                _ => Before::Unknown,
+            };
+            let mut view = approval::view(tool, input, &before, width);
+            if let Some(shell) = frame.and_then(|frame| frame.situation.shell).filter(|_| tool == BASH) {
+                view.push_str("where it runs:\n");
+                view.push_str(&approval::quoted(&shell.display().to_string(), width));
+            }
+            if let Some(reason) = reason {
+                view.push_str("why a hook asks:\n");
+                view.push_str(&approval::quoted(reason, width));
+            }
+            view
+        }
+        Wish::Plan(plan) => of_plan(plan, width),
+        _ => approval::quoted(&asked.question, width),
+    });
+    if let Wish::Ask { choices: Some(choices), .. } = &asked.wish {
+        for (number, Choice { label, description }) in (1..).zip(&choices.options) {
+            text.push_str(&approval::named(&format!("  {number}. "), label, width));
+            if !description.is_empty() {
+                text.push_str(&approval::quoted(description, width));
+            }
+        }
+        if choices.multi_select {
+            text.push_str("  Several may be chosen.\n");
+        }
+    }
+    if let Some(answer) = &asked.answer {
+        text.push_str("answer:\n");
+        text.push_str(&approval::quoted(answer, width));
+    }
+    Ok(text)
+}
+
+/// All of a plan, and how its agent can continue.
+fn of_plan(plan: &Plan, width: Option<usize>) -> String {
+    let mut text = String::from("a plan, with which the agent wants to leave plan mode\n");
+    text.push_str(&match &plan.text {
+        Some(plan) => approval::quoted(plan, width),
+        None => "  (it has written none)\n".to_owned(),
+    });
+    for (name, mode) in std::iter::once("it continues in the mode ").chain(std::iter::repeat("or ")).zip(&plan.modes) {
+        text.push_str(&approval::named(name, mode, width));
+    }
+    text
+}
+
+/// How a question is answered, in a hint.
+pub(crate) fn to_answer(wish: &Wish) -> String {
+    match wish {
+        Wish::Permission { .. } => "allow (or deny, and why)".to_owned(),
+        Wish::Plan(plan) => format!("allow --mode {} (or deny, and why)", plan.modes.join("|")),
+        _ => "TEXT".to_owned(),
+    }
+}
+
+/// The file at `path` as it is now. Nothing is opened that could wait for somebody, or that is too large to look at.
+fn before(path: &Path) -> Before {
+    const LARGEST: u64 = 4_000_000;
+    let unreadable = |why: String| Before::Unreadable(why);
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Before::Unknown,
+        Err(error) => unreadable(format!("cannot be read ({error})")),
+        Ok(found) if !found.is_file() => unreadable("is no regular file".to_owned()),
+        Ok(found) if found.len() > LARGEST => {
+            unreadable(format!("has {}", crate::cli::report::format::bytes(found.len())))
+        }
+        Ok(_) => match fs::read(path).map(String::from_utf8) {
+            Ok(Ok(text)) => Before::Text(text),
+            Ok(Err(_)) => unreadable("is no text".to_owned()),
+            Err(error) => unreadable(format!("cannot be read ({error})")),
+        },
+    }
+}
+
+/// Whether somebody can be shown a question here, and asked.
+pub(crate) fn is_at_a_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Shows the whole question.
+pub(crate) fn show(store: &Store, asked: &Question) -> Result<(), CliError> {
+    let text = whole(store, asked, output::width_of_errors())?;
+    output::ask(&text);
+    // What stands above has left the screen.
+    if text.lines().count() > 20 {
+        output::ask(&format!("({} lines in all)\n", text.lines().count()));
+    }
+    Ok(())
+}
+
+/// A call that is shown and approved in one go: nobody allows at a terminal what was not shown there.
+pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(), CliError> {
+    let is_allowed = match &asked.wish {
+        Wish::Permission { .. } => permit(answer) == Some(Permit::Allow),
+        Wish::Plan(plan) => matches!(plan.decided(answer), Some(Decided::Approved { .. })),
+        _ => false,
+    };
+    if !is_allowed || !is_at_a_terminal() {
+        return Ok(());
+    }
+    show(store, asked)?;
+    if let Wish::Plan(plan) = &asked.wish
+        && let Some(Decided::Approved { mode }) = plan.decided(answer)
+    {
+        output::ask(&approval::named("it would continue in the mode ", &mode, output::width_of_errors()));
+    }
+    output::ask("allow? [y/N] ");
+    match read_line()?.to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(CliError::usage("nothing is allowed, and nothing is recorded")
+            .hint(format!("agent-cli answer {} \"deny REASON\" denies it", asked.id.short()))),
+    }
+}
+
+/// The decision on a call, from a person at a terminal.
+pub(crate) fn decide(store: &Store, asked: &Question) -> Result<String, CliError> {
+    show(store, asked)?;
+    output::ask("allow, or deny and why? ");
+    let line = read_line()?;
+    Ok(match line.to_lowercase().as_str() {
+        "y" | "yes" | "allow" => "allow".to_owned(),
+        "n" | "no" => "deny".to_owned(),
+        _ => line,
+    })
+}
+
+fn read_line() -> Result<String, CliError> {
+    let mut line = String::new();
+    let read = io::stdin().read_line(&mut line);
+    read.map_err(|error| CliError::usage(format!("cannot read from standard input: {error}")))?;
+    Ok(line.trim().to_owned())
+}

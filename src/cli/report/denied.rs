@@ -1,0 +1,140 @@
+//! How people are told which calls were denied, and what would have allowed them.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use serde::Serialize;
+
+use crate::claude::tools::denied::remedies;
+use crate::cli::output::{self, tell};
+use crate::core::agent::denied::{Denied, in_words};
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::FrameState;
+use crate::core::id::FrameId;
+use crate::core::text::shell::quoted;
+use crate::runtime::RuntimeError;
+use crate::runtime::requests::adopt;
+use crate::store::Store;
+
+/// A denied call, as `--json` lists it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Listed {
+    frame: FrameId,
+    task: String,
+    #[serde(flatten)]
+    denied: Denied,
+    /// Arguments of `agent-cli spawn`, or of `agent-cli resume` where a session was adopted, each list of which would have let
+    /// the call run, or a person decide.
+    allowed_by: Vec<Vec<String>>,
+    /// The session at the top of its chain, where that was adopted.
+    #[serde(skip)]
+    adopted: Option<Adopted>,
+}
+
+/// A session that a person has started otherwise, and that agent-cli went on with.
+#[derive(Clone, Copy, Debug)]
+struct Adopted {
+    root: FrameId,
+    is_done: bool,
+}
+
+impl Adopted {
+    fn of(store: &Store, frame: &Frame) -> Result<Option<Self>, RuntimeError> {
+        let Some(root) = store.frame(frame.root)? else { return Ok(None) };
+        let was_adopted = adopt::was_adopted(store, &root)?;
+        Ok(was_adopted.then_some(Self { root: root.id, is_done: root.state == FrameState::Done }))
+    }
+
+    /// What lets calls run from now on that these options would have allowed.
+    fn command(self, options: &str) -> String {
+        let root = self.root.short();
+        match self.is_done {
+            false => format!("agent-cli resume {root} {options}"),
+            // Before the dashes, behind which all is Claude Code's.
+            true => format!("agent-cli spawn --prompt TEXT --fork-from {root} {options}"),
+        }
+    }
+}
+
+/// The denied calls of a frame and of all frames below it.
+pub(crate) fn below(store: &Store, top: FrameId) -> Result<Vec<Listed>, RuntimeError> {
+    let mut frames = HashMap::new();
+    let mut all = Vec::new();
+    for (id, denied) in store.denied(top)? {
+        if let Entry::Vacant(unknown) = frames.entry(id) {
+            let frame = store.frame(id)?;
+            let adopted = frame.as_ref().map(|frame| Adopted::of(store, frame)).transpose()?.flatten();
+            unknown.insert(frame.map(|frame| (frame, adopted)));
+        }
+        let Some((frame, adopted)) = frames.get(&id).and_then(Option::as_ref) else { continue };
+        let allowed_by = remedies(&denied, &frame.launch, &frame.cwd);
+        all.push(Listed { frame: id, task: frame.task.title(), denied, allowed_by, adopted: *adopted });
+    }
+    Ok(all)
+}
+
+/// The denied calls of a frame alone.
+pub(crate) fn of_frame(store: &Store, frame: FrameId) -> Result<Vec<Listed>, RuntimeError> {
+    Ok(below(store, frame)?.into_iter().filter(|listed| listed.frame == frame).collect())
+}
+
+/// Tells a person which calls were denied, and what would have allowed them. The agent at the top needs no name.
+pub(crate) fn tell_all(listed: &[Listed], top: FrameId) {
+    let mut told: Vec<FrameId> = Vec::new();
+    for Listed { frame, task, .. } in listed {
+        if !told.contains(frame) {
+            told.push(*frame);
+            let calls: Vec<Denied> = of(listed, *frame).map(|listed| listed.denied.clone()).collect();
+            let whose = (*frame != top).then(|| format!("{task} ({})", frame.short()));
+            tell(&in_words(&calls, whose.as_deref()));
+        }
+    }
+    if let Some(hint) = hint(listed) {
+        output::hint(&hint);
+    }
+}
+
+/// The calls of one agent in words, each with what the agent was told where no option would have helped.
+pub(crate) fn words(listed: &[Listed]) -> Vec<String> {
+    let said = |listed: &Listed| match &listed.denied {
+        denied if denied.said.is_empty() || denied.unapproved && !denied.asked_by_hook => denied.call(),
+        denied => format!("{} ({})", denied.call(), denied.said),
+    };
+    listed.iter().map(said).collect()
+}
+
+/// Which options would have helped. `None`: none of them.
+pub(crate) fn hint(listed: &[Listed]) -> Option<String> {
+    const MOST: usize = 4;
+    let (mut asks, mut options, mut rules) = (false, Vec::new(), Vec::new());
+    for remedy in listed.iter().flat_map(|listed| &listed.allowed_by) {
+        match remedy.as_slice() {
+            [option, ..] if option == "--on-permission" => asks = true,
+            [separator, rule] if separator == "--" => push_new(&mut rules, quoted(rule)),
+            option => push_new(&mut options, option.join(" ")),
+        }
+    }
+    if !rules.is_empty() && rules.len() <= MOST {
+        options.push(format!("-- {}", rules.join(" ")));
+    }
+    let allowable = |listed: &Listed| listed.allowed_by.iter().any(|remedy| remedy[0] != "--on-permission");
+    let them = if listed.iter().all(allowable) { "them" } else { "some of them" };
+    let ask = "with --on-permission ask a person is asked about such calls";
+    let options = options.join(" ");
+    let allowing = (!options.is_empty()).then(|| match listed.iter().find_map(|listed| listed.adopted) {
+        Some(adopted) => format!("{} goes on with {them} allowed", adopted.command(&options)),
+        None => format!("{options} would have allowed {them}"),
+    });
+    let hints: Vec<String> = asks.then(|| ask.to_owned()).into_iter().chain(allowing).collect();
+    (!hints.is_empty()).then(|| hints.join("; "))
+}
+
+fn push_new(all: &mut Vec<String>, new: String) {
+    if !all.contains(&new) {
+        all.push(new);
+    }
+}
+
+fn of(listed: &[Listed], frame: FrameId) -> impl Iterator<Item = &Listed> {
+    listed.iter().filter(move |listed| listed.frame == frame)
+}

@@ -1,0 +1,180 @@
+//! How things look to people: ages, tables, texts that may hold anything.
+
+use unicode_width::UnicodeWidthChar;
+
+use crate::cli::output;
+use crate::core::text::escape;
+
+pub(crate) use crate::core::chain::progress::age;
+
+/// A number of bytes, in one unit: `512 B`, `90 kB`, `1.5 MB`.
+pub(crate) fn bytes(count: u64) -> String {
+    let (mut value, mut units) = (count as f64, ["B", "kB", "MB", "GB", "TB"].iter());
+    let mut unit = units.next().unwrap_or(&"");
+    while value >= 999.5
+        && let Some(larger) = units.next()
+    {
+        (value, unit) = (value / 1000.0, larger);
+    }
+    let digits = usize::from(value < 9.95 && count > 999);
+    format!("{value:.digits$} {unit}")
+}
+
+/// `text` on one line, escaped, without blanks and line breaks at its ends.
+pub(crate) fn one_line(text: &str) -> String {
+    escape::one_line(text.trim())
+}
+
+/// [`one_line`], cut to `most` columns.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    cut_end(text.trim(), most)
+}
+
+/// [`cut`] that keeps the blanks at the beginning.
+fn cut_end(text: &str, most: usize) -> String {
+    // What is cut off is not looked at: it may be very long.
+    let enough: String = text.chars().take(characters_in(most) + 1).collect();
+    fitted(&escape::one_line(enough.trim_end()), most)
+}
+
+/// A line of escaped text, cut to `most` columns of a terminal.
+pub(crate) fn fitted(line: &str, most: usize) -> String {
+    let (mut width, mut before, mut fits) = (0, 0, 0);
+    for (count, (at, c)) in line.char_indices().enumerate() {
+        width += columns_of(c, before);
+        if width > most || count >= characters_in(most) {
+            return if most == 0 { String::new() } else { format!("{}…", &line[..fits]) };
+        }
+        if width < most {
+            fits = at + c.len_utf8();
+        }
+        before = columns_of(c, 0);
+    }
+    line.to_owned()
+}
+
+/// How many columns of a terminal a line takes.
+fn columns(line: &str) -> usize {
+    let before = std::iter::once(0).chain(line.chars().map(|c| columns_of(c, 0)));
+    line.chars().zip(before).map(|(c, before)| columns_of(c, before)).sum()
+}
+
+/// `before`: how many the character before it takes. This one may ask for the wide form of an emoji.
+fn columns_of(c: char, before: usize) -> usize {
+    match c {
+        '\u{fe0f}' => usize::from(before == 1),
+        _ => c.width().unwrap_or(0),
+    }
+}
+
+/// The most characters of a line of so many columns: some take none, and any number of them could follow each other.
+fn characters_in(columns: usize) -> usize {
+    columns.saturating_mul(4)
+}
+
+/// How wide a column of a table may be, unless it is the last one, where nothing limits the whole.
+const WIDEST: usize = 60;
+
+/// Rows in columns as wide as they need to be, as far as the terminal has room for them; elsewhere only the columns before
+/// the last one are cut. The last cell of a row is not padded, and does not count for the width of its column: in a row
+/// that has fewer cells than others it may be a note.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    table_within(rows, output::width())
+}
+
+fn table_within(rows: &[Vec<String>], width: Option<usize>) -> String {
+    let widest = width.map_or(WIDEST, |width| (width / 5).clamp(8, WIDEST));
+    let padded: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().take(row.len().saturating_sub(1)).map(|cell| cut(cell, widest)).collect())
+        .collect();
+    let columns_padded = padded.iter().map(Vec::len).max().unwrap_or(0);
+    let needed = |column| padded.iter().filter_map(|row| row.get(column)).map(|cell: &String| columns(cell)).max();
+    let widths: Vec<_> = (0..columns_padded).map(|column| needed(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for (row, padded) in rows.iter().zip(&padded) {
+        let mut line = String::new();
+        for (cell, width) in padded.iter().zip(&widths) {
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width - columns(cell) + 2));
+        }
+        let last = row.last().map_or("", String::as_str);
+        line = match width {
+            Some(width) => fitted(&(line + &cut_end(last, width)), width),
+            None => line + &escape::one_line(last.trim_end()),
+        };
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_size_has_one_unit() {
+        let sizes = [0, 999, 1_000, 1_499, 9_999, 90_000, 999_999, 1_500_000_000].map(bytes);
+        assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.5 kB", "10 kB", "90 kB", "1.0 MB", "1.5 GB"]);
+    }
+
+    #[test]
+    fn no_text_reaches_the_terminal_as_a_command() {
+        assert_eq!(one_line(" a\u{1b}[2Jb\nc "), "a\\u{1b}[2Jb⏎c");
+        assert_eq!(cut("When is your birthday?", 8), "When is…");
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let rows = [vec!["a".to_owned(), "b".to_owned()], vec!["long".to_owned(), "c".to_owned()]];
+        assert_eq!(table(&rows), "a     b\nlong  c\n");
+        assert_eq!(table(&[]), "");
+    }
+
+    #[test]
+    fn a_row_with_fewer_cells_ends_with_a_note() {
+        let cells = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+        let rows = [cells(&["a", "b", "c"]), cells(&["", "  a long note"]), cells(&["d", "e", "f"])];
+        assert_eq!(table_within(&rows, None), "a  b  c\n     a long note\nd  e  f\n");
+    }
+
+    #[test]
+    fn wide_and_narrow_characters_are_counted_as_a_terminal_does() {
+        for (line, width) in [("", 0), ("abc", 3), ("漢字", 4), ("e\u{301}", 1), ("🙂", 2), ("❤\u{fe0f}", 2)] {
+            assert_eq!(columns(line), width, "{line}");
+        }
+        for (line, most, expected) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("漢字", 4, "漢字"),
+            ("漢字", 3, "漢…"),
+            ("漢字", 2, "…"),
+            ("a", 0, ""),
+            ("e\u{301}x", 2, "e\u{301}x"),
+        ] {
+            assert_eq!(fitted(line, most), expected, "{line} in {most}");
+        }
+        assert!(fitted(&"e\u{301}".repeat(9), 3).chars().count() < 20);
+        assert!(fitted(&"\u{301}".repeat(100_000), 3).chars().count() < 20);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_too_long_for_a_table(
+            cells in prop::collection::vec(prop::collection::vec((".{0,9}|[\u{0}-\u{300}]{0,9}", 0..3usize), 0..4), 0..4),
+            width in prop::option::of(0..120usize),
+        ) {
+            let long = |(text, times): &(String, usize)| text.repeat([1, 9, 9_000][*times]);
+            let rows: Vec<Vec<_>> = cells.iter().map(|row| row.iter().map(long).collect()).collect();
+            let text = table_within(&rows, width);
+            prop_assert_eq!(text.lines().count(), rows.len());
+            for line in text.lines() {
+                prop_assert!(escape::is_plain(line), "{:?}", line);
+                prop_assert!(columns(line) <= width.unwrap_or(usize::MAX), "{:?}", line);
+            }
+        }
+    }
+}

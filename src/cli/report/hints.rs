@@ -1,0 +1,90 @@
+//! What helps when a chain has failed, by the cause.
+
+use crate::claude::ending;
+use crate::claude::refusal::Refusal;
+use crate::core::agent::worktree::Worktree;
+use crate::core::id::FrameId;
+use crate::runtime::run::frame_error::Why;
+
+/// What a person can do about the failure of an agent of the chain `top`, in order.
+pub(crate) fn of(why: &Why, top: FrameId) -> Vec<String> {
+    let top = top.short();
+    let resume = format!("agent-cli resume {top}");
+    let then = |first: &str| format!("{first}; then {resume}");
+    match why {
+        Why::Program(_) => vec![then(&install()), format!("{resume} --claude PATH uses another one from now on")],
+        Why::Refused(said) => match Refusal::of(said) {
+            Refusal::Login => vec![then("run claude and log in with /login, or set ANTHROPIC_API_KEY")],
+            Refusal::Model => vec![format!("{resume} --model MODEL takes another")],
+            Refusal::Mode => vec![format!("{resume} --permission-mode MODE takes another"), remove(&top)],
+            Refusal::Superuser => {
+                vec![format!(
+                    "{resume} --permission-mode acceptEdits takes another, as does a user without those rights"
+                )]
+            }
+            Refusal::Arguments => vec![format!("{resume} -- ARGS takes others in their place"), remove(&top)],
+            Refusal::Session => {
+                vec!["its transcript is gone, and so is the kept copy: put one of them back, or start anew".to_owned()]
+            }
+            Refusal::NotClaude => vec![format!("{resume} --claude PATH takes another program"), remove(&top)],
+            Refusal::Other => vec![carries_on(&resume)],
+        },
+        Why::NoConversation { said, anew } => {
+            let what = if ending::has_no_session(said) { "gone" } else { "not whole" };
+            vec![format!(
+                "its transcript is {what}, and so is the kept copy: put a backup of one of them back, or start anew: {anew}"
+            )]
+        }
+        Why::NoWorkingDirectory(cwd) => vec![then(&format!("make {} again, or move it back", cwd.display()))],
+        Why::WorktreeGone(Worktree { repository, path, branch, .. }) => {
+            let add = format!("git -C {} worktree add -f {} {branch}", repository.display(), path.display());
+            vec![then(&add)]
+        }
+        Why::Ended(said) if said.contains("maximum number of turns") => {
+            vec![format!("{resume} -- --max-turns=N carries on with another limit")]
+        }
+        Why::NoWorktree(_) | Why::Ended(_) => vec![carries_on(&resume)],
+    }
+}
+
+/// What a person can give instead, when nothing was recorded.
+pub(crate) fn of_new(why: &Why) -> Option<String> {
+    match why {
+        Why::Program(_) => Some(install()),
+        Why::Refused(said) => Some(refused(said)),
+        _ => None,
+    }
+}
+
+/// What a person can give instead of what `claude` does not take.
+pub(crate) fn refused(said: &str) -> String {
+    match Refusal::of(said) {
+        Refusal::Mode => "nothing was recorded: give another --permission-mode, or none".to_owned(),
+        Refusal::Superuser => {
+            "nothing was recorded: give another --permission-mode, or run it as a user without those rights".to_owned()
+        }
+        _ => "nothing was recorded: give other arguments behind the --; claude --help lists them".to_owned(),
+    }
+}
+
+/// Whether the same command would always fail like this.
+pub(crate) fn is_of_the_command_line(why: &Why) -> bool {
+    match why {
+        Why::Refused(said) => Refusal::of(said).is_of_the_command_line(),
+        Why::Program(_) => true,
+        _ => false,
+    }
+}
+
+/// What helps when there is no usable `claude`.
+pub(crate) fn install() -> String {
+    "install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE".to_owned()
+}
+
+fn carries_on(resume: &str) -> String {
+    format!("{resume} carries on; nothing is lost")
+}
+
+fn remove(top: &str) -> String {
+    format!("agent-cli rm {top} removes the chain")
+}

@@ -1,0 +1,8 @@
+//! Results and errors as people see them.
+
+pub(crate) mod asked;
+pub(crate) mod chain_status;
+pub(crate) mod denied;
+pub(crate) mod format;
+pub(crate) mod hints;
+pub(crate) mod progress;

@@ -1,0 +1,43 @@
+//! How far something is that takes longer than a person likes to wait without a word.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// A line on standard error that is written over as it changes. Only a terminal gets one, and only after a second.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    next: Instant,
+    is_terminal: bool,
+    is_shown: bool,
+}
+
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(100);
+/// Goes to the beginning of the line and deletes it.
+const CLEAR: &str = "\r\u{1b}[K";
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self { next: Instant::now() + PATIENCE, is_terminal: io::stderr().is_terminal(), is_shown: false }
+    }
+}
+
+impl Progress {
+    /// `done` of `of` are done.
+    pub(crate) fn show(&mut self, what: &str, done: usize, of: usize) {
+        let now = Instant::now();
+        if self.is_terminal && now >= self.next {
+            self.next = now + PAUSE;
+            self.is_shown = true;
+            let _ = write!(io::stderr(), "{CLEAR}{what}: {done} of {of}");
+        }
+    }
+
+    /// Takes the line away, so that something else can be written there.
+    pub(crate) fn clear(&mut self) {
+        if self.is_shown {
+            self.is_shown = false;
+            let _ = write!(io::stderr(), "{CLEAR}");
+        }
+    }
+}

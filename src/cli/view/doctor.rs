@@ -1,0 +1,120 @@
+//! `agent-cli doctor`: what is wrong with the surroundings of chains.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::cli::context::{CLAUDE, Context, named_claude, named_state_dir};
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{print, print_json};
+use crate::cli::report::format::one_line;
+use crate::core::housekeeping::doctor_finding::{Finding, Status, worst};
+use crate::runtime::housekeeping::cron::Crontab;
+use crate::runtime::housekeeping::doctor::{Case, Report, examine};
+
+/// Check claude, login, settings, PATH and the state directory, and say what to do
+///
+/// Makes no request and starts no agent. A warning tells what could be better, a problem what keeps chains from running.
+/// Exits with 0 when there is no problem, with 4 when claude is missing or unusable, and with 1 otherwise.
+///
+/// With --cron, the login, the settings and the directories are checked as a `resume` from cron would find them: of this
+/// shell's environment it has HOME, LOGNAME and USER, and of a chain what is recorded. What the crontab sets is not seen.
+/// An example of a line follows, and the names of the variables that only this shell has.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Where agents would work [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+
+    /// The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
+    #[arg(long, value_name = "PATH")]
+    claude: Option<PathBuf>,
+
+    /// Check what cron would find when it resumes the chains of this shell
+    #[arg(long)]
+    cron: bool,
+
+    /// Print a JSON object: claude, checks, and with --cron also cron
+    #[arg(long)]
+    json: bool,
+}
+
+impl Doctor {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let named = self.cwd.as_deref().unwrap_or(Path::new("."));
+        let cwd = fs::canonicalize(named)
+            .map_err(|error| CliError::usage(format!("cannot work in {}: {error}", named.display())))?;
+        let (claude, found_by) = match (self.claude, named_claude()) {
+            (Some(named), _) => (Some(named), "--claude"),
+            (None, Some(named)) => (Some(named), CLAUDE),
+            (None, None) => (None, "PATH"),
+        };
+        let (state_dir, mode) = (context.state_dir()?, context.launch()?.permission_mode);
+        let case = Case {
+            claude: claude.as_deref(),
+            found_by,
+            cwd: &cwd,
+            state_dir: &state_dir,
+            state_dir_is_named: named_state_dir().is_some(),
+            permission_mode: mode.as_deref(),
+            own_program: &context.settings(None)?.own_program,
+            caller: context.caller,
+            under_cron: self.cron,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
+        let report = runtime.block_on(examine(&case));
+        if self.json {
+            print_json(&report)?;
+        } else {
+            let example = report.cron.iter().map(example).collect::<String>();
+            print(&(report.checks.iter().map(lines).collect::<String>() + &example + &in_short(&report.checks)))?;
+        }
+        Ok(exit(&report))
+    }
+}
+
+/// A finding as people see it: how bad, which check, what; what to do about it stands below.
+fn lines(finding: &Finding) -> String {
+    let mut lines = format!("{:<8} {}: {}\n", finding.status.name(), finding.name, one_line(&finding.message));
+    if let Some(hint) = &finding.hint {
+        // Writing to a string cannot fail.
+        let _ = writeln!(lines, "         hint: {}", one_line(hint));
+    }
+    lines
+}
+
+/// What goes into the crontab. The values of variables are the user's to write.
+fn example(crontab: &Crontab) -> String {
+    let mut lines = "for the crontab, with the id of a chain:\n".to_owned();
+    for line in crontab.variables.iter().map(|name| format!("{name}=VALUE")).chain([crontab.line.clone()]) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(lines, "         {}", one_line(&line));
+    }
+    lines
+}
+
+/// Whether all is well.
+fn in_short(checks: &[Finding]) -> String {
+    let counted = |status: Status, what: &str| match checks.iter().filter(|check| check.status == status).count() {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        several => Some(format!("{several} {what}s")),
+    };
+    let counts = [counted(Status::Problem, "problem"), counted(Status::Warning, "warning")];
+    match counts.into_iter().flatten().collect::<Vec<_>>().as_slice() {
+        [] => "all is well\n".to_owned(),
+        counts => format!("{}\n", counts.join(", ")),
+    }
+}
+
+fn exit(report: &Report) -> Exit {
+    match worst(&report.checks) {
+        Status::Problem if !report.claude.usable => Exit::Claude,
+        Status::Problem => Exit::Failed,
+        Status::Warning | Status::Ok => Exit::Ok,
+    }
+}

@@ -1,0 +1,6 @@
+//! Commands that show chains.
+
+pub(crate) mod doctor;
+pub(crate) mod ls;
+pub(crate) mod show;
+pub(crate) mod tree;

@@ -1,0 +1,222 @@
+//! `agent-cli show`: everything that is known of a frame.
+
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::claude::invocation::command::config_dir;
+use crate::claude::transcript::locate;
+use crate::cli::chain::resume::frame_named;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{self, print, print_json};
+use crate::cli::report::asked;
+use crate::cli::report::chain_status::{abandoned, described};
+use crate::cli::report::denied;
+use crate::cli::report::format::{age, one_line, table};
+use crate::core::agent::launch::{Launch, OnPermission};
+use crate::core::agent::worktree::Worktree;
+use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
+use crate::core::chain::limits::Limits;
+use crate::core::chain::state::FrameState;
+use crate::core::chain::waiting_on::Blocker;
+use crate::core::id::{AttemptId, FrameId, SessionId};
+use crate::core::stream::digest::Usage;
+use crate::store::{Attempt, Store};
+
+/// Show everything that is known of a frame: its sessions, transcripts, costs and history
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// A frame, or a session it had
+    id: String,
+
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Shown {
+    id: FrameId,
+    parent: Option<FrameId>,
+    root: FrameId,
+    depth: u32,
+    task: Task,
+    cwd: std::path::PathBuf,
+    status: &'static str,
+    /// Whether it is on record as running, and nobody runs it.
+    abandoned: bool,
+    error: Option<String>,
+    since: Timestamp,
+    created: Timestamp,
+    waiting_on: Vec<Blocker>,
+    reply: Option<String>,
+    trouble: Option<Trouble>,
+    children: Vec<FrameId>,
+    launch: Launch,
+    limits: Limits,
+    checkpoint: Option<AttemptId>,
+    baseline: Option<Baseline>,
+    sessions: Vec<Session>,
+    output: std::path::PathBuf,
+    denied: Vec<denied::Listed>,
+    usage: Usage,
+    cost_usd: f64,
+    events: Vec<Event>,
+}
+
+#[derive(Debug, Serialize)]
+struct Session {
+    id: SessionId,
+    attempt: AttemptId,
+    resumed: Option<SessionId>,
+    began: Timestamp,
+    ended: Option<Timestamp>,
+    outcome: Option<String>,
+    message: Option<String>,
+    kept: Option<bool>,
+    transcript: Option<std::path::PathBuf>,
+    usage: Usage,
+    cost_usd: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Event {
+    at: Timestamp,
+    kind: String,
+    detail: serde_json::Value,
+}
+
+impl Show {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let store = context.store()?;
+        let id = frame_named(context, &store, &self.id)?;
+        let gone = || CliError::new(Exit::NoSuchFrame, format!("the frame {id} is gone"));
+        let shown = gather(&store, store.frame(id)?.ok_or_else(gone)?)?;
+        if self.json {
+            print_json(&shown)?;
+        } else {
+            print(&words(&shown, Timestamp::now()))?;
+            for asked in store.questions_below(id, true)?.iter().filter(|asked| asked.frame == id) {
+                print(&format!("\n{}", asked::whole(&store, asked, output::width())?))?;
+            }
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
+    let tree = store.tree(frame.id)?;
+    let attempts = store.attempts(frame.id)?;
+    let usage = attempts.iter().map(|attempt| attempt.usage).fold(Usage::default(), Usage::plus);
+    let blockers = tree.blockers(Timestamp::now()).into_iter();
+    let events = store.events(frame.id)?.into_iter();
+    Ok(Shown {
+        waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
+        reply: store.reply(frame.id)?.filter(|_| frame.state.is_over()),
+        children: tree.children(frame.id).to_vec(),
+        denied: denied::of_frame(store, frame.id)?,
+        output: store.dir().output(frame.id),
+        cost_usd: attempts.iter().fold(0.0, |sum, attempt| sum + attempt.cost_usd),
+        usage,
+        sessions: attempts.into_iter().map(|attempt| session(store, &frame, attempt)).collect(),
+        events: events.map(|event| Event { at: event.at, kind: event.kind, detail: event.detail }).collect(),
+        id: frame.id,
+        parent: frame.parent,
+        root: frame.root,
+        depth: frame.depth,
+        task: frame.task,
+        cwd: frame.cwd,
+        status: frame.state.name(),
+        abandoned: store.abandoned()?.contains_key(&frame.id),
+        error: match frame.state {
+            FrameState::Failed { failure } => Some(failure.message),
+            _ => None,
+        },
+        since: frame.since,
+        created: frame.created,
+        trouble: frame.trouble,
+        launch: frame.launch,
+        limits: frame.limits,
+        checkpoint: frame.checkpoint,
+        baseline: frame.baseline,
+    })
+}
+
+/// The transcript is looked up where Claude Code has it now; the kept copy is named when that is gone.
+fn session(store: &Store, frame: &Frame, attempt: Attempt) -> Session {
+    let found = config_dir(&frame.launch).and_then(|config| locate::find(&config, &frame.cwd, attempt.session));
+    let copy = || Some(store.dir().checkpoint(frame.id, attempt.id)).filter(|copy| copy.is_file());
+    Session {
+        transcript: found.or_else(copy),
+        id: attempt.session,
+        attempt: attempt.id,
+        resumed: attempt.resumed,
+        began: attempt.began,
+        ended: attempt.ended,
+        outcome: attempt.outcome,
+        message: attempt.message,
+        kept: attempt.kept,
+        usage: attempt.usage,
+        cost_usd: attempt.cost_usd,
+    }
+}
+
+fn words(shown: &Shown, now: Timestamp) -> String {
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let mut rows = vec![row("frame", shown.id.to_string())];
+    rows.extend(shown.parent.map(|parent| row("parent", parent.to_string())));
+    rows.push(row("root", format!("{} (this frame is at depth {})", shown.root, shown.depth)));
+    rows.push(row(
+        "task",
+        match &shown.task {
+            Task::File(path) => path.display().to_string(),
+            Task::Prompt(text) => one_line(text),
+            Task::Group(tasks) => format!("{} agents: {}", tasks.len(), tasks.join(" ")),
+        },
+    ));
+    rows.extend(shown.baseline.map(|baseline| row("fork of", baseline.session.to_string())));
+    rows.push(row("works in", shown.cwd.display().to_string()));
+    rows.extend(shown.launch.worktree.iter().map(|worktree| {
+        let Worktree { path, branch, .. } = worktree;
+        row("worktree", format!("{}, on the branch {branch}", path.display()))
+    }));
+    let status =
+        if shown.abandoned { abandoned(shown.root) } else { format!("{} for {}", shown.status, age(shown.since, now)) };
+    rows.push(row("state", status));
+    rows.extend(shown.waiting_on.iter().map(|blocker| row("waits for", described(&blocker.what))));
+    rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));
+    rows.extend(shown.trouble.iter().map(|trouble| row("trouble", one_line(&trouble.what))));
+    rows.extend(denied::words(&shown.denied).into_iter().map(|call| row("denied", call)));
+    rows.extend(denied::hint(&shown.denied).map(|hint| row("", hint)));
+    rows.extend(shown.reply.iter().map(|reply| row("reply", one_line(reply))));
+    rows.extend(shown.children.iter().map(|child| row("child", child.to_string())));
+    rows.push(row("claude", shown.launch.claude.display().to_string()));
+    rows.extend(shown.launch.model.iter().map(|model| row("model", model.clone())));
+    rows.extend(shown.launch.permission_mode.iter().map(|mode| row("permissions", mode.clone())));
+    if shown.launch.on_permission == OnPermission::Ask {
+        rows.push(row("approvals", "a person is asked".to_owned()));
+    }
+    if !shown.launch.args.is_empty() {
+        rows.push(row("arguments", shown.launch.args.words().join(" ")));
+    }
+    let tokens = [shown.usage.input_tokens, shown.usage.cache_read_input_tokens, shown.usage.output_tokens];
+    let [input, cached, output] = tokens;
+    rows.push(row("tokens", format!("{input} in, {cached} from cache, {output} out")));
+    rows.push(row("cost", format!("${:.4}", shown.cost_usd)));
+    rows.push(row("output", shown.output.display().to_string()));
+    for session in &shown.sessions {
+        let kept = match session.kept {
+            Some(true) => "kept",
+            Some(false) => "discarded",
+            None if shown.abandoned => "abandoned",
+            None => "running",
+        };
+        let outcome = session.outcome.as_deref().unwrap_or("not ended");
+        rows.push(row("session", format!("{} {outcome}, {kept}, {} ago", session.id, age(session.began, now))));
+        rows.extend(session.message.iter().map(|message| row("", one_line(message))));
+        rows.extend(session.transcript.iter().map(|path| row("", path.display().to_string())));
+    }
+    table(&rows)
+}

@@ -1,0 +1,138 @@
+//! `agent-cli tree`: chains as trees.
+
+use std::collections::HashMap;
+
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::cli::chain::resume::frame_named;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{self, hint, print, print_json, tell};
+use crate::cli::report::chain_status::{self, described};
+use crate::cli::report::format::{age, cut, fitted};
+use crate::core::agent::worktree::Worktree;
+use crate::core::chain::state::FrameState;
+use crate::core::chain::tree::{Node, Tree as Frames};
+use crate::core::chain::waiting_on::Blocker;
+use crate::core::id::FrameId;
+
+/// Show a chain as a tree: every agent, its state, what it waits for and how long
+#[derive(Debug, Args)]
+pub(crate) struct Tree {
+    /// A frame, or a session it had [default: all chains that are not done]
+    id: Option<String>,
+
+    /// Print a JSON array of frames, parents before their children
+    #[arg(long)]
+    json: bool,
+}
+
+/// The frames that nobody runs, each with its root.
+type Abandoned = HashMap<FrameId, FrameId>;
+
+/// A frame, as `--json` lists it: parents before their children.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    id: FrameId,
+    parent: Option<FrameId>,
+    task: &'a str,
+    status: &'static str,
+    /// Whether it is on record as running, and nobody runs it.
+    abandoned: bool,
+    since: Timestamp,
+    error: Option<&'a str>,
+    waiting_on: Vec<Blocker>,
+    /// Of an agent that has one for itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worktree: Option<Worktree>,
+}
+
+impl Tree {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+        let store = context.store()?;
+        let tops = match (&self.id, context.caller) {
+            (Some(id), _) => vec![frame_named(context, &store, id)?],
+            (None, Some(caller)) => vec![caller.frame],
+            (None, None) => {
+                let open = store.roots()?.into_iter().filter(|root| root.state != FrameState::Done);
+                open.map(|root| root.id).collect()
+            }
+        };
+        let now = Timestamp::now();
+        let abandoned = store.abandoned()?;
+        let trees = tops.into_iter().map(|top| store.tree(top)).collect::<Result<Vec<_>, _>>()?;
+        if self.json {
+            let mut all = Vec::new();
+            for tree in &trees {
+                let mut worktrees: HashMap<_, _> = store.worktrees(tree.top())?.into_iter().collect();
+                let listed = tree.parents_first().into_iter().map(|node| listed(tree, node, now, &abandoned));
+                all.extend(listed.map(|listed| Listed { worktree: worktrees.remove(&listed.id), ..listed }));
+            }
+            print_json(&all)?;
+            return Ok(Exit::Ok);
+        }
+        if trees.is_empty() {
+            tell("no chain is open");
+            hint("agent-cli ls lists those that are done");
+        }
+        print(&trees.iter().map(|tree| drawn(tree, now, &abandoned)).collect::<String>())?;
+        Ok(Exit::Ok)
+    }
+}
+
+fn listed<'a>(tree: &Frames, node: &'a Node, now: Timestamp, abandoned: &Abandoned) -> Listed<'a> {
+    let error = match &node.state {
+        FrameState::Failed { failure } => Some(failure.message.as_str()),
+        _ => None,
+    };
+    let (status, waiting_on) = (node.state.name(), tree.blockers_of(node, now));
+    let (id, parent, task, since) = (node.id, node.parent, &node.title, node.since);
+    let abandoned = abandoned.contains_key(&id);
+    Listed { id, parent, task, status, abandoned, since, error, waiting_on, worktree: None }
+}
+
+/// Each frame on a line, below its parent.
+fn drawn(tree: &Frames, now: Timestamp, abandoned: &Abandoned) -> String {
+    let mut text = String::new();
+    // What stands before a frame's children, which come later than the frame.
+    let mut bars = HashMap::from([(tree.top(), String::new())]);
+    for node in tree.parents_first() {
+        let siblings = node.parent.filter(|_| node.id != tree.top()).map(|parent| tree.children(parent));
+        let bar = bars.get(&node.id).cloned().unwrap_or_default();
+        let (corner, next) = match siblings.and_then(<[_]>::last) {
+            None => ("", ""),
+            Some(last) if *last == node.id => ("└─ ", "   "),
+            Some(_) => ("├─ ", "│  "),
+        };
+        let line = format!("{bar}{corner}{}", line(tree, node, now, abandoned));
+        text.push_str(&output::width().map_or_else(|| line.clone(), |width| fitted(&line, width)));
+        text.push('\n');
+        bars.extend(tree.children(node.id).iter().map(|child| (*child, format!("{bar}{next}"))));
+    }
+    text
+}
+
+fn line(tree: &Frames, node: &Node, now: Timestamp, abandoned: &Abandoned) -> String {
+    let listed = listed(tree, node, now, abandoned);
+    if let Some(root) = abandoned.get(&listed.id) {
+        return format!("{} {}  {}", listed.id.short(), chain_status::abandoned(*root), cut(listed.task, 60));
+    }
+    let age = age(listed.since, now);
+    let mut line = format!("{} {} for {age}  {}", listed.id.short(), listed.status, cut(listed.task, 60));
+    let mut reasons: Vec<_> = listed.waiting_on.iter().map(|blocker| described(&blocker.what)).collect();
+    match tree.children_awaited_by(node) {
+        0 => {}
+        1 => reasons.insert(0, "its child".to_owned()),
+        several => reasons.insert(0, format!("{several} children")),
+    }
+    if !reasons.is_empty() {
+        line.push_str(&format!("  waits for {}", reasons.join(", and for ")));
+    }
+    if let Some(error) = listed.error {
+        line.push_str(&format!("  {}", cut(error, 200)));
+    }
+    line
+}

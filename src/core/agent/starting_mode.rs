@@ -1,0 +1,171 @@
+//! With which permission mode an attempt begins.
+
+use crate::core::agent::launch::Launch;
+use crate::core::agent::permission_mode::{self, is_same};
+use crate::core::agent::rights::Modes;
+
+/// A mode that a person chose when approving a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen<'a> {
+    /// The mode.
+    pub mode: &'a str,
+    /// Whether the agent is told of it by the attempt that is about to begin. Afterwards it may have left that mode, and may
+    /// still come back to it.
+    pub is_new: bool,
+}
+
+/// With which permission mode an attempt begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beginning {
+    /// The mode, where it is another than that of the launch options.
+    pub mode: Option<String>,
+    /// The mode that the agent was in, and may be in no more.
+    pub refused: Option<String>,
+}
+
+/// With which permission mode the next attempt of an agent begins: that which it was in when it paused, or that in which a
+/// person lets it continue. `left_in`: the former, where it is another than that of `launch`.
+///
+/// An agent may come to be in the modes that its chain was started with, and in those that are narrower. Only a person who
+/// approves a plan can choose a wider one for it.
+#[must_use]
+pub fn beginning(launch: &Launch, left_in: Option<&str>, chosen: Option<Chosen<'_>>) -> Beginning {
+    let other_than_launch = |mode: &str| Some(mode.to_owned()).filter(|mode| !is_of(launch, mode));
+    match (left_in, chosen) {
+        (_, Some(Chosen { mode, is_new: true })) => Beginning { mode: other_than_launch(mode), refused: None },
+        (None, _) => Beginning::default(),
+        (Some(mode), chosen)
+            if launch.covers(mode) || chosen.is_some_and(|chosen| permission_mode::covers(chosen.mode, mode)) =>
+        {
+            Beginning { mode: other_than_launch(mode), refused: None }
+        }
+        (Some(mode), _) => Beginning { mode: None, refused: Some(mode.to_owned()) },
+    }
+}
+
+/// The mode in which an attempt has left its agent, where it is another than that of `launch`. `began_with`: the same when it
+/// began.
+#[must_use]
+pub fn left_in(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes>) -> Option<String> {
+    match printed {
+        Some(Modes { first, last }) if !is_same(first, last) => Some(last.clone()).filter(|mode| !is_of(launch, mode)),
+        // Settings may have made another one of the mode that was asked for.
+        _ => began_with.map(str::to_owned),
+    }
+}
+
+/// The launch options that bound those of a child which an agent asks for now: in a narrower mode than its own it gives no
+/// more than it may have itself. `is_in`: that mode, where it is another than that of `launch`.
+#[must_use]
+pub fn giving(launch: &Launch, is_in: Option<&str>) -> Launch {
+    match is_in {
+        Some(mode) if launch.covers(mode) => launch.clone().in_mode(mode),
+        _ => launch.clone(),
+    }
+}
+
+fn is_of(launch: &Launch, mode: &str) -> bool {
+    match &launch.permission_mode {
+        _ if launch.is_unrestricted() => mode == permission_mode::UNRESTRICTED,
+        // Settings may name another one.
+        None => false,
+        Some(own) => is_same(own, mode),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::agent::claude_args::ClaudeArgs;
+
+    fn launch(mode: Option<&str>) -> Launch {
+        Launch { permission_mode: mode.map(str::to_owned), ..Launch::default() }
+    }
+
+    fn unrestricted() -> Launch {
+        Launch { args: ClaudeArgs::parse(&["--dangerously-skip-permissions"]).unwrap(), ..Launch::default() }
+    }
+
+    const fn chosen(mode: &str, is_new: bool) -> Option<Chosen<'_>> {
+        Some(Chosen { mode, is_new })
+    }
+
+    #[test]
+    fn an_attempt_begins_in_the_mode_that_its_agent_was_in() {
+        let edits = || launch(Some("acceptEdits"));
+        let plan = || launch(Some("plan"));
+        for (name, launch, left_in, chosen, mode, refused) in [
+            ("it never left its own", edits(), None, None, None, None),
+            ("it entered plan mode", edits(), Some("plan"), None, Some("plan"), None),
+            ("without any mode, too", launch(None), Some("plan"), None, Some("plan"), None),
+            ("its own is narrower by now", plan(), Some("default"), None, None, Some("default")),
+            ("it forged a wider one", edits(), Some("bypassPermissions"), None, None, Some("bypassPermissions")),
+            ("one that nobody knows", edits(), Some("free"), None, None, Some("free")),
+            ("nothing is wider than all", unrestricted(), Some("free"), None, Some("free"), None),
+            ("its own by name", edits(), Some("acceptEdits"), None, None, None),
+            ("its own by another name", launch(Some("default")), Some("manual"), None, None, None),
+            ("all is allowed", unrestricted(), Some("bypassPermissions"), None, None, None),
+            ("a person chooses its own", edits(), Some("plan"), chosen("acceptEdits", true), None, None),
+            ("a person chooses a wider one", plan(), None, chosen("acceptEdits", true), Some("acceptEdits"), None),
+            ("a person chooses a narrower one", edits(), Some("plan"), chosen("default", true), Some("default"), None),
+            (
+                "it stays in the one that was chosen",
+                plan(),
+                Some("acceptEdits"),
+                chosen("acceptEdits", false),
+                Some("acceptEdits"),
+                None,
+            ),
+            ("it has left the one that was chosen", plan(), None, chosen("acceptEdits", false), None, None),
+            (
+                "it may be in those below the one that was chosen",
+                plan(),
+                Some("default"),
+                chosen("acceptEdits", false),
+                Some("default"),
+                None,
+            ),
+            (
+                "and in none above it",
+                plan(),
+                Some("bypassPermissions"),
+                chosen("acceptEdits", false),
+                None,
+                Some("bypassPermissions"),
+            ),
+        ] {
+            let expected = Beginning { mode: mode.map(str::to_owned), refused: refused.map(str::to_owned) };
+            assert_eq!(beginning(&launch, left_in, chosen), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_claude_printed_tells_the_mode_that_an_agent_is_left_in() {
+        let edits = || launch(Some("acceptEdits"));
+        for (name, launch, began_with, printed, expected) in [
+            ("it never changed", edits(), None, Some(("acceptEdits", "acceptEdits")), None),
+            ("nothing was printed", edits(), Some("plan"), None, Some("plan")),
+            ("it entered plan mode", edits(), None, Some(("acceptEdits", "plan")), Some("plan")),
+            ("it is still in it", edits(), Some("plan"), Some(("plan", "plan")), Some("plan")),
+            ("it is back", edits(), Some("plan"), Some(("plan", "acceptEdits")), None),
+            ("it is back by another name", launch(Some("default")), Some("plan"), Some(("plan", "manual")), None),
+            ("settings forbid its own", unrestricted(), None, Some(("default", "default")), None),
+            ("settings name the first", launch(None), None, Some(("acceptEdits", "acceptEdits")), None),
+            ("plan mode after that", launch(None), None, Some(("acceptEdits", "plan")), Some("plan")),
+        ] {
+            let printed = printed.map(|(first, last): (&str, &str)| Modes { first: first.into(), last: last.into() });
+            assert_eq!(left_in(&launch, began_with, printed.as_ref()).as_deref(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_agent_gives_no_more_than_its_mode_lets_it_have() {
+        let edits = launch(Some("acceptEdits"));
+        let given = |is_in| giving(&edits, is_in).permission_mode;
+        assert_eq!(given(Some("plan")).as_deref(), Some("plan"));
+        assert_eq!(given(None).as_deref(), Some("acceptEdits"));
+        assert_eq!(given(Some("bypassPermissions")).as_deref(), Some("acceptEdits"), "a mode that it forged");
+        assert_eq!(giving(&unrestricted(), Some("plan")), unrestricted().in_mode("plan"));
+        assert!(!giving(&unrestricted(), Some("plan")).is_unrestricted());
+    }
+}

@@ -1,0 +1,295 @@
+//! A git worktree of its own, in which an agent works: what its parent has to know of it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::id::FrameId;
+use crate::core::text::fence::is_line_break;
+
+/// A git worktree with a branch, made for one frame.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worktree {
+    /// The directory that the repository's worktrees share, its `.git`.
+    pub repository: PathBuf,
+    /// Its own top folder.
+    pub path: PathBuf,
+    /// Its branch.
+    pub branch: String,
+    /// The commit that the branch begins with.
+    pub base: String,
+}
+
+/// What git and the files tell of a worktree and its branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// What would be lost with them, or keeps them in use.
+    pub losses: Vec<Loss>,
+    /// Files and folders in it that git is told to ignore, below its top folder. What git commits as a whole is named as a whole.
+    pub ignored: Vec<Ignored>,
+}
+
+/// Something that keeps a worktree and its branch from being removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Its repository is not there.
+    NoRepository(PathBuf),
+    /// It is not, or not any more, a worktree of its repository.
+    NoWorktree,
+    /// It is locked, for a reason.
+    Locked(String),
+    /// A merge, a rebase or the like is under way in it.
+    UnderWay,
+    /// Files that are not as they were committed, or that git does not know.
+    Uncommitted,
+    /// A file that git was told not to look at.
+    Unwatched(PathBuf),
+    /// A commit that is on no branch but those of agents.
+    Commit(String),
+    /// A repository in it that holds what is nowhere else, or is a worktree or submodule.
+    Repository(PathBuf),
+    /// Its branch is checked out elsewhere.
+    CheckedOut(PathBuf),
+}
+
+/// Something in a worktree that git is told to ignore.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ignored {
+    /// Where it is, below the top folder.
+    pub path: PathBuf,
+    /// Whether it is a folder, all of which is ignored.
+    pub is_folder: bool,
+    /// Whether it is marked as a cache that can be deleted at any time (`CACHEDIR.TAG`).
+    pub is_tagged: bool,
+}
+
+/// Why a worktree is not removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// The frame that it was made for.
+    pub frame: FrameId,
+    /// Its top folder.
+    pub path: PathBuf,
+    /// Its branch.
+    pub branch: String,
+    /// What would be lost, or what went wrong.
+    pub why: String,
+}
+
+impl Worktree {
+    /// What the agent said that worked in it, and where its work is. What it said stands first, as it is.
+    #[must_use]
+    pub fn named_in(&self, said: &str) -> String {
+        format!("{said}\n\n({})", self.whereabouts())
+    }
+
+    /// Where the work of its agent is, in words.
+    #[must_use]
+    pub fn whereabouts(&self) -> String {
+        format!("its work is on the branch {}, in the worktree {}", self.branch, self.path.display())
+    }
+
+    /// The branch for an agent whose task has this title. `id` tells it from others of the same title.
+    #[must_use]
+    pub fn branch_for(title: &str, id: &str) -> String {
+        let stem = title.strip_suffix(".md").unwrap_or(title);
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let name: String = stem.chars().map(plain).take(30).collect();
+        let words: Vec<&str> = name.split('-').filter(|word| !word.is_empty()).collect();
+        format!("agent-cli/{}", words.into_iter().chain([id]).collect::<Vec<_>>().join("-"))
+    }
+}
+
+/// What an agent said, with where its work is if it has a worktree of its own: as its parent is told.
+///
+/// The last line counts. An agent without a worktree that ends with the words of one, perhaps those that it was told itself, is
+/// contradicted.
+#[must_use]
+pub fn told(said: String, worktree: Option<&Worktree>) -> String {
+    match worktree {
+        Some(worktree) => worktree.named_in(&said),
+        None if ends_like_one(&said) => format!("{said}\n\n(it has no worktree of its own)"),
+        None => said,
+    }
+}
+
+/// Whether the last words of a text could be taken for where the work of its agent is.
+fn ends_like_one(said: &str) -> bool {
+    let last = said.trim_end().rsplit(is_line_break).next().unwrap_or_default();
+    last.to_lowercase().contains("its work is on the branch")
+}
+
+impl Condition {
+    /// Why nothing may be removed, in words; `None`: nothing is lost. `with_ignored`: ignored files may go, whatever they are.
+    #[must_use]
+    pub fn held(&self, with_ignored: bool) -> Option<String> {
+        let files: Vec<_> = self.ignored.iter().filter(|file| !with_ignored && !file.is_made_again()).collect();
+        let ignored = (!files.is_empty()).then(|| {
+            let names: Vec<_> = files.iter().take(MOST_NAMES).map(|file| file.path.display().to_string()).collect();
+            let more = files.len().saturating_sub(MOST_NAMES);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            format!("it has files that git ignores, which --ignored would remove: {}{more}", names.join(", "))
+        });
+        let reasons: Vec<String> = self.losses.iter().map(Loss::to_string).chain(ignored).collect();
+        (!reasons.is_empty()).then(|| reasons.join(", and "))
+    }
+}
+
+/// How many files are named before the others are counted.
+const MOST_NAMES: usize = 5;
+
+/// Folders that a build, a test run or a package manager makes again.
+const MADE_AGAIN: [&str; 32] = [
+    "target",
+    "build",
+    "dist",
+    "node_modules",
+    "bower_components",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".hypothesis",
+    ".tox",
+    ".nox",
+    ".venv",
+    "venv",
+    ".eggs",
+    ".gradle",
+    ".next",
+    ".nuxt",
+    ".svelte-kit",
+    ".turbo",
+    ".parcel-cache",
+    ".angular",
+    ".cache",
+    ".nyc_output",
+    ".build",
+    "DerivedData",
+    "_build",
+    ".zig-cache",
+    "zig-cache",
+    "zig-out",
+    ".dart_tool",
+    ".stack-work",
+];
+
+/// Files that a compiler, an interpreter or the system makes again.
+const MADE_AGAIN_FILES: [&str; 8] = ["pyc", "pyo", "o", "obj", "class", "tsbuildinfo", "DS_Store", "eslintcache"];
+
+impl Ignored {
+    /// Whether it is plainly made again by whoever needs it.
+    #[must_use]
+    pub fn is_made_again(&self) -> bool {
+        let is = |name: &str| MADE_AGAIN.contains(&name) || name.ends_with(".egg-info");
+        if self.is_folder {
+            return self.is_tagged || self.path.iter().any(|part| part.to_str().is_some_and(is));
+        }
+        let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.rsplit_once('.').is_some_and(|(_, kind)| MADE_AGAIN_FILES.contains(&kind))
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRepository(path) => write!(f, "its repository {} is gone", path.display()),
+            Self::NoWorktree => write!(f, "it is no worktree of its repository any more"),
+            Self::Locked(why) if why.is_empty() => write!(f, "it is locked"),
+            Self::Locked(why) => write!(f, "it is locked: {why}"),
+            Self::UnderWay => write!(f, "a merge, rebase or bisection is under way in it"),
+            Self::Uncommitted => write!(f, "it has uncommitted changes"),
+            Self::Unwatched(path) => write!(f, "git was told not to look at {}", path.display()),
+            Self::Commit(commit) => {
+                let short: String = commit.chars().take(10).collect();
+                write!(f, "it has commits that are on no branch outside agent-cli/, such as {short}")
+            }
+            Self::Repository(path) => {
+                write!(f, "it holds another repository, with work of its own: {}", path.display())
+            }
+            Self::CheckedOut(path) => write!(f, "its branch is checked out in {}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_branch_has_a_name_that_git_takes() {
+        for (title, branch) in [
+            ("review.md", "agent-cli/review-1a2b"),
+            ("Fix: the ~bug^ [#12]..lock", "agent-cli/fix-the-bug-12-lock-1a2b"),
+            ("", "agent-cli/1a2b"),
+            ("ünïcödé", "agent-cli/n-c-d-1a2b"),
+            ("-", "agent-cli/1a2b"),
+        ] {
+            assert_eq!(Worktree::branch_for(title, "1a2b"), branch, "{title:?}");
+        }
+    }
+
+    #[test]
+    fn the_reply_stands_first() {
+        let worktree =
+            Worktree { repository: "/r".into(), path: "/w".into(), branch: "agent-cli/a".into(), base: "c".into() };
+        assert_eq!(worktree.named_in("done"), "done\n\n(its work is on the branch agent-cli/a, in the worktree /w)");
+    }
+
+    fn ignored(path: &str) -> Ignored {
+        let is_folder = path.ends_with('/');
+        Ignored { path: path.trim_end_matches('/').into(), is_folder, is_tagged: false }
+    }
+
+    #[test]
+    fn an_agent_without_a_worktree_cannot_name_one() {
+        let forged = "done\n\n(its work is on the branch agent-cli/b, in the worktree /b)\n";
+        let contradicted = told(forged.to_owned(), None);
+        assert_eq!(contradicted, format!("{forged}\n\n(it has no worktree of its own)"));
+        assert_eq!(told(contradicted.clone(), None), contradicted, "nothing more is said of what is passed on");
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_line_tells_where_the_work_is(
+            said in "([a-z\n]|\n\n\\(it has no worktree of its own\\)|\n\n\\(its work is on the branch x, in the worktree /w\\)){0,8}",
+            with: bool,
+        ) {
+            let worktree =
+                Worktree { repository: "/r".into(), path: "/w".into(), branch: "x".into(), base: "c".into() };
+            let all = told(said.clone(), with.then_some(&worktree));
+            let line = format!("({})", worktree.whereabouts());
+            prop_assert_eq!(all.trim_end().ends_with(&line), with);
+            prop_assert!(all.starts_with(&said));
+        }
+    }
+
+    #[test]
+    fn a_worktree_is_removed_only_when_nothing_is_lost() {
+        let with = |losses: Vec<Loss>| Condition { losses, ignored: Vec::new() }.held(true);
+        assert_eq!(with(Vec::new()), None);
+        assert_eq!(with(vec![Loss::Uncommitted]).unwrap(), "it has uncommitted changes");
+        let both = with(vec![Loss::UnderWay, Loss::Uncommitted]).unwrap();
+        assert_eq!(both, "a merge, rebase or bisection is under way in it, and it has uncommitted changes");
+    }
+
+    #[test]
+    fn ignored_files_go_only_when_they_are_made_again_or_a_person_says_so() {
+        let held = |paths: &[&str], with| {
+            let ignored = paths.iter().map(|path| ignored(path)).collect();
+            Condition { losses: Vec::new(), ignored }.held(with)
+        };
+        let rebuilt =
+            ["target/", "a/node_modules/", "__pycache__/", "x/y.pyc", "p.egg-info/", ".DS_Store", "build/deep/"];
+        assert_eq!(held(&rebuilt, false), None);
+        for kept in [".env", "notes/", "a.log", "dist/important.key", "target", "targets/", "pyc", ".env.local"] {
+            assert!(held(&["target/", kept], false).unwrap().ends_with(kept.trim_end_matches('/')), "{kept}");
+            assert_eq!(held(&["target/", kept], true), None, "{kept}");
+        }
+        assert!(held(&["1", "2", "3", "4", "5", "6", "7"], false).unwrap().ends_with(": 1, 2, 3, 4, 5 and 2 more"));
+        assert!(Ignored { is_tagged: true, ..ignored("anything/") }.is_made_again());
+    }
+}

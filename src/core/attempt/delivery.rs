@@ -1,0 +1,153 @@
+//! How an agent is given what came of its requests.
+
+use crate::core::chain::frame::Frame;
+use crate::core::requests::request::{Delivery, RequestResult, Wish};
+
+/// How an agent is told what it was waiting for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// Its suspended tool call returns the result: there is nothing to say.
+    Call,
+    /// Its suspended tool calls have their results when it is told to go on.
+    Calls,
+    /// The call that it was stopped at is open again, and decided on when it is come to once more.
+    Permission {
+        /// The call.
+        call: String,
+    },
+    /// With a prompt.
+    Prompt,
+}
+
+/// How the next attempt of `frame` is told what came of its requests, and `notices` beside that. `hooks`: whether a suspended call can be answered.
+#[must_use]
+pub fn telling(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool) -> Telling {
+    let permission = deliveries.iter().find(|delivery| matches!(delivery.wish, Wish::Permission { .. }));
+    if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
+        return Telling::Permission { call };
+    }
+    let of_suspended = |delivery: &Delivery| delivery.call.is_some() && delivery.call == frame.suspended;
+    if deliveries.iter().all(|delivery| delivery.call.is_none()) {
+        Telling::Prompt
+    } else if hooks
+        && notices.is_empty()
+        && deliveries.iter().all(returns_by_itself)
+        && deliveries.iter().all(of_suspended)
+        && is_returned(deliveries)
+    {
+        Telling::Call
+    } else {
+        Telling::Calls
+    }
+}
+
+/// Whether its call can be resumed to return the result: no plan can, which is approved only where somebody sits, and no wake-up,
+/// which would be scheduled.
+fn returns_by_itself(delivery: &Delivery) -> bool {
+    delivery.wish.scheduled().is_none() && !matches!(delivery.wish, Wish::Plan(_))
+}
+
+/// Whether the call that made these requests can return what came of them as it is.
+///
+/// The Bash tool takes blanks off both ends of what a command prints, and says something of its own where nothing is left.
+/// Of both tools, longer results are put into a file.
+fn is_returned(deliveries: &[Delivery]) -> bool {
+    const MOST: usize = 30_000;
+    let printed_unchanged = |text: &str| !text.is_empty() && text.trim() == text && !text.contains('\0');
+    let mut length = 0;
+    deliveries.iter().all(|delivery| {
+        let (RequestResult::Text(text) | RequestResult::Failed(text)) = &delivery.result;
+        length += text.len();
+        length <= MOST && (delivery.wish.native_question().is_some() || printed_unchanged(text))
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::core::agent::launch::Launch;
+    use crate::core::agent::situation::Situation;
+    use crate::core::chain::frame::Task;
+    use crate::core::chain::limits::Limits;
+    use crate::core::chain::state::FrameState;
+    use crate::core::id::{FrameId, RequestId};
+
+    pub(crate) fn answer(text: &str) -> Delivery {
+        Delivery {
+            request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
+            call: None,
+            wish: Wish::Ask { question: "When is your birthday?".into(), choices: None },
+            result: RequestResult::Text(text.into()),
+        }
+    }
+
+    pub(crate) fn frame(task: Task) -> Frame {
+        let id = FrameId::random();
+        Frame {
+            id,
+            parent: None,
+            root: id,
+            depth: 1,
+            task,
+            cwd: "/p".into(),
+            launch: Launch::default(),
+            limits: Limits::default(),
+            state: FrameState::Ready,
+            since: Timestamp::UNIX_EPOCH,
+            session: id.into(),
+            checkpoint: None,
+            baseline: None,
+            suspended: None,
+            situation: Situation::default(),
+            trouble: None,
+            created: Timestamp::UNIX_EPOCH,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use super::{testing::answer, testing::frame};
+    use crate::core::chain::frame::Task;
+    use crate::core::requests::question::Choices;
+
+    #[test]
+    fn a_call_returns_what_its_tool_can_return() {
+        let suspended = |results: &[&str], native: bool| {
+            let mut frame = frame(Task::Prompt(String::new()));
+            frame.suspended = Some("t1".to_owned());
+            let choices = native.then(|| Choices { header: String::new(), multi_select: false, options: Vec::new() });
+            let wish = Wish::Ask { question: "When?".into(), choices };
+            let of = |text: &&str| Delivery { call: Some("t1".into()), wish: wish.clone(), ..answer(text) };
+            (frame, results.iter().map(of).collect::<Vec<_>>())
+        };
+        let told = |results: &[&str], native| {
+            let (frame, deliveries) = suspended(results, native);
+            telling(&frame, &deliveries, &[], true)
+        };
+        let (most, more) = ("x".repeat(30_000), "x".repeat(30_001));
+        for (results, native, expected) in [
+            (&["Jan 1st"][..], false, Telling::Call),
+            (&[most.as_str()], false, Telling::Call),
+            (&[more.as_str()], false, Telling::Calls),
+            (&[""], false, Telling::Calls),
+            (&[" a"], false, Telling::Calls),
+            (&["a\n"], false, Telling::Calls),
+            (&["a\0b"], false, Telling::Calls),
+            (&["", " a"], true, Telling::Call),
+            (&[&most[..20_000], &most[..10_000]], true, Telling::Call),
+            (&[&most[..20_000], &most[..10_001]], true, Telling::Calls),
+        ] {
+            assert_eq!(told(results, native), expected, "{} of {}", results.len(), results[0].len());
+        }
+        let (frame, deliveries) = suspended(&["a"], false);
+        assert_eq!(telling(&frame, &deliveries, &["a notice".to_owned()], true), Telling::Calls);
+        assert_eq!(telling(&frame, &deliveries, &[], false), Telling::Calls, "without hooks");
+        assert_eq!(telling(&frame, &[answer("a")], &[], true), Telling::Prompt, "it was not suspended");
+        let elsewhere = Frame { suspended: Some("t2".to_owned()), ..frame };
+        assert_eq!(telling(&elsewhere, &deliveries, &[], true), Telling::Calls);
+    }
+}

@@ -1,0 +1,10 @@
+//! Attempts: how one begins, what its agent is told, and what its end means.
+
+pub mod continuation;
+pub mod decision;
+pub mod delivery;
+pub mod prompt;
+pub mod record;
+pub mod signal;
+pub mod stale_files;
+pub mod stopping;

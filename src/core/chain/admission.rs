@@ -1,0 +1,232 @@
+//! What keeps a frame that could run from starting: the limits of its tree, and the usage limit of its account.
+//!
+//! A frame that is held has not changed. It starts as soon as what holds it is gone.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+
+use crate::core::chain::limits::Limits;
+use crate::core::chain::state::{FrameState, Wait};
+use crate::core::chain::tree::{Node, Tree};
+use crate::core::id::FrameId;
+
+/// What keeps a frame from starting.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum Hold {
+    /// The tree has spent its budget, in US dollars.
+    #[error("the tree has spent ${spent_usd:.4} of ${max_usd:.4}, its budget")]
+    Budget {
+        /// The budget.
+        max_usd: f64,
+        /// What was spent.
+        spent_usd: f64,
+    },
+    /// Another frame met the usage limit of the account that both use.
+    #[error("the account is over its usage limit until {resets_at:.0}")]
+    UsageLimit {
+        /// When it is lifted.
+        resets_at: Timestamp,
+    },
+    /// As many agents of the tree run as may run at a time.
+    #[error("{most} agents of the tree run, which is its limit")]
+    Parallel {
+        /// How many.
+        most: u32,
+    },
+}
+
+/// What is true of the whole tree of a root, whichever part of it is looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Whole {
+    /// Its limits.
+    pub limits: Limits,
+    /// What its attempts have cost, in US dollars; read only when there is a budget.
+    pub spent_usd: f64,
+    /// The account of each frame, by the directory that holds its login; read only when an account is over its usage
+    /// limit. A frame that is not named uses the default one.
+    pub accounts: HashMap<FrameId, String>,
+}
+
+/// What a tree does and has done, as far as its limits are concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Frames that run, whichever process runs them.
+    pub running: u32,
+    /// What attempts have cost that have ended, in US dollars.
+    pub spent_usd: f64,
+}
+
+impl Limits {
+    /// What keeps every frame of a tree with this load from starting.
+    #[must_use]
+    pub fn hold(self, load: Load) -> Option<Hold> {
+        let spent_usd = load.spent_usd;
+        match self.max_budget_usd {
+            Some(max_usd) if spent_usd >= max_usd => Some(Hold::Budget { max_usd, spent_usd }),
+            _ => (load.running >= self.max_parallel).then_some(Hold::Parallel { most: self.max_parallel }),
+        }
+    }
+}
+
+impl Tree {
+    /// What keeps the frames of this tree from starting.
+    #[must_use]
+    pub fn holds(&self, now: Timestamp) -> Holds<'_> {
+        let mut load = Load { running: 0, spent_usd: self.whole().spent_usd };
+        let mut accounts: HashMap<Option<&str>, Timestamp> = HashMap::new();
+        for node in self.all() {
+            load.running += u32::from(matches!(node.state, FrameState::Running { .. }));
+            if let Some(resets_at) = usage_limit(node, now) {
+                let known = accounts.entry(account(self, node)).or_insert(resets_at);
+                *known = resets_at.max(*known);
+            }
+        }
+        Holds { tree: self, load, accounts }
+    }
+}
+
+fn account<'a>(tree: &'a Tree, node: &Node) -> Option<&'a str> {
+    tree.whole().accounts.get(&node.id).map(String::as_str)
+}
+
+/// Until when a frame waits for its usage limit.
+fn usage_limit(node: &Node, now: Timestamp) -> Option<Timestamp> {
+    match &node.state {
+        FrameState::Waiting { wait: wait @ Wait::UsageLimit { .. } } => wait.paused_until(node.since, now),
+        _ => None,
+    }
+}
+
+/// What keeps the frames of a tree from starting.
+#[derive(Debug)]
+pub struct Holds<'a> {
+    tree: &'a Tree,
+    load: Load,
+    accounts: HashMap<Option<&'a str>, Timestamp>,
+}
+
+impl Holds<'_> {
+    /// What keeps this frame from starting. Of several reasons, the one that takes longest to go away by itself.
+    #[must_use]
+    pub fn on(&self, node: &Node) -> Option<Hold> {
+        let whole = self.tree.whole().limits.hold(self.load);
+        let limited = self.accounts.get(&account(self.tree, node));
+        match (whole, limited) {
+            (Some(Hold::Budget { .. }), _) | (_, None) => whole,
+            (_, Some(resets_at)) => Some(Hold::UsageLimit { resets_at: *resets_at }),
+        }
+    }
+
+    /// How many more frames may run at the same time.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.tree.whole().limits.max_parallel.saturating_sub(self.load.running) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::core::chain::tree::Tried;
+    use crate::core::chain::waiting_on::Blocking;
+    use crate::core::requests::request::{Request, Wish};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn id(n: u128) -> FrameId {
+        FrameId(Uuid::from_u128(n))
+    }
+
+    /// A root with a child in each of these states.
+    fn children(states: &[FrameState]) -> Tree {
+        let node = |n, parent, state, requests| Node {
+            id: id(n),
+            parent,
+            title: String::new(),
+            state,
+            since: at(0),
+            kept: true,
+            is_group: false,
+            requests,
+        };
+        let numbers = (1..).zip(states);
+        let spawn = |(n, _)| Request {
+            id: crate::core::id::RequestId::random(),
+            frame: id(0),
+            attempt: crate::core::id::AttemptId::random(),
+            call: None,
+            wish: Wish::Spawn { child: id(n), task: String::new() },
+            settled: false,
+            made: at(0),
+        };
+        let requests = numbers.clone().map(spawn).collect();
+        let root = node(0, None, FrameState::Waiting { wait: Wait::Requests }, requests);
+        let below = numbers.map(|(n, state)| node(n, Some(id(0)), state.clone(), vec![]));
+        Tree::new(id(0), std::iter::once(root).chain(below).collect())
+    }
+
+    fn limited(resets_at: i64) -> FrameState {
+        FrameState::Waiting { wait: Wait::UsageLimit { resets_at: at(resets_at) } }
+    }
+
+    fn runnable(tree: &Tree) -> Vec<FrameId> {
+        tree.runnable(&Tried::default(), at(10))
+    }
+
+    fn what_holds(tree: &Tree, n: u128) -> Vec<Blocking> {
+        tree.blockers_of(tree.get(id(n)).unwrap(), at(10)).into_iter().map(|blocker| blocker.what).collect()
+    }
+
+    const READY: FrameState = FrameState::Ready;
+    const RUNNING: FrameState = FrameState::Running { waited: None };
+
+    #[test]
+    fn as_many_run_as_may_wherever_they_run() {
+        let limits = Limits { max_parallel: 2, ..Limits::default() };
+        let tree = |states: &[FrameState]| children(states).within(Whole { limits, ..Whole::default() });
+        assert_eq!(runnable(&tree(&[READY, READY, READY])), [id(1), id(2)]);
+        assert_eq!(runnable(&tree(&[READY, RUNNING, READY])), [id(1)]);
+        let full = tree(&[RUNNING, READY, RUNNING]);
+        assert_eq!(runnable(&full), []);
+        assert_eq!(what_holds(&full, 2), [Blocking::Parallel { most: 2 }]);
+        assert_eq!(what_holds(&full, 1), []);
+        assert_eq!(what_holds(&tree(&[READY, READY, READY]), 3), [], "a place is free");
+    }
+
+    #[test]
+    fn nothing_starts_once_the_budget_is_spent() {
+        let limits = Limits { max_budget_usd: Some(0.5), ..Limits::default() };
+        let tree = |spent_usd| children(&[READY, RUNNING]).within(Whole { limits, spent_usd, ..Whole::default() });
+        assert_eq!(runnable(&tree(0.49)), [id(1)]);
+        assert_eq!(runnable(&tree(0.5)), []);
+        assert_eq!(what_holds(&tree(0.5), 1), [Blocking::Budget { max_usd: 0.5, spent_usd: 0.5 }]);
+    }
+
+    #[test]
+    fn the_usage_limit_of_an_account_holds_all_that_use_it() {
+        let accounts = HashMap::from([(id(2), "other".to_owned()), (id(4), "other".to_owned())]);
+        let tree =
+            |states: &[FrameState]| children(states).within(Whole { accounts: accounts.clone(), ..Whole::default() });
+        let resets_at = |second| vec![Blocking::UsageLimit { resets_at: at(second) }];
+        let one = tree(&[limited(20), READY, READY, READY]);
+        assert_eq!(runnable(&one), [id(2), id(4)]);
+        assert_eq!([what_holds(&one, 1), what_holds(&one, 3)], [resets_at(20), resets_at(20)]);
+        let other = tree(&[READY, limited(20), limited(30), READY]);
+        assert_eq!(runnable(&other), []);
+        assert_eq!([what_holds(&other, 1), what_holds(&other, 4)], [resets_at(30), resets_at(20)]);
+        assert_eq!(runnable(&tree(&[limited(10), READY, READY])), [id(1), id(2), id(3)], "it was lifted");
+    }
+
+    #[test]
+    fn a_retry_holds_nobody_else() {
+        let wait = Wait::Retry { tries: 1, why: "overloaded".into() };
+        let tree = children(&[FrameState::Waiting { wait }, READY]);
+        assert_eq!(runnable(&tree), [id(2)]);
+        assert_eq!(what_holds(&tree, 1), [Blocking::Retry { at: at(30), tries: 1, why: "overloaded".into() }]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Pauses: waits that only time ends. A usage limit is one, and so is the time until the next try after an error of the
+//! API that passes by itself.
+//!
+//! All of it is wall-clock time, and a clock can be set back. So a pause counts from when it began: at a time before that
+//! the clock is wrong, and the pause is over. No frame waits longer than its pause is long, whatever the clock does.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::core::chain::state::Wait;
+
+/// The pause after the first failed try. Each further one doubles it.
+const SHORTEST: SignedDuration = SignedDuration::from_secs(30);
+/// No pause between two tries is longer.
+const LONGEST: SignedDuration = SignedDuration::from_hours(1);
+
+impl Wait {
+    /// Whether only time ends this wait.
+    #[must_use]
+    pub fn is_pause(&self) -> bool {
+        matches!(self, Self::UsageLimit { .. } | Self::Retry { .. })
+    }
+
+    /// When a pause that began at `since` ends; `None` for other waits.
+    #[must_use]
+    pub fn pause_ends(&self, since: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::UsageLimit { resets_at } => Some(*resets_at),
+            Self::Retry { tries, .. } => Some(since.saturating_add(until_next_try(*tries)).unwrap_or(since)),
+            Self::Requests | Self::AgentDecides => None,
+        }
+    }
+
+    /// When a pause that began at `since` ends, if it is not over at `now`.
+    #[must_use]
+    pub fn paused_until(&self, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        self.pause_ends(since).filter(|end| since <= now && now < *end)
+    }
+}
+
+/// The pause after so many tries that failed, one after the other.
+fn until_next_try(tries: u32) -> SignedDuration {
+    let doubled = 2_i32.saturating_pow(tries.saturating_sub(1));
+    SHORTEST.saturating_mul(doubled).min(LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn retry(tries: u32) -> Wait {
+        Wait::Retry { tries, why: "overloaded".into() }
+    }
+
+    #[test]
+    fn the_pause_between_tries_grows_up_to_an_hour() {
+        let seconds = [0, 1, 2, 3, 7, 8, 9, 100, u32::MAX].map(|tries| until_next_try(tries).as_secs());
+        assert_eq!(seconds, [30, 30, 60, 120, 1920, 3600, 3600, 3600, 3600]);
+    }
+
+    #[test]
+    fn a_pause_is_over_when_its_time_has_come() {
+        for wait in [Wait::UsageLimit { resets_at: at(1_030) }, retry(1)] {
+            assert!(wait.is_pause());
+            let until = |now| wait.paused_until(at(1_000), at(now));
+            assert_eq!([1_000, 1_029, 1_030].map(until), [Some(at(1_030)), Some(at(1_030)), None]);
+        }
+        for wait in [Wait::Requests, Wait::AgentDecides] {
+            assert_eq!((wait.is_pause(), wait.paused_until(at(0), at(0))), (false, None));
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_ends_a_pause() {
+        for wait in [Wait::UsageLimit { resets_at: at(9_000_000) }, retry(8)] {
+            assert!(wait.paused_until(at(8_000_000), at(8_000_000)).is_some());
+            assert_eq!(wait.paused_until(at(8_000_000), at(7_999_999)), None);
+            assert_eq!(wait.paused_until(at(8_000_000), at(0)), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_left_of_a_retry_but_its_length_at_any_time(tries: u32, since in 0i64..4_000_000_000, now in 0i64..4_000_000_000) {
+            if let Some(end) = retry(tries).paused_until(at(since), at(now)) {
+                prop_assert!(end.duration_since(at(now)) <= LONGEST);
+            }
+        }
+    }
+}

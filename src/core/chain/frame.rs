@@ -1,0 +1,173 @@
+//! A frame: one agent of a chain.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::core::agent::launch::Launch;
+use crate::core::agent::situation::Situation;
+use crate::core::agent::worktree;
+use crate::core::chain::limits::Limits;
+use crate::core::chain::state::FrameState;
+use crate::core::id::{AttemptId, FrameId, SessionId};
+use crate::core::text::shell::quoted;
+
+/// One agent of a chain, without its reply, which may be large.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// Its id, for life.
+    pub id: FrameId,
+    /// The frame whose agent asked for it; `None`: a root.
+    pub parent: Option<FrameId>,
+    /// The root of its tree.
+    pub root: FrameId,
+    /// 1 for a root, one more a level.
+    pub depth: u32,
+    /// What its agent is told first.
+    pub task: Task,
+    /// Where its agent works. Absolute. Claude Code looks a session up by it.
+    pub cwd: PathBuf,
+    /// How its `claude` is started, each time.
+    pub launch: Launch,
+    /// The limits of its tree, fixed when the root was made.
+    pub limits: Limits,
+    /// Where it is in its life.
+    pub state: FrameState,
+    /// Since when it is there.
+    pub since: Timestamp,
+    /// The session of Claude Code that its agent has for life.
+    pub session: SessionId,
+    /// The attempt whose conversation it continues from. A session that was adopted is known by the id of the frame until an
+    /// attempt of the frame is kept.
+    pub checkpoint: Option<AttemptId>,
+    /// The conversation that its session begins with.
+    pub baseline: Option<Baseline>,
+    /// The tool call at which the checkpoint stands suspended.
+    pub suspended: Option<String>,
+    /// What it has besides its conversation.
+    pub situation: Situation,
+    /// What went wrong in its last attempt, told to the agent when it is resumed.
+    pub trouble: Option<Trouble>,
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+/// What an agent is told first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Follow the instructions in this file. Absolute.
+    File(PathBuf),
+    /// This text.
+    Prompt(String),
+    /// Nothing: the frame is a group without an agent. It waits for its members, the frames below it, and is over when they
+    /// are. Their tasks, as the command named them.
+    Group(Vec<String>),
+}
+
+/// A conversation that a frame's session begins with. It is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The session.
+    pub session: SessionId,
+    /// The frame that it was the checkpoint of; `None`: it is not a session of this program.
+    pub frame: Option<FrameId>,
+    /// That checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<AttemptId>,
+    /// What it had cost, in US dollars. Newer versions of Claude Code count it for each fork again.
+    pub cost_usd: f64,
+}
+
+/// A conversation of which a copy is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The frame that keeps it.
+    pub frame: FrameId,
+    /// What the copy is known by.
+    pub copy: AttemptId,
+    /// The session.
+    pub session: SessionId,
+}
+
+/// How the attempt before the next one ended badly, though something of it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// What happened, for the agent and for people.
+    pub what: String,
+    /// The tool calls of which the conversation does not know whether they took effect, each on one short line: they were
+    /// open then, or the conversation does not have them.
+    #[serde(default)]
+    pub calls: Vec<String>,
+    /// Whether the conversation has nothing of that attempt.
+    #[serde(default)]
+    pub lost: bool,
+}
+
+impl Frame {
+    /// What its agent said, as its parent is given it. A group names the worktree of each of its agents itself.
+    #[must_use]
+    pub fn reported(&self, said: String) -> String {
+        if self.task.is_group() { said } else { worktree::told(said, self.launch.worktree.as_ref()) }
+    }
+
+    /// What its next attempt continues from; `None`: the attempt starts a conversation.
+    #[must_use]
+    pub fn continues(&self) -> Option<Kept> {
+        let own = |copy| Kept { frame: self.id, copy, session: self.kept_session(copy) };
+        // Where nothing else is known, the copy was named after the session.
+        let of_source = |source: Baseline| Kept {
+            frame: source.frame.unwrap_or(self.id),
+            copy: source.checkpoint.unwrap_or(AttemptId(source.session.0)),
+            session: source.session,
+        };
+        self.checkpoint.map(own).or_else(|| self.baseline.map(of_source))
+    }
+
+    /// Whether it continues from a session of somebody else, who may go on in it: it was adopted, and no attempt was kept.
+    #[must_use]
+    pub fn is_adopted(&self) -> bool {
+        self.checkpoint.is_some_and(|copy| self.kept_session(copy) != self.session)
+    }
+
+    /// The session that a checkpoint of it is of.
+    fn kept_session(&self, checkpoint: AttemptId) -> SessionId {
+        if checkpoint == AttemptId::from(self.id) { self.id.into() } else { self.session }
+    }
+}
+
+impl Task {
+    /// The task in a few words, for lists.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self {
+            Self::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+            Self::Prompt(text) => text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_owned(),
+            Self::Group(tasks) => tasks.join(" "),
+        }
+    }
+
+    /// The command that begins it anew.
+    #[must_use]
+    pub fn command(&self) -> String {
+        const LONG: usize = 200;
+        match self {
+            Self::File(path) => format!("agent-cli spawn {}", quoted(&path.display().to_string())),
+            Self::Prompt(text) if text.len() < LONG && !text.contains('\n') => {
+                format!("agent-cli spawn --prompt {}", quoted(text))
+            }
+            Self::Prompt(_) => "agent-cli spawn --prompt TEXT".to_owned(),
+            Self::Group(tasks) => {
+                let tasks = tasks.iter().map(|task| quoted(task)).collect::<Vec<_>>().join(" ");
+                format!("agent-cli spawn {tasks}")
+            }
+        }
+    }
+
+    /// Whether it is that of a group, which has no agent.
+    #[must_use]
+    pub fn is_group(&self) -> bool {
+        matches!(self, Self::Group(_))
+    }
+}

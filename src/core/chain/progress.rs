@@ -1,0 +1,144 @@
+//! The steps of a chain as one line each, for people.
+
+use jiff::Timestamp;
+
+use crate::core::chain::state::FrameState;
+use crate::core::chain::tree::{Node, Tree};
+use crate::core::chain::waiting_on::Blocking;
+use crate::core::id::FrameId;
+use crate::core::requests::request::External;
+use crate::core::requests::scheduled::Scheduled;
+use crate::core::text::escape;
+
+/// How long ago `then` was, in one unit: `5 s`, `3 min`, `2 h`, `9 d`.
+pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(then).as_secs().max(0);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// A step of an agent: who, and what happens.
+pub(crate) fn step(id: FrameId, task: &str, what: &str) -> String {
+    const LONGEST: usize = 40;
+    let task = escape::one_line(task);
+    let short: String = task.chars().take(LONGEST).collect();
+    let dots = if short.len() < task.len() { "…" } else { "" };
+    format!("{} {short}{dots}: {what}", id.short())
+}
+
+/// What the end of an attempt has made of an agent.
+pub(crate) fn ended(tree: &Tree, node: &Node, now: Timestamp) -> String {
+    match &node.state {
+        FrameState::Done => "done".to_owned(),
+        FrameState::Failed { failure } => format!("failed: {}", failure.message.trim()),
+        FrameState::Cancelled => "stopped".to_owned(),
+        FrameState::Ready => "is tried again".to_owned(),
+        FrameState::Running { .. } => "runs".to_owned(),
+        FrameState::Waiting { .. } => waits(tree, node, now),
+    }
+}
+
+fn waits(tree: &Tree, node: &Node, now: Timestamp) -> String {
+    let mut awaited: Vec<String> = match tree.children_awaited_by(node) {
+        0 => Vec::new(),
+        1 => vec!["a child".to_owned()],
+        children => vec![format!("{children} children")],
+    };
+    for blocker in tree.blockers_of(node, now) {
+        let reason = reason(&blocker.what, now);
+        if !awaited.contains(&reason) {
+            awaited.push(reason);
+        }
+    }
+    if awaited.is_empty() { "can continue".to_owned() } else { format!("waits for {}", awaited.join(" and ")) }
+}
+
+fn reason(what: &Blocking, now: Timestamp) -> String {
+    match what {
+        Blocking::Question { .. } => "an answer".to_owned(),
+        Blocking::Permission { tool, .. } => format!("an approval of a call of {tool}"),
+        Blocking::Plan { .. } => "an approval of its plan".to_owned(),
+        Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
+        Blocking::External { wait: External::Time(time) } => format!("a time in {}", age(now, *time)),
+        Blocking::External { wait: External::Scheduled(Scheduled { at, .. }) } => {
+            format!("a time that it has set, until {at:.0}")
+        }
+        Blocking::External { wait: External::Command(_) } => "the success of a command".to_owned(),
+        Blocking::UsageLimit { resets_at } => format!("the usage limit of its account, for {}", age(now, *resets_at)),
+        Blocking::Retry { at, why, .. } => format!("its next try in {}, after: {}", age(now, *at), why.trim()),
+        Blocking::Budget { .. } => "a larger budget".to_owned(),
+        Blocking::Parallel { .. } => "a free place".to_owned(),
+        Blocking::Agent => "something that its agent judges".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::chain::state::{Failure, FailureKind, Wait};
+    use crate::core::id::{AttemptId, RequestId};
+    use crate::core::requests::request::{Request, Wish};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn said(state: FrameState, wishes: Vec<Wish>) -> String {
+        let id = FrameId::random();
+        let request = |wish| Request {
+            id: RequestId::random(),
+            frame: id,
+            attempt: AttemptId::random(),
+            call: None,
+            wish,
+            settled: false,
+            made: at(0),
+        };
+        let requests = wishes.into_iter().map(request).collect();
+        let title = String::new();
+        let node = Node { id, parent: None, title, state, since: at(0), kept: true, is_group: false, requests };
+        let tree = Tree::new(id, vec![node]);
+        ended(&tree, tree.get(id).unwrap(), at(5))
+    }
+
+    #[test]
+    fn an_age_has_one_unit() {
+        let ages = [0, 59, 60, 3_599, 3_600, 172_799, 172_800].map(|seconds| age(at(0), at(seconds)));
+        assert_eq!(ages, ["0 s", "59 s", "1 min", "59 min", "1 h", "47 h", "2 d"]);
+        assert_eq!(age(at(9), at(0)), "0 s");
+    }
+
+    #[test]
+    fn a_step_is_one_line_with_a_short_id() {
+        let id = "4f2c1a90-0000-4000-8000-000000000000".parse().unwrap();
+        assert_eq!(step(id, "ins1.md", "started"), "4f2c1a90 ins1.md: started");
+        let long = format!("4f2c1a90 a⏎{}…: done", "b".repeat(38));
+        assert_eq!(step(id, &format!("a\n{}", "b".repeat(99)), "done"), long);
+    }
+
+    #[test]
+    fn every_end_has_its_words() {
+        let failure = Failure { kind: FailureKind::Error, message: " boom\n".into() };
+        assert_eq!(said(FrameState::Done, vec![]), "done");
+        assert_eq!(said(FrameState::Failed { failure }, vec![]), "failed: boom");
+        assert_eq!(said(FrameState::Cancelled, vec![]), "stopped");
+        assert_eq!(said(FrameState::Ready, vec![]), "is tried again");
+        let waiting = |wait| FrameState::Waiting { wait };
+        let ask = || Wish::Ask { question: "When?".into(), choices: None };
+        let permission = Wish::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
+        assert_eq!(said(waiting(Wait::Requests), vec![ask(), ask()]), "waits for an answer");
+        assert_eq!(said(waiting(Wait::Requests), vec![permission]), "waits for an approval of a call of Bash");
+        assert_eq!(said(waiting(Wait::Requests), vec![]), "can continue");
+        let time = Wish::Wait(External::Time(at(7_205)));
+        assert_eq!(said(waiting(Wait::Requests), vec![time, ask()]), "waits for a time in 2 h and an answer");
+        let busy = Wait::Retry { tries: 1, why: "API overloaded (529)".into() };
+        assert_eq!(said(waiting(busy), vec![]), "waits for its next try in 25 s, after: API overloaded (529)");
+        let limit = Wait::UsageLimit { resets_at: at(65) };
+        assert_eq!(said(waiting(limit), vec![]), "waits for the usage limit of its account, for 1 min");
+        assert_eq!(said(waiting(Wait::AgentDecides), vec![]), "waits for something that its agent judges");
+    }
+}

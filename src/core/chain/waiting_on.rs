@@ -1,0 +1,208 @@
+//! What a tree waits for, beyond the reach of its runner.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::core::chain::admission::Hold;
+use crate::core::chain::state::{FrameState, Wait};
+use crate::core::chain::tree::{Node, Tree, Tried};
+use crate::core::id::{FrameId, RequestId};
+use crate::core::requests::plan::Plan;
+use crate::core::requests::question::Choices;
+use crate::core::requests::request::{External, Wish};
+
+/// Something that a tree waits for and that no process of `agent-cli` can bring about.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Blocker {
+    /// The frame that waits.
+    pub frame: FrameId,
+    /// Since when.
+    pub since: Timestamp,
+    /// What for.
+    #[serde(flatten)]
+    pub what: Blocking,
+}
+
+/// What a [`Blocker`] is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum Blocking {
+    /// A person's answer.
+    Question {
+        /// The id to answer with.
+        id: RequestId,
+        /// The question.
+        question: String,
+        /// What it offers.
+        #[serde(flatten)]
+        choices: Option<Choices>,
+    },
+    /// A person's permission for a call.
+    Permission {
+        /// The id to answer with.
+        id: RequestId,
+        /// The tool that is called.
+        tool: String,
+        /// Its input.
+        input: Value,
+        /// Why a hook of the user asks for it, if one does.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A person's approval of a plan.
+    Plan {
+        /// The id to answer with.
+        id: RequestId,
+        /// The plan.
+        #[serde(flatten)]
+        plan: Plan,
+    },
+    /// Something outside.
+    External {
+        /// What.
+        wait: External,
+    },
+    /// A usage limit.
+    UsageLimit {
+        /// When it is lifted.
+        resets_at: Timestamp,
+    },
+    /// The next try, after an error of the API that passes by itself.
+    Retry {
+        /// When it is due.
+        at: Timestamp,
+        /// The tries that failed, one after the other.
+        tries: u32,
+        /// What the last one met.
+        why: String,
+    },
+    /// A budget that is spent.
+    Budget {
+        /// The budget, in US dollars.
+        max_usd: f64,
+        /// What the tree has spent.
+        spent_usd: f64,
+    },
+    /// An end of one of the agents of the tree, of which as many run as may.
+    Parallel {
+        /// How many.
+        most: u32,
+    },
+    /// Something that the agent alone can judge.
+    Agent,
+}
+
+impl Tree {
+    /// What the tree waits for, the deepest first.
+    #[must_use]
+    pub fn blockers(&self, now: Timestamp) -> Vec<Blocker> {
+        self.leaves_up().into_iter().flat_map(|node| self.blockers_of(node, now)).collect()
+    }
+
+    /// What one frame waits for, its children not counted.
+    #[must_use]
+    pub fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
+        let held = self.held_back(node, now).map(|hold| (node.since, Blocking::from(hold)));
+        let FrameState::Waiting { wait } = &node.state else {
+            return held.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect();
+        };
+        let open = node.requests.iter().filter(|request| !self.is_over(request));
+        let mut found: Vec<(Timestamp, Blocking)> = open
+            .filter_map(|request| match &request.wish {
+                Wish::Spawn { .. } => None,
+                Wish::Ask { question, choices } => {
+                    let (question, choices) = (question.clone(), choices.clone());
+                    Some((request.made, Blocking::Question { id: request.id, question, choices }))
+                }
+                Wish::Permission { tool, input, reason } => {
+                    let (tool, input, reason) = (tool.clone(), input.clone(), reason.clone());
+                    Some((request.made, Blocking::Permission { id: request.id, tool, input, reason }))
+                }
+                Wish::Plan(plan) => Some((request.made, Blocking::Plan { id: request.id, plan: plan.clone() })),
+                Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
+            })
+            .collect();
+        match (wait, wait.paused_until(node.since, now)) {
+            (Wait::UsageLimit { .. }, Some(resets_at)) => found.push((node.since, Blocking::UsageLimit { resets_at })),
+            (Wait::Retry { tries, why }, Some(at)) => {
+                found.push((node.since, Blocking::Retry { at, tries: *tries, why: why.clone() }));
+            }
+            (Wait::AgentDecides, _) => found.push((node.since, Blocking::Agent)),
+            (Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. }, _) => {}
+        }
+        found.extend(held);
+        found.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect()
+    }
+
+    fn held_back(&self, node: &Node, now: Timestamp) -> Option<Hold> {
+        self.can_run(node, &Tried::default(), now).then(|| self.holds(now).on(node)).flatten()
+    }
+}
+
+impl From<Hold> for Blocking {
+    fn from(hold: Hold) -> Self {
+        match hold {
+            Hold::Budget { max_usd, spent_usd } => Self::Budget { max_usd, spent_usd },
+            Hold::UsageLimit { resets_at } => Self::UsageLimit { resets_at },
+            Hold::Parallel { most } => Self::Parallel { most },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::id::AttemptId;
+    use crate::core::requests::request::Request;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn waiting(wait: Wait, asked: &[(&str, bool)]) -> Tree {
+        let id = FrameId::random();
+        let request = |(question, settled): &(&str, bool)| Request {
+            id: RequestId::random(),
+            frame: id,
+            attempt: AttemptId::random(),
+            call: None,
+            wish: Wish::Ask { question: (*question).to_owned(), choices: None },
+            settled: *settled,
+            made: NOW,
+        };
+        let requests = asked.iter().map(request).collect();
+        let state = FrameState::Waiting { wait };
+        Tree::new(
+            id,
+            vec![Node {
+                id,
+                parent: None,
+                title: String::new(),
+                state,
+                since: NOW,
+                kept: true,
+                is_group: false,
+                requests,
+            }],
+        )
+    }
+
+    #[test]
+    fn open_questions_block_and_answered_ones_do_not() {
+        let blockers = waiting(Wait::Requests, &[("When?", false), ("Where?", true)]).blockers(NOW);
+        assert_eq!(blockers.len(), 1);
+        assert!(matches!(&blockers[0].what, Blocking::Question { question, .. } if question == "When?"));
+    }
+
+    #[test]
+    fn a_usage_limit_blocks_until_its_time() {
+        let resets_at = Timestamp::from_second(100).unwrap();
+        let tree = waiting(Wait::UsageLimit { resets_at }, &[]);
+        assert_eq!(tree.blockers(NOW)[0].what, Blocking::UsageLimit { resets_at });
+        assert_eq!(tree.blockers(resets_at), []);
+    }
+
+    #[test]
+    fn an_agent_that_decides_is_named() {
+        assert_eq!(waiting(Wait::AgentDecides, &[]).blockers(NOW)[0].what, Blocking::Agent);
+    }
+}

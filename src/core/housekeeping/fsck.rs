@@ -1,0 +1,344 @@
+//! What is wrong with a state directory: the judgement of `fsck`, on facts that others gather.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::core::chain::frame::{Frame, Kept};
+use crate::core::chain::state::FrameState;
+use crate::core::housekeeping::fsck_finding::{Flaw, What};
+use crate::core::id::{AttemptId, FrameId, RequestId};
+
+/// A file of a session, as far as it can be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lines {
+    /// It is not there, or holds no whole line.
+    #[default]
+    None,
+    /// It ends in the middle of a line.
+    Torn,
+    /// It is whole.
+    Whole,
+}
+
+/// What is known of a frame.
+#[derive(Clone, Debug)]
+pub struct FrameFacts {
+    /// The frame.
+    pub frame: Frame,
+    /// What the column says that lists are made of.
+    pub status: String,
+    /// Whether it has a reply.
+    pub replied: bool,
+    /// Its attempts without an end, each with where its output begins.
+    pub running: Vec<(AttemptId, u64)>,
+    /// Its files.
+    pub files: Files,
+}
+
+/// What is known of a frame's files. Those of a frame that somebody runs change, so they are not looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Whether somebody holds its lease.
+    pub held: bool,
+    /// How long its output is.
+    pub output: u64,
+    /// The copy of its checkpoint.
+    pub copy: Lines,
+    /// The transcript of its checkpoint in Claude Code's folder.
+    pub transcript: Lines,
+    /// Whether the conversation of its checkpoint does not reach its beginning.
+    pub broken: bool,
+    /// Whether somebody has gone on in the session that its agent waits in.
+    pub went_on: bool,
+}
+
+/// What is known of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestFacts {
+    /// The request.
+    pub id: RequestId,
+    /// Whose agent made it.
+    pub frame: FrameId,
+    /// Whether it is a question.
+    pub asks: bool,
+    /// The child that it was made for.
+    pub child: Option<FrameId>,
+    /// Whether it was answered, or seen to be over.
+    pub settled: bool,
+    /// Whether it was withdrawn.
+    pub withdrawn: bool,
+    /// Whether its agent was given the result.
+    pub delivered: bool,
+    /// Whether there is an answer to it.
+    pub answered: bool,
+}
+
+/// What is wrong with these frames and requests, in the order in which they are given.
+#[must_use]
+pub fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<Flaw> {
+    let known: HashMap<FrameId, &Frame> = frames.iter().map(|facts| (facts.frame.id, &facts.frame)).collect();
+    let of_frames = frames.iter().flat_map(|facts| {
+        let found = in_its_place(&facts.frame, &known).into_iter().chain(state(facts)).chain(files(facts));
+        found.map(|what| Flaw { frame: Some(facts.frame.id), what })
+    });
+    let of_requests = requests
+        .iter()
+        .flat_map(|facts| request(facts, &known).into_iter().map(|what| Flaw { frame: Some(facts.frame), what }));
+    of_frames.chain(of_requests).collect()
+}
+
+fn in_its_place(frame: &Frame, known: &HashMap<FrameId, &Frame>) -> Option<What> {
+    // A group is no level of its own.
+    let level = u32::from(!frame.task.is_group());
+    let Some(parent) = frame.parent else {
+        return (frame.root != frame.id || frame.depth != level).then_some(What::Misplaced);
+    };
+    let Some(above) = known.get(&parent) else { return Some(What::NoParent { parent }) };
+    let mut seen = HashSet::from([frame.id]);
+    let mut next = Some(parent);
+    while let Some(id) = next {
+        if !seen.insert(id) {
+            return Some(What::Circle);
+        }
+        next = known.get(&id).and_then(|frame| frame.parent);
+    }
+    (frame.root != above.root || frame.depth != above.depth + level).then_some(What::Misplaced)
+}
+
+fn state(facts: &FrameFacts) -> Vec<What> {
+    let state = &facts.frame.state;
+    let mut found = Vec::new();
+    if facts.status != state.name() {
+        found.push(What::OtherStatus { status: facts.status.clone(), state: state.name() });
+    }
+    match (state, facts.running.as_slice()) {
+        (FrameState::Running { .. }, []) => found.push(What::RunsWithoutAttempt),
+        (FrameState::Running { .. }, _) if !facts.files.held => found.push(What::ToHarvest),
+        (FrameState::Running { .. }, _) => {}
+        (_, running) => {
+            found.extend(running.iter().map(|(attempt, _)| What::AttemptWithoutRunning { attempt: *attempt }));
+        }
+    }
+    match (state, facts.replied) {
+        (FrameState::Done, false) => found.push(What::NoReply),
+        (FrameState::Done, true) | (_, false) => {}
+        // What the members of a group said is kept when one of them failed, and while that one is tried again.
+        (_, true) if facts.frame.task.is_group() => {}
+        (_, true) => found.push(What::EarlyReply),
+    }
+    found
+}
+
+/// What is done needs no checkpoint.
+fn files(facts: &FrameFacts) -> Vec<What> {
+    let (frame, files) = (&facts.frame, facts.files);
+    if files.held {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (_, from) in facts.running.iter().filter(|(_, from)| files.output < *from) {
+        found.push(What::ShortOutput { from: *from, length: files.output });
+    }
+    let kept = frame.continues().filter(|_| frame.checkpoint.is_some() && frame.state != FrameState::Done);
+    let Some(Kept { session, .. }) = kept else { return found };
+    match (files.copy, files.transcript) {
+        (Lines::None, Lines::None) => found.push(What::NoCheckpoint { session }),
+        (Lines::None, _) => found.push(What::NoCopy { session }),
+        (Lines::Torn, _) => found.push(What::TornCopy { session }),
+        // A missing transcript is put back by the next attempt.
+        (Lines::Whole, _) => {}
+    }
+    found.extend(files.broken.then_some(What::Broken { session }));
+    found.extend(files.went_on.then_some(What::WentOn { session }));
+    found
+}
+
+fn request(facts: &RequestFacts, known: &HashMap<FrameId, &Frame>) -> Vec<What> {
+    let request = facts.id;
+    let mut found = Vec::new();
+    if let Some(child) = facts.child.filter(|child| !facts.withdrawn && !known.contains_key(child)) {
+        found.push(What::NoChild { request, child });
+    }
+    let contradictions = [
+        (facts.answered && !facts.asks, "it has an answer, and is no question"),
+        (facts.asks && facts.answered && !facts.settled, "it has an answer, and is not marked as answered"),
+        (facts.asks && facts.settled && !facts.answered, "it is marked as answered, and has no answer"),
+        (facts.delivered && facts.withdrawn, "it was both delivered and withdrawn"),
+        (facts.delivered && facts.child.is_none() && !facts.settled, "it was delivered, and is open"),
+    ];
+    found.extend(contradictions.iter().filter(|(is, _)| *is).map(|(_, what)| What::Contradiction { request, what }));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::core::agent::launch::Launch;
+    use crate::core::agent::situation::Situation;
+    use crate::core::chain::frame::Task;
+    use crate::core::chain::limits::Limits;
+    use crate::core::chain::state::Wait;
+    use crate::core::id::SessionId;
+
+    fn facts(state: FrameState) -> FrameFacts {
+        let id = FrameId::random();
+        let frame = Frame {
+            id,
+            parent: None,
+            root: id,
+            depth: 1,
+            task: Task::Prompt("x".to_owned()),
+            cwd: "/srv".into(),
+            launch: Launch::default(),
+            limits: Limits::default(),
+            state,
+            since: Timestamp::UNIX_EPOCH,
+            session: id.into(),
+            checkpoint: None,
+            baseline: None,
+            suspended: None,
+            situation: Situation::default(),
+            trouble: None,
+            created: Timestamp::UNIX_EPOCH,
+        };
+        let status = frame.state.name().to_owned();
+        let replied = frame.state == FrameState::Done;
+        FrameFacts { frame, status, replied, running: Vec::new(), files: Files::default() }
+    }
+
+    fn waiting() -> FrameFacts {
+        facts(FrameState::Waiting { wait: Wait::Requests })
+    }
+
+    fn running() -> FrameFacts {
+        let running = vec![(AttemptId::random(), 5)];
+        let files = Files { output: 5, ..Files::default() };
+        FrameFacts { running, files, ..facts(FrameState::Running { waited: None }) }
+    }
+
+    fn below(parent: &FrameFacts) -> FrameFacts {
+        let mut child = waiting();
+        let above = &parent.frame;
+        (child.frame.parent, child.frame.root, child.frame.depth) = (Some(above.id), above.root, above.depth + 1);
+        child
+    }
+
+    fn asked(frame: &FrameFacts) -> RequestFacts {
+        RequestFacts {
+            id: RequestId::random(),
+            frame: frame.frame.id,
+            asks: true,
+            child: None,
+            settled: false,
+            withdrawn: false,
+            delivered: false,
+            answered: false,
+        }
+    }
+
+    fn found(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<What> {
+        judge(frames, requests).into_iter().map(|finding| finding.what).collect()
+    }
+
+    #[test]
+    fn nothing_is_wrong_with_what_this_program_writes() {
+        let parent = waiting();
+        let child = below(&parent);
+        let held = FrameFacts { files: Files { held: true, ..Files::default() }, ..running() };
+        let request = RequestFacts { asks: false, child: Some(child.frame.id), ..asked(&parent) };
+        let answered = RequestFacts { settled: true, answered: true, delivered: true, ..asked(&child) };
+        assert_eq!(found(&[parent, child, facts(FrameState::Done), held], &[request, answered]), []);
+    }
+
+    #[test]
+    fn an_attempt_and_its_frame_agree() {
+        let without = FrameFacts { running: Vec::new(), ..running() };
+        assert_eq!(found(&[without], &[]), [What::RunsWithoutAttempt]);
+        let attempt = AttemptId::random();
+        let not_running = FrameFacts { running: vec![(attempt, 0)], ..waiting() };
+        assert_eq!(found(&[not_running], &[]), [What::AttemptWithoutRunning { attempt }]);
+        let findings = judge(&[running()], &[]);
+        assert!(findings.len() == 1 && findings[0].is_note(), "{findings:?}");
+    }
+
+    #[test]
+    fn an_output_that_was_cut_is_found_unless_it_is_in_use() {
+        let mut short = running();
+        short.files.output = 4;
+        let cut = What::ShortOutput { from: 5, length: 4 };
+        assert_eq!(found(std::slice::from_ref(&short), &[]), [What::ToHarvest, cut]);
+        short.files.held = true;
+        assert_eq!(found(&[short], &[]), []);
+    }
+
+    #[test]
+    fn states_and_replies_agree() {
+        let silent = FrameFacts { replied: false, ..facts(FrameState::Done) };
+        assert_eq!(found(&[silent], &[]), [What::NoReply]);
+        assert_eq!(found(&[FrameFacts { replied: true, ..waiting() }], &[]), [What::EarlyReply]);
+        let status = "done".to_owned();
+        let other = FrameFacts { status: status.clone(), ..waiting() };
+        assert_eq!(found(&[other], &[]), [What::OtherStatus { status, state: "waiting" }]);
+    }
+
+    #[test]
+    fn frames_stand_where_their_parents_say() {
+        let parent = waiting();
+        let mut deep = below(&parent);
+        deep.frame.depth = 9;
+        let mut elsewhere = below(&parent);
+        elsewhere.frame.root = elsewhere.frame.id;
+        let orphan = below(&waiting());
+        let above = orphan.frame.parent.unwrap();
+        let expected = [What::Misplaced, What::Misplaced, What::NoParent { parent: above }];
+        assert_eq!(found(&[parent, deep, elsewhere, orphan], &[]), expected);
+        let (mut first, mut second) = (waiting(), waiting());
+        (first.frame.parent, second.frame.parent) = (Some(second.frame.id), Some(first.frame.id));
+        assert_eq!(found(&[first, second], &[]), [What::Circle, What::Circle]);
+    }
+
+    #[test]
+    fn a_frame_that_will_go_on_needs_a_copy_of_its_checkpoint() {
+        let session = SessionId::random();
+        let with = |state: FrameState, copy, transcript| {
+            let mut facts = facts(state);
+            facts.frame.session = session;
+            facts.frame.checkpoint = Some(AttemptId::random());
+            facts.files = Files { copy, transcript, ..Files::default() };
+            found(&[facts], &[])
+        };
+        let waits = || FrameState::Waiting { wait: Wait::Requests };
+        assert_eq!(with(waits(), Lines::None, Lines::None), [What::NoCheckpoint { session }]);
+        assert_eq!(with(waits(), Lines::None, Lines::Whole), [What::NoCopy { session }]);
+        assert_eq!(with(waits(), Lines::Torn, Lines::Whole), [What::TornCopy { session }]);
+        assert_eq!(with(waits(), Lines::Whole, Lines::None), []);
+        assert_eq!(with(FrameState::Done, Lines::None, Lines::None), []);
+        let mut facts = facts(waits());
+        facts.frame.session = session;
+        facts.frame.checkpoint = Some(AttemptId::random());
+        let whole = Files { copy: Lines::Whole, transcript: Lines::Whole, ..Files::default() };
+        facts.files = Files { broken: true, went_on: true, ..whole };
+        assert_eq!(found(&[facts.clone()], &[]), [What::Broken { session }, What::WentOn { session }]);
+        facts.files.held = true;
+        assert_eq!(found(&[facts], &[]), []);
+    }
+
+    #[test]
+    fn requests_do_not_contradict_themselves() {
+        let (frame, gone) = (waiting(), FrameId::random());
+        let of = |change: fn(&mut RequestFacts)| {
+            let mut request = asked(&frame);
+            change(&mut request);
+            found(std::slice::from_ref(&frame), &[request]).len()
+        };
+        assert_eq!(of(|_| ()), 0);
+        assert_eq!(of(|request| request.answered = true), 1);
+        assert_eq!(of(|request| request.settled = true), 1);
+        assert_eq!(of(|request| (request.settled, request.answered, request.asks) = (true, true, false)), 1);
+        assert_eq!(of(|request| request.delivered = true), 1);
+        let child = RequestFacts { child: Some(gone), asks: false, ..asked(&frame) };
+        assert_eq!(found(std::slice::from_ref(&frame), &[child]), [What::NoChild { request: child.id, child: gone }]);
+        assert_eq!(found(&[frame], &[RequestFacts { withdrawn: true, ..child }]), []);
+    }
+}

@@ -1,0 +1,219 @@
+//! What `fsck` finds, in words.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Flaw {
+    /// The frame that it is about, if it is about one.
+    pub frame: Option<FrameId>,
+    /// What it is.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// The kinds of findings.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum What {
+    /// SQLite found the database damaged.
+    Database {
+        /// What it said.
+        said: String,
+    },
+    /// A row refers to one that is not there.
+    LostReference {
+        /// The row's table.
+        table: String,
+        /// The table that it refers to.
+        to: String,
+    },
+    /// A row holds what this program does not write.
+    Unreadable {
+        /// Its table.
+        table: &'static str,
+        /// Its id.
+        id: String,
+        /// Why it cannot be read.
+        why: String,
+    },
+    /// The column that lists are made of says something else than the state.
+    OtherStatus {
+        /// What it says.
+        status: String,
+        /// What the state is.
+        state: &'static str,
+    },
+    /// It is marked as running, and no attempt of it is.
+    RunsWithoutAttempt,
+    /// An attempt of it has no end, and it is not marked as running.
+    AttemptWithoutRunning {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Its runner died. The next `resume` takes up what it has left: nothing is wrong.
+    ToHarvest,
+    /// Its parent is not there.
+    NoParent {
+        /// The parent.
+        parent: FrameId,
+    },
+    /// It has another root than its parent, or a depth that does not follow from its parent's.
+    Misplaced,
+    /// Its parents lead in a circle.
+    Circle,
+    /// It is done, and its reply is not there.
+    NoReply,
+    /// It has a reply, and is not done.
+    EarlyReply,
+    /// The child that a request was made for is not there.
+    NoChild {
+        /// The request.
+        request: RequestId,
+        /// The child.
+        child: FrameId,
+    },
+    /// A request says of itself what cannot be.
+    Contradiction {
+        /// The request.
+        request: RequestId,
+        /// What.
+        what: &'static str,
+    },
+    /// There is neither a transcript of the checkpoint nor a copy: it cannot be resumed.
+    NoCheckpoint {
+        /// The checkpoint.
+        session: SessionId,
+    },
+    /// There is no whole copy of the checkpoint, only the transcript in Claude Code's folder, which it cleans up.
+    NoCopy {
+        /// The checkpoint.
+        session: SessionId,
+    },
+    /// The copy ends in the middle of a line.
+    TornCopy {
+        /// The checkpoint.
+        session: SessionId,
+    },
+    /// The conversation that it continues from does not reach its beginning: a fork would lack some of it.
+    Broken {
+        /// The checkpoint.
+        session: SessionId,
+    },
+    /// Somebody has gone on in the session that its agent waits in. The next `resume` makes that a session of its own.
+    WentOn {
+        /// The checkpoint.
+        session: SessionId,
+    },
+    /// What its running attempt has printed is not all there.
+    ShortOutput {
+        /// How long the output was when the attempt began.
+        from: u64,
+        /// How long it is.
+        length: u64,
+    },
+    /// A file that nothing uses any more.
+    Leftover {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file or directory that others can read, or that its owner cannot.
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+}
+
+impl Flaw {
+    /// Whether nothing is wrong: it only tells what is to come.
+    #[must_use]
+    pub fn is_note(&self) -> bool {
+        matches!(self.what, What::ToHarvest | What::WentOn { .. })
+    }
+
+    /// What helps against it, for a person, where this program cannot repair it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let short = self.frame.map(FrameId::short).unwrap_or_default();
+        Some(match &self.what {
+            What::ToHarvest | What::WentOn { .. } => format!("agent-cli resume {short}"),
+            What::NoCheckpoint { session } | What::Broken { session } => {
+                format!("put a backup of {session}.jsonl into Claude Code's folder, or start the chain anew")
+            }
+            What::NoCopy { .. } | What::TornCopy { .. } | What::Leftover { .. } | What::Open { .. } => {
+                "agent-cli fsck --repair".to_owned()
+            }
+            What::Database { .. }
+            | What::LostReference { .. }
+            | What::Unreadable { .. }
+            | What::OtherStatus { .. }
+            | What::RunsWithoutAttempt
+            | What::AttemptWithoutRunning { .. }
+            | What::NoParent { .. }
+            | What::Misplaced
+            | What::Circle
+            | What::NoReply
+            | What::EarlyReply
+            | What::NoChild { .. }
+            | What::Contradiction { .. }
+            | What::ShortOutput { .. } => return None,
+        })
+    }
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(frame) = self.frame {
+            write!(f, "{} ", frame.short())?;
+        }
+        match &self.what {
+            What::Database { said } => write!(f, "the database is damaged: {said}"),
+            What::LostReference { table, to } => write!(f, "a row of {table} refers to one of {to} that is not there"),
+            What::Unreadable { table, id, why } => write!(f, "the row {id} of {table} cannot be read: {why}"),
+            What::OtherStatus { status, state } => write!(f, "is listed as {status}, and is {state}"),
+            What::RunsWithoutAttempt => write!(f, "is marked as running, and no attempt of it is"),
+            What::AttemptWithoutRunning { attempt } => {
+                write!(f, "has the attempt {} without an end, and is not marked as running", attempt.short())
+            }
+            What::ToHarvest => {
+                write!(f, "was abandoned by its runner: the next resume continues it, and nothing is lost")
+            }
+            What::NoParent { parent } => write!(f, "has the parent {}, which is not there", parent.short()),
+            What::Misplaced => write!(f, "has a root or a depth that does not follow from its parent's"),
+            What::Circle => write!(f, "has parents that lead in a circle"),
+            What::NoReply => write!(f, "is done, and its reply is not there"),
+            What::EarlyReply => write!(f, "has a reply, and is not done"),
+            What::NoChild { request, child } => {
+                write!(f, "has the request {} for {}, which is not there", request.short(), child.short())
+            }
+            What::Contradiction { request, what } => write!(f, "has the request {}: {what}", request.short()),
+            What::NoCheckpoint { session } => {
+                write!(f, "cannot be resumed: neither a transcript nor a copy of session {session} is there")
+            }
+            What::NoCopy { session } => write!(f, "has no kept copy of session {}", session.short()),
+            What::TornCopy { session } => write!(f, "has a torn copy of session {}", session.short()),
+            What::Broken { session } => {
+                let session = session.short();
+                write!(f, "cannot be resumed: the conversation of session {session} does not reach its beginning")
+            }
+            What::WentOn { session } => write!(
+                f,
+                "waits in session {}, in which somebody has gone on: the next resume keeps what was said there as a \
+                 session of its own, and nothing is lost",
+                session.short()
+            ),
+            What::ShortOutput { from, length } => {
+                write!(f, "has printed more than is there: its attempt began at byte {from} of {length}")
+            }
+            What::Leftover { path } => write!(f, "nothing uses {} any more", path.display()),
+            What::Open { path, mode } => write!(f, "{} has the permissions {mode:03o}", path.display()),
+        }
+    }
+}

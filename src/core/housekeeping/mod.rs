@@ -1,0 +1,9 @@
+//! Rules of `fsck`, `doctor`, `gc`, `export` and `import`.
+
+pub mod doctor_finding;
+pub mod export_format;
+pub mod fsck;
+pub mod fsck_finding;
+pub mod inventory;
+pub mod relocation;
+pub mod retention;

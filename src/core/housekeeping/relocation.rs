@@ -1,0 +1,180 @@
+//! Directories that have other paths on another machine.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use crate::core::agent::launch::Launch;
+use crate::core::agent::situation::Situation;
+use crate::core::agent::worktree::Worktree;
+use crate::core::chain::frame::Task;
+use crate::core::requests::request::{External, Wish};
+
+/// One directory, as it was and as it is. As a text: `OLD=NEW`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    old: PathBuf,
+    new: PathBuf,
+}
+
+/// Why a text is no move.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("give two absolute paths, as in /home/ann/work=/home/bob/work")]
+pub struct BadMove;
+
+/// All of them. Of several that fit a path, the longest counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moves(Vec<Move>);
+
+impl FromStr for Move {
+    type Err = BadMove;
+
+    /// The new path begins after the first `=` that a `/` follows.
+    fn from_str(text: &str) -> Result<Self, BadMove> {
+        let at = text.find("=/").ok_or(BadMove)?;
+        let (old, new) = (&text[..at], &text[at + 1..]);
+        let plain = |path: &str| path.starts_with('/') && !path.split('/').any(|part| part == "..");
+        if !plain(old) || !plain(new) || old.trim_end_matches('/').is_empty() {
+            return Err(BadMove);
+        }
+        Ok(Self { old: old.into(), new: new.into() })
+    }
+}
+
+impl Moves {
+    /// These.
+    #[must_use]
+    pub fn new(mut moves: Vec<Move>) -> Self {
+        moves.sort_by_key(|one| std::cmp::Reverse(one.old.components().count()));
+        Self(moves)
+    }
+
+    /// Where a path leads now.
+    #[must_use]
+    pub fn path(&self, path: &Path) -> PathBuf {
+        let moved = self.0.iter().find_map(|one| Some((one, path.strip_prefix(&one.old).ok()?)));
+        moved.map_or_else(|| path.to_owned(), |(one, rest)| one.new.components().chain(rest.components()).collect())
+    }
+
+    /// A task whose instructions were moved.
+    #[must_use]
+    pub fn task(&self, task: Task) -> Task {
+        match task {
+            Task::File(path) => Task::File(self.path(&path)),
+            other => other,
+        }
+    }
+
+    /// A wish for a file that was moved.
+    #[must_use]
+    pub fn wish(&self, wish: Wish) -> Wish {
+        match wish {
+            Wish::Wait(External::File(path)) => Wish::Wait(External::File(self.path(&path))),
+            other => other,
+        }
+    }
+
+    /// Launch options whose paths were moved: the values of arguments that are one.
+    #[must_use]
+    pub fn launch(&self, launch: Launch) -> Launch {
+        let value = |value: &str| match value.starts_with('/') {
+            true => self.path(Path::new(value)).to_string_lossy().into_owned(),
+            false => value.to_owned(),
+        };
+        Launch {
+            claude: self.path(&launch.claude),
+            config_dir: launch.config_dir.map(|dir| self.path(&dir)),
+            args: launch.args.with_values(value),
+            worktree: launch.worktree.map(|worktree| Worktree {
+                repository: self.path(&worktree.repository),
+                path: self.path(&worktree.path),
+                ..worktree
+            }),
+            ..launch
+        }
+    }
+
+    /// What an agent has around it, at the places where it is now.
+    #[must_use]
+    pub fn situation(&self, situation: Situation) -> Situation {
+        let [shell, worktree] = [situation.shell, situation.worktree].map(|path| path.map(|path| self.path(&path)));
+        Situation { shell, worktree, ..situation }
+    }
+
+    /// A line of a transcript, told that its session worked where it works now. What was said is left as it is.
+    #[must_use]
+    pub fn transcript_line(&self, line: &str) -> String {
+        const KEY: &str = "\"cwd\":";
+        let mut moved = String::with_capacity(line.len());
+        let mut rest = line;
+        while let Some(at) = rest.find(KEY) {
+            let (before, after) = rest.split_at(at + KEY.len());
+            moved.push_str(before);
+            rest = after;
+            // In a text, the quotes would be escaped.
+            if !before.trim_end_matches(KEY).ends_with(['{', ',']) {
+                continue;
+            }
+            let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
+            if let Some(Ok(Value::String(path))) = values.next() {
+                moved.push_str(&Value::from(self.path(Path::new(&path)).to_string_lossy()).to_string());
+                rest = &after[values.byte_offset()..];
+            }
+        }
+        moved + rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::agent::claude_args::ClaudeArgs;
+
+    fn moves(all: &[&str]) -> Moves {
+        Moves::new(all.iter().map(|one| one.parse().unwrap()).collect())
+    }
+
+    #[test]
+    fn the_longest_directory_that_fits_counts() {
+        let moves = moves(&["/home/ann=/home/bob", "/home/ann/work/=/srv/work"]);
+        let path = |path: &str| moves.path(Path::new(path)).display().to_string();
+        assert_eq!(path("/home/ann/x"), "/home/bob/x");
+        assert_eq!(path("/home/ann/work/x y"), "/srv/work/x y");
+        assert_eq!(path("/home/ann/work"), "/srv/work");
+        assert_eq!(path("/home/anna"), "/home/anna");
+        assert_eq!(path("relative"), "relative");
+    }
+
+    #[test]
+    fn a_move_is_two_absolute_paths() {
+        for bad in ["", "/a", "a=/b", "/a=b", "=/b", "/=/b", "/a/..=/b", "/a=/b/../c"] {
+            assert_eq!(bad.parse::<Move>(), Err(BadMove), "{bad}");
+        }
+        assert_eq!(moves(&["/a=b=/c"]).path(Path::new("/a=b/x")), Path::new("/c/x"));
+    }
+
+    #[test]
+    fn only_paths_are_moved() {
+        let moves = moves(&["/old=/new"]);
+        assert_eq!(moves.task(Task::File("/old/ins.md".into())), Task::File("/new/ins.md".into()));
+        assert_eq!(moves.task(Task::Prompt("/old".into())), Task::Prompt("/old".into()));
+        let words = ["--add-dir", "/old/x", "--settings=/old/s.json", "--x=old", "--debug"];
+        let args = ClaudeArgs::parse(&words).unwrap();
+        let launch = moves.launch(Launch { args, config_dir: Some("/old/.claude".into()), ..Launch::default() });
+        assert_eq!(launch.args.words(), ["--add-dir=/new/x", "--settings=/new/s.json", "--x=old", "--debug"]);
+        assert_eq!(launch.config_dir, Some("/new/.claude".into()));
+        let file = |path: &str| Wish::Wait(External::File(path.into()));
+        assert_eq!(moves.wish(file("/old/x")), file("/new/x"));
+    }
+
+    #[test]
+    fn a_transcript_says_where_its_session_works_and_keeps_its_words() {
+        let moves = moves(&["/old \"x\"=/new"]);
+        let line =
+            r#"{"cwd":"/old \"x\"/p","text":"\"cwd\":\"/old \\\"x\\\"\"","n":{"a":1,"cwd":"/old \"x\""},"cwd":5}"#;
+        let moved = r#"{"cwd":"/new/p","text":"\"cwd\":\"/old \\\"x\\\"\"","n":{"a":1,"cwd":"/new"},"cwd":5}"#;
+        assert_eq!(moves.transcript_line(line), moved);
+        assert_eq!(moves.transcript_line("torn {\"cwd\":\"/ol"), "torn {\"cwd\":\"/ol");
+    }
+}

@@ -1,0 +1,146 @@
+//! Plans: what an agent in plan mode wants to do, and what a person decides about it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::agent::launch::Launch;
+use crate::core::agent::permission_mode::{self, DEFAULT};
+use crate::core::requests::question::{Permit, permit};
+
+/// A plan with which an agent wants to leave plan mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// All of it. `None`: the agent has written none.
+    pub text: Option<String>,
+    /// The file that the agent has written it to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The permission modes that a person can let it continue in. The first one is that in which it continues if they do not say.
+    pub modes: Vec<String>,
+}
+
+/// What a person decides about a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decided {
+    /// The agent continues in this mode.
+    Approved {
+        /// The mode.
+        mode: String,
+    },
+    /// It stays in plan mode.
+    Refused {
+        /// Why, in the person's words. May be empty.
+        reason: String,
+    },
+}
+
+/// The modes that there are to continue in, besides that in which nothing is asked.
+const OFFERED: [&str; 4] = [DEFAULT, "acceptEdits", "auto", "dontAsk"];
+
+/// The modes that a person can let an agent continue in that was started with `launch` and has a plan. `parent`: with what the
+/// agent was started that has asked for it.
+///
+/// The first is the agent's own, or the default one if it was started in plan mode. A person may choose another for the first
+/// agent of a chain, but not that in which nothing is asked if nobody has started it so. No other agent can come to a mode that is wider than its
+/// parent's; of a parent that was started in plan mode a person decides with the plan.
+#[must_use]
+pub fn modes(launch: &Launch, parent: Option<&Launch>) -> Vec<String> {
+    let own = match launch.permission_mode.as_deref() {
+        _ if launch.is_unrestricted() => permission_mode::UNRESTRICTED,
+        Some(mode) if !permission_mode::covers("plan", mode) => mode,
+        _ => DEFAULT,
+    };
+    let is_given = |mode: &str| match parent {
+        None => true,
+        Some(parent) => parent.covers(mode) || launch.covers(mode) || permission_mode::covers(DEFAULT, mode),
+    };
+    let others = OFFERED.into_iter().filter(|mode| !permission_mode::is_same(mode, own) && is_given(mode));
+    std::iter::once(own).chain(others).map(str::to_owned).collect()
+}
+
+impl Plan {
+    /// What an answer decides: `allow`, `allow MODE`, `deny`, `deny REASON`. `None`: it is none of these.
+    #[must_use]
+    pub fn decided(&self, answer: &str) -> Option<Decided> {
+        let mode = || {
+            let (word, mode) = answer.trim().split_once(char::is_whitespace)?;
+            (permit(word) == Some(Permit::Allow)).then(|| mode.trim())
+        };
+        match (permit(answer), mode()) {
+            (Some(Permit::Deny { reason }), _) => Some(Decided::Refused { reason }),
+            (Some(Permit::Allow), _) => Some(Decided::Approved { mode: self.modes.first()?.clone() }),
+            (None, Some(mode)) => {
+                let offered = self.modes.iter().find(|offered| permission_mode::is_same(offered, mode));
+                offered.map(|offered| Decided::Approved { mode: offered.clone() })
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// The plan in a few words: its first line.
+    #[must_use]
+    pub fn summary(&self) -> &str {
+        let text = self.text.as_deref().unwrap_or_default();
+        text.lines().find(|line| !line.trim().is_empty()).unwrap_or("(no plan)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::agent::claude_args::ClaudeArgs;
+
+    fn launch(mode: Option<&str>) -> Launch {
+        Launch { permission_mode: mode.map(str::to_owned), ..Launch::default() }
+    }
+
+    #[test]
+    fn an_agent_continues_as_it_was_started_and_no_wider_than_its_parent() {
+        let all = Launch { args: ClaudeArgs::parse(&["--dangerously-skip-permissions"]).unwrap(), ..Launch::default() };
+        for (name, own, parent, expected) in [
+            ("a root in plan mode", launch(Some("plan")), None, "default acceptEdits auto dontAsk"),
+            ("a root without a mode", launch(None), None, "default acceptEdits auto dontAsk"),
+            ("a root that entered plan mode", launch(Some("acceptEdits")), None, "acceptEdits default auto dontAsk"),
+            ("by another name", launch(Some("manual")), None, "manual acceptEdits auto dontAsk"),
+            (
+                "one that may do everything",
+                all.clone(),
+                Some(all.clone()),
+                "bypassPermissions default acceptEdits auto dontAsk",
+            ),
+            ("a child in plan mode", launch(Some("plan")), Some(launch(Some("plan"))), "default dontAsk"),
+            (
+                "a child in plan mode",
+                launch(Some("plan")),
+                Some(launch(Some("acceptEdits"))),
+                "default acceptEdits dontAsk",
+            ),
+            ("of one that may do everything", launch(Some("plan")), Some(all), "default acceptEdits auto dontAsk"),
+        ] {
+            assert_eq!(modes(&own, parent.as_ref()).join(" "), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_plan_is_approved_in_a_mode_that_was_offered_or_refused() {
+        let plan = Plan { text: None, file: None, modes: vec!["default".into(), "acceptEdits".into()] };
+        let approved = |mode: &str| Some(Decided::Approved { mode: mode.into() });
+        let refused = |reason: &str| Some(Decided::Refused { reason: reason.into() });
+        for (answer, decided) in [
+            ("allow", approved("default")),
+            (" Allow\n", approved("default")),
+            ("allow acceptEdits", approved("acceptEdits")),
+            ("allow manual", approved("default")),
+            ("allow bypassPermissions", None),
+            ("allow plan", None),
+            ("deny", refused("")),
+            ("deny: not yet, ask Ann", refused("not yet, ask Ann")),
+            ("yes", None),
+            ("acceptEdits", None),
+            ("", None),
+        ] {
+            assert_eq!(plan.decided(answer), decided, "{answer:?}");
+        }
+        let none = Plan { modes: Vec::new(), ..plan };
+        assert_eq!(none.decided("allow"), None);
+    }
+}

@@ -1,0 +1,308 @@
+//! What a person may be asked besides a plain question, and what counts as an answer to it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::requests::request::{Wish, shortened};
+
+/// The choices that come with a question. Any other text is an answer too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choices {
+    /// The question in a word or two.
+    pub header: String,
+    /// Whether several may be chosen.
+    pub multi_select: bool,
+    /// What may be chosen, in the order in which people see it.
+    pub options: Vec<Choice>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// What is chosen.
+    pub label: String,
+    /// What that means.
+    pub description: String,
+}
+
+/// Why a text is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// Nothing was said.
+    #[error("the answer is empty")]
+    Empty,
+    /// A permission is given or not.
+    #[error("a permission is answered with \"allow\", or with \"deny\" and perhaps a reason")]
+    NeitherAllowNorDeny,
+    /// A plan is approved or not.
+    #[error(
+        "a plan is answered with \"allow\", perhaps with the mode to continue in ({modes}), or with \"deny\" and perhaps a reason"
+    )]
+    NotOnThePlan {
+        /// The modes that there are.
+        modes: String,
+    },
+    /// Numbers that do not choose.
+    #[error("\"{}\" chooses nothing here: {offered}", shortened(given))]
+    NoSuchChoice {
+        /// What was given.
+        given: String,
+        /// What can be chosen, with its numbers.
+        offered: String,
+    },
+}
+
+/// What a person decides about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// It may run, once.
+    Allow,
+    /// It may not.
+    Deny {
+        /// Why, in the person's words. May be empty.
+        reason: String,
+    },
+}
+
+/// The decision in an answer. `None`: it is neither.
+#[must_use]
+pub fn permit(text: &str) -> Option<Permit> {
+    let text = text.trim();
+    let (word, reason) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    match word.trim_end_matches([':', ',']).to_ascii_lowercase().as_str() {
+        "allow" if reason.is_empty() => Some(Permit::Allow),
+        "deny" => Some(Permit::Deny { reason: reason.trim().to_owned() }),
+        _ => None,
+    }
+}
+
+/// The answer that a person gives to `wish` with `text`.
+///
+/// Choices are named by their labels or by their numbers, from 1; several are separated by commas. What names no choice is
+/// the answer as it is, unless it is made of numbers: a slip of the finger is no answer. A number that is itself a label is
+/// that label.
+///
+/// # Errors
+///
+/// [`NoAnswer`] where the text cannot be one.
+pub fn answer(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
+    match wish {
+        Wish::Ask { choices: Some(choices), .. } => match choices.chosen(text) {
+            None if choices.is_meant_as_numbers(text) => {
+                Err(NoAnswer::NoSuchChoice { given: text.trim().to_owned(), offered: choices.offered() })
+            }
+            Some(chosen) => Ok(chosen),
+            None => as_text(wish, text),
+        },
+        _ => as_text(wish, text),
+    }
+}
+
+/// The answer that a person gives to `wish` with exactly `text`, even where it is a number.
+///
+/// # Errors
+///
+/// [`NoAnswer`] where the text cannot be one.
+pub fn as_text(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
+    if text.trim().is_empty() {
+        return Err(NoAnswer::Empty);
+    }
+    if matches!(wish, Wish::Permission { .. }) && permit(text).is_none() {
+        return Err(NoAnswer::NeitherAllowNorDeny);
+    }
+    if let Wish::Plan(plan) = wish
+        && plan.decided(text).is_none()
+    {
+        return Err(NoAnswer::NotOnThePlan { modes: plan.modes.join(", ") });
+    }
+    Ok(text.to_owned())
+}
+
+impl Choices {
+    /// The labels that `text` names, as Claude Code joins them. `None`: it names no choice, or more than may be chosen.
+    fn chosen(&self, text: &str) -> Option<String> {
+        let one = |text: &str| self.named(text.trim()).map(str::to_owned);
+        let several = || text.split(',').map(one).collect::<Option<Vec<_>>>().map(|labels| labels.join(", "));
+        one(text).or_else(|| several().filter(|_| self.multi_select))
+    }
+
+    fn named(&self, text: &str) -> Option<&str> {
+        let labels = || self.options.iter().map(|option| option.label.as_str());
+        let numbered = || labels().nth(text.parse::<usize>().ok()?.checked_sub(1)?);
+        labels().find(|label| *label == text).or_else(numbered)
+    }
+
+    /// Whether `text` is a number, or several of them, perhaps among labels.
+    fn is_meant_as_numbers(&self, text: &str) -> bool {
+        let among_labels = || {
+            let parts = || text.split(',').map(str::trim);
+            parts().any(is_number) && parts().all(|part| is_number(part) || self.named(part).is_some())
+        };
+        let parts = text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(&c));
+        let only_numbers = parts.filter(|part| !part.is_empty()).all(is_number_or_range);
+        only_numbers && text.contains(char::is_numeric) || among_labels()
+    }
+
+    /// What can be chosen, on one line.
+    fn offered(&self) -> String {
+        let one = |(at, option): (usize, &Choice)| format!("{}. {}", at + 1, shortened(option.label.trim()));
+        let all: Vec<_> = self.options.iter().enumerate().map(one).collect();
+        let how_many = if self.multi_select { "any of" } else { "one of" };
+        format!("choose {how_many} {}", all.join(", "))
+    }
+}
+
+/// What people put between numbers.
+const SEPARATORS: [char; 5] = [',', ';', '&', '/', '+'];
+
+/// A number, as somebody types it who chooses from a list: `7`, `7.`, `#7`, `-1`.
+fn is_number(text: &str) -> bool {
+    let text = text.strip_prefix(['#', '-', '+']).unwrap_or(text);
+    let digits = text.strip_suffix(['.', ')']).unwrap_or(text);
+    !digits.is_empty() && digits.chars().all(char::is_numeric)
+}
+
+/// The same, or `1-3`. What has more hyphens may be a date.
+fn is_number_or_range(text: &str) -> bool {
+    is_number(text) || text == "-" || text.split_once('-').is_some_and(|(from, to)| is_number(from) && is_number(to))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn asked(labels: &[&str], multi_select: bool) -> Wish {
+        let option = |label: &&str| Choice { label: (*label).to_owned(), description: "x".into() };
+        let options = labels.iter().map(option).collect();
+        let choices = Choices { header: "H".into(), multi_select, options };
+        Wish::Ask { question: "Which?".into(), choices: Some(choices) }
+    }
+
+    #[test]
+    fn one_choice_is_named_by_its_label_or_its_number() {
+        let wish = asked(&["Apple", "Pear, ripe"], false);
+        for (text, expected) in [
+            ("Apple", "Apple"),
+            (" Apple\n", "Apple"),
+            ("1", "Apple"),
+            ("2", "Pear, ripe"),
+            ("Pear, ripe", "Pear, ripe"),
+            ("apple", "apple"),
+            ("Apple, Pear", "Apple, Pear"),
+            ("3.5", "3.5"),
+            ("2025-01-01", "2025-01-01"),
+            ("10:30", "10:30"),
+            ("2 of them", "2 of them"),
+            ("-", "-"),
+            ("  neither\n", "  neither\n"),
+        ] {
+            assert_eq!(answer(&wish, text).as_deref(), Ok(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn several_choices_are_named_where_several_may_be_chosen() {
+        let wish = asked(&["Apple", "Pear", "Nut, salted"], true);
+        for (text, expected) in [
+            ("Apple", "Apple"),
+            ("2,1", "Pear, Apple"),
+            ("Apple, 2", "Apple, Pear"),
+            ("3", "Nut, salted"),
+            ("Nut, salted", "Nut, salted"),
+            ("Apple, figs", "Apple, figs"),
+        ] {
+            assert_eq!(answer(&wish, text).as_deref(), Ok(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_choose_nothing_are_no_answer() {
+        let numbers = [
+            "0",
+            "7",
+            " 7\n",
+            "-1",
+            "+7",
+            "007",
+            "99999999999999999999999",
+            "7.",
+            "#7",
+            "\u{ff17}",
+            "1 7",
+            "1;7",
+            "1&2",
+            "1-2",
+            "1 - 2",
+            "7,7",
+            "1,,7",
+        ];
+        for wish in [asked(&["Apple", "Pear"], false), asked(&["Apple", "Pear"], true)] {
+            for text in numbers {
+                assert!(matches!(answer(&wish, text), Err(NoAnswer::NoSuchChoice { .. })), "{text:?}");
+                assert_eq!(as_text(&wish, text).as_deref(), Ok(text));
+            }
+        }
+        let (one, several) = (asked(&["Apple", "Pear"], false), asked(&["Apple", "Pear"], true));
+        for text in ["1,2", "1, 2", "Apple, 2"] {
+            assert!(answer(&one, text).is_err(), "{text:?}");
+            assert!(answer(&several, text).is_ok(), "{text:?}");
+        }
+        for text in ["1,3", "Apple, 3", "3, Apple", "1,,2"] {
+            assert!(answer(&several, text).is_err(), "{text:?}");
+        }
+        let error = answer(&asked(&["Apple\n\u{1b}[2J", "Pear"], false), "7").unwrap_err();
+        assert_eq!(error.to_string(), "\"7\" chooses nothing here: choose one of 1. Apple⏎\\u{1b}[2J, 2. Pear");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_recorded_is_a_choice_or_has_more_than_numbers(
+            text in "[ 0-9,;&/+#.)-]{1,8}|\\PC{0,6}", several: bool, labels in prop::collection::vec("[a-z0-9]{1,3}", 1..4),
+        ) {
+            let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+            if let Ok(recorded) = answer(&asked(&labels, several), &text) {
+                let chosen = recorded.split(", ").all(|label| labels.contains(&label));
+                prop_assert!(chosen || text.trim().parse::<u64>().is_err(), "{recorded}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_a_label_is_that_label() {
+        assert_eq!(answer(&asked(&["2", "1"], false), "1").as_deref(), Ok("1"));
+        assert_eq!(answer(&asked(&["10", "20"], false), "2").as_deref(), Ok("20"));
+    }
+
+    #[test]
+    fn a_permission_is_given_or_not() {
+        let deny = |reason: &str| Some(Permit::Deny { reason: reason.to_owned() });
+        for (text, expected) in [
+            ("allow", Some(Permit::Allow)),
+            (" allow\n", Some(Permit::Allow)),
+            ("deny", deny("")),
+            ("deny: not today", deny("not today")),
+            ("deny\nnot today\n", deny("not today")),
+            ("Allow", Some(Permit::Allow)),
+            ("ALLOW", Some(Permit::Allow)),
+            ("Deny, not today", deny("not today")),
+            ("allow it", None),
+            ("yes", None),
+            ("y", None),
+            ("denying", None),
+        ] {
+            assert_eq!(permit(text), expected, "{text:?}");
+            let wish = Wish::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
+            assert_eq!(answer(&wish, text).is_ok(), expected.is_some(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_plain_question_takes_any_text_but_none() {
+        let plain = Wish::Ask { question: "When?".into(), choices: None };
+        assert_eq!(answer(&plain, " 1 \n").as_deref(), Ok(" 1 \n"));
+        for wish in [plain, asked(&["Apple"], true)] {
+            assert_eq!(answer(&wish, " \n"), Err(NoAnswer::Empty));
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Requests: what an agent asks of `agent-cli`, and what it gets back.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::approval;
+use crate::core::requests::plan::Plan;
+use crate::core::requests::question::Choices;
+use crate::core::requests::scheduled::Scheduled;
+use crate::core::stream::digest::Returned;
+use crate::core::text::escape;
+
+/// A request that an agent made and whose result it has not been given yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Its id.
+    pub id: RequestId,
+    /// Whose agent made it.
+    pub frame: FrameId,
+    /// In which attempt.
+    pub attempt: AttemptId,
+    /// The tool call that it suspends, if it does.
+    pub call: Option<String>,
+    /// What was asked for.
+    pub wish: Wish,
+    /// Whether an answer was recorded, or an external wait was seen to be over. A child's end is not recorded here: the
+    /// child's own state tells it.
+    pub settled: bool,
+    /// When it was made.
+    pub made: Timestamp,
+}
+
+/// What an agent asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wish {
+    /// Another agent's reply.
+    Spawn {
+        /// The frame that was made for it.
+        child: FrameId,
+        /// Its task, as a list shows it.
+        task: String,
+    },
+    /// A person's answer.
+    Ask {
+        /// The question.
+        question: String,
+        /// What it offers, if it was asked with Claude Code's own tool.
+        #[serde(default)]
+        choices: Option<Choices>,
+    },
+    /// A person's permission for a call.
+    Permission {
+        /// The tool that is called.
+        tool: String,
+        /// Its input.
+        input: Value,
+        /// Why a hook of the user asks for it, if one does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A person's approval of a plan.
+    Plan(Plan),
+    /// Something outside.
+    Wait(External),
+}
+
+/// Something outside that an agent can wait for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum External {
+    /// A file that exists. Absolute.
+    File(PathBuf),
+    /// A time that has come.
+    Time(Timestamp),
+    /// A shell command that exits with 0, run in the frame's working directory.
+    Command(String),
+    /// A time at which the agent wants to be given a prompt.
+    Scheduled(Scheduled),
+}
+
+/// A request that is over, with its result: what the agent is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Which request.
+    pub request: RequestId,
+    /// The tool call that it suspends, if it does.
+    pub call: Option<String>,
+    /// What was asked for.
+    pub wish: Wish,
+    /// What came of it, exact to the byte.
+    pub result: RequestResult,
+}
+
+/// Whether all that an agent has asked for are jobs whose time has not come. It has ended its turn, and waits for the first.
+#[must_use]
+pub fn are_jobs_to_come(requests: &[Request]) -> bool {
+    !requests.is_empty() && requests.iter().all(|request| request.wish.is_job() && !request.settled)
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestResult {
+    /// The reply, the answer, or a sentence that the wait is over.
+    Text(String),
+    /// The child failed, and why.
+    Failed(String),
+}
+
+impl Delivery {
+    /// The question and its answer, where it is one.
+    #[must_use]
+    pub fn answer(&self) -> Option<(RequestId, String)> {
+        match (&self.wish, &self.result) {
+            (Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_), RequestResult::Text(answer)) => {
+                Some((self.request, answer.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The id that the agent was given for this request, shortened: a child's own, else the request's.
+    #[must_use]
+    pub fn known_as(&self) -> String {
+        match &self.wish {
+            Wish::Spawn { child, .. } => child.short(),
+            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => self.request.short(),
+        }
+    }
+
+    /// What an agent is told in the place of a result that it is to fetch itself: hooks of the user are run after commands,
+    /// and not on what stands in a prompt. Errors stay as they are, for no such hook is run after a command that fails.
+    #[must_use]
+    pub fn to_fetch(self) -> Self {
+        let id = match &self.wish {
+            Wish::Spawn { child, .. } => child.to_string(),
+            Wish::Ask { .. } => self.request.to_string(),
+            Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => return self,
+        };
+        match self.result {
+            RequestResult::Failed(_) => self,
+            RequestResult::Text(_) => {
+                let text = format!("It is there: run `agent-cli resume {id}`, which prints it.");
+                Self { result: RequestResult::Text(text), ..self }
+            }
+        }
+    }
+}
+
+impl RequestResult {
+    /// What its agent is given.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Failed(text) => text,
+        }
+    }
+
+    /// Whether the agent saw it when its call returned this. A denial, or the output of another command, is not it.
+    #[must_use]
+    pub fn is_in(&self, returned: &Returned) -> bool {
+        match self {
+            Self::Text(text) => !returned.is_error && returned.text.contains(text),
+            Self::Failed(why) => returned.is_error && returned.text.contains(why.trim()),
+        }
+    }
+}
+
+impl Wish {
+    /// The question, if it was asked with Claude Code's own tool.
+    #[must_use]
+    pub fn native_question(&self) -> Option<&str> {
+        match self {
+            Self::Ask { question, choices: Some(_) } => Some(question),
+            _ => None,
+        }
+    }
+
+    /// The prompt that its agent wants, if that is what it waits for.
+    #[must_use]
+    pub fn scheduled(&self) -> Option<&Scheduled> {
+        match self {
+            Self::Wait(External::Scheduled(scheduled)) => Some(scheduled),
+            _ => None,
+        }
+    }
+
+    /// Whether its agent goes on without the result.
+    #[must_use]
+    pub fn is_job(&self) -> bool {
+        self.scheduled().is_some_and(Scheduled::is_job)
+    }
+
+    /// The command that makes this request, shortened where it is long: how people and agents recognise it.
+    #[must_use]
+    pub fn command(&self) -> String {
+        match self {
+            Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
+            Self::Ask { question, choices: None } => format!("agent-cli ask \"{}\"", shortened(question)),
+            Self::Ask { question, choices: Some(_) } => format!("AskUserQuestion \"{}\"", shortened(question)),
+            Self::Permission { tool, input, .. } => shortened(&approval::summary(tool, input)),
+            Self::Plan(plan) => format!("ExitPlanMode: {}", shortened(plan.summary())),
+            Self::Wait(External::File(path)) => {
+                format!("agent-cli wait --file {}", shortened(&path.display().to_string()))
+            }
+            Self::Wait(External::Time(time)) => format!("agent-cli wait --until {time}"),
+            Self::Wait(External::Scheduled(scheduled)) => shortened(&scheduled.call()),
+            Self::Wait(External::Command(command)) => {
+                format!("agent-cli wait --command \"{}\"", shortened(command))
+            }
+        }
+    }
+}
+
+/// `text` on one line, escaped, and at most 120 characters of it.
+#[must_use]
+pub fn shortened(text: &str) -> String {
+    const MOST: usize = 120;
+    let beginning: String = text.chars().take(MOST + 1).collect();
+    let mut line = escape::one_line(&beginning);
+    if line.chars().count() > MOST {
+        line = line.chars().take(MOST - 1).collect();
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_known_by_its_own_id() {
+        let child: FrameId = "4f2c1a90-0000-4000-8000-000000000000".parse().unwrap();
+        let wish = Wish::Spawn { child, task: "/ins2.md".into() };
+        let delivery =
+            Delivery { request: RequestId::random(), call: None, wish, result: RequestResult::Text(String::new()) };
+        assert_eq!(delivery.known_as(), "4f2c1a90");
+    }
+
+    #[test]
+    fn a_result_to_fetch_is_named_and_not_told() {
+        let delivery = |wish: Wish, result| Delivery { request: RequestId::random(), call: None, wish, result };
+        let ask = || Wish::Ask { question: "Which?".into(), choices: None };
+        let asked = delivery(ask(), RequestResult::Text("hunter2".into()));
+        let text = format!("It is there: run `agent-cli resume {}`, which prints it.", asked.request);
+        assert_eq!(asked.to_fetch().result, RequestResult::Text(text));
+        let over = Wish::Wait(External::Command("true".into()));
+        for kept in [
+            delivery(ask(), RequestResult::Failed("no disk".into())),
+            delivery(over, RequestResult::Text("the command succeeded".into())),
+        ] {
+            assert_eq!(kept.clone().to_fetch(), kept);
+        }
+    }
+
+    #[test]
+    fn a_result_is_seen_in_what_the_call_returned_and_nowhere_else() {
+        let returned = |text: &str, is_error| Returned { call: "t1".into(), text: text.into(), is_error };
+        let text = RequestResult::Text("Jan 1st".into());
+        assert!(text.is_in(&returned("Jan 1st", false)));
+        assert!(text.is_in(&returned("their hook says hello\nJan 1st", false)));
+        assert!(!text.is_in(&returned("denied: Jan 1st is no answer", true)));
+        assert!(!text.is_in(&returned("theirs", false)));
+        let failed = RequestResult::Failed("the disk is full\n".into());
+        assert!(failed.is_in(&returned("Exit code 1\nthe disk is full", true)));
+        assert!(!failed.is_in(&returned("not today", true)));
+        assert!(!failed.is_in(&returned("the disk is full", false)));
+    }
+
+    #[test]
+    fn a_command_is_one_short_line() {
+        let wish = Wish::Ask { question: format!("a\n{}", "b".repeat(1_000_000)), choices: None };
+        let command = wish.command();
+        assert!(command.starts_with("agent-cli ask \"a⏎bbb"), "{command}");
+        assert!(command.ends_with("b…\""), "{command}");
+        assert!(command.chars().count() < 150, "{command}");
+    }
+}

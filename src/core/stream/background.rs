@@ -1,0 +1,289 @@
+//! What goes on beside an agent, and how long `claude` may go on with it when the agent's turn is over.
+//!
+//! Claude Code lives on as long as a command, a monitor, a subagent or a workflow runs in the background, though its agent
+//! waits for a person, or has replied. When one of them ends it goes on by itself.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use crate::core::agent::launch::Launch;
+use crate::core::attempt::signal::Signal;
+use crate::core::requests::request::shortened;
+use crate::core::stream::digest::Digest;
+use crate::core::stream::event::Event;
+use crate::core::stream::result_event::ResultEvent;
+
+/// A task that runs beside the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Claude's id of it.
+    pub id: String,
+    /// What the agent says that it is, on one short line.
+    pub title: String,
+}
+
+/// How far the turn of an agent is, as its conversation was written down. What its stream says is in the [`Digest`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Written {
+    /// The calls of its last message that are marked as suspended.
+    pub suspended: HashSet<String>,
+    /// What it has ended its turn with.
+    pub reply: Option<String>,
+    /// US dollars, as the session counts them, and what it was forked from before it.
+    pub total_cost_usd: Option<f64>,
+}
+
+/// Whether the turn of an agent is over, though its `claude` may live on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// It goes on.
+    Works,
+    /// It waits, or was stopped by an error: whatever `claude` would still do, the agent is not to do now.
+    Paused,
+    /// It has replied. If something ends in its background, it may have more to say.
+    Replied,
+}
+
+/// How long `claude` may go on when its agent has replied, unless a person says otherwise: as long as it would by itself.
+pub const GRACE: Duration = Duration::from_secs(600);
+
+/// How long a `claude` whose turn is over may take to end by itself.
+const SETTLES: Duration = Duration::from_millis(300);
+
+/// How much longer than its own runner another one waits before it ends a `claude`: its runner may be about to.
+const LEFT: Duration = Duration::from_secs(3);
+
+impl Rest {
+    fn of_reply(text: &str) -> Self {
+        if Signal::on_a_line(text).is_some() { Self::Paused } else { Self::Replied }
+    }
+
+    /// The same where the agent is known to have made requests whose results it has not been given: it waits for them, whatever
+    /// it has said.
+    #[must_use]
+    pub fn with_requests(self) -> Self {
+        if self == Self::Replied { Self::Paused } else { self }
+    }
+
+    /// How long `claude` may go on with what runs beside its agent, where it is allowed `grace` after a reply.
+    #[must_use]
+    pub fn patience(self, grace: Duration) -> Option<Duration> {
+        match self {
+            Self::Works => None,
+            Self::Paused => Some(SETTLES),
+            Self::Replied => Some(grace.max(SETTLES)),
+        }
+    }
+
+    /// Whether a `claude` that nobody has ended, and that was last seen to do something `since`, was left by its runner.
+    #[must_use]
+    pub fn is_left(self, since: Duration, grace: Duration) -> bool {
+        self.patience(grace).is_some_and(|patience| since >= patience + LEFT)
+    }
+}
+
+impl Launch {
+    /// How long `claude` may go on with what runs beside an agent that has replied.
+    #[must_use]
+    pub fn background_grace(&self) -> Duration {
+        self.background_grace.map_or(GRACE, Duration::from_secs)
+    }
+}
+
+impl Digest {
+    /// Whether `claude` may live on though the turn of its agent is over. Otherwise it ends by itself.
+    #[must_use]
+    pub fn may_live_on(&self) -> bool {
+        self.result.is_some() || !self.tasks.is_empty()
+    }
+
+    /// How long `claude` may go on in this state of its agent. It does not end by itself as long as a task runs, and what ends in the
+    /// meantime would have its agent go on past a call that is suspended.
+    #[must_use]
+    pub fn patience(&self, rest: Rest, grace: Duration) -> Option<Duration> {
+        let waits = rest == Rest::Paused && !self.tasks.is_empty();
+        rest.patience(grace).map(|patience| if waits { Duration::ZERO } else { patience })
+    }
+
+    /// Whether the turn of the agent is over, now that so much of it is written. Beside a subagent that runs, `claude` prints
+    /// no result.
+    #[must_use]
+    pub fn rest(&self, written: &Written) -> Rest {
+        match &self.result {
+            Some(result) if result.is_error || result.deferred || result.stopped_by_hook => Rest::Paused,
+            Some(result) => Rest::of_reply(&result.text),
+            None if self.stands_suspended(written) => Rest::Paused,
+            None if !self.open_calls.is_empty() => Rest::Works,
+            None => written.reply.as_deref().map_or(Rest::Works, Rest::of_reply),
+        }
+    }
+
+    /// Adds what `claude` would have printed if it had not been ended while something ran in its background, and takes back a
+    /// result that was not the last word. `by_us`: whether this program has ended it. `killed`:
+    /// whether it did not end by itself.
+    pub fn complete(&mut self, written: &Written, by_us: bool, killed: bool) {
+        let is_interim = |result: &ResultEvent| !result.is_error && !result.deferred && !result.stopped_by_hook;
+        if killed && !by_us && !self.tasks.is_empty() && self.result.as_ref().is_some_and(is_interim) {
+            self.interim = self.result.take();
+        }
+        if self.result.is_some() {
+            return;
+        }
+        let total_cost_usd = written.total_cost_usd.unwrap_or_default();
+        if self.stands_suspended(written) {
+            let deferred_call = self.open_calls.last().map(|call| call.id.clone());
+            self.result = Some(ResultEvent { deferred: true, deferred_call, total_cost_usd, ..ResultEvent::default() });
+        } else if let Some(reply) = written.reply.clone().filter(|_| by_us && self.worked && self.open_calls.is_empty())
+        {
+            self.result = Some(ResultEvent { text: reply, total_cost_usd, ..ResultEvent::default() });
+        }
+    }
+
+    /// Whether all that its agent still waits for are calls that were suspended: one that runs beside them may finish.
+    fn stands_suspended(&self, written: &Written) -> bool {
+        !self.open_calls.is_empty() && self.open_calls.iter().all(|call| written.suspended.contains(&call.id))
+    }
+
+    /// What runs beside the agent, for people.
+    #[must_use]
+    pub fn background(&self) -> String {
+        let titles: Vec<&str> = self.tasks.iter().map(|task| task.title.as_str()).collect();
+        titles.join(", ")
+    }
+
+    /// Notes what begins to run, and what has ended. Claude Code tells of every task, those too that it waits for.
+    pub(crate) fn absorb_task(&mut self, event: &Event) {
+        let Some(id) = event.task_id.as_str() else { return };
+        match event.subtype.as_str() {
+            Some("task_started") => {
+                let title = event.description.as_str().filter(|title| !title.trim().is_empty()).unwrap_or(id);
+                self.tasks.retain(|task| task.id != id);
+                self.tasks.push(Task { id: id.to_owned(), title: shortened(title) });
+            }
+            Some("task_notification") => self.tasks.retain(|task| task.id != id),
+            _ => {}
+        }
+    }
+
+    /// Notes that `claude` goes on: what it has printed as a result was not the last word.
+    pub(crate) fn goes_on(&mut self) {
+        self.interim = self.result.take().or(self.interim.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALL: &str =
+        r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}"#;
+    const OTHER: &str =
+        r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t2","name":"Bash","input":{}}]}}"#;
+    const ENDED: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t2"}]}}"#;
+    const STARTED: &str =
+        r#"{"type":"system","subtype":"task_started","task_id":"b1","description":"the server\nof all"}"#;
+    const OVER: &str = r#"{"type":"system","subtype":"task_notification","task_id":"b1","status":"completed"}"#;
+    const REPLY: &str = r#"{"type":"result","is_error":false,"result":"started it","total_cost_usd":0.5}"#;
+    const DEFERRED: &str = r#"{"type":"result","is_error":false,"result":"","stop_reason":"tool_deferred"}"#;
+    const ERROR: &str = r#"{"type":"result","is_error":true,"result":"529"}"#;
+    const INIT: &str = r#"{"type":"system","subtype":"init"}"#;
+    const WORDS: &str = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}"#;
+
+    fn digest(lines: &[&str]) -> Digest {
+        let mut digest = Digest::default();
+        lines.iter().for_each(|line| digest.absorb(serde_json::from_str(line).unwrap()));
+        digest
+    }
+
+    fn marked(calls: &[&str]) -> Written {
+        Written { suspended: calls.iter().map(|call| (*call).to_owned()).collect(), ..Written::default() }
+    }
+
+    fn replied() -> Written {
+        Written { reply: Some("so".into()), total_cost_usd: Some(0.25), ..Written::default() }
+    }
+
+    #[test]
+    fn a_task_runs_until_its_end_is_told() {
+        assert_eq!(digest(&[STARTED]).background(), "the server⏎of all");
+        assert_eq!(digest(&[STARTED, STARTED]).tasks.len(), 1);
+        assert!(digest(&[STARTED]).may_live_on() && digest(&[REPLY]).may_live_on());
+        assert!(!digest(&[STARTED, OVER]).may_live_on() && !digest(&[CALL]).may_live_on());
+    }
+
+    #[test]
+    fn a_turn_is_over_with_a_result_or_when_it_is_written_so() {
+        for (lines, written, rest) in [
+            (&[REPLY][..], Written::default(), Rest::Replied),
+            (&[DEFERRED], Written::default(), Rest::Paused),
+            (&[ERROR], Written::default(), Rest::Paused),
+            (&[REPLY, INIT], Written::default(), Rest::Works),
+            (&[REPLY, WORDS], Written::default(), Rest::Works),
+            (&[CALL], marked(&["t1"]), Rest::Paused),
+            (&[CALL], Written::default(), Rest::Works),
+            // A call beside it may finish.
+            (&[CALL, OTHER], marked(&["t1"]), Rest::Works),
+            (&[CALL, OTHER, ENDED], marked(&["t1"]), Rest::Paused),
+            (&[CALL, OTHER], marked(&["t1", "t2"]), Rest::Paused),
+            // An old mark, and nothing called since.
+            (&[], marked(&["t0"]), Rest::Works),
+            (&[WORDS], replied(), Rest::Replied),
+            (&[WORDS], Written { reply: Some("SGN_PEND_STARTED (x)".into()), ..replied() }, Rest::Paused),
+            (&[CALL], replied(), Rest::Works),
+        ] {
+            assert_eq!(digest(lines).rest(&written), rest, "{lines:?} {written:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_printed_is_taken_from_what_was_written() {
+        let complete = |lines: &[&str], written: Written, by_us, killed| {
+            let mut digest = digest(lines);
+            digest.complete(&written, by_us, killed);
+            digest
+        };
+        for (by_us, killed) in [(true, true), (false, true), (false, false)] {
+            let result = complete(&[STARTED, CALL, OTHER], marked(&["t1", "t2"]), by_us, killed).result.unwrap();
+            assert!(result.deferred && result.deferred_call.as_deref() == Some("t2"));
+        }
+        let reply = complete(&[STARTED, WORDS], replied(), true, true).result.unwrap();
+        assert_eq!((reply.text.as_str(), reply.total_cost_usd), ("so", 0.25));
+        assert_eq!(complete(&[STARTED, WORDS], replied(), false, true).result, None);
+        // What an earlier attempt has said.
+        assert_eq!(complete(&[STARTED], replied(), true, true).result, None);
+    }
+
+    #[test]
+    fn an_interim_text_is_no_reply() {
+        let complete = |lines: &[&str], by_us, killed| {
+            let mut digest = digest(lines);
+            digest.complete(&Written::default(), by_us, killed);
+            (digest.result.map(|result| result.text), digest.interim.map(|result| result.total_cost_usd))
+        };
+        let (last, interim) = ((Some("started it".to_owned()), None), (None, Some(0.5)));
+        assert_eq!(complete(&[STARTED, REPLY], false, true), interim);
+        assert_eq!(complete(&[STARTED, REPLY], true, true), last);
+        assert_eq!(complete(&[STARTED, REPLY], false, false), last);
+        assert_eq!(complete(&[STARTED, REPLY, OVER], false, true), last);
+        assert_eq!(complete(&[STARTED, REPLY, OVER, INIT], false, false), interim);
+        assert_eq!(complete(&[STARTED, REPLY, OVER, INIT, WORDS, REPLY], false, true).0, last.0);
+        assert_eq!(complete(&[STARTED, DEFERRED], false, true).0.as_deref(), Some(""));
+        assert_eq!(complete(&[STARTED, ERROR], false, true).0.as_deref(), Some("529"));
+    }
+
+    #[test]
+    fn who_waits_is_ended_at_once_and_who_has_replied_when_its_time_is_over() {
+        let grace = Duration::from_secs(60);
+        assert_eq!(Rest::Works.patience(grace), None);
+        assert_eq!(Rest::Paused.patience(grace), Some(SETTLES));
+        assert_eq!(Rest::Replied.patience(grace), Some(grace));
+        assert_eq!(Rest::Replied.with_requests().patience(grace), Some(SETTLES));
+        assert_eq!(digest(&[DEFERRED]).patience(Rest::Paused, grace), Some(SETTLES));
+        assert_eq!(digest(&[STARTED, DEFERRED]).patience(Rest::Paused, grace), Some(Duration::ZERO));
+        assert_eq!(digest(&[STARTED, REPLY]).patience(Rest::Replied, grace), Some(grace));
+        assert_eq!(Rest::Replied.patience(Duration::ZERO), Some(SETTLES));
+        assert!(!Rest::Works.is_left(Duration::MAX, grace));
+        assert!(!Rest::Paused.is_left(LEFT, grace) && Rest::Paused.is_left(LEFT + SETTLES, grace));
+        assert!(!Rest::Replied.is_left(grace, grace) && Rest::Replied.is_left(grace + LEFT, grace));
+    }
+}

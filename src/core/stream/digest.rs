@@ -1,0 +1,362 @@
+//! What the events of a whole attempt amount to.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::core::agent::denied::Denials;
+use crate::core::agent::rights::Rights;
+use crate::core::stream::asking_hooks::AskingHooks;
+use crate::core::stream::background::Task;
+use crate::core::stream::event::{Block, Event};
+use crate::core::stream::jobs::Jobs;
+use crate::core::stream::lenient::LooseList;
+use crate::core::stream::result_event::ResultEvent;
+
+/// What an attempt printed, in short.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Digest {
+    /// The model that the session began with.
+    pub model: Option<String>,
+    /// The version of Claude Code.
+    pub version: Option<String>,
+    /// Whether `claude` said anything that belongs to this protocol.
+    pub spoke: bool,
+    /// Whether the agent did anything: its model answered at least once.
+    pub worked: bool,
+    /// What kind of error its last message words, if it words one: `rate_limit`, `server_error` and so on.
+    pub api_error: Option<String>,
+    /// Whether Claude Code has worded a message in the agent's place, an error of the API above all.
+    pub worded: bool,
+    /// When the usage limit that stopped it is lifted.
+    pub limit_resets_at: Option<Timestamp>,
+    /// What the call that was open when the run began has returned: it comes before the model says anything.
+    pub returned: Option<Returned>,
+    /// Tool calls of the agent that have no result yet, the last one last.
+    pub open_calls: Vec<ToolCall>,
+    /// Tool calls of the agent that were cut short: they have a result, which tells nothing of what they did.
+    pub cut_short: Vec<ToolCall>,
+    /// Tool calls of the agent with the result that their command was killed, when nothing has followed yet.
+    pub(crate) killed: Vec<ToolCall>,
+    /// Tool calls of subagents that have no result yet, or were cut short, each with the call that it belongs to.
+    pub(crate) of_subagents: Vec<(Value, ToolCall)>,
+    /// The files that its tools were given by name, to read or to write, as it named them.
+    pub files: BTreeSet<PathBuf>,
+    /// The last tool calls that the agent made, a few of them, the last one last.
+    pub last_calls: VecDeque<ToolCall>,
+    /// The calls that were denied.
+    pub denials: Denials,
+    /// The hooks that ask for an approval.
+    pub asking_hooks: AskingHooks,
+    /// What the agent may do.
+    pub rights: Rights,
+    /// What runs beside the agent.
+    pub tasks: Vec<Task>,
+    /// The jobs that it has made and removed.
+    pub jobs: Jobs,
+    /// The last `result` event, if `claude` has not gone on since.
+    pub result: Option<ResultEvent>,
+    /// A `result` event that was not the last word.
+    pub interim: Option<ResultEvent>,
+    /// Lines that were no events at all.
+    pub broken_lines: u64,
+}
+
+/// A tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Claude's id of it.
+    pub id: String,
+    /// The tool and its input, on one short line.
+    pub summary: String,
+}
+
+/// What a tool call has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// Claude's id of the call.
+    pub call: String,
+    /// What the agent sees of it.
+    pub text: String,
+    /// Whether it is an error.
+    pub is_error: bool,
+}
+
+/// Tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Sent and not cached.
+    pub input_tokens: u64,
+    /// Generated.
+    pub output_tokens: u64,
+    /// Sent and written to the prompt cache.
+    pub cache_creation_input_tokens: u64,
+    /// Sent and read from the prompt cache.
+    pub cache_read_input_tokens: u64,
+}
+
+/// How many calls are remembered. Those that a conversation does not have were made within a fraction of a second.
+const LAST_CALLS: usize = 20;
+
+impl Digest {
+    /// The tool call at which the session stands suspended, if its result can be given to it as such: the call has to be
+    /// the last of its message, or Claude Code may lose the result (seen with 2.1.197). A call of an earlier attempt that was
+    /// suspended again is none: it could not return its result.
+    #[must_use]
+    pub fn suspended_call(&self) -> Option<&str> {
+        let call = self.result.as_ref()?.deferred_call.as_deref()?;
+        (self.last_calls.back().is_some_and(|last| last.id == call)).then_some(call)
+    }
+
+    /// Takes the next event into account.
+    pub fn absorb(&mut self, event: Event) {
+        self.spoke |= event.kind.is_string() && !event.is_of_a_hook();
+        self.denials.absorb(&event);
+        self.asking_hooks.absorb(&event);
+        self.rights.absorb(&event);
+        self.jobs.absorb(&event);
+        match event.kind.as_str() {
+            Some("system") => self.absorb_system(&event),
+            Some("assistant") if event.parent_tool_use_id.is_null() => self.absorb_assistant(event),
+            Some("user") if event.parent_tool_use_id.is_null() => {
+                let LooseList(results) = event.message.0.content;
+                if !self.worked && self.returned.is_none() {
+                    self.returned = results.iter().find_map(Block::as_result);
+                }
+                for result in &results {
+                    self.absorb_result(result, &event.tool_use_result);
+                }
+            }
+            Some("assistant" | "user") => self.absorb_of_subagent(event),
+            Some("rate_limit_event") => {
+                let info = &event.rate_limit_info;
+                let resets_at = info["resetsAt"].as_i64().and_then(|at| Timestamp::from_second(at).ok());
+                self.limit_resets_at = resets_at.filter(|_| info["status"] == "rejected");
+            }
+            Some("result") => self.result = Some(ResultEvent::from(event)),
+            _ => {}
+        }
+    }
+
+    fn absorb_system(&mut self, event: &Event) {
+        if event.subtype == "init" {
+            self.model = event.model.as_str().map(str::to_owned);
+            self.version = event.claude_code_version.as_str().map(str::to_owned);
+            self.goes_on();
+        }
+        self.absorb_task(event);
+    }
+
+    fn absorb_assistant(&mut self, event: Event) {
+        let message = event.message.0;
+        self.goes_on();
+        self.api_error = event.error.as_str().map(str::to_owned);
+        // Claude Code words its own error messages as a model of this name.
+        if message.model == "<synthetic>" {
+            self.worded = true;
+            return;
+        }
+        self.worked = true;
+        self.killed.clear();
+        let calls = message.content.0.into_iter().filter(|block| block.kind == "tool_use");
+        for call in calls {
+            self.files.extend(call.file());
+            let Some(call) = call.into_call() else { continue };
+            self.last_calls.push_back(call.clone());
+            self.open_calls.push(call);
+        }
+        while self.last_calls.len() > LAST_CALLS {
+            self.last_calls.pop_front();
+        }
+    }
+}
+
+impl Usage {
+    /// The sum of two.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens + other.input_tokens,
+            output_tokens: self.output_tokens + other.output_tokens,
+            cache_creation_input_tokens: self.cache_creation_input_tokens + other.cache_creation_input_tokens,
+            cache_read_input_tokens: self.cache_read_input_tokens + other.cache_read_input_tokens,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn digest(lines: &[&str]) -> Digest {
+        let mut digest = Digest::default();
+        for line in lines {
+            digest.absorb(serde_json::from_str(line).unwrap());
+        }
+        digest
+    }
+
+    #[test]
+    fn the_last_result_counts_and_its_keys_come_in_any_order() {
+        let digest = digest(&[
+            r#"{"type":"result","is_error":true,"result":"first"}"#,
+            r#"{"usage":{"input_tokens":7},"result":"Jan 1st","total_cost_usd":0.25,"is_error":false,"type":"result"}"#,
+        ]);
+        let result = digest.result.unwrap();
+        assert_eq!((result.is_error, result.text.as_str()), (false, "Jan 1st"));
+        assert_eq!((result.usage.input_tokens, result.total_cost_usd), (7, 0.25));
+    }
+
+    #[test]
+    fn errors_without_a_result_are_told() {
+        let line = r#"{"type":"result","subtype":"error_max_turns","is_error":true,"errors":["Reached maximum"]}"#;
+        assert_eq!(digest(&[line]).result.unwrap().text, "Reached maximum");
+        let line = r#"{"type":"result","subtype":"error_of_next_year","is_error":true}"#;
+        assert_eq!(digest(&[line]).result.unwrap().text, "error_of_next_year");
+    }
+
+    #[test]
+    fn an_answer_of_the_model_is_work_and_an_error_message_is_not() {
+        let synthetic = r#"{"type":"assistant","message":{"model":"<synthetic>","content":[]}}"#;
+        assert!(!digest(&[synthetic]).worked);
+        let real = r#"{"type":"assistant","message":{"model":"claude-opus-4-8","content":[]}}"#;
+        assert!(digest(&[real]).worked);
+    }
+
+    #[test]
+    fn the_kind_of_an_error_is_that_of_the_last_message() {
+        let error = r#"{"type":"assistant","message":{"model":"<synthetic>"},"error":"server_error"}"#;
+        let result = r#"{"type":"result","is_error":true,"api_error_status":529}"#;
+        let failed = digest(&[error, result]);
+        assert_eq!(failed.api_error.as_deref(), Some("server_error"));
+        assert_eq!(failed.result.unwrap().api_error_status, Some(529));
+        let went_on = r#"{"type":"assistant","message":{"model":"claude-opus-4-8"}}"#;
+        assert_eq!(digest(&[error, went_on]).api_error, None);
+    }
+
+    #[test]
+    fn a_tool_call_is_open_until_its_result_comes() {
+        let call = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"git push"}}]}}"#;
+        let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
+        assert_eq!(digest(&[call]).open_calls[0].summary, "Bash: git push");
+        assert!(digest(&[call, result]).open_calls.is_empty());
+    }
+
+    #[test]
+    fn what_a_subagent_does_is_not_what_the_agent_does() {
+        let call = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"git push"}}]}}"#;
+        let theirs = [
+            r#"{"type":"user","parent_tool_use_id":"t0","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#,
+            r#"{"type":"assistant","parent_tool_use_id":"t0","message":{"content":[{"type":"tool_use","id":"t2","name":"Read","input":{"file_path":"/a"}}]}}"#,
+        ];
+        let both = digest(&[call, theirs[0], theirs[1]]);
+        assert_eq!((both.open_calls.len(), both.last_calls.len(), both.files.len()), (1, 1, 0));
+        assert!(!digest(&theirs).worked);
+        assert_eq!(digest(&theirs).returned, None);
+    }
+
+    #[test]
+    fn what_the_conversation_does_not_tell_of_a_call_is_uncertain() {
+        let call = |id: usize| {
+            format!(
+                r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"t{id}","name":"Bash","input":{{"command":"{id}"}}}}]}}}}"#
+            )
+        };
+        let result = |id| {
+            format!(r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t{id}"}}]}}}}"#)
+        };
+        let all = digest(&[&call(1), &result(1), &call(2), &result(2), &call(3)]);
+        let told = |ids: &[&str]| all.uncertain_calls(&ids.iter().map(|id| (*id).to_owned()).collect());
+        assert_eq!(told(&["t1", "t2"]), ["Bash: 3"]);
+        assert_eq!(told(&["t1"]), ["Bash: 2", "Bash: 3"]);
+        let many: Vec<String> = (0..50).map(call).collect();
+        let many = digest(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(many.uncertain_calls(&HashSet::new()).len(), LAST_CALLS);
+    }
+
+    #[test]
+    fn files_that_tools_are_given_are_known() {
+        let call = |tool: &str, input: &str| {
+            format!(
+                r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"t1","name":"{tool}","input":{input}}}]}}}}"#
+            )
+        };
+        let files = digest(&[
+            &call("Read", r#"{"file_path":"/p/a"}"#),
+            &call("Edit", r#"{"file_path":"/p/b","old_string":"x"}"#),
+            &call("NotebookEdit", r#"{"notebook_path":"/p/c"}"#),
+            &call("Bash", r#"{"command":"cat /p/d"}"#),
+            &call("Read", r#"{"file_path":7}"#),
+            &call("Read", r#"{"file_path":""}"#),
+            &call("Read", r#"[]"#),
+        ])
+        .files;
+        assert_eq!(files, ["/p/a", "/p/b", "/p/c"].map(PathBuf::from).into());
+    }
+
+    #[test]
+    fn what_the_resumed_call_returns_is_known_and_other_results_are_not() {
+        let result = |content: &str| {
+            format!(
+                r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t1","content":{content}}}]}}}}"#
+            )
+        };
+        let returned = |text: &str| Some(Returned { call: "t1".into(), text: text.into(), is_error: false });
+        assert_eq!(digest(&[&result("\"Jan 1st\"")]).returned, returned("Jan 1st"));
+        assert_eq!(digest(&[&result("[{\"text\":\"a\"},{\"text\":\"b\"}]")]).returned, returned("ab"));
+        assert_eq!(digest(&[&result("\"a\""), &result("\"b\"")]).returned, returned("a"));
+        let made_here = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash"}]}}"#;
+        assert_eq!(digest(&[made_here, &result("\"a\"")]).returned, None);
+    }
+
+    #[test]
+    fn a_limit_is_one_only_when_it_rejects() {
+        let event = |status| {
+            format!(r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"{status}","resetsAt":1795298091}}}}"#)
+        };
+        assert!(digest(&[&event("allowed")]).limit_resets_at.is_none());
+        let limit = digest(&[&event("rejected")]).limit_resets_at;
+        assert_eq!(limit, Some(Timestamp::from_second(1_795_298_091).unwrap()));
+    }
+
+    #[test]
+    fn odd_shapes_are_passed_over() {
+        for line in [
+            r#"{}"#,
+            r#"{"type":7}"#,
+            r#"{"type":"assistant","message":"text"}"#,
+            r#"{"type":"assistant","message":[{"content":1}]}"#,
+            r#"{"type":"user","message":{"content":"text"}}"#,
+            r#"{"type":"user","message":{"content":{"a":[1,2]}}}"#,
+            r#"{"type":"user","message":{"content":[1,"two",null,{"tool_use_id":3}]}}"#,
+            r#"{"type":"result","result":{"text":"x"},"is_error":"no","usage":[],"total_cost_usd":"1"}"#,
+            r#"{"type":"rate_limit_event","rate_limit_info":null}"#,
+            r#"{"type":"an_event_of_next_year","payload":{"a":[{}]}}"#,
+        ] {
+            digest(&[line]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_an_event_or_an_error(line: String) {
+            if let Ok(event) = serde_json::from_str::<Event>(&line) {
+                Digest::default().absorb(event);
+            }
+        }
+
+        #[test]
+        fn any_message_is_passed_over(kind in "(user|assistant|system|result)", text in "\\PC*") {
+            let event = serde_json::json!({"type": kind, "message": {"content": text}, "errors": [text], "result": 1});
+            digest(&[&event.to_string()]);
+        }
+    }
+}

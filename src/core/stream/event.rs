@@ -1,0 +1,113 @@
+//! One event that `claude` prints with `--output-format stream-json`, as far as it matters here.
+//!
+//! Keys come in any order, new events and new shapes come with any release. So every field is read loosely: what has
+//! another shape than expected is passed over, never an error.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::core::requests::request::shortened;
+use crate::core::stream::cut_short;
+use crate::core::stream::digest::{Returned, ToolCall};
+use crate::core::stream::lenient::{Loose, LooseList};
+
+/// One line of the stream. Fields that matter nowhere are not held in memory.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Event {
+    #[serde(rename = "type")]
+    pub(crate) kind: Value,
+    pub(crate) session_id: Value,
+    pub(crate) model: Value,
+    pub(crate) claude_code_version: Value,
+    pub(crate) parent_tool_use_id: Value,
+    pub(crate) message: Loose<Message>,
+    pub(crate) error: Value,
+    pub(crate) rate_limit_info: Value,
+    pub(crate) subtype: Value,
+    #[serde(rename = "permissionMode")]
+    pub(crate) permission_mode: Value,
+    pub(crate) is_error: Value,
+    pub(crate) api_error_status: Value,
+    pub(crate) result: Value,
+    pub(crate) errors: Value,
+    pub(crate) stop_reason: Value,
+    pub(crate) terminal_reason: Value,
+    pub(crate) total_cost_usd: Value,
+    pub(crate) usage: Value,
+    pub(crate) deferred_tool_use: Value,
+    pub(crate) tool_use_result: Value,
+    pub(crate) permission_denials: Value,
+    pub(crate) hook_event: Value,
+    pub(crate) hook_id: Value,
+    pub(crate) hook_name: Value,
+    pub(crate) stdout: Value,
+    pub(crate) task_id: Value,
+    pub(crate) description: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Message {
+    pub(crate) model: Value,
+    pub(crate) content: LooseList<Block>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Block {
+    #[serde(rename = "type")]
+    pub(crate) kind: Value,
+    pub(crate) id: Value,
+    pub(crate) name: Value,
+    pub(crate) input: Value,
+    pub(crate) tool_use_id: Value,
+    pub(crate) content: Value,
+    pub(crate) is_error: Value,
+}
+
+impl Event {
+    /// Whether it is about a hook. Such an event comes before anything else where a hook runs when a session begins.
+    pub(crate) fn is_of_a_hook(&self) -> bool {
+        self.kind == "system" && self.subtype.as_str().is_some_and(|subtype| subtype.starts_with("hook_"))
+    }
+}
+
+impl Block {
+    /// The file that a tool of Claude Code is given: Read, Write, Edit, NotebookEdit and those that came before them.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        let path = ["file_path", "notebook_path"].iter().find_map(|name| self.input[name].as_str())?;
+        (!path.is_empty()).then(|| path.into())
+    }
+
+    pub(crate) fn into_call(self) -> Option<ToolCall> {
+        let name = self.name.as_str()?;
+        let input = self.input["command"].as_str().map_or_else(|| self.input.to_string(), str::to_owned);
+        Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")) })
+    }
+
+    /// Whether this result is of a call that was cut short. `beside`: what stands beside it.
+    pub(crate) fn is_cut_short(&self, beside: &Value) -> bool {
+        cut_short::is_cut_short(&text_of(&self.content), beside)
+    }
+
+    /// Whether this result is of a command that was killed.
+    pub(crate) fn is_of_a_killed_command(&self) -> bool {
+        self.is_error == true && cut_short::is_of_a_killed_command(&text_of(&self.content))
+    }
+
+    pub(crate) fn as_result(&self) -> Option<Returned> {
+        let is_error = self.is_error.as_bool().unwrap_or(false);
+        Some(Returned { call: self.tool_use_id.as_str()?.to_owned(), text: text_of(&self.content), is_error })
+    }
+}
+
+/// The text of a tool result: a text, or blocks of it.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        blocks => blocks.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect(),
+    }
+}

@@ -1,0 +1,59 @@
+//! The event with which `claude` ends.
+
+use serde_json::Value;
+
+use crate::core::stream::digest::Usage;
+use crate::core::stream::event::Event;
+
+/// The event that ends an attempt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResultEvent {
+    /// Whether it is an error. `subtype` says "success" for some errors and decides nothing.
+    pub is_error: bool,
+    /// The reply, or the error.
+    pub text: String,
+    /// The HTTP status of the error, where it has one.
+    pub api_error_status: Option<u64>,
+    /// Whether the attempt ended because a hook suspended a tool call.
+    pub deferred: bool,
+    /// Which call that was.
+    pub deferred_call: Option<String>,
+    /// Whether a hook has stopped the agent.
+    pub stopped_by_hook: bool,
+    /// Tokens of this attempt.
+    pub usage: Usage,
+    /// US dollars, as `claude` counts them. Newer versions include what the session cost before it was resumed.
+    pub total_cost_usd: f64,
+}
+
+impl From<Event> for ResultEvent {
+    fn from(event: Event) -> Self {
+        let deferred = event.stop_reason == "tool_deferred" || event.terminal_reason == "tool_deferred";
+        let text = match event.result {
+            Value::String(text) => text,
+            _ => said_otherwise(&event.errors, &event.subtype),
+        };
+        let tokens = |name| event.usage[name].as_u64().unwrap_or(0);
+        Self {
+            is_error: event.is_error.as_bool().unwrap_or(false),
+            text,
+            api_error_status: event.api_error_status.as_u64(),
+            deferred,
+            deferred_call: event.deferred_tool_use["id"].as_str().map(str::to_owned),
+            stopped_by_hook: event.terminal_reason == "hook_stopped",
+            usage: Usage {
+                input_tokens: tokens("input_tokens"),
+                output_tokens: tokens("output_tokens"),
+                cache_creation_input_tokens: tokens("cache_creation_input_tokens"),
+                cache_read_input_tokens: tokens("cache_read_input_tokens"),
+            },
+            total_cost_usd: event.total_cost_usd.as_f64().unwrap_or(0.0),
+        }
+    }
+}
+
+/// Errors that stop an agent come as a list, without a `result`.
+fn said_otherwise(errors: &Value, subtype: &Value) -> String {
+    let errors: Vec<_> = errors.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if errors.is_empty() { subtype.as_str().unwrap_or_default().to_owned() } else { errors.join("; ") }
+}

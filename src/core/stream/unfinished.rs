@@ -1,0 +1,123 @@
+//! Tool calls of which a conversation does not tell what came of them.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::core::stream::digest::{Digest, ToolCall};
+use crate::core::stream::event::{Block, Event};
+use crate::core::stream::lenient::LooseList;
+
+impl Digest {
+    /// The last tool calls of which a conversation does not tell what came of them, when it has the results of the calls
+    /// `answered`. Claude Code takes a call without a result out of a conversation that is continued.
+    #[must_use]
+    pub fn uncertain_calls(&self, answered: &HashSet<String>) -> Vec<String> {
+        let unfinished = |call: &&ToolCall| self.is_unfinished(&call.id) || !answered.contains(&call.id);
+        self.summaries(self.last_calls.iter().filter(unfinished))
+    }
+
+    /// The tool calls of which the conversation does not tell what came of them, when it has all that was printed.
+    #[must_use]
+    pub fn unfinished_calls(&self) -> Vec<String> {
+        let made = self.last_calls.iter().chain(self.open_calls.iter().filter(|open| !self.last_calls.contains(open)));
+        self.summaries(made.filter(|call| self.is_unfinished(&call.id)))
+    }
+
+    fn is_unfinished(&self, id: &str) -> bool {
+        // A process that was asked to end says of its commands that they were killed, and has no result itself.
+        let killed = self.killed.iter().filter(|_| self.result.is_none());
+        self.open_calls.iter().chain(&self.cut_short).chain(killed).any(|call| call.id == id)
+    }
+
+    fn summaries<'a>(&'a self, calls: impl Iterator<Item = &'a ToolCall>) -> Vec<String> {
+        let of_subagents = self.of_subagents.iter().map(|(_, call)| format!("{} (in a subagent)", call.summary));
+        calls.map(|call| call.summary.clone()).chain(of_subagents).collect()
+    }
+
+    pub(crate) fn absorb_result(&mut self, result: &Block, beside: &Value) {
+        let Some(at) = self.open_calls.iter().position(|call| result.tool_use_id == *call.id) else { return };
+        let call = self.open_calls.remove(at);
+        if result.is_cut_short(beside) {
+            self.cut_short.push(call);
+        } else {
+            // A subagent that has returned has finished its own calls.
+            self.of_subagents.retain(|(parent, _)| *parent != *call.id);
+            self.killed.extend(Some(call).filter(|_| result.is_of_a_killed_command()));
+        }
+    }
+
+    /// What a subagent calls, and what comes of it.
+    pub(crate) fn absorb_of_subagent(&mut self, event: Event) {
+        let LooseList(blocks) = event.message.0.content;
+        let (parent, beside) = (&event.parent_tool_use_id, &event.tool_use_result);
+        let closes = |result: &Block, call: &ToolCall| result.tool_use_id == *call.id && !result.is_cut_short(beside);
+        self.of_subagents.retain(|(_, call)| !blocks.iter().any(|block| closes(block, call)));
+        let calls = blocks.into_iter().filter(|block| block.kind == "tool_use");
+        self.of_subagents.extend(calls.filter_map(|call| Some((parent.clone(), call.into_call()?))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(lines: &[&str]) -> Digest {
+        let mut digest = Digest::default();
+        for line in lines {
+            digest.absorb(serde_json::from_str(line).unwrap());
+        }
+        digest
+    }
+
+    const CALL: &str = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make"}}]}}"#;
+
+    fn result_of(call: &str, content: &str, beside: &str, parent: &str) -> String {
+        format!(
+            r#"{{"type":"user","parent_tool_use_id":{parent},"message":{{"content":[{{"type":"tool_result","tool_use_id":"{call}","is_error":true,"content":"{content}"}}]}},"tool_use_result":{beside}}}"#
+        )
+    }
+
+    #[test]
+    fn a_call_that_was_cut_short_is_unfinished_though_it_has_a_result() {
+        let none = HashSet::new();
+        let answered = HashSet::from(["t1".to_owned()]);
+        for (content, beside, unfinished) in [
+            ("The user doesn't want to proceed with this tool use. The tool use was rejected", "null", true),
+            ("anything", r#""User rejected tool use""#, true),
+            ("half", r#"{"interrupted":true}"#, true),
+            ("Exit code 137", "null", true),
+            ("Exit code 1", r#""Error: Exit code 1""#, false),
+        ] {
+            let digest = digest(&[CALL, &result_of("t1", content, beside, "null")]);
+            let expected = if unfinished { vec!["Bash: make"] } else { vec![] };
+            assert_eq!(digest.unfinished_calls(), expected, "{content}");
+            assert_eq!(digest.uncertain_calls(&answered), expected, "{content}");
+            assert_eq!(digest.uncertain_calls(&none), ["Bash: make"]);
+            assert!(digest.open_calls.is_empty());
+        }
+        // A command that was killed in an attempt that came to its end, or went on, was not cut short by that end.
+        let killed = result_of("t1", "Exit code 137", "null", "null");
+        let result = r#"{"type":"result","is_error":false,"result":"so"}"#;
+        let went_on = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"so"}]}}"#;
+        for next in [result, went_on] {
+            assert_eq!(digest(&[CALL, &killed, next]).unfinished_calls(), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn calls_of_subagents_are_named_and_close_none_of_the_agents_own() {
+        let agent = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Agent","input":{"prompt":"x"}}]}}"#;
+        let own = r#"{"type":"assistant","parent_tool_use_id":"t1","message":{"content":[{"type":"tool_use","id":"s1","name":"Bash","input":{"command":"make"}}]}}"#;
+        let running = [r#"Agent: {"prompt":"x"}"#, "Bash: make (in a subagent)"];
+        assert_eq!(digest(&[agent, own]).unfinished_calls(), running);
+        let same_id = result_of("t1", "done", "null", r#""t1""#);
+        assert_eq!(digest(&[agent, own, &same_id]).unfinished_calls(), running);
+        let rejected = result_of("s1", "x", r#""User rejected tool use""#, r#""t1""#);
+        assert_eq!(digest(&[agent, own, &rejected]).unfinished_calls(), running);
+        let done = result_of("s1", "made", "null", r#""t1""#);
+        assert_eq!(digest(&[agent, own, &done]).unfinished_calls(), running[..1]);
+        let returned = result_of("t1", "made", "null", "null");
+        assert_eq!(digest(&[agent, own, &returned]).unfinished_calls(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,124 @@
+//! Texts of others line by line behind a bar, so that no line passes for one of the program's own.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+use unicode_width::UnicodeWidthChar;
+
+use crate::core::text::escape;
+
+/// A text that grows line by line.
+pub(crate) struct Bars {
+    text: String,
+    width: Option<usize>,
+}
+
+impl Bars {
+    /// `width`: how many columns there are, if that is known.
+    pub(crate) fn new(width: Option<usize>) -> Self {
+        Self { text: String::new(), width }
+    }
+
+    /// All of it.
+    pub(crate) fn text(self) -> String {
+        self.text
+    }
+
+    pub(crate) fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// A name on a line of its own.
+    pub(crate) fn named(&mut self, before: &str, name: &str) {
+        self.wrapped(before, ' ', name);
+    }
+
+    pub(crate) fn field(&mut self, name: &str) {
+        self.named("  ", &format!("{name}:"));
+    }
+
+    pub(crate) fn value(&mut self, name: &str, value: &Value) {
+        self.field(name);
+        match value {
+            Value::String(text) => self.lines(' ', text),
+            // Writing JSON to a string cannot fail.
+            other => self.lines(' ', &serde_json::to_string_pretty(other).unwrap_or_default()),
+        }
+    }
+
+    /// Each line behind a bar. Many empty ones are counted: they would push what stands above them off the screen.
+    pub(crate) fn lines(&mut self, mark: char, text: &str) {
+        const MOST_EMPTY: usize = 3;
+        let lines: Vec<&str> = text.split('\n').collect();
+        let mut at = 0;
+        while at < lines.len() {
+            let empty = lines[at..].iter().take_while(|line| line.trim().is_empty()).count();
+            if empty > MOST_EMPTY {
+                self.line(&format!("    ({empty} lines with nothing but blanks)"));
+                at += empty;
+            } else {
+                self.behind_a_bar(mark, lines[at]);
+                at += 1;
+            }
+        }
+    }
+
+    fn behind_a_bar(&mut self, mark: char, line: &str) {
+        self.wrapped(&format!("  \u{2502} {mark}"), mark, line);
+    }
+
+    /// A line behind `first`. Where it has no room, it goes on behind a bar of another kind.
+    fn wrapped(&mut self, first: &str, mark: char, line: &str) {
+        let line = escape::exact(line).replace('\n', "\u{23ce}");
+        let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(6).max(1));
+        let (mut before, mut part, mut taken) = (first.to_owned(), String::new(), 0);
+        for c in line.chars() {
+            let columns = c.width().unwrap_or(0);
+            if taken + columns > room && !part.is_empty() {
+                self.line(&format!("{before}{part}"));
+                (before, part, taken) = (format!("  \u{2506} {mark}"), String::new(), 0);
+            }
+            part.push(c);
+            taken += columns;
+        }
+        self.line(format!("{before}{part}").trim_end());
+    }
+
+    /// `context`: how many equal lines are shown around each change.
+    pub(crate) fn diff(&mut self, old: &str, new: &str, context: usize) {
+        // Without a limit, two long texts that have nothing in common would take minutes.
+        const PATIENCE: Duration = Duration::from_millis(500);
+        let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
+        let context = context.min(old.len() + new.len());
+        let (mut shown, all) = (0, old.split_inclusive('\n').count());
+        for group in diff.grouped_ops(context) {
+            if let Some(first) = group.first() {
+                self.skipped(first.old_range().start - shown);
+            }
+            for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+                let mark = match change.tag() {
+                    ChangeTag::Equal => ' ',
+                    ChangeTag::Delete => '-',
+                    ChangeTag::Insert => '+',
+                };
+                let line = change.value();
+                self.behind_a_bar(mark, line.strip_suffix('\n').unwrap_or(line));
+                if !line.ends_with('\n') {
+                    self.line("    (no line break at the end)");
+                }
+            }
+            shown = group.last().map_or(shown, |last| last.old_range().end);
+        }
+        self.skipped(all - shown);
+    }
+
+    fn skipped(&mut self, lines: usize) {
+        match lines {
+            0 => {}
+            1 => self.line("    (1 line stays as it is)"),
+            lines => self.line(&format!("    ({lines} lines stay as they are)")),
+        }
+    }
+}

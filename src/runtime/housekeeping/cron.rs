@@ -1,0 +1,119 @@
+//! What `doctor` says of cron: where it would look, and a line that works.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::claude::doctor::cron;
+use crate::claude::doctor::surroundings::Surroundings;
+use crate::claude::invocation::command::{CONFIG_DIR, STATE_DIR};
+use crate::claude::invocation::recorded;
+use crate::claude::invocation::variables::Variables;
+use crate::claude::program;
+use crate::core::housekeeping::doctor_finding::Finding;
+use crate::core::text::shell::quoted;
+use crate::runtime::housekeeping::doctor::Case;
+use crate::store::StateDir;
+
+/// What goes into the crontab.
+#[derive(Debug, Serialize)]
+pub struct Crontab {
+    /// A line that resumes a chain. `ID` stands for that of the chain.
+    pub line: String,
+    /// The variables that only this shell has, and that agents may need.
+    pub variables: Vec<String>,
+}
+
+/// What cron does not see that this shell sees. `here` is what this shell sees, `there` what cron would.
+pub(crate) fn findings(case: &Case<'_>, shell: &Variables, here: &Surroundings, there: &Surroundings) -> Vec<Finding> {
+    let cron = shell.under_cron();
+    let path = cron.get("PATH").unwrap_or_default();
+    let config_dir = shell.get(CONFIG_DIR).and_then(|dir| std::path::absolute(dir).ok());
+    let recorded = recorded::of(shell);
+    let mut findings = vec![
+        cron::path(path, claude(&cron).as_deref()),
+        cron::login(here, there),
+        cron::variables(here, &recorded::that_matter(&recorded)),
+    ];
+    findings.extend(cron::configuration(config_dir.as_deref().map(Path::as_os_str)));
+    findings.extend(other_state_dir(case.state_dir, StateDir::default_path_without_variables().as_deref()));
+    findings
+}
+
+/// The `claude` that cron finds.
+pub(crate) fn claude(cron: &Variables) -> Option<PathBuf> {
+    program::locate(None, None, cron.get("PATH")).ok()
+}
+
+/// That chains are where cron does not look.
+fn other_state_dir(own: &Path, default: Option<&Path>) -> Option<Finding> {
+    let own_shown = own.display();
+    let elsewhere = match default {
+        Some(default) if are_one(default, own) => return None,
+        Some(default) => format!("in {}", default.display()),
+        None => "nowhere".to_owned(),
+    };
+    Some(Finding::problem(
+        "state-directory",
+        format!("this shell keeps chains in {own_shown}, and cron would look for them {elsewhere}"),
+        format!("put {STATE_DIR}={own_shown} into the line of the crontab"),
+    ))
+}
+
+/// Whether both name the same state directory.
+fn are_one(one: &Path, other: &Path) -> bool {
+    let real = |path| StateDir::new(path).ok().map(|dir| dir.path().to_owned());
+    one == other || real(one).is_some_and(|dir| Some(dir) == real(other))
+}
+
+/// A line with all that belongs into it.
+pub(crate) fn crontab(case: &Case<'_>, here: &Surroundings) -> Crontab {
+    let default = StateDir::default_path_without_variables();
+    let is_elsewhere = !default.is_some_and(|default| are_one(&default, case.state_dir));
+    let state_dir = is_elsewhere.then(|| format!("{STATE_DIR}={} ", word(case.state_dir.as_os_str())));
+    let log = dirs::home_dir().unwrap_or_else(|| case.state_dir.to_owned()).join("chain.log");
+    let (program, log) = (word(case.own_program.as_os_str()), word(log.as_os_str()));
+    let line = format!("*/5 * * * * {}{program} resume ID >> {log} 2>&1", state_dir.unwrap_or_default());
+    Crontab { line, variables: here.only_here.clone() }
+}
+
+/// A word of a command in a crontab, where a percent sign is a line break, also between quotation marks.
+fn word(text: &OsStr) -> String {
+    let text = text.to_string_lossy();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@".contains(c);
+    if text.chars().all(is_plain) {
+        return text.into_owned();
+    }
+    // Between quotation marks the shell would keep the backslash that cron wants.
+    quoted(&text).replace('%', "'\\%'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::housekeeping::doctor_finding::Status;
+
+    #[test]
+    fn cron_looks_where_nothing_is_named() {
+        let own = Path::new("/state");
+        assert_eq!(other_state_dir(own, Some(own)), None);
+        let found = other_state_dir(own, Some(Path::new("/home/ann/.local/state/agent-cli"))).unwrap();
+        assert_eq!(found.status, Status::Problem);
+        assert_eq!(
+            found.message,
+            "this shell keeps chains in /state, and cron would look for them in /home/ann/.local/state/agent-cli"
+        );
+    }
+
+    /// cron makes `%` of `\%` before it starts the shell.
+    #[test]
+    fn a_shell_under_cron_reads_each_word_as_it_is() {
+        for text in ["/home/ann/agent-cli", "/a b/c", "/50%/it's", "/$HOME/`x`"] {
+            let command = format!("printf %s {}", word(OsStr::new(text)).replace("\\%", "%"));
+            let said = std::process::Command::new("/bin/sh").args(["-c", &command]).output().unwrap();
+            assert_eq!(String::from_utf8(said.stdout).unwrap(), text);
+        }
+        assert!(!word(OsStr::new("/50%")).replace("\\%", "").contains('%'));
+    }
+}

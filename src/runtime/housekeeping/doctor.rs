@@ -1,0 +1,290 @@
+//! Looks at everything that chains need, and says what is wrong. It makes no request, and starts no more than
+//! `claude --version`.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::claude::doctor::checks;
+use crate::claude::doctor::surroundings::{self, Surroundings};
+use crate::claude::invocation::command::CONFIG_DIR;
+use crate::claude::invocation::recorded;
+use crate::claude::invocation::variables::Variables;
+use crate::claude::program::{self, ProgramError};
+use crate::claude::version::Version;
+use crate::core::agent::launch::Launch;
+use crate::core::housekeeping::doctor_finding::{Finding, Status};
+use crate::runtime::housekeeping::cron::{self, Crontab};
+use crate::store::housekeeping::doctor;
+use crate::store::{Caller, Pause, RecordedProgram};
+
+/// What is to be examined.
+#[derive(Debug)]
+pub struct Case<'a> {
+    /// The `claude` that the user names.
+    pub claude: Option<&'a Path>,
+    /// How it is named, or where it is looked for otherwise.
+    pub found_by: &'static str,
+    /// Where agents would work. Absolute.
+    pub cwd: &'a Path,
+    /// The state directory. Absolute.
+    pub state_dir: &'a Path,
+    /// Whether a person chose it.
+    pub state_dir_is_named: bool,
+    /// The permission mode of roots that are started without one.
+    pub permission_mode: Option<&'a str>,
+    /// This program.
+    pub own_program: &'a Path,
+    /// The agent in whose tool call this runs.
+    pub caller: Option<Caller>,
+    /// Whether cron is to resume the chains of this shell.
+    pub under_cron: bool,
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The program that chains are run with.
+    pub claude: Claude,
+    /// The checks.
+    pub checks: Vec<Finding>,
+    /// What goes into the crontab, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cron: Option<Crontab>,
+}
+
+/// A `claude` and what it can do.
+#[derive(Debug, Serialize)]
+pub struct Claude {
+    /// Where it is; `None`: it was not found.
+    pub path: Option<PathBuf>,
+    /// How it was found: `--claude`, `AGENT_CLI_CLAUDE` or `PATH`.
+    pub found_by: &'static str,
+    /// Whether it can be used.
+    pub usable: bool,
+    /// Its version; `None`: it tells none.
+    pub version: Option<String>,
+    /// Whether new sessions, and forks, can be given an id.
+    pub sessions_by_id: bool,
+    /// Whether calls can be suspended.
+    pub suspended_calls: bool,
+    /// Whether Claude Code's own questions can be suspended and answered.
+    pub native_questions: bool,
+    /// What is otherwise in this version than in the newest that is known, and is taken into account.
+    pub differences: Vec<&'static str>,
+}
+
+/// Examines everything.
+pub async fn examine(case: &Case<'_>) -> Report {
+    let shell = Variables::of_process();
+    let path = shell.get("PATH");
+    // Chains have a record of the claude, the PATH, the configuration directory and more of the shell that started them.
+    let config_dir = shell.get(CONFIG_DIR).map(PathBuf::from);
+    let recorded = Launch { config_dir, environment: recorded::of(&shell), ..Launch::default() };
+    let here = surroundings::look(case.cwd, &shell, &recorded);
+    let (claude, mut checks) = claude(case, path).await;
+    let (around, crontab) = if case.under_cron {
+        let there = surroundings::look(case.cwd, &shell.under_cron(), &recorded);
+        checks.extend(cron::findings(case, &shell, &here, &there));
+        (there, Some(cron::crontab(case, &here)))
+    } else {
+        checks.extend(checks::in_path(&program::all_in_path(path), case.claude.is_some()));
+        checks.push(checks::login(&here));
+        checks.extend(checks::variables(&here));
+        (here, None)
+    };
+    checks.extend(checks::settings(&around));
+    checks.push(checks::hooks(&around));
+    checks.push(checks::retention(&around));
+    checks.extend(checks::rules(&around));
+    checks.push(checks::permission_mode(&around, case.permission_mode));
+    checks.push(checks::convention(&around, case.cwd));
+    if !case.under_cron {
+        checks.push(own_program(case.own_program, program::in_path("agent-cli", path).ok().as_deref()));
+    }
+    checks.extend(case.caller.map(inside));
+    checks.extend(doctor::findings(case.state_dir, case.state_dir_is_named));
+    let (store, database) = doctor::open(case.state_dir);
+    checks.push(database);
+    // Of chains that an agent has not started it learns nothing.
+    if let Some(store) = store.filter(|_| case.caller.is_none()) {
+        let recorded = store.recorded_programs().unwrap_or_default();
+        let other = if case.under_cron { cron::claude(&shell.under_cron()).is_some() } else { claude.usable };
+        checks.extend(recorded.iter().map(|known| recorded_program(known, modified(&known.path), other)));
+        let pauses = store.last_pauses(PAUSES).unwrap_or_default();
+        checks.extend(pauses_of(&pauses, claude.suspended_calls, &around));
+    }
+    Report { claude, checks, cron: crontab }
+}
+
+/// So many of the last requests are looked at.
+const PAUSES: u32 = 10;
+
+async fn claude(case: &Case<'_>, path: Option<&OsStr>) -> (Claude, Vec<Finding>) {
+    let located = program::locate(case.claude, None, path);
+    let asked = match &located {
+        Ok(program) => Some(program::ask_version(program).await),
+        Err(_) => None,
+    };
+    let found = match (&located, &asked) {
+        (Err(error), _) | (_, Some(Err(error))) => Err(error),
+        (Ok(program), Some(Ok(answer))) => Ok((program.as_path(), answer.as_str())),
+        (Ok(program), None) => Ok((program.as_path(), "")),
+    };
+    let refused = found.ok().and_then(|(program, answer)| program::check(program, answer).err());
+    let how = format!("found by {}", case.found_by);
+    let finding = checks::program(&how, refused.as_ref().map_or(found, Err));
+    let version = found.ok().and_then(|(_, answer)| answer.parse::<Version>().ok());
+    let can = |since: Version| version.is_some_and(|version| version >= since);
+    let differences = version.map(checks::differences).unwrap_or_default();
+    let claude = Claude {
+        path: located.as_ref().ok().cloned(),
+        found_by: case.found_by,
+        usable: finding.status < Status::Problem,
+        version: version.map(|version| version.to_string()),
+        sessions_by_id: can(Version::OLDEST),
+        suspended_calls: can(Version::SUSPENDS),
+        native_questions: can(Version::SUSPENDS),
+        differences,
+    };
+    let about = version.filter(|_| refused.is_none()).map(checks::version);
+    (claude, std::iter::once(finding).chain(about).collect())
+}
+
+fn modified(program: &Path) -> Result<jiff::Timestamp, ProgramError> {
+    program::locate(Some(program), None, None).and_then(|program| program::modified(&program))
+}
+
+/// Whether the program that open chains were started with is there. `other`: whether another can take its place.
+fn recorded_program(known: &RecordedProgram, found: Result<jiff::Timestamp, ProgramError>, other: bool) -> Finding {
+    let name = "recorded-claude";
+    let path = known.path.display();
+    let chains = match known.chains {
+        1 => "1 open chain was".to_owned(),
+        several => format!("{several} open chains were"),
+    };
+    match (found, &known.known) {
+        (Err(error), _) if other => Finding::warning(
+            name,
+            format!("{error}: {chains} started with it, and go on with another"),
+            "agent-cli resume ID --claude PATH names another",
+        ),
+        (Err(error), _) => Finding::problem(
+            name,
+            format!("{error}: {chains} started with it, and there is no other"),
+            "agent-cli resume ID --claude PATH names another",
+        ),
+        (Ok(modified), Some((version, then))) if modified != *then => {
+            Finding::ok(name, format!("{path}, with which {chains} started, was changed; it was {version}"))
+        }
+        (Ok(_), _) => Finding::ok(name, format!("{path}, with which {chains} started, is there")),
+    }
+}
+
+/// Whether a shell finds this program. Agents are led to it in any case.
+fn own_program(own: &Path, found: Option<&Path>) -> Finding {
+    let name = "agent-cli";
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let add = || format!("add {} to PATH", own.parent().unwrap_or(Path::new("/")).display());
+    match found {
+        None => Finding::warning(name, "there is no agent-cli in PATH: only agents find it", add()),
+        Some(found) if real(found) == real(own) => Finding::ok(name, format!("{} is the one in PATH", found.display())),
+        Some(found) => Finding::warning(
+            name,
+            format!("{} is the one in PATH, but agents are led to this one, {}", found.display(), own.display()),
+            format!("{}, before the other, or use the other", add()),
+        ),
+    }
+}
+
+fn inside(caller: Caller) -> Finding {
+    Finding::warning(
+        "caller",
+        format!("the agent of frame {} runs this: it is its surroundings that are seen", caller.frame.short()),
+        "if none does: unset AGENT_CLI_FRAME AGENT_CLI_ATTEMPT",
+    )
+}
+
+/// Whether hooks are run at all: what became of the last requests tells.
+fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &Surroundings) -> Option<Finding> {
+    let name = "pauses";
+    let all = pauses.len();
+    let suspended = pauses.iter().filter(|pause| pause.suspended).count();
+    if all == 0 {
+        return None;
+    }
+    let told = format!("{suspended} of the last {all} requests suspended their call");
+    if suspended > 0 {
+        return Some(Finding::ok(name, told));
+    }
+    let without = |pause: &Pause| pause.launch.no_hooks || pause.launch.args.has("--bare");
+    if pauses.iter().all(without) {
+        return Some(Finding::ok(name, format!("{told}: their chains were started with --no-hooks or --bare")));
+    }
+    let why = if !can_suspend {
+        "this claude cannot suspend calls".to_owned()
+    } else {
+        checks::hooks_switched_off(around).unwrap_or_else(|| "nothing seen from here switches hooks off".to_owned())
+    };
+    Some(Finding::warning(
+        name,
+        format!("{told}: {why}"),
+        "signals serve as well; agents that call agent-cli as a command of its own, without a pipe or a list, are suspended",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claude::doctor::surroundings::SettingsFile;
+    use crate::core::agent::launch::Launch;
+
+    #[test]
+    fn a_recorded_program_that_is_gone_is_a_problem_only_without_another() {
+        let gone = || Err(ProgramError::NoSuchFile("/old/claude".into()));
+        let at = |second| jiff::Timestamp::from_second(second).unwrap();
+        let known = RecordedProgram { path: "/old/claude".into(), chains: 2, known: Some(("2.1.197".into(), at(7))) };
+        assert_eq!(recorded_program(&known, gone(), true).status, Status::Warning);
+        assert_eq!(recorded_program(&known, gone(), false).status, Status::Problem);
+        assert!(recorded_program(&known, Ok(at(8)), true).message.ends_with("was changed; it was 2.1.197"));
+        assert!(recorded_program(&known, Ok(at(7)), true).message.ends_with("is there"));
+    }
+
+    #[test]
+    fn the_program_in_path_may_be_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let [own, other] = ["agent-cli", "other"].map(|name| folder.path().join(name));
+        fs::write(&own, "").unwrap();
+        fs::write(&other, "").unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        let status = |found| own_program(&own, found).status;
+        assert_eq!(
+            [status(Some(&link)), status(Some(&other)), status(None)].map(Status::name),
+            ["ok", "warning", "warning"]
+        );
+    }
+
+    #[test]
+    fn what_became_of_requests_is_told_with_the_reason() {
+        let pause = |suspended, no_hooks| Pause { suspended, launch: Launch { no_hooks, ..Launch::default() } };
+        let told =
+            |pauses: &[Pause], can, around: &Surroundings| pauses_of(pauses, can, around).map(|found| found.message);
+        let plain = Surroundings::default();
+        assert_eq!(told(&[], true, &plain), None);
+        let some = [pause(true, false), pause(false, false)];
+        assert_eq!(told(&some, true, &plain).unwrap(), "1 of the last 2 requests suspended their call");
+        let why = |pauses: &[Pause], can, around: &Surroundings| {
+            told(pauses, can, around).unwrap().split_once(": ").unwrap().1.to_owned()
+        };
+        let none = [pause(false, false)];
+        assert_eq!(why(&[pause(false, true)], true, &plain), "their chains were started with --no-hooks or --bare");
+        assert_eq!(why(&none, false, &plain), "this claude cannot suspend calls");
+        assert_eq!(why(&none, true, &plain), "nothing seen from here switches hooks off");
+        let content = surroundings::Settings::parse("{\"disableAllHooks\": true}");
+        let settings = vec![SettingsFile { path: "/s.json".into(), managed: false, content }];
+        assert_eq!(why(&none, true, &Surroundings { settings, ..plain }), "disableAllHooks is set in /s.json");
+    }
+}

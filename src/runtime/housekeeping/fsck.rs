@@ -1,0 +1,123 @@
+//! `fsck`: gathers the facts, has them judged, and repairs what can be repaired without losing anything.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::claude::invocation::command::config_dir;
+use crate::claude::transcript::locate::Places;
+use crate::core::chain::frame::{Frame, Kept};
+use crate::core::chain::state::FrameState;
+use crate::core::housekeeping::fsck::{Lines, judge};
+use crate::core::housekeeping::fsck_finding::{Flaw, What};
+use crate::core::id::{FrameId, SessionId};
+use crate::runtime::recovery::restore;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::files::checkpoint::{self, Compared};
+use crate::store::{Lease, Leftover, Store, size};
+
+/// What is wrong. Other processes may be at work meanwhile: what changes between two looks is not wrong, but under way. `tell`
+/// hears how many agents of how many were looked at.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the database or the state directory cannot be read.
+pub fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<Flaw>, RuntimeError> {
+    let mut found = look(store, tell)?;
+    if !found.is_empty() {
+        let again: HashSet<Flaw> = look(store, tell)?.into_iter().collect();
+        found.retain(|finding| again.contains(finding));
+    }
+    Ok(found)
+}
+
+/// Repairs one finding, if that loses nothing. Returns what was done; `None`: a person has to do something.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when a file cannot be written or deleted.
+pub fn repair(store: &Store, finding: &Flaw) -> Result<Option<String>, RuntimeError> {
+    match (&finding.what, finding.frame) {
+        (What::Leftover { path }, frame) => {
+            let removed = store.remove_leftover(&Leftover { path: path.clone(), frame, bytes: size(path) })?;
+            Ok(removed.then(|| format!("removed {}", path.display())))
+        }
+        (What::Open { path, .. }, _) => {
+            store.make_private(path)?;
+            Ok(Some(format!("made {} private", path.display())))
+        }
+        (What::NoCopy { session } | What::TornCopy { session }, Some(frame)) => keep_again(store, frame, *session),
+        _ => Ok(None),
+    }
+}
+
+fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<Flaw>, RuntimeError> {
+    let (mut facts, mut places) = (store.facts()?, Places::default());
+    let count = facts.frames.len();
+    for (at, frame) in facts.frames.iter_mut().enumerate() {
+        tell("agents checked", at, count);
+        if frame.files.held {
+            continue;
+        }
+        let transcript = kept_of(&frame.frame).and_then(|kept| found(&frame.frame, kept.session, &mut places));
+        let lines = transcript.as_ref().map(|path| checkpoint::lines(path)).transpose();
+        frame.files.transcript = lines.map_err(while_trying("read a transcript"))?.unwrap_or_default();
+        if let Some(kept) = kept_of(&frame.frame).filter(|_| frame.frame.state != FrameState::Done) {
+            (frame.files.broken, frame.files.went_on) = conversation(store, &frame.frame, kept, transcript.as_deref())?;
+        }
+    }
+    let leftovers = store.leftovers()?.into_iter().filter(|leftover| !leftover.is_routine());
+    let leftovers = leftovers.map(|left| Flaw { frame: left.frame, what: What::Leftover { path: left.path } });
+    let judged = judge(&facts.frames, &facts.requests);
+    Ok(facts.findings.into_iter().chain(judged).chain(leftovers).chain(store.not_private()?).collect())
+}
+
+/// Whether the conversation of a checkpoint does not reach its beginning, and whether somebody has gone on in it.
+fn conversation(
+    store: &Store,
+    frame: &Frame,
+    kept: Kept,
+    transcript: Option<&Path>,
+) -> Result<(bool, bool), RuntimeError> {
+    let is_whole = |path: &Path| Ok::<_, RuntimeError>(!path.is_file() || restore::check(path)?.is_ok());
+    let copy = store.dir().checkpoint(frame.id, kept.copy);
+    let compared = transcript.map(|path| checkpoint::compare(store.dir(), frame.id, kept.copy, path));
+    let compared = compared.transpose().map_err(while_trying("compare a transcript with its copy"))?;
+    let is_other = compared == Some(Compared::Other);
+    let went_on = transcript.map_or(Ok(false), |path| restore::went_on(store, frame, path))?;
+    let whole = match transcript {
+        Some(path) if is_other || compared == Some(Compared::NoCopy) => {
+            (copy.is_file() && is_whole(&copy)?) || is_whole(path)?
+        }
+        _ => is_whole(&copy)?,
+    };
+    Ok((!whole, went_on))
+}
+
+/// The transcript in Claude Code's folder is at least as long as a copy of it: nobody writes to a checkpoint.
+fn keep_again(store: &Store, id: FrameId, session: SessionId) -> Result<Option<String>, RuntimeError> {
+    let Some(_lease) = Lease::try_take(store.dir(), id)? else { return Ok(None) };
+    let Some(frame) = store.frame(id)? else { return Ok(None) };
+    let Some(kept) = kept_of(&frame).filter(|kept| kept.session == session) else { return Ok(None) };
+    let copy = store.dir().checkpoint(id, kept.copy);
+    let transcript = found(&frame, session, &mut Places::default())
+        .filter(|path| matches!(checkpoint::lines(path), Ok(Lines::Whole)));
+    let (from, done) = match transcript {
+        Some(path) => (path, "copied the transcript of"),
+        None => (copy, "cut what was torn off the copy of"),
+    };
+    match checkpoint::keep(store.dir(), id, kept.copy, &from) {
+        Ok(()) => Ok(Some(format!("{} {done} session {}", id.short(), session.short()))),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+        Err(error) => Err(while_trying("keep a copy of the transcript")(error)),
+    }
+}
+
+/// The checkpoint of a frame.
+fn kept_of(frame: &Frame) -> Option<Kept> {
+    frame.continues().filter(|_| frame.checkpoint.is_some())
+}
+
+fn found(frame: &Frame, session: SessionId, places: &mut Places) -> Option<PathBuf> {
+    config_dir(&frame.launch).and_then(|config| places.find(&config, &frame.cwd, session))
+}

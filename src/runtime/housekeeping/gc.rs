@@ -1,0 +1,202 @@
+//! Removes trees that were finished long ago, with everything that was kept for them.
+//!
+//! First all is decided, in one order for a dry run and a real one, so that both say the same. The order of what is done
+//! makes a kill at any moment harmless. First go worktrees in which nothing would be lost, then the transcripts in Claude
+//! Code's folders, while the database still says which of them are this program's; then the rows, in one transaction; then
+//! the files of the state directory, which nothing refers to any more: whoever is killed before that leaves leftovers, and
+//! the next one removes them.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::claude::transcript::locate::Places;
+use crate::core::agent::worktree::Held;
+use crate::core::id::FrameId;
+use crate::runtime::RuntimeError;
+use crate::runtime::housekeeping::removal::{self, Condemned, Decision, Preparation, Prepared, Removal, Tree, Wanted};
+use crate::runtime::worktrees::remove;
+use crate::store::{Leftover, Store};
+
+/// What happens while trees are removed.
+#[derive(Debug)]
+pub enum Happening<'a> {
+    /// So many of so many are done.
+    Progress(&'static str, usize, usize),
+    /// A worktree will go, and these ignored files with it.
+    Takes(&'a Condemned),
+}
+
+/// What was removed, or would be.
+#[derive(Debug, Default, Serialize)]
+pub struct Collected {
+    /// The trees, the oldest first.
+    pub trees: Vec<Tree>,
+    /// Trees that stay because a process of one of their frames still lives.
+    pub busy: Vec<FrameId>,
+    /// Worktrees of agents that were removed.
+    pub worktrees: Vec<PathBuf>,
+    /// Ignored files and folders that went with them.
+    pub ignored: Vec<PathBuf>,
+    /// Worktrees that stay, and their trees with them.
+    pub held: Vec<Held>,
+    /// Files and directories that nothing used any more.
+    pub leftovers: Vec<PathBuf>,
+    /// How many files there were that every attempt writes and that one which was cut short has not removed.
+    pub routine: usize,
+    /// How many bytes the files held, those of trees and leftovers.
+    pub bytes: u64,
+    /// By how many bytes the database has shrunk.
+    pub database_bytes: u64,
+}
+
+/// Removes what the retention does not keep, and what nothing uses any more.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the state directory or Claude Code's cannot be read or written. What was removed until then is
+/// removed.
+pub fn collect(store: &Store, wanted: Wanted, tell: &mut dyn FnMut(Happening<'_>)) -> Result<Collected, RuntimeError> {
+    let Wanted { retention, with_ignored, pretend } = wanted;
+    let (mut plan, mut gone) = (Vec::new(), HashSet::new());
+    let trees = store.removable(retention)?;
+    let count = trees.len();
+    for (at, tree) in trees.into_iter().enumerate() {
+        tell(Happening::Progress("chains looked at", at, count));
+        let decision = removal::decide(store, tree.root, with_ignored, &gone)?;
+        if matches!(decision, Decision::Remove(_)) {
+            gone.insert(tree.root);
+        }
+        plan.push((tree, decision));
+    }
+    let mut collected = Collected::default();
+    let mut handed_over = Vec::new();
+    let met: HashSet<FrameId> = plan.iter().flat_map(|(_, decision)| decision.worktrees()).collect();
+    for (frame, worktree) in store.handed_over_worktrees(retention.before)? {
+        if !met.contains(&frame) {
+            removal::judge(store, frame, worktree, with_ignored, &gone)?
+                .sort_into(&mut handed_over, &mut collected.held);
+        }
+    }
+    let planned = plan.iter().flat_map(|(_, decision)| decision.condemned()).chain(&handed_over);
+    planned.filter(|condemned| !condemned.ignored.is_empty()).for_each(|condemned| tell(Happening::Takes(condemned)));
+
+    let (mut places, mut prepared) = (Places::default(), Vec::new());
+    for (at, (tree, decision)) in plan.into_iter().enumerate() {
+        tell(Happening::Progress(if pretend { "chains measured" } else { "chains removed" }, at, count));
+        let root = tree.root;
+        match decision {
+            Decision::Busy => collected.busy.push(root),
+            Decision::Keep { held, others } => {
+                collected.held.extend(held);
+                collected.take(store, others, with_ignored, pretend)?;
+            }
+            Decision::Remove(worktrees) => match removal::prepare(store, tree, &worktrees, wanted, &mut places)? {
+                Preparation::Prepared(tree) => prepared.push((tree, worktrees)),
+                Preparation::Stays(Removal::Held(held)) => collected.held.extend(held),
+                Preparation::Stays(_) => collected.busy.push(root),
+            },
+        }
+        if prepared.len() == AT_ONCE {
+            collected.finish(store, std::mem::take(&mut prepared), wanted)?;
+        }
+    }
+    collected.finish(store, prepared, wanted)?;
+    collected.take(store, handed_over, with_ignored, pretend)?;
+    collected.sweep(store, pretend, tell)?;
+    if !collected.trees.is_empty() && !pretend {
+        // The rows are gone in any case, and their space is used again.
+        collected.database_bytes = store.shrink().unwrap_or_else(|error| {
+            tracing::warn!("the database was not made smaller: {error}");
+            0
+        });
+    }
+    Ok(collected)
+}
+
+/// So many trees go in one transaction, which others wait for.
+const AT_ONCE: usize = 100;
+
+impl Collected {
+    /// Removes trees that were prepared for it, with the worktrees that went with them.
+    fn finish(
+        &mut self,
+        store: &Store,
+        prepared: Vec<(Prepared, Vec<Condemned>)>,
+        wanted: Wanted,
+    ) -> Result<(), RuntimeError> {
+        if prepared.is_empty() {
+            return Ok(());
+        }
+        let (trees, worktrees): (Vec<_>, Vec<_>) = prepared.into_iter().unzip();
+        let roots: Vec<FrameId> = trees.iter().map(Prepared::root).collect();
+        let removals = removal::finish(store, trees, wanted)?;
+        for ((root, removal), worktrees) in roots.into_iter().zip(removals).zip(worktrees) {
+            worktrees.into_iter().for_each(|one| self.took(one));
+            match removal {
+                Removal::Gone(tree) => {
+                    self.bytes += tree.bytes;
+                    self.trees.push(tree);
+                }
+                Removal::Busy | Removal::Needed | Removal::Held(_) => self.busy.push(root),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes worktrees of trees that stay.
+    fn take(
+        &mut self,
+        store: &Store,
+        worktrees: Vec<Condemned>,
+        with_ignored: bool,
+        pretend: bool,
+    ) -> Result<(), RuntimeError> {
+        for condemned in worktrees {
+            let why = match pretend {
+                true => None,
+                false => match removal::in_use(store, &condemned.worktree, &HashSet::new())? {
+                    None => remove::remove(&condemned.worktree, with_ignored),
+                    why => why,
+                },
+            };
+            match why {
+                None => self.took(condemned),
+                Some(why) => self.held.push(condemned.held(why)),
+            }
+        }
+        Ok(())
+    }
+
+    fn took(&mut self, condemned: Condemned) {
+        let Condemned { worktree, ignored, .. } = condemned;
+        self.ignored.extend(ignored.iter().map(|file| worktree.path.join(file)));
+        self.worktrees.push(worktree.path);
+    }
+
+    /// Removes what nothing uses any more.
+    fn sweep(&mut self, store: &Store, pretend: bool, tell: &mut dyn FnMut(Happening<'_>)) -> Result<(), RuntimeError> {
+        // What is in the directory of a tree that goes was counted with it.
+        let counted: HashSet<FrameId> = self.trees.iter().flat_map(|tree| tree.frames.iter().copied()).collect();
+        let leftovers = store.leftovers()?;
+        let count = leftovers.len();
+        for (at, leftover) in leftovers.into_iter().enumerate() {
+            tell(Happening::Progress("leftovers removed", at, count));
+            if leftover.frame.is_some_and(|frame| counted.contains(&frame)) {
+                continue;
+            }
+            if pretend || store.remove_leftover(&leftover)? {
+                let is_routine = leftover.is_routine();
+                let Leftover { path, bytes, .. } = leftover;
+                self.bytes += bytes;
+                if is_routine {
+                    self.routine += 1;
+                } else {
+                    self.leftovers.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+}

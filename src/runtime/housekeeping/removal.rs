@@ -1,0 +1,366 @@
+//! Removes one tree: decides whether it may go, and does it. `gc` calls this for many trees, a person for one.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::claude::invocation::command::config_dir;
+use crate::claude::processes::orphans;
+use crate::claude::transcript::locate::{self, Places};
+use crate::core::agent::worktree::{Held, Worktree};
+use crate::core::housekeeping::retention::Retention;
+use crate::core::id::FrameId;
+use crate::failpoint::{self, Step};
+use crate::runtime::worktrees::remove::{self, Outlook};
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::{Attempt, Lease, Removable, Store, size};
+
+/// What is to go.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Which trees.
+    pub retention: Retention,
+    /// Also worktrees that hold files which git ignores, whatever they are.
+    pub with_ignored: bool,
+    /// Nothing, in fact: only say what that would be.
+    pub pretend: bool,
+}
+
+/// A tree that was removed, or would be.
+#[derive(Debug, Serialize)]
+pub struct Tree {
+    /// Its root.
+    pub id: FrameId,
+    /// The root's task in a few words.
+    pub task: String,
+    /// The state of its root.
+    pub status: &'static str,
+    /// Since when nothing has changed in it.
+    pub since: Timestamp,
+    /// How many frames it had.
+    pub agents: u64,
+    /// Those frames.
+    #[serde(skip)]
+    pub frames: Vec<FrameId>,
+    /// How many bytes its files held, here and in Claude Code's folders.
+    pub bytes: u64,
+}
+
+/// What came of the wish to remove a tree.
+#[derive(Debug)]
+pub enum Removal {
+    /// It is gone, or would be.
+    Gone(Tree),
+    /// It stays: a process of it lives, or somebody has carried on with it.
+    Busy,
+    /// It stays: a frame of another tree waits for one of its frames, or continues from a session of one.
+    Needed,
+    /// It stays: its worktrees hold work.
+    Held(Vec<Held>),
+}
+
+/// A worktree that goes, unless something is found in it in the last moment.
+#[derive(Clone, Debug)]
+pub struct Condemned {
+    /// The frame that it was made for.
+    pub frame: FrameId,
+    /// The worktree.
+    pub worktree: Worktree,
+    /// The ignored files and folders in it, below its top folder.
+    pub ignored: Vec<PathBuf>,
+}
+
+/// What is to become of a tree.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// A process of it lives.
+    Busy,
+    /// It goes, and these worktrees with it.
+    Remove(Vec<Condemned>),
+    /// It stays because of some of its worktrees. The others go if nobody would continue in them.
+    Keep { held: Vec<Held>, others: Vec<Condemned> },
+}
+
+/// What is to become of a worktree.
+#[derive(Debug)]
+pub(crate) enum Judgement {
+    Gone,
+    Removable(Condemned),
+    Held(Held),
+}
+
+/// Removes the tree of `root`, whatever its state, unless something would be lost that is not its own or somebody runs it.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the state directory or Claude Code's cannot be read or written.
+pub fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> Result<Removal, RuntimeError> {
+    let wanted = Wanted { retention: Retention::NOTHING, with_ignored, pretend: false };
+    let Some(tree) = store.tree_to_remove(root)? else {
+        return Err(crate::store::StoreError::UnknownFrame(root).into());
+    };
+    if tree.age.needed {
+        return Ok(Removal::Needed);
+    }
+    match decide(store, root, with_ignored, &HashSet::new())? {
+        Decision::Busy => Ok(Removal::Busy),
+        Decision::Keep { held, .. } => Ok(Removal::Held(held)),
+        Decision::Remove(worktrees) => match prepare(store, tree, &worktrees, wanted, &mut Places::default())? {
+            Preparation::Prepared(tree) => Ok(finish(store, vec![tree], wanted)?.pop().unwrap_or(Removal::Busy)),
+            Preparation::Stays(removal) => Ok(removal),
+        },
+    }
+}
+
+/// Removes a tree in which no agent has begun anything. Returns whether it did so.
+///
+/// # Errors
+///
+/// As [`remove_tree`].
+pub fn remove_unused(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
+    for node in store.tree(root)?.all() {
+        if store.frame(node.id)?.is_some_and(|frame| frame.checkpoint.is_some()) {
+            return Ok(false);
+        }
+    }
+    Ok(matches!(remove_tree(store, root, false)?, Removal::Gone(_)))
+}
+
+/// Decides what becomes of a tree. `gone`: the roots of trees that are to be removed before it.
+pub(crate) fn decide(
+    store: &Store,
+    root: FrameId,
+    with_ignored: bool,
+    gone: &HashSet<FrameId>,
+) -> Result<Decision, RuntimeError> {
+    for (frame, _) in store.frames_of_tree(root)? {
+        if Lease::is_held(store.dir(), frame)? {
+            return Ok(Decision::Busy);
+        }
+    }
+    let with_it: HashSet<FrameId> = gone.iter().copied().chain([root]).collect();
+    let (mut condemned, mut held) = (Vec::new(), Vec::new());
+    for (frame, worktree) in store.worktrees(root)? {
+        judge(store, frame, worktree, with_ignored, &with_it)?.sort_into(&mut condemned, &mut held);
+    }
+    if held.is_empty() {
+        return Ok(Decision::Remove(condemned));
+    }
+    // The tree stays, and so do those of its agents that could be carried on with.
+    let mut others = Vec::new();
+    for one in condemned {
+        if in_use(store, &one.worktree, gone)?.is_none() {
+            others.push(one);
+        }
+    }
+    Ok(Decision::Keep { held, others })
+}
+
+/// Decides what becomes of a worktree. `gone`: the roots of trees that go before it or with it.
+pub(crate) fn judge(
+    store: &Store,
+    frame: FrameId,
+    worktree: Worktree,
+    with_ignored: bool,
+    gone: &HashSet<FrameId>,
+) -> Result<Judgement, RuntimeError> {
+    let outlook = match in_use(store, &worktree, gone)? {
+        Some(why) => Outlook::Held(why),
+        None => remove::outlook(&worktree, with_ignored),
+    };
+    let condemned = Condemned { frame, worktree, ignored: Vec::new() };
+    Ok(match outlook {
+        Outlook::Gone => Judgement::Gone,
+        Outlook::Removable(ignored) => Judgement::Removable(Condemned { ignored, ..condemned }),
+        Outlook::Held(why) => Judgement::Held(condemned.held(why)),
+    })
+}
+
+/// Why a worktree is in use, or will be: an agent of another tree than those in `gone` is not done and works in it.
+pub(crate) fn in_use(
+    store: &Store,
+    worktree: &Worktree,
+    gone: &HashSet<FrameId>,
+) -> Result<Option<String>, RuntimeError> {
+    let mut workers = store.workers(worktree)?;
+    workers.retain(|worker| !gone.contains(&worker.root));
+    workers.sort_by_key(|worker| worker.is_over);
+    Ok(workers.first().map(|worker| match worker.is_over {
+        false => "another agent works in it".to_owned(),
+        true => format!("an agent that failed or was stopped would continue in it: {}", worker.frame.short()),
+    }))
+}
+
+/// A tree of which only the rows and the files of the state directory are left to remove.
+pub(crate) struct Prepared {
+    tree: Tree,
+    /// Nobody can carry on with it as long as they are held.
+    _leases: Vec<Lease>,
+}
+
+impl Prepared {
+    pub(crate) fn root(&self) -> FrameId {
+        self.tree.id
+    }
+}
+
+/// What came of the first part of a removal.
+pub(crate) enum Preparation {
+    Prepared(Prepared),
+    Stays(Removal),
+}
+
+/// Removes what of a tree lies outside of the state directory, if it was decided to go.
+pub(crate) fn prepare(
+    store: &Store,
+    tree: Removable,
+    worktrees: &[Condemned],
+    wanted: Wanted,
+    places: &mut Places,
+) -> Result<Preparation, RuntimeError> {
+    let root = tree.root;
+    let members = store.frames_of_tree(root)?;
+    let frames: Vec<FrameId> = members.iter().map(|(frame, _)| *frame).collect();
+    let mut leases = Vec::new();
+    if !wanted.pretend {
+        for (frame, _) in members.iter().filter(|(_, is_done)| !is_done) {
+            let Some(lease) = Lease::try_take(store.dir(), *frame)? else {
+                return Ok(Preparation::Stays(Removal::Busy));
+            };
+            leases.push(lease);
+            // What the last attempt has left behind lives on until the next one, and there will be none.
+            if store.frame(*frame)?.is_some_and(|frame| !frame.state.is_over()) {
+                failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), *frame));
+            }
+        }
+        if store.tree_to_remove(root)?.is_none_or(|now| !wanted.retention.removes(&now.age)) {
+            return Ok(Preparation::Stays(Removal::Busy));
+        }
+        let held = remove_worktrees(store, root, worktrees, wanted.with_ignored)?;
+        if !held.is_empty() {
+            return Ok(Preparation::Stays(Removal::Held(held)));
+        }
+    }
+    let transcripts = own_transcripts(store, &frames, places)?;
+    let beside = |path: &PathBuf| size(path) + size(&path.with_extension(""));
+    let in_claude: u64 = transcripts.iter().map(beside).sum();
+    let here: u64 = frames.iter().map(|frame| size(&store.dir().frame_path(*frame))).sum();
+    for path in transcripts.iter().filter(|_| !wanted.pretend) {
+        locate::delete(path).map_err(while_trying("delete a transcript"))?;
+    }
+    let tree = Tree {
+        id: root,
+        task: tree.title,
+        status: tree.age.root.name(),
+        since: tree.age.latest,
+        agents: tree.frames,
+        frames,
+        bytes: in_claude + here,
+    };
+    Ok(Preparation::Prepared(Prepared { tree, _leases: leases }))
+}
+
+/// Removes the rows of prepared trees, and then their files. The disk is waited for once for all of them.
+pub(crate) fn finish(store: &Store, trees: Vec<Prepared>, wanted: Wanted) -> Result<Vec<Removal>, RuntimeError> {
+    let roots: Vec<FrameId> = trees.iter().map(|prepared| prepared.tree.id).collect();
+    let gone: HashSet<FrameId> = match wanted.pretend {
+        true => roots.into_iter().collect(),
+        false => store.remove_trees(&roots, wanted.retention)?.into_iter().collect(),
+    };
+    let is_gone = |prepared: &&Prepared| gone.contains(&prepared.root());
+    if !wanted.pretend {
+        let frames = trees.iter().filter(is_gone).flat_map(|prepared| prepared.tree.frames.iter().copied());
+        store.remove_frame_dirs(&frames.collect::<Vec<_>>())?;
+    }
+    let removal = |prepared: Prepared| match gone.contains(&prepared.root()) {
+        true => Removal::Gone(prepared.tree),
+        false => Removal::Busy,
+    };
+    Ok(trees.into_iter().map(removal).collect())
+}
+
+/// Removes the worktrees of a tree that goes. Returns those that stay: something has come into them since it was decided.
+fn remove_worktrees(
+    store: &Store,
+    root: FrameId,
+    worktrees: &[Condemned],
+    with_ignored: bool,
+) -> Result<Vec<Held>, RuntimeError> {
+    let with_it = HashSet::from([root]);
+    let mut held = Vec::new();
+    for one in worktrees {
+        let why = match in_use(store, &one.worktree, &with_it)? {
+            None => remove::remove(&one.worktree, with_ignored),
+            why => why,
+        };
+        held.extend(why.map(|why| one.held(why)));
+    }
+    Ok(held)
+}
+
+/// The transcripts of sessions that this program has started for these frames. One that was written to after its attempt had
+/// ended is left alone: a person has carried on with that session.
+fn own_transcripts(store: &Store, frames: &[FrameId], places: &mut Places) -> Result<Vec<PathBuf>, RuntimeError> {
+    let mut found = Vec::new();
+    for id in frames {
+        let Some(frame) = store.frame(*id)? else { continue };
+        let Some(config) = config_dir(&frame.launch) else { continue };
+        let mut seen = HashSet::new();
+        // The last attempt of a session has written to it last.
+        for attempt in store.attempts(*id)?.into_iter().rev().filter(|attempt| seen.insert(attempt.session)) {
+            let path = places.find(&config, &frame.cwd, attempt.session);
+            found.extend(path.filter(|path| is_untouched(store, path, &attempt)));
+        }
+    }
+    Ok(found)
+}
+
+/// File systems and clocks do not agree to the millisecond.
+const SLACK: Duration = Duration::from_secs(2);
+
+fn is_untouched(store: &Store, transcript: &PathBuf, attempt: &Attempt) -> bool {
+    let modified = |path: &PathBuf| path.metadata().and_then(|found| found.modified()).ok();
+    // The end of an attempt whose runner died is the end of its output.
+    let ended = attempt.ended.map(Into::into).or_else(|| modified(&store.dir().output(attempt.frame)));
+    modified(transcript).zip(ended).is_some_and(|(modified, ended)| modified <= ended + SLACK)
+}
+
+impl Condemned {
+    pub(crate) fn held(&self, why: String) -> Held {
+        let Worktree { path, branch, .. } = self.worktree.clone();
+        Held { frame: self.frame, path, branch, why }
+    }
+}
+
+impl Decision {
+    /// The worktrees that go.
+    pub(crate) fn condemned(&self) -> &[Condemned] {
+        match self {
+            Self::Busy => &[],
+            Self::Remove(worktrees) => worktrees,
+            Self::Keep { others, .. } => others,
+        }
+    }
+
+    /// Whose worktrees were judged.
+    pub(crate) fn worktrees(&self) -> Vec<FrameId> {
+        let held = match self {
+            Self::Keep { held, .. } => held.as_slice(),
+            Self::Busy | Self::Remove(_) => &[],
+        };
+        self.condemned().iter().map(|one| one.frame).chain(held.iter().map(|one| one.frame)).collect()
+    }
+}
+
+impl Judgement {
+    pub(crate) fn sort_into(self, condemned: &mut Vec<Condemned>, held: &mut Vec<Held>) {
+        match self {
+            Self::Gone => {}
+            Self::Removable(one) => condemned.push(one),
+            Self::Held(one) => held.push(one),
+        }
+    }
+}

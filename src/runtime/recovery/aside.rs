@@ -1,0 +1,82 @@
+//! A session that a person went on in while its agent waited. What was said there becomes a session of its own, so that the
+//! agent can go on from where it stopped and nobody's words are lost.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+use uuid::{Builder, Uuid};
+
+use crate::claude::invocation::command::config_dir;
+use crate::claude::transcript::rewrite::Entries;
+use crate::claude::transcript::session_files;
+use crate::core::chain::frame::Frame;
+use crate::core::id::{AttemptId, SessionId};
+use crate::core::text::shell::quoted;
+use crate::failpoint::Step;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::{self, Store};
+
+/// Saves what lies at `place`, the transcript of the session of `frame`, as another session, if anything was said in it that the
+/// kept copy does not have.
+pub(crate) fn set_aside(
+    store: &Store,
+    frame: &Frame,
+    place: &Path,
+    copy: Option<AttemptId>,
+) -> Result<(), RuntimeError> {
+    let found = read(place)?;
+    let known = copy.map(|copy| read(&store.dir().checkpoint(frame.id, copy))).transpose()?;
+    let said = found.beyond(&known.unwrap_or_default());
+    if !said.are_words() {
+        return Ok(());
+    }
+    let file_of = |session: SessionId| place.with_file_name(format!("{session}.jsonl"));
+    let mut saved = (id_of(&found), found.clone());
+    if found.check().is_err() {
+        // Whoever had the session open when it was set aside has gone on where it was.
+        for earlier in store.set_aside(frame.id)?.into_iter().filter(|earlier| file_of(*earlier).is_file()) {
+            let all = read(&file_of(earlier))?.followed_by(said.clone());
+            if all.check().is_ok() {
+                saved = (earlier, all);
+            }
+        }
+    }
+    let (other, conversation) = saved;
+    let written = store.dir().write(Step::PutBack, &file_of(other), &conversation.of_session(other));
+    written.map_err(while_trying("save a conversation that went on"))?;
+    share_beside(frame, place, other)?;
+    store.record_set_aside(frame.id, frame.session, other)?;
+    tracing::warn!(
+        "somebody has gone on in the session of {} while it waited. That conversation is kept as a session of its own: \
+         cd {} && claude --resume {other} opens it. The agent goes on from where it stopped.",
+        frame.id.short(),
+        quoted(&frame.cwd.display().to_string()),
+    );
+    Ok(())
+}
+
+fn read(transcript: &Path) -> Result<Entries, RuntimeError> {
+    let file = File::open(transcript).map_err(while_trying("read the transcript"))?;
+    Entries::read(BufReader::new(file)).map_err(while_trying("read the transcript"))
+}
+
+/// The tasks and subagents that it had are there in the saved session, too. Its plans have the same names in both.
+fn share_beside(frame: &Frame, place: &Path, other: SessionId) -> Result<(), RuntimeError> {
+    let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
+    let folders = |session: SessionId| {
+        session_files::folders(&config, &place.with_file_name(format!("{session}.jsonl")), session, BTreeSet::new())
+    };
+    let shared = store::files::session_files::share(&folders(frame.session), &folders(other));
+    shared.map_err(while_trying("save what an agent has besides a conversation that went on"))
+}
+
+/// The same for the same conversation: one that is saved twice, for somebody died in between, is one session.
+fn id_of(conversation: &Entries) -> SessionId {
+    let digest = Sha256::digest(conversation.of_session(SessionId(Uuid::nil())));
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    SessionId(Builder::from_random_bytes(bytes).into_uuid())
+}

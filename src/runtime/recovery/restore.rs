@@ -1,0 +1,261 @@
+//! Puts back what a frame needs of Claude Code's folders to go on: it cleans them up after some weeks, they may have been
+//! moved, a person may have gone on in the session, and an attempt that is discarded leaves them as they were.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use crate::claude::invocation::command::config_dir;
+use crate::claude::transcript::ancestry::{self, Broken};
+use crate::claude::transcript::{locate, session_files};
+use crate::core::agent::session_files::Folder;
+use crate::core::chain::frame::{Frame, Kept};
+use crate::core::id::{AttemptId, SessionId};
+use crate::failpoint::{self, Step};
+use crate::runtime::delivery::stale_files;
+use crate::runtime::recovery::aside;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::files::checkpoint::Compared;
+use crate::store::files::{checkpoint, tool_results};
+use crate::store::{self, Store};
+
+/// Puts back what a frame's next attempt needs: the copy of the conversation that it continues, what its agent has besides, and
+/// the large results of tools, which the conversation names by their paths. Returns the file to continue from; `None`: there is
+/// none, or the attempt begins a conversation.
+pub(crate) fn put_back(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
+    let Some(config) = config_dir(&frame.launch) else { return Ok(None) };
+    let own = own_copy(frame);
+    match own {
+        Some(copy) => hold(store, frame, copy, &config)?,
+        None => clear(store, frame, &config)?,
+    }
+    let Some(kept) = frame.continues() else { return Ok(None) };
+    let place = place(&config, frame, kept.session);
+    let copy = store.dir().checkpoint(kept.frame, kept.copy);
+    if frame.is_adopted() && !matches!(compared(store, kept, &place)?, Compared::Same | Compared::Less) {
+        keep(store, frame, kept, &place)?;
+    }
+    let owner = if kept.frame == frame.id { Some(frame.clone()) } else { store.frame(kept.frame)? };
+    if let Some(owner) = owner
+        && put_results_back(store, &owner, kept.copy, &config)?
+        && own.is_some()
+        && place.is_file()
+    {
+        // It names places where the results are not any more.
+        fs::remove_file(&place).map_err(while_trying("replace the transcript"))?;
+    }
+    let file = if copy.is_file() { copy } else { place };
+    // Claude Code may know of one that is not there.
+    if !file.is_file() {
+        return Ok(None);
+    }
+    let broken = |broken| RuntimeError::BrokenConversation { frame: frame.id, session: kept.session, broken };
+    check(&file)?.map_err(broken)?;
+    Ok(Some(file))
+}
+
+/// Makes room for the session of an attempt that is recorded. Claude Code writes a fork to where its session has been, or goes on
+/// with what lies there. `source` is what is continued.
+pub(crate) fn make_room(
+    store: &Store,
+    frame: &Frame,
+    in_place: bool,
+    source: Option<&Path>,
+) -> Result<(), RuntimeError> {
+    let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
+    let place = place(&config, frame, frame.session);
+    if let Some(copy) = own_copy(frame)
+        && compared(store, own(frame, copy), &place)? == Compared::Other
+    {
+        // Whoever has gone on in the session may do so at this moment.
+        aside::set_aside(store, frame, &place, Some(copy))?;
+    }
+    if let Some(source) = source.filter(|_| in_place) {
+        return checkpoint::put(source, &place).map_err(while_trying("put the transcript back"));
+    }
+    failpoint::around(Step::MakeRoom, || remove(&place)).map_err(while_trying("make room for the transcript"))
+}
+
+/// Makes Claude Code's folders what they were before an attempt that is not kept. `left`: its transcript.
+pub(crate) fn undo(store: &Store, frame: &Frame, left: Option<&Path>) -> Result<(), RuntimeError> {
+    let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
+    let place = left.map_or_else(|| place(&config, frame, frame.session), Path::to_owned);
+    // What its agent planned in it is in its transcript.
+    let folders = folders(store, frame, &config, &place)?;
+    match own_copy(frame) {
+        Some(copy) => {
+            let restored = checkpoint::restore(store.dir(), frame.id, copy, &place);
+            restored.map_err(while_trying("put the transcript back"))?;
+            let forgotten = tool_results::forget(store.dir(), frame.id, frame.session, &place);
+            forgotten.map_err(while_trying("delete the results of a discarded attempt"))?;
+        }
+        None => locate::delete(&place).map_err(while_trying("delete a discarded transcript"))?,
+    }
+    restore_beside(store, frame, &folders, true)
+}
+
+/// Keeps what the agent has besides its conversation with the copy of an attempt.
+pub(crate) fn keep_beside(
+    store: &Store,
+    frame: &Frame,
+    attempt: AttemptId,
+    transcript: &Path,
+) -> Result<(), RuntimeError> {
+    let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
+    let folders = folders(store, frame, &config, transcript)?;
+    let kept = store::files::session_files::keep(store.dir(), frame.id, attempt, frame.checkpoint, &folders);
+    kept.map_err(while_trying("keep copies of what the agent has besides its conversation"))
+}
+
+/// A digest of what lies at `transcript`, by which it is known again.
+pub(crate) fn digest(transcript: &Path) -> Result<Option<String>, RuntimeError> {
+    match stale_files::digest(transcript) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        digest => digest.map(Some).map_err(while_trying("read the transcript")),
+    }
+}
+
+/// Whether somebody has gone on in the session that the agent of `frame` waits in.
+pub(crate) fn went_on(store: &Store, frame: &Frame, place: &Path) -> Result<bool, RuntimeError> {
+    let Some(copy) = own_copy(frame) else { return Ok(false) };
+    Ok(compared(store, own(frame, copy), place)? == Compared::Other && !is_left_behind(store, frame, place)?)
+}
+
+/// Looks whether the conversation in a transcript reaches its beginning.
+pub(crate) fn check(transcript: &Path) -> Result<Result<(), Broken>, RuntimeError> {
+    let file = File::open(transcript).map_err(while_trying("read the transcript"))?;
+    ancestry::check(BufReader::new(file)).map_err(while_trying("read the transcript"))
+}
+
+/// Where the transcript of a session of the frame is, or would be.
+fn place(config: &Path, frame: &Frame, session: SessionId) -> PathBuf {
+    locate::find(config, &frame.cwd, session).unwrap_or_else(|| locate::expected(config, &frame.cwd, session))
+}
+
+/// The copy that was kept of the frame's own session. One that was adopted is its user's.
+fn own_copy(frame: &Frame) -> Option<AttemptId> {
+    frame.checkpoint.filter(|_| !frame.is_adopted())
+}
+
+fn own(frame: &Frame, copy: AttemptId) -> Kept {
+    Kept { frame: frame.id, copy, session: frame.session }
+}
+
+fn compared(store: &Store, kept: Kept, place: &Path) -> Result<Compared, RuntimeError> {
+    let compared = checkpoint::compare(store.dir(), kept.frame, kept.copy, place);
+    compared.map_err(while_trying("compare the transcript with its copy"))
+}
+
+/// Sees to it that there is a copy of all that the agent has said, and that what somebody else has said is kept, too.
+fn hold(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -> Result<(), RuntimeError> {
+    let place = place(config, frame, frame.session);
+    match compared(store, own(frame, copy), &place)? {
+        Compared::Other if is_better(&place, &store.dir().checkpoint(frame.id, copy))? => {
+            keep(store, frame, own(frame, copy), &place)?;
+        }
+        // Whoever ended that attempt has died before it could do this.
+        Compared::Other if is_left_behind(store, frame, &place)? => undo(store, frame, Some(&place))?,
+        Compared::Other => {
+            aside::set_aside(store, frame, &place, Some(copy))?;
+            let restored = checkpoint::restore(store.dir(), frame.id, copy, &place);
+            restored.map_err(while_trying("put the transcript back"))?;
+        }
+        // Whoever removed the copy has not removed what it was a copy of.
+        Compared::NoCopy if place.is_file() => keep(store, frame, own(frame, copy), &place)?,
+        Compared::NoCopy | Compared::Same | Compared::Less => {}
+    }
+    if !store::files::session_files::is_kept(store.dir(), frame.id, copy) {
+        return keep_beside(store, frame, copy, &place);
+    }
+    let folders = folders(store, frame, config, &place)?;
+    restore_beside(store, frame, &folders, false)
+}
+
+/// Nothing of the session was kept: what attempts have left of it goes, and what somebody else has said stays.
+fn clear(store: &Store, frame: &Frame, config: &Path) -> Result<(), RuntimeError> {
+    let place = place(config, frame, frame.session);
+    if !place.is_file() {
+        return Ok(());
+    }
+    if !is_left_behind(store, frame, &place)? {
+        aside::set_aside(store, frame, &place, None)?;
+    }
+    undo(store, frame, Some(&place))
+}
+
+/// Whether what lies at `place` is what the last attempt has left behind, which was not kept.
+fn is_left_behind(store: &Store, frame: &Frame, place: &Path) -> Result<bool, RuntimeError> {
+    let left = store.attempts(frame.id)?.pop().and_then(|attempt| attempt.leaves);
+    Ok(left.is_some() && left == digest(place)?)
+}
+
+fn folders(store: &Store, frame: &Frame, config: &Path, place: &Path) -> Result<Vec<Folder>, RuntimeError> {
+    let copy = own_copy(frame).map(|copy| store.dir().checkpoint(frame.id, copy));
+    let mut plans = BTreeSet::new();
+    for transcript in copy.iter().map(PathBuf::as_path).chain([place]) {
+        plans.extend(session_files::plans(transcript).map_err(while_trying("read the transcript"))?);
+    }
+    Ok(session_files::folders(config, place, frame.session, plans))
+}
+
+fn restore_beside(store: &Store, frame: &Frame, folders: &[Folder], exactly: bool) -> Result<(), RuntimeError> {
+    let restored = store::files::session_files::restore(store.dir(), frame.id, own_copy(frame), folders, exactly);
+    restored.map_err(while_trying("put back what the agent has besides its conversation"))
+}
+
+/// Whether the conversation in `transcript` is all there, and that in the copy is not.
+fn is_better(transcript: &Path, copy: &Path) -> Result<bool, RuntimeError> {
+    Ok(check(copy)?.is_err() && check(transcript)?.is_ok())
+}
+
+/// Makes what lies in Claude Code's folder the copy to go on from.
+fn keep(store: &Store, frame: &Frame, kept: Kept, place: &Path) -> Result<(), RuntimeError> {
+    if !place.is_file() {
+        return Ok(());
+    }
+    match checkpoint::keep(store.dir(), frame.id, kept.copy, place) {
+        // It holds nothing.
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(()),
+        Err(error) => Err(while_trying("keep a copy of the transcript")(error)),
+        Ok(()) => {
+            let kept = tool_results::keep(store.dir(), frame.id, kept.session, place);
+            kept.map_err(while_trying("keep copies of the results of tools"))
+        }
+    }
+}
+
+/// Who has removed it already has done the same.
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether results are elsewhere than the conversation said.
+///
+/// They go to where they were, as long as that is in the directory that Claude Code uses now. After an import, or when that
+/// directory was moved, they are where Claude Code would put them today, and the conversation is told so.
+fn put_results_back(store: &Store, frame: &Frame, checkpoint: AttemptId, config: &Path) -> Result<bool, RuntimeError> {
+    let sessions = tool_results::sessions(store.dir(), frame.id).map_err(while_trying("find the results of tools"))?;
+    let attempts = if sessions.is_empty() { Vec::new() } else { store.attempts(frame.id)? };
+    let mut told = false;
+    for session in sessions {
+        let of_session = attempts.iter().rev().filter(|attempt| attempt.session == session);
+        let old = of_session.filter_map(|attempt| attempt.transcript.clone()).next();
+        let new = match &old {
+            Some(old) if locate::is_place(old, config, session) => old.clone(),
+            _ => locate::expected(config, &frame.cwd, session),
+        };
+        if let Some(old) = old.filter(|old| *old != new) {
+            let (old, new_folder) = (old.with_extension(""), new.with_extension(""));
+            let changed = tool_results::tell(store.dir(), frame.id, checkpoint, &old, &new_folder);
+            told |= changed.map_err(while_trying("tell a transcript where results are"))?;
+            store.transcript_moved(session, &new)?;
+        }
+        let restored = tool_results::restore(store.dir(), frame.id, session, &new);
+        restored.map_err(while_trying("put the results of tools back"))?;
+    }
+    Ok(told)
+}

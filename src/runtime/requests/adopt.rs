@@ -1,0 +1,52 @@
+//! Adopts a Claude session that this program did not start, for instance the interactive one at the top of a chain.
+
+use crate::claude::invocation::command::config_dir;
+use crate::claude::transcript::locate;
+use crate::core::agent::launch::Launch;
+use crate::core::chain::frame::{Frame, Task};
+use crate::core::chain::limits::Limits;
+use crate::core::id::{FrameId, SessionId};
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::files::{checkpoint, tool_results};
+use crate::store::{Lease, NewFrame, Store};
+
+/// Makes a root frame that continues from `session`, if Claude Code has such a session. Its working directory and its
+/// model are in its transcript. Whether its wait is over, only its agent can judge.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the transcript cannot be read or the state directory cannot be written.
+pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option<FrameId>, RuntimeError> {
+    let Some(config) = config_dir(&launch) else { return Ok(None) };
+    let Some(found) = locate::find_anywhere(&config, session) else { return Ok(None) };
+    let origin = locate::origin(&found).map_err(while_trying("read the transcript"))?;
+    let Some(cwd) = origin.cwd else { return Ok(None) };
+    let launch = Launch { model: launch.model.or(origin.model), ..launch };
+    let task = Task::Prompt(format!("(Claude session {session})"));
+    let frame = FrameId(session.0);
+    // Who holds the lease adopts the session at this moment, or runs the frame already.
+    let Some(_lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Some(frame)) };
+    if store.frame(frame)?.is_some() {
+        return Ok(Some(frame));
+    }
+    // The copy first: a frame that is recorded has one.
+    let kept = checkpoint::keep(store.dir(), frame, frame.into(), &found);
+    kept.map_err(while_trying("keep a copy of the transcript"))?;
+    tool_results::keep(store.dir(), frame, session, &found)
+        .map_err(while_trying("keep copies of the results of tools"))?;
+    let new = NewFrame { id: frame, task, cwd, launch, limits: Limits::default(), baseline: None, started_from: None };
+    Ok(Some(store.adopt(&new, session)?))
+}
+
+/// Whether a frame was made of a session that this program did not start: its first attempt has continued something else than a
+/// baseline.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the database cannot be read.
+pub fn was_adopted(store: &Store, frame: &Frame) -> Result<bool, RuntimeError> {
+    if frame.parent.is_some() || frame.baseline.is_some() || frame.checkpoint.is_none() {
+        return Ok(false);
+    }
+    Ok(store.attempts(frame.id)?.first().is_none_or(|first| first.resumed.is_some()))
+}

@@ -1,0 +1,119 @@
+//! Conversations that new agents begin with: the checkpoint of a frame, or a Claude session that this program did not
+//! start. Every agent gets a fork; the conversation itself is left as it is.
+
+use std::path::PathBuf;
+
+use crate::claude::invocation::command::config_dir;
+use crate::claude::transcript::locate;
+use crate::core::agent::launch::Launch;
+use crate::core::chain::frame::{Baseline, Frame};
+use crate::core::chain::state::FrameState;
+use crate::core::id::{FrameId, IdPrefix, SessionId};
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::{Caller, Store, StoreError, Target};
+
+/// A conversation, and what its forks have in common with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    /// The session.
+    pub baseline: Baseline,
+    /// The tree that it belongs to; `None`: it is not a session of this program.
+    pub root: Option<FrameId>,
+    /// Where it worked. Claude Code looks for it there, and it speaks of the files there.
+    pub cwd: PathBuf,
+    /// The model that it was held with: the prompt cache knows it for that model only.
+    pub model: Option<String>,
+    /// Whether its agent had Claude Code's own tool for questions: the cache knows it with those tools only.
+    pub native_questions: bool,
+}
+
+/// Why there is nothing to fork.
+#[derive(Debug, thiserror::Error)]
+pub enum BadSource {
+    /// Its conversation has an end that is still being written.
+    #[error("{} is running: its conversation can be forked when its turn has ended", .0.short())]
+    Running(FrameId),
+    /// It has not worked yet.
+    #[error("{} has no conversation yet", .0.short())]
+    Empty(FrameId),
+    /// A group has no agent.
+    #[error("{} is a group of agents, which has no conversation: name one of them", .0.short())]
+    Group(FrameId),
+    /// A transcript of Claude Code that does not say where its session worked.
+    #[error("the transcript of {0} does not say where it worked")]
+    NoWorkingDirectory(SessionId),
+    /// A fork works where its source did.
+    #[error("a fork of that conversation works where it was held, in {}", .0.display())]
+    Elsewhere(PathBuf),
+    /// A conversation may hold what the agent may not read.
+    #[error("nothing in this chain has an id that begins with {0}")]
+    Foreign(String),
+}
+
+/// The conversation that `id` names: a frame, any session that it had, or another Claude session by its full id. A frame
+/// stands for its checkpoint, by whichever of its ids it is named.
+///
+/// # Errors
+///
+/// [`BadSource`], there is no such thing, or the state directory cannot be read.
+pub fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Source, RuntimeError> {
+    match store.lookup(id) {
+        Ok(target) => of_target(store, target, id),
+        Err(StoreError::Unknown(unknown)) => match of_session(id, launch)? {
+            Some(source) => Ok(source),
+            None => Err(StoreError::Unknown(unknown).into()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The conversation that an agent names by `id`: one of its own tree. For an agent there is no other.
+///
+/// # Errors
+///
+/// Those of [`source`].
+pub fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Source, RuntimeError> {
+    let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
+    match store.lookup_below(frame.root, id) {
+        Ok(target) => of_target(store, target, id),
+        Err(StoreError::Unknown(_)) => Err(BadSource::Foreign(id.as_str().to_owned()).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn of_target(store: &Store, target: Target, id: &IdPrefix) -> Result<Source, RuntimeError> {
+    let unknown = || StoreError::Unknown(id.as_str().to_owned());
+    match target {
+        Target::Frame(frame) => of_frame(store, store.frame(frame)?.ok_or_else(unknown)?),
+        Target::Request(_) => Err(unknown().into()),
+    }
+}
+
+fn of_frame(store: &Store, frame: Frame) -> Result<Source, RuntimeError> {
+    if matches!(frame.state, FrameState::Running { .. }) {
+        return Err(BadSource::Running(frame.id).into());
+    }
+    if frame.task.is_group() {
+        return Err(BadSource::Group(frame.id).into());
+    }
+    let kept = frame.continues().filter(|_| frame.checkpoint.is_some()).ok_or(BadSource::Empty(frame.id))?;
+    let attempts = store.attempts(frame.id)?;
+    let own = attempts.iter().find(|attempt| attempt.id == kept.copy).map(|attempt| attempt.total_cost_usd);
+    let before_adoption = || {
+        let found = locate::find(&config_dir(&frame.launch)?, &frame.cwd, kept.session)?;
+        Some(locate::origin(&found).ok()?.cost_usd)
+    };
+    let cost_usd = own.or_else(before_adoption).unwrap_or(0.0);
+    let baseline = Baseline { session: kept.session, frame: Some(frame.id), checkpoint: Some(kept.copy), cost_usd };
+    let native_questions = frame.launch.native_questions;
+    Ok(Source { baseline, root: Some(frame.root), cwd: frame.cwd, model: frame.launch.model, native_questions })
+}
+
+fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<Source>, RuntimeError> {
+    let (Ok(session), Some(config)) = (id.as_str().parse::<SessionId>(), config_dir(launch)) else { return Ok(None) };
+    let Some(found) = locate::find_anywhere(&config, session) else { return Ok(None) };
+    let origin = locate::origin(&found).map_err(while_trying("read the transcript"))?;
+    let cwd = origin.cwd.ok_or(BadSource::NoWorkingDirectory(session))?;
+    let baseline = Baseline { session, frame: None, checkpoint: None, cost_usd: origin.cost_usd };
+    Ok(Some(Source { baseline, root: None, cwd, model: origin.model, native_questions: false }))
+}

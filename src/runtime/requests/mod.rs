@@ -1,0 +1,6 @@
+//! Carries out what agents ask for.
+
+pub mod adopt;
+pub mod fork;
+pub mod reach;
+pub mod record;

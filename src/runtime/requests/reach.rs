@@ -1,0 +1,34 @@
+//! What an agent means by an id. It reaches itself, what it has started, what that has started, and the requests of these.
+//! For an agent there is nothing else: an id of anything else is answered as one that names nothing.
+
+use crate::core::id::{FrameId, IdPrefix};
+use crate::runtime::RuntimeError;
+use crate::store::{Caller, Store, StoreError, Target};
+
+/// What an id names to the agent that asks what came of it. By its full id also a chain that the agent's session had
+/// started before it was adopted.
+///
+/// # Errors
+///
+/// [`RuntimeError::OutOfReach`], several things that may be meant, or those of the state directory.
+pub fn named_or_started(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
+    match named(store, caller, id) {
+        Err(RuntimeError::OutOfReach(unknown)) => match id.as_str().parse::<FrameId>() {
+            Ok(chain) if store.may_join(caller.frame, chain)? => Ok(Target::Frame(chain)),
+            _ => Err(RuntimeError::OutOfReach(unknown)),
+        },
+        named => named,
+    }
+}
+
+/// What an id names to an agent.
+///
+/// # Errors
+///
+/// Those of [`named_or_started`].
+pub fn named(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
+    store.lookup_below(caller.frame, id).map_err(|error| match error {
+        StoreError::Unknown(unknown) => RuntimeError::OutOfReach(unknown),
+        error => error.into(),
+    })
+}

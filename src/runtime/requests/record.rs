@@ -1,0 +1,271 @@
+//! What agents ask of this program. Nothing runs inside an agent's tool call: a request is recorded, and the runner of
+//! the tree does the rest when the agent's turn is over.
+
+use std::fs::File;
+use std::io::{BufReader, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use crate::claude::stream::reader;
+use crate::core::agent::launch::{BadLaunch, Launch, Overrides};
+use crate::core::agent::starting_mode;
+use crate::core::chain::frame::{Frame, Task};
+use crate::core::chain::limits::Limits;
+use crate::core::chain::state::FrameState;
+use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::requests::request::{External, RequestResult, Wish};
+use crate::runtime::RuntimeError;
+use crate::runtime::requests::fork::{BadSource, Source};
+use crate::runtime::while_trying;
+use crate::runtime::worktrees::worktree;
+use crate::store::{Caller, NewFrame, NewGroup, Store, Target};
+
+/// A task, and how the command that asks for it names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The task.
+    pub task: Task,
+    /// Its name, on one line.
+    pub name: String,
+}
+
+impl Named {
+    fn in_full(&self) -> String {
+        match &self.task {
+            Task::Prompt(text) => format!("--prompt \"{text}\""),
+            Task::File(_) | Task::Group(_) => self.name.clone(),
+        }
+    }
+}
+
+/// Agents that are wanted: one, or several at the same time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// Their tasks, at least one.
+    pub tasks: Vec<Named>,
+    /// Where they work.
+    pub cwd: PathBuf,
+    /// Whether each works there in a git worktree of its own.
+    pub apart: bool,
+    /// The conversation that all of them begin with.
+    pub source: Option<Source>,
+}
+
+/// What came of a request so far, as the agent that made it may ask.
+#[derive(Debug)]
+pub enum Progress {
+    /// It is over: the reply, the answer, or a sentence that the wait is over.
+    Over(String),
+    /// The child failed, and why.
+    Failed(String),
+    /// Some agents of a group failed: what all of them said.
+    PartlyFailed(String),
+    /// It is still open.
+    Open,
+}
+
+/// Makes a tree of its own: a root, or a group of agents without a parent. `started_from` is the session of Claude Code
+/// whose user starts it. Returns the id of its top.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the tree would be beyond its limit, there can be no worktree, or the state directory cannot be
+/// written.
+pub fn start(
+    store: &Store,
+    wanted: &Wanted,
+    launch: &Launch,
+    limits: Limits,
+    started_from: Option<SessionId>,
+) -> Result<FrameId, RuntimeError> {
+    let mut members = wanted.frames(store, launch, limits)?;
+    members.iter_mut().for_each(|member| member.started_from = started_from);
+    Ok(match members.as_slice() {
+        [only] => store.create_root(only)?,
+        _ => store.create_group(&wanted.group(members))?,
+    })
+}
+
+/// Records that the calling agent wants the reply of another agent, or of several. Returns the id of the child, or of
+/// their group.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the tree is at its limit, the child would have wider permissions than its parent, there can be no
+/// worktree, or the caller's attempt has ended.
+pub fn spawn(
+    store: &Store,
+    caller: Caller,
+    call: Option<&str>,
+    wanted: Wanted,
+    mut overrides: Overrides,
+) -> Result<FrameId, RuntimeError> {
+    let parent = frame_of(store, caller)?;
+    if let Some(source) = &wanted.source {
+        // A conversation may hold what the agent may not read.
+        if source.root != Some(parent.root) {
+            return Err(BadSource::Foreign(source.baseline.session.to_string()).into());
+        }
+        overrides.model = overrides.model.or_else(|| source.model.clone());
+    }
+    let launch = giving(store, &parent)?.child(overrides)?;
+    // The rights of the parent decide, not those that its child would have. A worktree has what was committed there, and its agent works in the same part of it.
+    if !parent.launch.is_unrestricted() && !wanted.cwd.starts_with(&parent.cwd) {
+        return Err(BadLaunch::Outside { own: parent.cwd, child: wanted.cwd }.into());
+    }
+    let frames = wanted.frames(store, &launch, parent.limits)?;
+    let (_, child) = match frames.as_slice() {
+        [only] => store.request_child(caller, call, only, &wanted.title())?,
+        _ => store.request_group(caller, call, &wanted.group(frames), &wanted.title())?,
+    };
+    Ok(child)
+}
+
+/// What the agent of `parent` may give a child now. It may have gone over to another permission mode since it was started.
+fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
+    let Some(attempt) = store.running_attempt(parent.id)? else { return Ok(parent.launch.clone()) };
+    let read = || {
+        let mut printed = File::open(store.dir().printed(parent.id))?;
+        printed.seek(SeekFrom::Start(attempt.output_from))?;
+        reader::read(BufReader::new(printed))
+    };
+    let digest = read().map_err(while_trying("read what claude printed"))?;
+    let is_in = starting_mode::left_in(&parent.launch, attempt.mode.as_deref(), digest.rights.modes.as_ref());
+    Ok(starting_mode::giving(&parent.launch, is_in.as_deref()))
+}
+
+impl Wanted {
+    /// What a request for these agents names them by, in full.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self.tasks.as_slice() {
+            [Named { task: Task::File(path), .. }] => path.display().to_string(),
+            tasks => tasks.iter().map(Named::in_full).collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    fn frames(&self, store: &Store, launch: &Launch, limits: Limits) -> Result<Vec<NewFrame>, RuntimeError> {
+        self.tasks.iter().map(|named| self.frame(store, named, launch, limits)).collect()
+    }
+
+    fn frame(&self, store: &Store, named: &Named, launch: &Launch, limits: Limits) -> Result<NewFrame, RuntimeError> {
+        let (id, task) = (FrameId::random(), named.task.clone());
+        let (worktree, cwd) = if self.apart {
+            let folder = store.dir().worktrees().map_err(while_trying("find the folder of worktrees"))?;
+            let (worktree, cwd) = worktree::plan(&folder, &self.cwd, &task.title(), &id.short())?;
+            (Some(worktree), cwd)
+        } else {
+            (None, self.cwd.clone())
+        };
+        let launch = Launch { worktree, ..launch.clone() };
+        let launch = match &self.source {
+            Some(source) => launch.forking(source.native_questions),
+            None => launch,
+        };
+        let baseline = self.source.as_ref().map(|source| source.baseline);
+        Ok(NewFrame { id, task, cwd, launch, limits, baseline, started_from: None })
+    }
+
+    fn group(&self, members: Vec<NewFrame>) -> NewGroup {
+        let tasks = self.tasks.iter().map(|named| named.name.clone()).collect();
+        NewGroup { members, tasks, cwd: self.cwd.clone() }
+    }
+}
+
+/// Records a question of the calling agent. Returns its id.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the caller's attempt has ended.
+pub fn ask(store: &Store, caller: Caller, call: Option<&str>, question: String) -> Result<RequestId, RuntimeError> {
+    frame_of(store, caller)?;
+    Ok(store.request(caller, call, &Wish::Ask { question, choices: None })?)
+}
+
+/// Records that the calling agent waits for something outside. Returns the request's id.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the caller's attempt has ended.
+pub fn wait(store: &Store, caller: Caller, call: Option<&str>, wait: External) -> Result<RequestId, RuntimeError> {
+    frame_of(store, caller)?;
+    Ok(store.request(caller, call, &Wish::Wait(wait))?)
+}
+
+/// What came of a child so far.
+///
+/// # Errors
+///
+/// Those of the state directory.
+fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, RuntimeError> {
+    let Some(frame) = store.frame(frame)? else { return Ok(Progress::Open) };
+    Ok(match (&frame.state, store.reply(frame.id)?) {
+        (FrameState::Done, Some(reply)) => Progress::Over(frame.reported(reply)),
+        (FrameState::Failed { .. }, Some(replies)) => Progress::PartlyFailed(replies),
+        (FrameState::Failed { failure }, None) => Progress::Failed(frame.reported(failure.message.clone())),
+        _ => Progress::Open,
+    })
+}
+
+/// What came of a frame so far that the calling agent asks about. An agent that asks about a chain that was not started
+/// in its name waits for it from then on: the runner of its tree drives that chain too.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the caller's attempt has ended.
+fn progress_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Progress, RuntimeError> {
+    let progress = progress_of_frame(store, frame)?;
+    if let Progress::Open = progress {
+        store.join(caller, frame)?;
+    }
+    Ok(progress)
+}
+
+/// What came of a request so far.
+///
+/// # Errors
+///
+/// Those of the state directory.
+fn progress_of_request(store: &Store, request: RequestId) -> Result<Progress, RuntimeError> {
+    Ok(store.result_of(request)?.map_or(Progress::Open, Progress::from))
+}
+
+/// What came so far of what the calling agent asks about.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the caller's attempt has ended.
+pub fn progress_for(store: &Store, caller: Caller, of: Target) -> Result<Progress, RuntimeError> {
+    match of {
+        Target::Frame(frame) => progress_of_chain(store, caller, frame),
+        Target::Request(request) => progress_of_request(store, request),
+    }
+}
+
+impl From<RequestResult> for Progress {
+    fn from(result: RequestResult) -> Self {
+        match result {
+            RequestResult::Text(text) => Self::Over(text),
+            RequestResult::Failed(message) => Self::Failed(message),
+        }
+    }
+}
+
+/// What came of the request that the resumed call of the calling agent's attempt has made, if that call is the one that
+/// now runs as a program: `is_it` compares it with what the program is asked for. Then it must not be made again.
+///
+/// # Errors
+///
+/// Those of the state directory.
+pub fn made_before(
+    store: &Store,
+    caller: Caller,
+    is_it: impl Fn(&Wish) -> bool,
+) -> Result<Option<Progress>, RuntimeError> {
+    let Some((request, _)) = store.to_return(caller)?.filter(|(_, wish)| is_it(wish)) else { return Ok(None) };
+    store.returned(caller)?;
+    progress_of_request(store, request).map(Some)
+}
+
+fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {
+    store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))
+}

@@ -1,0 +1,240 @@
+//! Starts an attempt: one `claude` process on behalf of a frame.
+//!
+//! The order keeps every crash harmless: the lease first, then the record of the attempt, then the process. Whoever
+//! finds a recorded attempt whose lease is free knows that its process has ended, or never was.
+
+use std::path::{Path, PathBuf};
+use std::process::{self, Stdio};
+
+use jiff::Timestamp;
+
+use crate::claude::invocation::command::{ATTEMPT, FRAME, Invocation, STATE_DIR, config_dir};
+use crate::claude::invocation::settings::{OwnHooks, StopHook};
+use crate::claude::invocation::{permission_rules, settings};
+use crate::claude::processes::orphans;
+use crate::claude::processes::process::Running;
+use crate::claude::tools::permission_server;
+use crate::claude::transcript::locate as transcripts;
+use crate::core::attempt::continuation::Way;
+use crate::core::attempt::prompt;
+use crate::core::chain::frame::{Frame, Task};
+use crate::core::chain::progress::step;
+use crate::core::chain::tree::Tried;
+use crate::core::id::{AttemptId, FrameId};
+use crate::core::requests::request::Delivery;
+use crate::failpoint::{self, Step};
+use crate::runtime::delivery::plans;
+use crate::runtime::delivery::situation;
+use crate::runtime::delivery::ways::{How, Told, told};
+use crate::runtime::recovery::restore;
+use crate::runtime::run::programs::Program;
+use crate::runtime::worktrees::worktree;
+use crate::runtime::{RuntimeError, Settings, while_trying};
+use crate::store::{Lease, NewAttempt, Store, StoreError};
+
+/// What came of the wish to run a frame.
+#[derive(Debug)]
+pub(crate) enum Start {
+    /// It runs.
+    Started {
+        /// The process.
+        running: Box<Running>,
+        /// The right to run the frame, and what its end needs.
+        live: Live,
+        /// Where its events begin in the frame's output.
+        output_from: u64,
+        /// Whether a hook can stop it when its running tool is done.
+        has_stop_hook: bool,
+        /// Where its transcript is, or will be.
+        transcript: Option<PathBuf>,
+    },
+    /// It was recorded, but the process could not be started.
+    NotStarted(Lease, String),
+    /// Another process holds its lease.
+    Busy,
+    /// Meanwhile another process has changed it, so that it cannot run now.
+    Changed,
+    /// Meanwhile another process has started others, or met a limit, so that it may not run now.
+    Held,
+}
+
+/// An attempt that runs.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) attempt: AttemptId,
+    pub(crate) lease: Lease,
+    /// Whether it was started without a prompt, to go on at the call where its session stopped.
+    pub(crate) is_silent: bool,
+    /// How it was started.
+    pub(crate) way: Way,
+}
+
+/// Starts an attempt of `frame`, which continues its conversation in a `way`.
+pub(crate) fn start(
+    store: &Store,
+    own: &Settings,
+    frame: FrameId,
+    tried: &Tried,
+    program: &Program,
+    way: Way,
+) -> Result<Start, RuntimeError> {
+    let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Start::Busy) };
+    // Only now is it certain that nobody else changes the frame.
+    let family = store.family(frame)?;
+    let (Some(frame), Some(node)) = (store.frame(frame)?, family.get(frame)) else { return Ok(Start::Changed) };
+    if !family.can_run(node, tried, Timestamp::now()) {
+        return Ok(Start::Changed);
+    }
+    if let Some(worktree) = &frame.launch.worktree
+        && store.attempts(frame.id)?.is_empty()
+    {
+        worktree::ensure(worktree, &frame.cwd)?;
+    }
+    if !frame.cwd.is_dir() {
+        return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
+    }
+    let source = restore::put_back(store, &frame)?;
+    let survivors = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame.id));
+    if survivors > 0 {
+        let ended = format!("ended {survivors} processes that its last attempt had left behind");
+        tracing::info!("{}", step(frame.id, &frame.task.title(), &ended));
+    }
+
+    let settings = settings(store, own, &frame, program)?;
+    let hooks = settings.is_some() && has_hooks(&frame, program);
+    let how = How { hooks: hooks && way != Way::Prompt, source };
+    let id = AttemptId::random();
+    let continued = frame.continues().map(|kept| kept.session);
+    let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
+    store.dir().forget_stop(frame.id).map_err(while_trying("remove the file that stops the agent"))?;
+    let output_from = lease.seal().map_err(while_trying("read the output file"))?;
+    let (text, transcript, prompt, launch) = loop {
+        let deliveries = store.deliveries(frame.id)?;
+        let chosen = plans::chosen(store, frame.id, &deliveries)?;
+        let restored = situation::restored(&frame, program, chosen.as_ref().map(plans::ChosenMode::as_chosen));
+        let Told { text, transcript, to_return, notice } = told(store, own, &frame, &deliveries, &restored, &how)?;
+        let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
+        let attempt = NewAttempt {
+            id,
+            session: frame.session,
+            resumed: continued,
+            output_from,
+            errors_from: errors.metadata().map_err(while_trying("read the error log"))?.len(),
+            runner: process::id(),
+            carried: deliveries.iter().map(|delivery| delivery.request).collect(),
+            answers: deliveries.iter().filter_map(Delivery::answer).collect(),
+            to_return,
+            mode: restored.mode,
+            notice,
+        };
+        match store.begin(frame.id, &attempt) {
+            Err(StoreError::Held(_)) => {
+                store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
+                return Ok(Start::Held);
+            }
+            // The prompt holds the answer that was replaced.
+            Err(StoreError::AnswerReplaced(_)) => {}
+            begun => break begun.map(|()| (text, transcript, prompt, restored.launch))?,
+        }
+    };
+    let in_place = way.is_in_place(!text.is_empty(), situation::returns_to_worktree(&frame, program));
+    restore::make_room(store, &frame, in_place, transcript.as_deref())?;
+    let permission_tool = match hooks && frame.launch.native_questions {
+        true => permission_tool(store, own, frame.id, id)?,
+        false => None,
+    };
+
+    let resumed = transcript.map(|file| file.display().to_string()).or(continued.map(|session| session.to_string()));
+    let invocation = Invocation {
+        program: &program.path,
+        frame: frame.id,
+        attempt: id,
+        session: frame.session,
+        resume: resumed.as_deref(),
+        in_place,
+        cwd: &frame.cwd,
+        launch: &launch,
+        state_dir: store.dir().path(),
+        own_program: &own.own_program,
+        no_attachments: !program.leaves_mentions && prompt::has_mention(&text),
+        settings: settings.as_deref(),
+        permission_tool: permission_tool.as_deref(),
+        prints_hooks: program.prints_hooks,
+    };
+    let has_stop_hook = hooks && !frame.launch.args.has("--bare");
+    let mut command = invocation.command();
+    command
+        .stdin(Stdio::from(prompt))
+        .stdout(Stdio::from(lease.output().map_err(while_trying("share the output file"))?))
+        .stderr(Stdio::from(errors));
+    Ok(match failpoint::around(Step::Start, || Running::start(command)) {
+        Ok(running) => {
+            let live = Live { attempt: id, lease, is_silent: text.is_empty(), way };
+            let transcript =
+                config_dir(&frame.launch).map(|config| transcripts::expected(&config, &frame.cwd, frame.session));
+            Start::Started { running: Box::new(running), live, output_from, has_stop_hook, transcript }
+        }
+        Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
+    })
+}
+
+/// The settings file: the user's own settings, with this program's rules and, where `claude` can make use of them, hooks.
+///
+/// It is a file because Claude Code leaves a copy of settings behind that it is given as a text.
+fn settings(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Result<Option<PathBuf>, RuntimeError> {
+    let user = match frame.launch.args.last(settings::OPTION) {
+        None => None,
+        Some(given) => match settings::read(given, &frame.cwd) {
+            Some(user) => Some(user),
+            // Claude Code says what is wrong with them.
+            None => return Ok(None),
+        },
+    };
+    let returning = has_hooks(frame, program).then_some(own.own_program.as_path());
+    let rules = permission_rules::rules(returning, instructions_to_allow(store, frame)?, &frame.situation.rules);
+    let stop_file = store.dir().stop_file(frame.id);
+    let stop = StopHook { file: &stop_file, after_all_calls: program.hooks_after_all_calls };
+    let hooks = OwnHooks { program: &own.own_program, native_questions: frame.launch.native_questions, stop };
+    let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
+    let text = settings::settings(user.as_ref(), &rules, hooks.as_ref()).to_string();
+    let file = store.dir().settings(frame.id);
+    let written = store.dir().write(Step::Settings, &file, text.as_bytes());
+    written.map_err(while_trying("write the settings"))?;
+    Ok(Some(file))
+}
+
+fn has_hooks(frame: &Frame, program: &Program) -> bool {
+    program.suspends && !frame.launch.no_hooks
+}
+
+/// The file that leads `claude` to this program's tool for approvals. Claude Code passes not all of its environment on.
+fn permission_tool(
+    store: &Store,
+    own: &Settings,
+    frame: FrameId,
+    attempt: AttemptId,
+) -> Result<Option<PathBuf>, RuntimeError> {
+    let state_dir = store.dir().path().display().to_string();
+    let environment = [(FRAME, frame.to_string()), (ATTEMPT, attempt.to_string()), (STATE_DIR, state_dir)];
+    let Some(config) = permission_server::config(&own.own_program, &environment) else { return Ok(None) };
+    let file = store.dir().permission_tool(frame);
+    let written = store.dir().write(Step::Settings, &file, config.to_string().as_bytes());
+    written.map_err(while_trying("write the file that leads to the permission tool"))?;
+    Ok(Some(file))
+}
+
+/// The instructions of an agent at the top were named by a person. Those of a child were named by an agent, which could
+/// otherwise read any file through its children. A child in a worktree of its own may read a file that lies where that agent
+/// works: its own worktree may not have it.
+fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&'a Path>, RuntimeError> {
+    let Task::File(path) = &frame.task else { return Ok(None) };
+    if frame.depth == 1 {
+        return Ok(Some(path));
+    }
+    if frame.launch.worktree.is_none() {
+        return Ok(None);
+    }
+    let Some(asking) = store.asked_by(frame)? else { return Ok(None) };
+    let is_there = path.canonicalize().is_ok_and(|file| file.starts_with(&asking.cwd));
+    Ok(is_there.then_some(path))
+}

@@ -1,0 +1,82 @@
+//! Looks whether what a frame waits for outside has come.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::claude::invocation::command::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR, restore_environment};
+use crate::claude::processes::process::{Exit, Running};
+use crate::core::chain::frame::Frame;
+use crate::core::chain::tree::Tree;
+use crate::core::id::RequestId;
+use crate::core::requests::request::{External, Wish};
+use crate::core::requests::scheduled::Scheduled;
+use crate::runtime::RuntimeError;
+use crate::store::Store;
+
+/// A command that does not end within this time has not succeeded.
+const LONGEST_COMMAND: Duration = Duration::from_secs(60);
+
+/// Records the external waits of the tree that are over and can be judged without starting a process. Returns whether
+/// there are others, whose commands have to be run.
+pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> Result<bool, RuntimeError> {
+    let mut others = false;
+    for (request, wait) in pending(tree) {
+        let over = match wait {
+            External::File(path) => path.exists(),
+            External::Time(time) | External::Scheduled(Scheduled { at: time, .. }) => now >= *time,
+            External::Command(_) => {
+                others = true;
+                false
+            }
+        };
+        if over {
+            store.settle_wait(request)?;
+        }
+    }
+    Ok(others)
+}
+
+/// Whether the tree waits for anything outside.
+pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
+    pending(tree).next().is_some()
+}
+
+/// Runs the commands that the tree waits for, and records those that succeed.
+pub(crate) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeError> {
+    for node in tree.leaves_up() {
+        for request in &node.requests {
+            let Wish::Wait(External::Command(command)) = &request.wish else { continue };
+            let Some(frame) = store.frame(node.id)?.filter(|_| !request.settled) else { continue };
+            if succeeds(store, &frame, command).await {
+                store.settle_wait(request.id)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, &External)> {
+    let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
+    requests.filter(|request| !request.settled).filter_map(|request| match &request.wish {
+        Wish::Wait(wait) => Some((request.id, wait)),
+        Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Spawn { .. } => None,
+    })
+}
+
+/// Runs a command in a process group of its own, which ends with this call, however that ends.
+///
+/// An agent has thought of it, so it has the agent's mark, with an attempt in whose name nothing can be requested. The
+/// outer shell lives as long as the command and shows the mark of one that clears its environment.
+async fn succeeds(store: &Store, frame: &Frame, command: &str) -> bool {
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", r#"sh -c "$1"; exit $?"#, "sh", command]).current_dir(&frame.cwd);
+    restore_environment(&mut shell, None, &frame.launch);
+    shell.env(FRAME, frame.id.to_string()).env(ATTEMPT, NO_ATTEMPT.to_string()).env(STATE_DIR, store.dir().path());
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let Ok(mut running) = Running::start(shell) else { return false };
+    let _group = running.kill_group_on_drop();
+    let ended = tokio::time::timeout(LONGEST_COMMAND, running.ended()).await;
+    matches!(ended, Ok(Exit::Code(0)))
+}

@@ -1,0 +1,26 @@
+//! Jobs that an attempt has printed and no hook has recorded: hooks may be switched off, or the hook was killed.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::claude::tools::schedule;
+use crate::core::requests::request::{External, Wish};
+use crate::core::requests::scheduled::Scheduled;
+use crate::core::stream::jobs::{Jobs, Made};
+use crate::runtime::RuntimeError;
+use crate::store::{Attempt, Caller, Store};
+
+/// Records the jobs of an attempt, so that its agent has not replied before they were due.
+pub(crate) fn record(store: &Store, attempt: &Attempt, jobs: &Jobs) -> Result<(), RuntimeError> {
+    let caller = Caller { frame: attempt.frame, attempt: attempt.id };
+    for Made { input, response } in &jobs.made {
+        let job = schedule::job(input, response, Timestamp::now(), &TimeZone::system());
+        if let Some(job) = job.filter(Scheduled::can_be_told) {
+            store.request_job(caller, &Wish::Wait(External::Scheduled(job)))?;
+        }
+    }
+    for job in &jobs.removed {
+        store.withdraw_job(caller, job)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! Drives a chain: the scheduler, attempts and their conclusion.
+
+pub(crate) mod attempt;
+pub(crate) mod background;
+pub(crate) mod conclude;
+pub(crate) mod external_waits;
+pub mod frame_error;
+pub(crate) mod jobs;
+pub mod programs;
+pub mod scheduler;
+pub mod signals;
+pub mod status;
+pub(crate) mod stopping;

@@ -1,0 +1,394 @@
+//! The loop that drives a tree: start what can run, wait for an end, decide on it, again, until nothing can run.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::claude::ending;
+use crate::claude::processes::process::Exit;
+use crate::core::attempt::continuation::Way;
+use crate::core::attempt::decision::{Fork, Outcome, Report};
+use crate::core::attempt::record::Note;
+use crate::core::chain::progress::{ended, step};
+use crate::core::chain::state::{Ended, FrameState};
+use crate::core::chain::tree::{Node, Tree, Tried};
+use crate::core::id::FrameId;
+use crate::core::text::shell::quoted;
+use crate::failpoint::{self, Step};
+use crate::runtime::run::attempt::{self, Live, Start};
+use crate::runtime::run::conclude::{self, Conclusion};
+use crate::runtime::run::frame_error::{FrameError, Why};
+use crate::runtime::run::stopping::{self, Agent};
+use crate::runtime::run::{background, external_waits, programs};
+use crate::runtime::{RuntimeError, Settings, while_trying};
+use crate::store::{Lease, Store, StoreError};
+
+/// What happened while a tree was driven.
+#[derive(Debug, Default)]
+pub struct Driven {
+    /// Frames that began to wait for something new.
+    pub started: HashSet<FrameId>,
+    /// Whether an attempt has ended.
+    pub worked: bool,
+    /// What went wrong and nobody in the tree has been told.
+    pub errors: Vec<FrameError>,
+    /// Frames that another process runs.
+    pub busy: Vec<Busy>,
+    /// A person stopped it.
+    pub interrupted: bool,
+    /// What a person should know of frames, though nothing went wrong.
+    pub notes: Vec<(FrameId, Note)>,
+}
+
+/// A frame that another process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Busy {
+    /// The frame.
+    pub frame: FrameId,
+    /// The process that started the attempt; it may have died, and `claude` alone be finishing its turn.
+    pub runner: Option<u32>,
+}
+
+/// Drives the tree below `top` until nothing in it can run.
+///
+/// # Errors
+///
+/// [`RuntimeError`] when the state directory cannot be used. Agents that run then finish their turns, and the next
+/// `resume` finds what they did.
+pub async fn drive(
+    store: &Store,
+    settings: &Settings,
+    top: FrameId,
+    stop: watch::Receiver<u32>,
+) -> Result<Driven, RuntimeError> {
+    let (live, exits) = (HashMap::new(), JoinSet::new());
+    let (tried, ways, driven) = (Tried::default(), HashMap::new(), Driven::default());
+    Drive { store, settings, top, stop, tried, live, ways, exits, driven }.run().await
+}
+
+/// Drives the tree below `top` after frames that failed or were stopped were made ready to be tried again.
+///
+/// # Errors
+///
+/// As for [`drive`].
+pub async fn resume(
+    store: &Store,
+    settings: &Settings,
+    top: FrameId,
+    stop: watch::Receiver<u32>,
+) -> Result<Driven, RuntimeError> {
+    for node in store.tree(top)?.to_try_again() {
+        try_again(store, node.id)?;
+    }
+    drive(store, settings, top, stop).await
+}
+
+/// Ends the pauses of the whole tree of `top`: what waits for a usage limit or for the API can run at once.
+///
+/// # Errors
+///
+/// Those of the state directory.
+pub fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
+    let pauses = |state: &FrameState| matches!(state, FrameState::Waiting { wait } if wait.is_pause());
+    for node in store.tree(top)?.all().filter(|node| pauses(&node.state)) {
+        try_again(store, node.id)?;
+    }
+    Ok(())
+}
+
+fn try_again(store: &Store, frame: FrameId) -> Result<(), RuntimeError> {
+    match store.try_again(frame) {
+        // Another process may have been faster: then there is nothing left to do.
+        Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
+            tracing::info!("{} is not tried again: {error}", frame.short());
+        }
+        tried => drop(tried?),
+    }
+    Ok(())
+}
+
+struct Drive<'a> {
+    store: &'a Store,
+    settings: &'a Settings,
+    top: FrameId,
+    stop: watch::Receiver<u32>,
+    tried: Tried,
+    live: HashMap<FrameId, Live>,
+    /// How to continue frames whose `claude` has refused the ways before.
+    ways: HashMap<FrameId, Way>,
+    exits: JoinSet<(FrameId, Exit)>,
+    driven: Driven,
+}
+
+impl Drive<'_> {
+    async fn run(mut self) -> Result<Driven, RuntimeError> {
+        let mut looked_again = false;
+        loop {
+            let tree = self.tree_as_it_is().await?;
+            let look_again = self.start_what_can_run(&tree).await?;
+            match self.exits.join_next().await {
+                Some(ended) => {
+                    let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
+                    self.conclude(frame, exit)?;
+                    looked_again = false;
+                }
+                // While this one held the lease of a frame that found no room, another process may have made room and not
+                // been able to start it. And a frame that could not be started is over for its parent.
+                None if look_again && !looked_again => looked_again = true,
+                None => break,
+            }
+        }
+        self.driven.interrupted = *self.stop.borrow() > 0;
+        let tree = self.store.tree(self.top)?;
+        self.driven.errors.retain(|error| concerns_the_caller(&tree, error));
+        Ok(self.driven)
+    }
+
+    /// The tree when what has happened to it without this program is recorded. Reading it costs more than all else where
+    /// it is large, so it is read again only when something may have changed.
+    async fn tree_as_it_is(&mut self) -> Result<Tree, RuntimeError> {
+        let mut tree = self.store.tree(self.top)?;
+        if self.harvest(&tree)? {
+            tree = self.store.tree(self.top)?;
+        }
+        if external_waits::has_outside_waits(&tree) {
+            self.look_outside(&tree).await?;
+            tree = self.store.tree(self.top)?;
+        }
+        // The end of a group may be that of the group that it is in.
+        while self.end_groups(&tree)? {
+            tree = self.store.tree(self.top)?;
+        }
+        Ok(tree)
+    }
+
+    /// Concludes attempts whose runner died, in the whole tree: they count for its limits. What another process still
+    /// runs is left alone. Returns whether there were any.
+    fn harvest(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
+        let mut any = false;
+        let below: HashSet<FrameId> = tree.leaves_up().into_iter().map(|node| node.id).collect();
+        for node in tree.all() {
+            if !matches!(node.state, FrameState::Running { .. }) || self.live.contains_key(&node.id) {
+                continue;
+            }
+            let is_below = below.contains(&node.id);
+            let left = || {
+                Ok::<_, RuntimeError>(
+                    background::taken_from_left(self.store, node.id)?.map(|lease| (lease, Exit::Ended)),
+                )
+            };
+            let free = Lease::try_take(self.store.dir(), node.id)?.map(|lease| (lease, Exit::Unknown));
+            let Some((lease, exit)) = free.map_or_else(left, |free| Ok(Some(free)))? else {
+                if is_below {
+                    self.note_busy(node.id)?;
+                }
+                continue;
+            };
+            let Some(frame) = self.store.frame(node.id)? else { continue };
+            let harvested = || conclude::conclude(self.store, &frame, exit, &lease);
+            if let Some(conclusion) = failpoint::around(Step::Harvest, harvested)? {
+                tracing::info!("{}", step(node.id, &node.title, "its runner had died"));
+                self.say_how_it_ended(node.id)?;
+                let died = matches!(conclusion.outcome, Outcome::Died { .. });
+                if is_below {
+                    self.take_note(node.id, &conclusion, !died)?;
+                }
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    async fn look_outside(&mut self, tree: &Tree) -> Result<(), RuntimeError> {
+        if external_waits::without_processes(self.store, tree, Timestamp::now())? {
+            tokio::select! {
+                looked = external_waits::commands(self.store, tree) => looked?,
+                _ = self.stop.wait_for(|signals| *signals > 0) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends groups whose members are all over. That takes no process, so no limit of processes counts. Returns whether
+    /// there were any.
+    fn end_groups(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
+        let mut any = false;
+        for group in tree.groups_to_end() {
+            if self.store.end_group(group)? {
+                tracing::info!("{}: all agents of the group are over", group.short());
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Returns whether it is worth to look again: what could not be started may make another frame run, or can be started
+    /// once other processes are done with it.
+    async fn start_what_can_run(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
+        let mut look_again = false;
+        for frame in tree.runnable(&self.tried, Timestamp::now()) {
+            if *self.stop.borrow() > 0 {
+                return Ok(false);
+            }
+            look_again |= self.start(frame).await?;
+        }
+        Ok(look_again)
+    }
+
+    async fn start(&mut self, id: FrameId) -> Result<bool, RuntimeError> {
+        let Some(frame) = self.store.frame(id)? else { return Ok(false) };
+        let program = match programs::usable(self.store, self.settings, &frame.launch).await {
+            Ok(program) => program,
+            Err(RuntimeError::Program(error)) => {
+                self.fail(id, Why::Program(error));
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        let way = self.ways.get(&id).copied().unwrap_or_default();
+        match attempt::start(self.store, self.settings, id, &self.tried, &program, way) {
+            Ok(Start::Started { running, live, output_from, has_stop_hook, transcript }) => {
+                tracing::info!("{}", step(id, &frame.task.title(), "started"));
+                self.tried.attempted(id);
+                let attempt = live.attempt;
+                self.live.insert(id, live);
+                let dir = self.store.dir().clone();
+                let cwd = frame.cwd.clone();
+                let background_grace = frame.launch.background_grace();
+                let agent = Agent {
+                    frame: id,
+                    attempt,
+                    running,
+                    dir,
+                    output_from,
+                    cwd,
+                    has_stop_hook,
+                    transcript,
+                    background_grace,
+                };
+                let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
+                self.exits.spawn(async move { (id, ended.await) });
+            }
+            Ok(Start::NotStarted(_lease, why)) => {
+                let conclusion = conclude::conclude_unstarted(self.store, &frame, why)?;
+                if let Some(conclusion) = conclusion {
+                    self.say_how_it_ended(id)?;
+                    self.take_note(id, &conclusion, true)?;
+                }
+                return Ok(true);
+            }
+            Ok(Start::Busy) => self.note_busy(id)?,
+            Ok(Start::Changed) => self.tried.bench(id),
+            Ok(Start::Held) => return Ok(true),
+            Err(RuntimeError::NoWorkingDirectory { cwd, .. }) => self.fail(
+                id,
+                match frame.launch.worktree {
+                    Some(worktree) if !worktree.path.exists() => Why::WorktreeGone(worktree),
+                    _ => Why::NoWorkingDirectory(cwd),
+                },
+            ),
+            Err(RuntimeError::Worktree(error)) => self.fail(id, Why::NoWorktree(error)),
+            Err(error @ RuntimeError::BrokenConversation { .. }) => {
+                let why = Why::NoConversation { said: error.to_string(), anew: self.anew()? };
+                self.fail(id, why);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(false)
+    }
+
+    fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<(), RuntimeError> {
+        let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(()) };
+        let Some(conclusion) = conclude::conclude(self.store, &frame, exit, &live.lease)? else { return Ok(()) };
+        if live.is_silent
+            && conclusion.wants_prompt
+            && let Some(next) = live.way.after_refusal()
+        {
+            self.ways.insert(id, next);
+            let how = match next {
+                Way::Prompt => "refused to go on at its call, which is answered by prompt",
+                Way::Fork | Way::InPlace => "refused to go on at its call in a fork, and is asked to do so in place",
+            };
+            tracing::info!("{}", step(id, &frame.task.title(), how));
+            return Ok(());
+        }
+        self.say_how_it_ended(id)?;
+        self.take_note(id, &conclusion, true)
+    }
+
+    /// The command that starts the chain anew.
+    fn anew(&self) -> Result<String, RuntimeError> {
+        let top = self.store.frame(self.top)?;
+        let root = top.map(|top| self.store.frame(top.root)).transpose()?.flatten();
+        Ok(root.map_or_else(String::new, |root| {
+            format!("cd {} && {}", quoted(&root.cwd.display().to_string()), root.task.command())
+        }))
+    }
+
+    fn say_how_it_ended(&self, id: FrameId) -> Result<(), RuntimeError> {
+        if tracing::enabled!(tracing::Level::INFO) {
+            let family = self.store.family(id)?;
+            let say =
+                |node: &Node| tracing::info!("{}", step(id, &node.title, &ended(&family, node, Timestamp::now())));
+            family.get(id).into_iter().for_each(say);
+        }
+        Ok(())
+    }
+
+    /// `here`: whether the attempt was made, or its end is news, in this run of the program.
+    fn take_note(&mut self, id: FrameId, conclusion: &Conclusion, here: bool) -> Result<(), RuntimeError> {
+        let verdict = &conclusion.verdict;
+        self.driven.worked = true;
+        match verdict.report {
+            Report::Started => self.driven.started.insert(id),
+            Report::Reply | Report::Ongoing | Report::Error => self.driven.started.remove(&id),
+        };
+        self.driven.errors.retain(|error| error.frame != id);
+        self.driven.notes.extend(conclusion.notes().into_iter().map(|note| (id, note)));
+        if !here {
+            return Ok(());
+        }
+        if let Some(message) = conclusion.error() {
+            let why = match conclusion.outcome {
+                Outcome::Refused(_) if ending::has_no_session(&message) => {
+                    Why::NoConversation { said: message, anew: self.anew()? }
+                }
+                Outcome::Refused(_) => Why::Refused(message),
+                _ => Why::Ended(message),
+            };
+            self.fail(id, why);
+        }
+        // What changed nothing would change nothing again, and a limit does not lift within seconds.
+        let limited = matches!(conclusion.outcome, Outcome::UsageLimit { .. } | Outcome::Unavailable { .. });
+        if verdict.fork == Fork::Discard || verdict.ended == Ended::Again || limited {
+            self.tried.bench(id);
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, frame: FrameId, why: Why) {
+        self.tried.bench(frame);
+        self.driven.errors.push(FrameError { frame, why });
+    }
+
+    fn note_busy(&mut self, frame: FrameId) -> Result<(), RuntimeError> {
+        self.tried.bench(frame);
+        let runner = self.store.running_attempt(frame)?.map(|attempt| attempt.runner);
+        if !self.driven.busy.iter().any(|busy| busy.frame == frame) {
+            self.driven.busy.push(Busy { frame, runner });
+        }
+        Ok(())
+    }
+}
+
+/// A failure that the parent was told of is the parent's to handle, and a frame that went on has no error any more.
+fn concerns_the_caller(tree: &Tree, error: &FrameError) -> bool {
+    tree.get(error.frame).is_some_and(|node| match node.state {
+        FrameState::Done => false,
+        FrameState::Failed { .. } => tree.is_awaited(node),
+        _ => true,
+    })
+}

@@ -1,0 +1,150 @@
+//! How a tree stands: what the caller of `spawn` and `resume` is told.
+
+use jiff::Timestamp;
+
+use crate::core::chain::group::Member;
+use crate::core::chain::state::{Failure, FailureKind, FrameState};
+use crate::core::chain::tree::{Node, Tried};
+use crate::core::chain::waiting_on::{Blocker, Blocking};
+use crate::core::id::FrameId;
+use crate::runtime::RuntimeError;
+use crate::runtime::run::frame_error::{FrameError, Why};
+use crate::runtime::run::scheduler::{Busy, Driven};
+use crate::runtime::run::{background, external_waits};
+use crate::store::{Lease, Store};
+
+/// How a tree stands when nothing in it can run.
+#[derive(Debug)]
+pub enum Standing {
+    /// Its top has replied.
+    Done(String),
+    /// It waits.
+    Waits {
+        /// Whether for something new.
+        new: bool,
+        /// What for.
+        blockers: Vec<Blocker>,
+        /// What other processes run in it.
+        busy: Vec<Busy>,
+        /// What went wrong in it, and will be told to an agent when its other waits are over.
+        errors: Vec<FrameError>,
+    },
+    /// Its top is a group, whose agents are all over, and some of which failed.
+    PartlyFailed {
+        /// What all of them said.
+        replies: String,
+        /// Why some failed.
+        errors: Vec<FrameError>,
+    },
+    /// Something went wrong that nobody in the tree can handle.
+    Failed(Vec<FrameError>),
+    /// A person stopped it.
+    Interrupted,
+}
+
+/// How the tree stands if nothing in it can run; `None` if it has to be driven to find out.
+///
+/// This is the whole work of a poll: no process, no async runtime, nothing written unless an outside wait is over.
+///
+/// # Errors
+///
+/// Those of the state directory.
+pub fn poll(store: &Store, top: FrameId) -> Result<Option<Standing>, RuntimeError> {
+    let mut tree = store.tree(top)?;
+    match tree.get(top).map(|node| &node.state) {
+        None => return Ok(None),
+        Some(FrameState::Done) => return Ok(store.reply(top)?.map(Standing::Done)),
+        Some(_) => {}
+    }
+    let now = Timestamp::now();
+    if external_waits::without_processes(store, &tree, now)? {
+        return Ok(None);
+    }
+    if external_waits::has_outside_waits(&tree) {
+        tree = store.tree(top)?;
+    }
+    if !tree.to_try_again().is_empty()
+        || !tree.runnable(&Tried::default(), now).is_empty()
+        || !tree.groups_to_end().is_empty()
+    {
+        return Ok(None);
+    }
+    let runs = |node: &&Node| matches!(node.state, FrameState::Running { .. });
+    let mut busy = Vec::new();
+    for node in tree.leaves_up().into_iter().filter(runs) {
+        if is_free(store, node.id)? {
+            return Ok(None);
+        }
+        let runner = store.running_attempt(node.id)?.map(|attempt| attempt.runner);
+        busy.push(Busy { frame: node.id, runner });
+    }
+    let blockers = tree.blockers(now);
+    if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Parallel { .. })) {
+        // The places of those whose runner died are free, wherever in the tree they are.
+        for node in tree.all().filter(runs) {
+            if is_free(store, node.id)? {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(Standing::Waits { new: false, blockers, busy, errors: Vec::new() }))
+}
+
+/// Whether the attempt of a frame that is marked as running can be concluded: nobody runs it, or its runner has left it.
+fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
+    if !Lease::is_held(store.dir(), frame)? {
+        return Ok(true);
+    }
+    let (Some(known), Some(attempt)) = (store.frame(frame)?, store.running_attempt(frame)?) else { return Ok(false) };
+    background::is_left(store, &known, &attempt)
+}
+
+/// How the tree stands after it was driven.
+///
+/// # Errors
+///
+/// Those of the state directory.
+pub fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Standing, RuntimeError> {
+    let tree = store.tree(top)?;
+    match (tree.get(top).map(|node| &node.state), store.reply(top)?) {
+        (Some(FrameState::Done), Some(reply)) => return Ok(Standing::Done(reply)),
+        (Some(FrameState::Failed { .. }), Some(replies)) => {
+            let errors = store.members(top)?.iter().filter_map(error).collect();
+            return Ok(Standing::PartlyFailed { replies, errors });
+        }
+        _ => {}
+    }
+    if driven.interrupted {
+        return Ok(Standing::Interrupted);
+    }
+    let blockers = tree.blockers(Timestamp::now());
+    let failed = |frame| driven.errors.iter().any(|error| error.frame == frame);
+    if !driven.errors.is_empty() && blockers.iter().all(|blocker| failed(blocker.frame)) {
+        return Ok(Standing::Failed(driven.errors));
+    }
+    let waits = |frame| tree.get(frame).is_some_and(|node| matches!(node.state, FrameState::Waiting { .. }));
+    // Whatever has run would not have been started if the budget had been spent before.
+    let over_budget = |blocker: &Blocker| matches!(blocker.what, Blocking::Budget { .. });
+    let new = driven.started.iter().any(|frame| waits(*frame)) || driven.worked && blockers.iter().any(over_budget);
+    Ok(Standing::Waits { new, blockers, busy: driven.busy, errors: driven.errors })
+}
+
+/// Why a member of a group failed, if it did.
+fn error(member: &Member) -> Option<FrameError> {
+    let Failure { kind, message } = member.failure()?.clone();
+    let why = if kind == FailureKind::Refused { Why::Refused(message) } else { Why::Ended(message) };
+    Some(FrameError { frame: member.id, why })
+}
+
+impl Standing {
+    /// Whether every error is that `claude` could not be used at all.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        let refused =
+            |error: &FrameError| matches!(error.why, Why::Program(_) | Why::Refused(_) | Why::NoConversation { .. });
+        match self {
+            Self::Failed(errors) => errors.iter().all(refused),
+            _ => false,
+        }
+    }
+}

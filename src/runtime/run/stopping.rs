@@ -1,0 +1,154 @@
+//! Stops an agent, as far as its person wants it stopped: looks at what it does, and takes the steps of
+//! [`crate::core::attempt::stopping`].
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tokio::sync::watch;
+
+use crate::claude::doctor::{checks, surroundings};
+use crate::claude::invocation::variables::Variables;
+use crate::claude::processes::process::{Exit, Running};
+use crate::claude::stream::reader::Follower;
+use crate::core::agent::launch::Launch;
+use crate::core::attempt::stopping::{Phase, Tool};
+use crate::core::id::{AttemptId, FrameId};
+use crate::core::stream::digest::Digest;
+use crate::runtime::Stopping;
+use crate::runtime::run::background::{self, Turn};
+use crate::store::StateDir;
+
+/// How often it is looked at what an agent does that is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A running agent.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) frame: FrameId,
+    pub(crate) attempt: AttemptId,
+    pub(crate) running: Box<Running>,
+    pub(crate) dir: StateDir,
+    /// Where its events begin in the frame's output.
+    pub(crate) output_from: u64,
+    /// Where it works.
+    pub(crate) cwd: PathBuf,
+    /// Where its transcript is, or will be.
+    pub(crate) transcript: Option<PathBuf>,
+    /// How long its `claude` may go on with what runs beside it when it has replied.
+    pub(crate) background_grace: Duration,
+    /// Whether it was given a hook that stops it when its running tool is done.
+    pub(crate) has_stop_hook: bool,
+}
+
+impl Agent {
+    /// Whether its running tool is waited for: without a hook it would go on to the next one.
+    fn can_finish(&self) -> bool {
+        let around = || surroundings::look(&self.cwd, &Variables::of_process(), &Launch::default());
+        self.has_stop_hook && checks::hooks_switched_off(&around()).is_none()
+    }
+}
+
+/// Waits until an agent has ended, and ends it when there are `signals`.
+pub(crate) async fn ended(mut agent: Agent, mut signals: watch::Receiver<u32>, stopping: Stopping) -> Exit {
+    let mut turn = Turn::of(&agent);
+    tokio::select! {
+        exit = agent.running.ended() => return exit,
+        () = turn.is_over(stopping.tell) => return background::end(&mut agent.running, &turn).await,
+        () = another(&mut signals, 0) => {}
+    }
+    let can_finish = agent.can_finish();
+    // Before it is looked at its tools: one that is seen to run has its hook still to come, and that finds the file.
+    if can_finish && let Err(error) = agent.dir.ask_to_stop(agent.frame) {
+        tracing::warn!("the agent cannot be stopped after its running tool: {error}");
+    }
+    let mut tools = Tools::new(&agent, can_finish);
+    let (mut phase, mut since, mut seen) = (Phase::Runs, Instant::now(), 0);
+    let exit = loop {
+        let sent = *signals.borrow();
+        let next = if seen < sent {
+            seen += 1;
+            phase.on_signal(tools.look())
+        } else {
+            phase.on_time(since.elapsed(), tools.look(), stopping.grace)
+        };
+        if next != phase {
+            (phase, since) = (next, Instant::now());
+            enter(phase, &agent, &tools, stopping);
+        }
+        if seen < sent {
+            continue;
+        }
+        tokio::select! {
+            _ = agent.running.ended() => break if phase == Phase::Killed { Exit::Killed } else { Exit::Stopped },
+            () = another(&mut signals, seen) => {}
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    };
+    if let Err(error) = agent.dir.forget_stop(agent.frame) {
+        tracing::info!("the file that stops the agent stays: {error}");
+    }
+    exit
+}
+
+fn enter(phase: Phase, agent: &Agent, tools: &Tools, stopping: Stopping) {
+    match phase {
+        Phase::Runs => {}
+        Phase::Finishes => (stopping.tell)(&format!(
+            "stopping: waiting for the running tool of {} ({}), Ctrl-C again to kill",
+            agent.frame.short(),
+            tools.named
+        )),
+        Phase::Interrupted => agent.running.send(Signal::INT),
+        Phase::Terminated => agent.running.send(Signal::TERM),
+        Phase::Killed => agent.running.send(Signal::KILL),
+    }
+}
+
+/// Returns when there are more signals than `seen`, and never when nobody can send any more.
+async fn another(signals: &mut watch::Receiver<u32>, seen: u32) {
+    if signals.wait_for(|sent| *sent > seen).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The tools that ran when an agent was asked to stop.
+struct Tools {
+    /// `None`: no hook would stop the agent after them.
+    output: Option<Follower>,
+    /// Their calls; `None`: nobody has looked yet.
+    calls: Option<HashSet<String>>,
+    /// The last of them, for people.
+    named: String,
+    done: Option<Instant>,
+}
+
+impl Tools {
+    fn new(agent: &Agent, can_finish: bool) -> Self {
+        let follow = || Follower::new(agent.dir.output(agent.frame), agent.output_from);
+        Self { output: can_finish.then(follow), calls: None, named: String::new(), done: None }
+    }
+
+    fn look(&mut self) -> Tool {
+        let Some(Ok(digest)) = self.output.as_mut().map(Follower::read) else { return Tool::None };
+        let open = || digest.open_calls.iter().map(|call| call.id.clone()).collect::<HashSet<_>>();
+        let calls = self.calls.get_or_insert_with(open);
+        if let Some(last) = digest.open_calls.last().filter(|_| self.named.is_empty()) {
+            self.named.clone_from(&last.summary);
+        }
+        // A call that was suspended stays open, and the process is about to end.
+        let is_over = digest.result.is_some();
+        match open().is_disjoint(calls) || is_over {
+            _ if calls.is_empty() && !is_over => Tool::None,
+            false => Tool::Runs,
+            true if went_on(digest, calls) => Tool::None,
+            true => Tool::IsDone(self.done.get_or_insert_with(Instant::now).elapsed()),
+        }
+    }
+}
+
+/// Whether the agent has made other calls since.
+fn went_on(digest: &Digest, calls: &HashSet<String>) -> bool {
+    digest.open_calls.iter().any(|call| !calls.contains(&call.id))
+}

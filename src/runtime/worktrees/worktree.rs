@@ -1,0 +1,157 @@
+//! Git worktrees for agents that work apart: planned with the frame, made before its first attempt.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use crate::core::agent::worktree::Worktree;
+use crate::failpoint::{self, Step};
+use crate::runtime::worktrees::git::{Git, GitError};
+
+/// Why there can be no worktree.
+#[derive(Debug, thiserror::Error)]
+pub enum WorktreeError {
+    /// The directory is in no repository with a commit.
+    #[error("{} is in no git repository with a commit", .0.display())]
+    NoRepository(PathBuf),
+    /// Git did not do it.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A file could not be used.
+    #[error("failed to {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+/// A worktree to be made for an agent that would work in `cwd`, and where it works instead. `folder` is where worktrees lie,
+/// canonical; `id` tells it from others of the same title. Nothing is made yet: git may take its time, and whoever asks
+/// must not wait for it.
+///
+/// # Errors
+///
+/// [`WorktreeError`] when `cwd` is in no repository that has a commit.
+pub fn plan(folder: &Path, cwd: &Path, title: &str, id: &str) -> Result<(Worktree, PathBuf), WorktreeError> {
+    let none = |_| WorktreeError::NoRepository(cwd.to_owned());
+    let top = PathBuf::from(git(cwd, ["rev-parse", "--show-toplevel"]).map_err(none)?);
+    let base = git(cwd, ["rev-parse", "--verify", "HEAD^{commit}"]).map_err(none)?;
+    // Another agent's worktree may be removed before this one: what all of them share stays.
+    let shared = cwd.join(git(cwd, ["rev-parse", "--git-common-dir"]).map_err(none)?);
+    let repository = shared.canonicalize().map_err(io("find the directory of the repository"))?;
+    let within = cwd.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
+    let branch = Worktree::branch_for(title, id);
+    let path = folder.join(branch.rsplit('/').next().unwrap_or(id));
+    let cwd = if within.as_os_str().is_empty() { path.clone() } else { path.join(within) };
+    Ok((Worktree { repository, path, branch, base }, cwd))
+}
+
+/// Whether files in `cwd` and the rest of its repository are not as they were committed: a worktree will not have them.
+#[must_use]
+pub fn has_uncommitted_changes(cwd: &Path) -> bool {
+    let status = ["-c", "status.showUntrackedFiles=normal", "status", "--porcelain", "--untracked-files=normal"];
+    git(cwd, status).is_ok_and(|changed| !changed.is_empty())
+}
+
+/// Makes the worktree, unless it is there. A process that was killed while it made it leaves one that is removed and made
+/// anew: so this is for a worktree in which no agent has worked yet.
+///
+/// # Errors
+///
+/// [`WorktreeError`] when git refuses.
+pub(crate) fn ensure(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
+    failpoint::around(Step::MakeWorktree, || made(worktree, cwd))
+}
+
+fn made(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
+    let Worktree { repository, path, branch, base } = worktree;
+    if !is_made(worktree) {
+        if path.exists() {
+            fs::remove_dir_all(path).map_err(io("remove a worktree that is half made"))?;
+        }
+        if let Some(folder) = path.parent() {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.map_err(io("make the folder of worktrees"))?;
+        }
+        // One that is half made is still known to git, and locked: twice forced, it is made all the same.
+        let add = ["worktree", "add", "--quiet", "--force", "--force"].map(OsStr::new);
+        let place = if has_branch(repository, branch) {
+            vec![path.as_os_str(), branch.as_ref()]
+        } else {
+            vec!["-b".as_ref(), branch.as_ref(), path.as_os_str(), base.as_ref()]
+        };
+        git(repository, add.into_iter().chain(place))?;
+    }
+    // Git knows no empty folders.
+    fs::create_dir_all(cwd).map_err(io("make the working directory in the worktree"))
+}
+
+/// Whether there is a branch of this name.
+fn has_branch(repository: &Path, branch: &str) -> bool {
+    git(repository, ["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}^{{commit}}")]).is_ok()
+}
+
+fn git<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Result<String, GitError> {
+    Git::new(folder, arguments).text()
+}
+
+fn is_made(worktree: &Worktree) -> bool {
+    worktree.path.join(".git").exists() && git(&worktree.path, ["rev-parse", "--verify", "--quiet", "HEAD"]).is_ok()
+}
+
+fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> WorktreeError {
+    move |source| WorktreeError::Io { what, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::worktrees::testing::{commit, repository};
+
+    #[test]
+    fn a_worktree_is_made_once_and_again_after_a_kill() {
+        let (temp, top) = repository();
+        fs::create_dir(top.join("sub")).unwrap();
+        let folder = temp.path().canonicalize().unwrap().join("worktrees");
+        let (worktree, cwd) = plan(&folder, &top.join("sub"), "a.md", "1a2b").unwrap();
+        assert!(!folder.exists());
+        assert_eq!(cwd, folder.join("a-1a2b/sub"));
+        for _ in 0..2 {
+            ensure(&worktree, &cwd).unwrap();
+            assert!(cwd.is_dir() && folder.join("a-1a2b/one").is_file());
+        }
+        commit(&worktree.path, "two");
+        for left in ["everything but the folder", "the folder without .git"] {
+            match left {
+                "everything but the folder" => fs::remove_dir_all(&worktree.path).unwrap(),
+                _ => fs::remove_file(worktree.path.join(".git")).unwrap(),
+            }
+            ensure(&worktree, &cwd).unwrap();
+            assert!(folder.join("a-1a2b/two").is_file(), "{left}");
+        }
+    }
+
+    #[test]
+    fn the_worktrees_of_others_are_left_as_they_are() {
+        let (temp, top) = repository();
+        let theirs = temp.path().join("theirs");
+        git(&top, ["worktree".as_ref(), "add".as_ref(), "-q".as_ref(), theirs.as_os_str()]).unwrap();
+        fs::rename(&theirs, temp.path().join("on a disk that is not there")).unwrap();
+        let (worktree, cwd) = plan(&temp.path().canonicalize().unwrap().join("w"), &top, "a.md", "1").unwrap();
+        ensure(&worktree, &cwd).unwrap();
+        fs::rename(temp.path().join("on a disk that is not there"), &theirs).unwrap();
+        git(&theirs, ["status"]).unwrap();
+    }
+
+    #[test]
+    fn a_folder_without_a_repository_or_a_commit_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let refused = || plan(Path::new("/w"), temp.path(), "a", "1").unwrap_err().to_string();
+        assert!(refused().ends_with("is in no git repository with a commit"));
+        git(temp.path(), ["init", "-q"]).unwrap();
+        assert!(refused().ends_with("is in no git repository with a commit"));
+    }
+}

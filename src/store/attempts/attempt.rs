@@ -1,0 +1,340 @@
+//! Attempts: recorded before their process starts, so that whoever finds a dead one knows what to look for.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::json;
+
+use crate::core::chain::state::{FrameEvent, FrameState, Wait};
+use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
+use crate::core::stream::digest::Usage;
+use crate::failpoint::Step;
+use crate::store::chains::{events, frames, limits};
+use crate::store::database::codec::{self, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
+use crate::store::database::error::Fault;
+use crate::store::requests::questions;
+use crate::store::{Result, Store, StoreError};
+
+/// An attempt that is about to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAttempt {
+    /// Its id.
+    pub id: AttemptId,
+    /// Its session.
+    pub session: SessionId,
+    /// The session that it begins with, its own or another.
+    pub resumed: Option<SessionId>,
+    /// Where its events begin in the frame's output.
+    pub output_from: u64,
+    /// Where its messages begin in the frame's standard error.
+    pub errors_from: u64,
+    /// The process that runs it, for people.
+    pub runner: u32,
+    /// The requests whose results it is given.
+    pub carried: Vec<RequestId>,
+    /// The questions among them, with the answers that were read.
+    pub answers: Vec<(RequestId, String)>,
+    /// The one of them whose suspended call the attempt resumes, to return its result.
+    pub to_return: Option<RequestId>,
+    /// The permission mode with which it begins, where that is another than that of the launch options.
+    pub mode: Option<String>,
+    /// What its agent is told, beside the result of the call that it resumes.
+    pub notice: Option<String>,
+}
+
+/// One `claude` process on behalf of a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Its id.
+    pub id: AttemptId,
+    /// Its session.
+    pub session: SessionId,
+    /// The frame.
+    pub frame: FrameId,
+    /// The session that it began with, its own or another.
+    pub resumed: Option<SessionId>,
+    /// What the frame waited for before it; `None`: it was ready.
+    pub waited: Option<Wait>,
+    /// Where its events begin in the frame's output.
+    pub output_from: u64,
+    /// Where its messages begin in the frame's standard error.
+    pub errors_from: u64,
+    /// The process that ran it, for people.
+    pub runner: u32,
+    /// When it was recorded, which is before its process started.
+    pub began: Timestamp,
+    /// When its end was recorded; `None`: it runs, or nobody has seen its end.
+    pub ended: Option<Timestamp>,
+    /// How it ended, in one word.
+    pub outcome: Option<String>,
+    /// What it ended with, unless that is a reply.
+    pub message: Option<String>,
+    /// Whether its session was kept.
+    pub kept: Option<bool>,
+    /// Its tokens.
+    pub usage: Usage,
+    /// What it cost.
+    pub cost_usd: f64,
+    /// What `claude` said that its session cost, perhaps with what came before.
+    pub total_cost_usd: f64,
+    /// The version of Claude Code.
+    pub version: Option<String>,
+    /// A digest of the transcript that it has left behind, where it was not kept.
+    pub leaves: Option<String>,
+    /// Where its transcript is.
+    pub transcript: Option<PathBuf>,
+    /// The permission mode with which it began, where that was another than that of the launch options.
+    pub mode: Option<String>,
+    /// What its agent is told, beside the result of the call that it resumed.
+    pub notice: Option<String>,
+    /// The requests whose results it is given, or was given: a discarded attempt has none.
+    pub carried: Vec<RequestId>,
+}
+
+/// What frames have cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Tokens.
+    pub usage: Usage,
+    /// US dollars.
+    pub cost_usd: f64,
+    /// `claude` processes.
+    pub attempts: u64,
+}
+
+impl Store {
+    /// Records that an attempt begins. Its process must not be started before this has returned.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Held`] when a limit keeps it from starting, [`StoreError::Illegal`] when the frame cannot run,
+    /// [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`] when a carried request is not the frame's or not to be delivered,
+    /// [`StoreError::AnswerReplaced`], or a database that cannot be written.
+    pub fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()> {
+        self.write(Step::Begin, |connection| {
+            let now = codec::now();
+            let before = frames::existing(connection, frame)?;
+            if let Some(hold) = limits::hold(connection, &before, now.0)? {
+                return Err(StoreError::Held(hold).into());
+            }
+            let state = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;
+            let waited = match &state {
+                FrameState::Running { waited } => waited.as_ref(),
+                _ => None,
+            };
+            connection
+                .prepare_cached(
+                    "INSERT INTO attempts (id, session, frame, resumed, waited, waited_since, output_from, errors_from,
+                     runner, began, to_return, mode, notice)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                )?
+                .execute((
+                    Id(attempt.id),
+                    Id(attempt.session),
+                    Id(frame),
+                    attempt.resumed.map(Id),
+                    waited.map(|wait| codec::json(wait, &[])).transpose()?,
+                    codec::At(before.since),
+                    signed(attempt.output_from),
+                    signed(attempt.errors_from),
+                    attempt.runner,
+                    now,
+                    attempt.to_return.map(Id),
+                    &attempt.mode,
+                    &attempt.notice,
+                ))?;
+            carry(connection, frame, attempt)?;
+            questions::unchanged(connection, &attempt.answers)?;
+            let detail = json!({
+                "attempt": attempt.id,
+                "session": attempt.session,
+                "resumed": attempt.resumed,
+                "runner": attempt.runner,
+                "carried": attempt.carried,
+                "mode": attempt.mode,
+                "from": before.state,
+                "to": state,
+            });
+            events::append(connection, now, frame, "began", &detail)
+        })
+    }
+
+    /// The attempt of a frame whose end nobody has recorded.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn running_attempt(&self, frame: FrameId) -> Result<Option<Attempt>> {
+        self.read(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT * FROM attempts WHERE frame = ?1 AND ended IS NULL")?;
+            let mut running = statement.query_row([Id(frame)], from_row).optional()?;
+            if let Some(attempt) = &mut running {
+                attempt.carried = carried(connection, attempt.id)?;
+            }
+            Ok(running)
+        })
+    }
+
+    /// Records that the transcript of a session, and what lies beside it, is in another place now.
+    ///
+    /// # Errors
+    ///
+    /// The path is not valid UTF-8, or the database cannot be written.
+    pub fn transcript_moved(&self, session: SessionId, transcript: &Path) -> Result<()> {
+        let transcript = codec::path_text(transcript)?;
+        self.write(Step::PutBack, |connection| {
+            connection
+                .prepare_cached("UPDATE attempts SET transcript = ?2 WHERE session = ?1")?
+                .execute((Id(session), transcript))?;
+            Ok(())
+        })
+    }
+
+    /// The attempts of a frame, in order.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn attempts(&self, frame: FrameId) -> Result<Vec<Attempt>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached("SELECT * FROM attempts WHERE frame = ?1 ORDER BY seq")?;
+            let mut attempts: Vec<Attempt> =
+                statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?;
+            for attempt in &mut attempts {
+                attempt.carried = carried(connection, attempt.id)?;
+            }
+            Ok(attempts)
+        })
+    }
+}
+
+/// Tokens, from columns of their names.
+pub(crate) fn usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
+    Ok(Usage {
+        input_tokens: count(row, "input_tokens")?,
+        output_tokens: count(row, "output_tokens")?,
+        cache_creation_input_tokens: count(row, "cache_creation_input_tokens")?,
+        cache_read_input_tokens: count(row, "cache_read_input_tokens")?,
+    })
+}
+
+/// Marks the requests whose results an attempt is given.
+fn carry(connection: &Connection, frame: FrameId, attempt: &NewAttempt) -> std::result::Result<(), Fault> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE requests SET carried_by = ?3 WHERE id = ?1 AND frame = ?2 AND delivered IS NULL AND withdrawn IS NULL",
+    )?;
+    for request in &attempt.carried {
+        if statement.execute((Id(*request), Id(frame), Id(attempt.id)))? != 1 {
+            return Err(StoreError::UnknownRequest(*request).into());
+        }
+    }
+    Ok(())
+}
+
+fn carried(connection: &Connection, attempt: AttemptId) -> std::result::Result<Vec<RequestId>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT id FROM requests WHERE carried_by = ?1 ORDER BY seq")?;
+    Ok(statement.query_map([Id(attempt)], |row| id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    Ok(Attempt {
+        id: id(row, "id")?,
+        session: id(row, "session")?,
+        frame: id(row, "frame")?,
+        resumed: maybe_id(row, "resumed")?,
+        waited: maybe_json(row, "waited")?,
+        output_from: count(row, "output_from")?,
+        errors_from: count(row, "errors_from")?,
+        runner: row.get("runner")?,
+        began: time(row, "began")?,
+        ended: maybe_time(row, "ended")?,
+        outcome: row.get("outcome")?,
+        message: row.get("message")?,
+        kept: row.get("kept")?,
+        usage: usage(row)?,
+        cost_usd: row.get("cost_usd")?,
+        total_cost_usd: row.get("total_cost_usd")?,
+        version: row.get("version")?,
+        leaves: row.get("leaves")?,
+        transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
+        mode: row.get("mode")?,
+        notice: row.get("notice")?,
+        carried: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::core::attempt::decision::Outcome;
+    use crate::store::testing::{attempt, reply, store};
+
+    #[test]
+    fn an_attempt_is_read_back_as_it_was_recorded() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        assert_eq!(store.running_attempt(frame).unwrap(), None);
+        let new = NewAttempt {
+            resumed: Some(SessionId::random()),
+            mode: Some("plan".into()),
+            notice: Some("Your shell is elsewhere.".into()),
+            ..attempt(Vec::new())
+        };
+        store.begin(frame, &new).unwrap();
+        let running = store.running_attempt(frame).unwrap().unwrap();
+        assert_eq!((running.session, running.frame, running.resumed), (new.session, frame, new.resumed));
+        assert_eq!((running.mode, running.notice), (new.mode, new.notice));
+        assert_eq!((running.output_from, running.errors_from, running.runner), (7, 3, 42));
+        assert_eq!((running.waited, running.ended, running.kept), (None, None, None));
+        store.end(crate::store::Caller { frame, attempt: new.id }, &reply("done"));
+        assert_eq!(store.running_attempt(frame).unwrap(), None);
+        let attempts = store.attempts(frame).unwrap();
+        assert_eq!(attempts.len(), 1);
+        assert_eq!((attempts[0].outcome.as_deref(), attempts[0].kept), (Some("reply"), Some(true)));
+        assert_eq!((attempts[0].usage.output_tokens, attempts[0].cost_usd), (2, 0.25));
+    }
+
+    #[test]
+    fn of_many_runners_one_begins() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let barrier = Barrier::new(8);
+        let won = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| {
+                    let (barrier, dir) = (&barrier, store.dir().path());
+                    scope.spawn(move || {
+                        let store = Store::open(dir).unwrap();
+                        barrier.wait();
+                        match store.begin(frame, &attempt(Vec::new())) {
+                            Ok(()) => true,
+                            Err(StoreError::Illegal(_)) => false,
+                            Err(error) => panic!("{error}"),
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|won| *won).count()
+        });
+        assert_eq!(won, 1);
+        assert_eq!(store.attempts(frame).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_tree_costs_what_its_attempts_cost() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, None, &crate::store::testing::new("child"), "child").unwrap();
+        store.end(caller, &Outcome::Requested);
+        store.end(store.start(child), &reply("42"));
+        store.end(store.start(store.root()), &reply("another tree"));
+        let spent = store.spent(caller.frame).unwrap();
+        assert_eq!((spent.attempts, spent.cost_usd, spent.usage.output_tokens), (2, 0.5, 4));
+        assert_eq!(store.spent(child).unwrap().attempts, 1);
+        assert_eq!(store.spent(FrameId::random()).unwrap(), Spent::default());
+    }
+}

@@ -1,0 +1,67 @@
+//! What version of Claude Code a program is, remembered so that it need not be started to find out.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use rusqlite::OptionalExtension;
+
+use crate::failpoint::Step;
+use crate::store::database::codec::path_text;
+use crate::store::{Result, Store};
+
+impl Store {
+    /// The version of the program at `program`, if it was remembered and the program has not changed since.
+    ///
+    /// # Errors
+    ///
+    /// The path is not valid UTF-8, or the database cannot be read.
+    pub fn known_version(&self, program: &Path, modified: Timestamp) -> Result<Option<String>> {
+        let program = path_text(program)?;
+        self.query(|connection| {
+            Ok(connection
+                .prepare_cached("SELECT version FROM versions WHERE program = ?1 AND modified = ?2")?
+                .query_row((program, nanoseconds(modified)), |row| row.get(0))
+                .optional()?)
+        })
+    }
+
+    /// Remembers the version of the program at `program`, which was last modified at `modified`.
+    ///
+    /// # Errors
+    ///
+    /// The path is not valid UTF-8, or the database cannot be written.
+    pub fn remember_version(&self, program: &Path, modified: Timestamp, version: &str) -> Result<()> {
+        let program = path_text(program)?;
+        self.write(Step::RememberVersion, |connection| {
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO versions (program, modified, version) VALUES (?1, ?2, ?3)")?
+                .execute((program, nanoseconds(modified), version))?;
+            Ok(())
+        })
+    }
+}
+
+/// Two builds may be a millisecond apart. Times after the year 2262 are all the same here.
+fn nanoseconds(at: Timestamp) -> i64 {
+    i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::store;
+
+    #[test]
+    fn a_version_is_known_until_the_program_changes() {
+        let (_temp, store) = store();
+        let program = Path::new("/bin/claude");
+        let modified = Timestamp::from_nanosecond(1_795_298_091_000_000_001).unwrap();
+        let later = Timestamp::from_nanosecond(1_795_298_091_000_000_002).unwrap();
+        assert_eq!(store.known_version(program, modified).unwrap(), None);
+        store.remember_version(program, modified, "2.1.197").unwrap();
+        assert_eq!(store.known_version(program, modified).unwrap().as_deref(), Some("2.1.197"));
+        assert_eq!(store.known_version(program, later).unwrap(), None);
+        store.remember_version(program, later, "2.1.330").unwrap();
+        assert_eq!(store.known_version(program, later).unwrap().as_deref(), Some("2.1.330"));
+    }
+}

@@ -1,0 +1,397 @@
+//! The end of an attempt: its outcome, its frame's next state, and what becomes of requests, in one transaction.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::core::agent::denied::Denied;
+use crate::core::agent::situation::Situation;
+use crate::core::attempt::decision::{Fork, Outcome, Verdict};
+use crate::core::chain::frame::{Frame, Trouble};
+use crate::core::chain::state::{Ended, FrameEvent, FrameState};
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::stream::digest::Usage;
+use crate::failpoint::Step;
+use crate::store::chains::{events, frames, groups};
+use crate::store::database::codec::{self, At, Id, path_text, signed, time};
+use crate::store::database::error::Fault;
+use crate::store::requests::request::{self, Caller};
+use crate::store::requests::withdraw;
+use crate::store::{Result, Store};
+
+/// How an attempt ended, and what that does.
+#[derive(Clone, Debug)]
+pub struct Settlement<'a> {
+    /// The frame.
+    pub frame: FrameId,
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// What its end does.
+    pub verdict: &'a Verdict,
+    /// How it ended.
+    pub outcome: &'a Outcome,
+    /// Its tokens.
+    pub usage: Usage,
+    /// What it cost.
+    pub cost_usd: f64,
+    /// What `claude` said that its session cost, perhaps with what came before.
+    pub total_cost_usd: f64,
+    /// The model that it ran with, which the frame keeps.
+    pub model: Option<String>,
+    /// The version of Claude Code.
+    pub version: Option<String>,
+    /// Where its transcript is.
+    pub transcript: Option<PathBuf>,
+    /// A digest of the transcript that it leaves behind, when it is not kept.
+    pub leaves: Option<String>,
+    /// The tool call at which its session stands suspended.
+    pub suspended: Option<String>,
+    /// What its agent has besides its conversation.
+    pub situation: Situation,
+    /// Requests whose results it was given and has not seen, because somebody's hook or rule has put something in their
+    /// place. They are given again.
+    pub lost: Vec<RequestId>,
+    /// The calls that were denied in it.
+    pub denied: Vec<Denied>,
+    /// What the agent is told of it next time. `None`: nothing, not even what was to be told before.
+    pub trouble: Option<Trouble>,
+}
+
+impl Store {
+    /// Records the end of an attempt. Act on it only after this has returned.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Illegal`](crate::store::StoreError::Illegal) when the frame does not run,
+    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller) when another attempt of it does, a path that is not
+    /// valid UTF-8, or a database that cannot be written.
+    pub fn settle(&self, settlement: &Settlement<'_>) -> Result<FrameState> {
+        self.write(Step::Settle, |connection| {
+            let (frame, attempt) = (settlement.frame, settlement.attempt);
+            let now = codec::now();
+            let before = frames::existing(connection, frame)?;
+            let since = since(connection, settlement, now)?;
+            let event = FrameEvent::End(settlement.verdict.ended.clone());
+            let state = frames::advance(connection, &before, event, since)?;
+            request::check(connection, Caller { frame, attempt })?;
+            close(connection, now, settlement)?;
+            update(connection, &before, settlement)?;
+            let detail = json!({
+                "attempt": attempt,
+                "outcome": name(settlement.outcome),
+                "kept": settlement.verdict.fork == Fork::Keep,
+                "cost_usd": settlement.cost_usd,
+                "from": before.state,
+                "to": state,
+            });
+            events::append(connection, now, frame, "ended", &detail)?;
+            match settlement.verdict.fork {
+                Fork::Keep => keep(connection, now, settlement)?,
+                Fork::Discard => withdraw::discard(connection, now, frame, attempt)?,
+                Fork::Lost => withdraw::untold(connection, attempt)?,
+            }
+            Ok(state)
+        })
+    }
+
+    /// Lets a failed, cancelled or pausing frame be tried again: once what it asked for is there. A group is tried again with
+    /// those of its members that failed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Illegal`](crate::store::StoreError::Illegal) when it neither failed nor was stopped nor pauses, or a database that
+    /// cannot be written.
+    pub fn try_again(&self, frame: FrameId) -> Result<FrameState> {
+        self.write(Step::TryAgain, |connection| try_again(connection, codec::now(), frame))
+    }
+}
+
+fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::Result<FrameState, Fault> {
+    let before = frames::existing(connection, frame)?;
+    let members = groups::members(connection, &before)?;
+    for member in members.iter().filter(|member| member.failure().is_some()) {
+        try_again(connection, now, member.id)?;
+    }
+    let open_members = members.iter().any(|member| member.state != FrameState::Done);
+    let open_requests = open_members || request::any_open(connection, &request::pending(connection, frame)?)?;
+    let state = frames::advance(connection, &before, FrameEvent::TryAgain { open_requests }, now.0)?;
+    events::append(connection, now, frame, "tried_again", &json!({"from": before.state, "to": state}))?;
+    Ok(state)
+}
+
+/// Since when the frame is in its next state. One that goes back has been there since before the attempt.
+fn since(connection: &Connection, settlement: &Settlement<'_>, now: At) -> std::result::Result<Timestamp, Fault> {
+    if settlement.verdict.ended != Ended::Back {
+        return Ok(now.0);
+    }
+    let mut statement = connection.prepare_cached("SELECT waited_since FROM attempts WHERE id = ?1")?;
+    let mut found = statement.query_map([Id(settlement.attempt)], |row| time(row, "waited_since"))?;
+    Ok(found.next().transpose()?.unwrap_or(now.0))
+}
+
+/// Gives the attempt its end.
+fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
+    let usage = settlement.usage;
+    connection
+        .prepare_cached(
+            "UPDATE attempts SET ended = ?2, outcome = ?3, message = ?4, kept = ?5, input_tokens = ?6,
+             output_tokens = ?7, cache_creation_input_tokens = ?8, cache_read_input_tokens = ?9, cost_usd = ?10,
+             total_cost_usd = ?11, version = ?12, transcript = ?13, denied = ?14, leaves = ?15 WHERE id = ?1",
+        )?
+        .execute((
+            Id(settlement.attempt),
+            now,
+            name(settlement.outcome),
+            message(settlement.outcome),
+            settlement.verdict.fork == Fork::Keep,
+            signed(usage.input_tokens),
+            signed(usage.output_tokens),
+            signed(usage.cache_creation_input_tokens),
+            signed(usage.cache_read_input_tokens),
+            finite(settlement.cost_usd),
+            finite(settlement.total_cost_usd),
+            &settlement.version,
+            settlement.transcript.as_deref().map(path_text).transpose()?,
+            (!settlement.denied.is_empty()).then(|| codec::json(&settlement.denied, &[])).transpose()?,
+            &settlement.leaves,
+        ))?;
+    Ok(())
+}
+
+/// What the frame keeps of the attempt besides its state.
+fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
+    let trouble = settlement.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
+    connection.prepare_cached("UPDATE frames SET trouble = ?2 WHERE id = ?1")?.execute((Id(before.id), trouble))?;
+    if let Some(model) = settlement.model.as_ref().filter(|model| before.launch.model.as_ref() != Some(model)) {
+        let mut launch = before.launch.clone();
+        launch.model = Some(model.clone());
+        connection
+            .prepare_cached("UPDATE frames SET launch = ?2 WHERE id = ?1")?
+            .execute((Id(before.id), frames::launch_text(&launch)?))?;
+    }
+    if let (Ended::Done, Outcome::Reply(reply)) = (&settlement.verdict.ended, settlement.outcome) {
+        connection
+            .prepare_cached("INSERT INTO replies (frame, reply) VALUES (?1, ?2)")?
+            .execute((Id(before.id), reply))?;
+    }
+    Ok(())
+}
+
+/// The attempt becomes the checkpoint, and what it was told is told.
+fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
+    let (frame, suspended) = (settlement.frame, &settlement.suspended);
+    let situation = codec::json(&settlement.situation, &[])?;
+    connection
+        .prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3, situation = ?4 WHERE id = ?1")?
+        .execute((Id(frame), Id(settlement.attempt), suspended, situation))?;
+    for lost in &settlement.lost {
+        connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE id = ?1")?.execute([Id(*lost)])?;
+    }
+    connection
+        .prepare_cached("UPDATE requests SET delivered = ?2 WHERE carried_by = ?1 AND delivered IS NULL")?
+        .execute((Id(settlement.attempt), now))?;
+    Ok(())
+}
+
+fn name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Reply(_) => "reply",
+        Outcome::Requested => "requested",
+        Outcome::Started => "started",
+        Outcome::Ongoing => "ongoing",
+        Outcome::Unhandled => "unhandled",
+        Outcome::UsageLimit { .. } => "usage_limit",
+        Outcome::Unavailable { .. } => "unavailable",
+        Outcome::Refused(_) => "refused",
+        Outcome::Error(_) => "error",
+        Outcome::Stopped { .. } => "stopped",
+        Outcome::Died { .. } => "died",
+    }
+}
+
+fn message(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Refused(why) | Outcome::Error(why) | Outcome::Unavailable { why, .. } => Some(why.clone()),
+        Outcome::Died { how, .. } => Some(how.clone()),
+        Outcome::UsageLimit { resets_at, .. } => Some(format!("resets at {resets_at}")),
+        Outcome::Reply(_)
+        | Outcome::Requested
+        | Outcome::Started
+        | Outcome::Ongoing
+        | Outcome::Unhandled
+        | Outcome::Stopped { .. } => None,
+    }
+}
+
+/// The database has no word for what is not a number.
+fn finite(cost: f64) -> f64 {
+    if cost.is_finite() { cost } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::agent::launch::Launch;
+    use crate::core::attempt::decision::{Turn, verdict};
+    use crate::core::chain::state::{Failure, FailureKind, Wait};
+    use crate::core::requests::request::RequestResult;
+    use crate::store::StoreError;
+    use crate::store::testing::{ask, attempt, new, reply, store};
+
+    fn texts(store: &Store, frame: FrameId) -> Vec<RequestResult> {
+        store.deliveries(frame).unwrap().into_iter().map(|delivery| delivery.result).collect()
+    }
+
+    #[test]
+    fn a_reply_ends_a_frame_for_good() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        assert_eq!(store.end(caller, &reply("Jan 1st\n")), FrameState::Done);
+        let frame = store.frame(caller.frame).unwrap().unwrap();
+        assert_eq!((frame.state, frame.checkpoint), (FrameState::Done, Some(caller.attempt)));
+        assert_eq!(store.reply(caller.frame).unwrap().as_deref(), Some("Jan 1st\n"));
+        assert!(matches!(store.begin(caller.frame, &attempt(vec![])), Err(StoreError::Illegal(_))));
+        assert!(matches!(store.try_again(caller.frame), Err(StoreError::Illegal(_))));
+    }
+
+    #[test]
+    fn an_attempt_ends_once_and_only_the_running_one() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let outcome = reply("done");
+        let settle = |attempt| {
+            store.settle(&Settlement {
+                frame: caller.frame,
+                attempt,
+                verdict: &verdict(&outcome, Turn::First),
+                outcome: &outcome,
+                usage: Usage::default(),
+                cost_usd: f64::NAN,
+                total_cost_usd: f64::INFINITY,
+                model: Some("claude-opus-4-8".into()),
+                version: Some("2.1.330".into()),
+                transcript: Some(PathBuf::from("/t.jsonl")),
+                leaves: None,
+                suspended: None,
+                situation: Situation::default(),
+                lost: Vec::new(),
+                denied: Vec::new(),
+                trouble: Some(Trouble { what: "it".into(), calls: Vec::new(), lost: false }),
+            })
+        };
+        assert!(matches!(settle(AttemptId::random()), Err(StoreError::StaleCaller { .. })));
+        assert!(matches!(store.frame(caller.frame).unwrap().unwrap().state, FrameState::Running { .. }));
+        settle(caller.attempt).unwrap();
+        assert!(matches!(settle(caller.attempt), Err(StoreError::Illegal(_))));
+        let frame = store.frame(caller.frame).unwrap().unwrap();
+        assert_eq!(frame.launch, Launch { model: Some("claude-opus-4-8".into()), ..Launch::default() });
+        assert_eq!(frame.trouble.map(|trouble| trouble.what).as_deref(), Some("it"));
+        let attempt = &store.attempts(caller.frame).unwrap()[0];
+        assert_eq!((attempt.cost_usd, attempt.version.as_deref()), (0.0, Some("2.1.330")));
+        assert_eq!(attempt.transcript, Some(PathBuf::from("/t.jsonl")));
+    }
+
+    #[test]
+    fn a_result_is_carried_until_an_attempt_that_carried_it_is_kept() {
+        let (_temp, store) = store();
+        let (frame, question) = store.asking("When?");
+        assert!(texts(&store, frame).is_empty());
+        store.answer(question, "Jan 1st").unwrap();
+        let answer = [RequestResult::Text("Jan 1st".into())];
+        assert_eq!(texts(&store, frame), answer);
+
+        let caller = store.start(frame);
+        assert_eq!(store.running_attempt(frame).unwrap().unwrap().carried, [question]);
+        assert_eq!(texts(&store, frame), answer);
+        let waiting = FrameState::Waiting { wait: Wait::Requests };
+        assert_eq!(store.end(caller, &Outcome::Ongoing), waiting);
+        assert_eq!(store.attempts(frame).unwrap()[1].carried, []);
+        assert_eq!(texts(&store, frame), answer);
+
+        let caller = store.start(frame);
+        assert_eq!(store.end(caller, &Outcome::Error("max turns".into())).name(), "failed");
+        assert!(texts(&store, frame).is_empty());
+        assert!(store.tree(frame).unwrap().get(frame).unwrap().requests.is_empty());
+        assert_eq!(store.attempts(frame).unwrap()[2].carried, [question]);
+        assert!(matches!(store.begin(frame, &attempt(vec![question])), Err(StoreError::Illegal(_))));
+        assert_eq!(store.try_again(frame).unwrap(), FrameState::Ready);
+        let spent_already = store.begin(frame, &attempt(vec![question])).unwrap_err();
+        assert!(matches!(spent_already, StoreError::UnknownRequest(id) if id == question), "{spent_already}");
+        assert_eq!(store.frame(frame).unwrap().unwrap().state, FrameState::Ready);
+    }
+
+    #[test]
+    fn an_answer_that_comes_while_an_attempt_runs_waits_for_the_next() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let question = store.request(caller, None, &ask("When?")).unwrap();
+        store.answer(question, "Jan 1st").unwrap();
+        assert!(store.has_undelivered_requests(caller.attempt).unwrap());
+        store.end(caller, &Outcome::Requested);
+        assert_eq!(texts(&store, caller.frame), [RequestResult::Text("Jan 1st".into())]);
+    }
+
+    #[test]
+    fn what_a_discarded_attempt_asked_for_is_withdrawn() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (spawn, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        let question = store.request(caller, None, &ask("When?")).unwrap();
+        assert!(store.has_undelivered_requests(caller.attempt).unwrap());
+        let failed = store.end(caller, &Outcome::Refused("not logged in".into()));
+        assert_eq!(failed.name(), "failed");
+        assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
+        assert!(store.frame(child).unwrap().is_none());
+        assert!(store.questions(false).unwrap().is_empty());
+        let tree = store.tree(caller.frame).unwrap();
+        assert_eq!(tree.leaves_up().len(), 1);
+        assert!(tree.get(caller.frame).unwrap().requests.is_empty());
+        let kinds = |frame| store.events(frame).unwrap().into_iter().map(|event| event.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(child), ["created", "deleted"]);
+        let parent = ["created", "began", "requested", "requested", "ended", "withdrawn", "withdrawn"];
+        assert_eq!(kinds(caller.frame), parent);
+        assert!(matches!(store.answer(question, "x"), Err(StoreError::QuestionWithdrawn(_))));
+        assert!(matches!(store.answer(spawn, "x"), Err(StoreError::NotAQuestion(_))));
+    }
+
+    #[test]
+    fn a_child_that_ran_outlives_a_request_that_is_withdrawn() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        store.end(caller, &Outcome::Requested);
+        store.end(store.start(child), &reply("42"));
+        let again = store.start(caller.frame);
+        let wish = crate::core::requests::request::Wish::Spawn { child, task: "child".into() };
+        store.request(again, None, &wish).unwrap();
+        store.end(again, &Outcome::Unhandled);
+        assert!(store.frame(child).unwrap().is_some());
+        assert_eq!(texts(&store, caller.frame), [RequestResult::Text("42".into())]);
+    }
+
+    #[test]
+    fn a_frame_that_goes_back_has_waited_all_the_time() {
+        let (_temp, store) = store();
+        let (frame, _) = store.asking("When?");
+        let since = store.frame(frame).unwrap().unwrap().since;
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        let caller = store.start(frame);
+        assert!(store.frame(frame).unwrap().unwrap().since > since);
+        store.end(caller, &Outcome::Ongoing);
+        assert_eq!(store.frame(frame).unwrap().unwrap().since, since);
+    }
+
+    #[test]
+    fn what_failed_waits_for_what_it_asked_for() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let question = store.request(caller, None, &ask("When?")).unwrap();
+        let failure = Failure { kind: FailureKind::Error, message: "max turns".into() };
+        assert_eq!(store.end(caller, &Outcome::Error("max turns".into())), FrameState::Failed { failure });
+        assert_eq!(store.try_again(caller.frame).unwrap(), FrameState::Waiting { wait: Wait::Requests });
+        store.answer(question, "x").unwrap();
+        assert!(matches!(store.try_again(caller.frame), Err(StoreError::Illegal(_))));
+    }
+}

@@ -1,0 +1,215 @@
+//! Trees that become part of another one: an agent may wait for a chain that was not started in its name.
+//!
+//! This is how a Claude session that started a chain by itself, and was adopted later, comes to stand above that chain. No
+//! other chain is joined: whoever joins one reads its replies.
+
+use rusqlite::{Connection, OptionalExtension};
+use serde_json::json;
+
+use crate::core::chain::state::FrameState;
+use crate::core::id::FrameId;
+use crate::core::requests::request::Wish;
+use crate::failpoint::Step;
+use crate::store::chains::frames;
+use crate::store::chains::{events, limits};
+use crate::store::database::codec::{self, Id};
+use crate::store::database::error::Fault;
+use crate::store::requests::request::{self, Caller};
+use crate::store::{Result, Store, StoreError};
+
+impl Store {
+    /// Whether the agent of `frame` may join the chain of `root`: one that its session has started before it was adopted.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn may_join(&self, frame: FrameId, root: FrameId) -> Result<bool> {
+        self.query(|connection| has_started(connection, frame, root))
+    }
+
+    /// Records that an agent waits for the reply of a frame that stands at the top of another tree, or that stood there
+    /// until it was joined. Returns whether it does so: nothing is done for a frame of its own tree that it did not
+    /// join, and for one that does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`], [`StoreError::Limit`] when the tree would be too large, [`StoreError::UnknownFrame`]
+    /// for a chain that the caller's session has not started, or the database cannot be written.
+    pub fn join(&self, caller: Caller, child: FrameId) -> Result<bool> {
+        self.write(Step::Join, |connection| {
+            request::check(connection, caller)?;
+            let parent = frames::existing(connection, caller.frame)?;
+            let child = frames::existing(connection, child)?;
+            if child.state.is_over() || child.state == FrameState::Ready {
+                return Ok(false);
+            }
+            let is_other_root = child.parent.is_none() && child.root != parent.root;
+            if is_other_root && !has_started(connection, parent.id, child.id)? {
+                return Err(StoreError::UnknownFrame(child.id).into());
+            }
+            if !is_other_root && child.parent != Some(parent.id) {
+                return Ok(false);
+            }
+            let awaited = connection
+                .prepare_cached("SELECT 1 FROM requests WHERE frame = ?1 AND child = ?2 AND withdrawn IS NULL")?
+                .query_row((Id(parent.id), Id(child.id)), |_| Ok(()))
+                .optional()?;
+            if awaited.is_some() {
+                return Ok(true);
+            }
+            let now = codec::now();
+            if is_other_root {
+                let (below, more) = size(connection, child.id)?;
+                let (_, frames) = size(connection, parent.root)?;
+                parent.limits.admit(parent.depth + below, frames, more)?;
+                connection
+                    .prepare_cached("UPDATE frames SET root = ?2, depth = depth + ?3 WHERE root = ?1")?
+                    .execute((Id(child.id), Id(parent.root), parent.depth))?;
+                connection
+                    .prepare_cached("UPDATE frames SET parent = ?2 WHERE id = ?1")?
+                    .execute((Id(child.id), Id(parent.id)))?;
+                limits::write(connection, parent.root, parent.limits.stricter(child.limits))?;
+                events::append(connection, now, child.id, "joined", &json!({"parent": parent.id}))?;
+            }
+            request::insert(connection, now, caller, None, &Wish::Spawn { child: child.id, task: child.task.title() })?;
+            Ok(true)
+        })
+    }
+}
+
+/// Whether a session of `frame` has started the chain of `root`.
+fn has_started(connection: &Connection, frame: FrameId, root: FrameId) -> std::result::Result<bool, Fault> {
+    let sql = "SELECT 1 FROM frames WHERE id = ?2 AND parent IS NULL
+        AND (started_from = ?1 OR started_from IN (SELECT session FROM attempts WHERE frame = ?1))";
+    Ok(connection.prepare_cached(sql)?.exists((Id(frame), Id(root)))?)
+}
+
+/// How many levels and how many agents a tree has.
+fn size(connection: &Connection, root: FrameId) -> std::result::Result<(u32, u32), Fault> {
+    let mut statement =
+        connection.prepare_cached("SELECT max(depth), sum(NOT is_group) FROM frames WHERE root = ?1")?;
+    Ok(statement.query_row([Id(root)], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::decision::Outcome;
+    use crate::core::chain::limits::{LimitReached, Limits};
+    use crate::core::id::RequestId;
+    use crate::store::NewFrame;
+    use crate::store::testing::{ask, new, store};
+
+    impl Store {
+        /// A chain that asks, and that the session of `frame` has started.
+        fn asking_for(&self, frame: FrameId, limits: Limits) -> (FrameId, RequestId) {
+            let new = NewFrame { limits, started_from: Some(frame.into()), ..new("a chain") };
+            let caller = self.start(self.create_root(&new).unwrap());
+            let question = self.request(caller, None, &ask("When?")).unwrap();
+            self.end(caller, &Outcome::Requested);
+            (caller.frame, question)
+        }
+    }
+
+    #[test]
+    fn another_tree_is_joined_once_and_waited_for() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (other, _) = store.asking_for(caller.frame, Limits::default());
+        for _ in 0..2 {
+            assert!(store.join(caller, other).unwrap());
+        }
+        let child = store.frame(other).unwrap().unwrap();
+        assert_eq!((child.parent, child.root, child.depth), (Some(caller.frame), caller.frame, 2));
+        assert!(store.has_undelivered_requests(caller.attempt).unwrap());
+        let tree = store.tree(caller.frame).unwrap();
+        assert_eq!((tree.leaves_up().len(), tree.get(caller.frame).unwrap().requests.len()), (2, 1));
+    }
+
+    #[test]
+    fn a_tree_that_was_joined_in_vain_is_joined_again() {
+        let (_temp, store) = store();
+        let first = store.start(store.root());
+        let (other, _) = store.asking_for(first.frame, Limits::default());
+        assert!(store.join(first, other).unwrap());
+        store.end(first, &Outcome::Refused("a bad flag".into()));
+        assert!(store.frame(other).unwrap().is_some());
+        store.try_again(first.frame).unwrap();
+        let second = store.start(first.frame);
+        assert!(!store.has_undelivered_requests(second.attempt).unwrap());
+        assert!(store.join(second, other).unwrap());
+        assert!(store.has_undelivered_requests(second.attempt).unwrap());
+    }
+
+    #[test]
+    fn a_tree_that_would_be_too_large_is_not_joined() {
+        let (_temp, store) = store();
+        let joining = |max_depth, max_frames| {
+            let limits = Limits { max_depth, max_frames, ..Limits::default() };
+            let caller = store.start(store.create_root(&NewFrame { limits, ..new("root") }).unwrap());
+            let started_from = Some(caller.frame.into());
+            let top = store.start(store.create_root(&NewFrame { started_from, ..new("top") }).unwrap());
+            store.request_child(top, None, &new("child"), "child").unwrap();
+            store.end(top, &Outcome::Requested);
+            (caller, top.frame)
+        };
+        for (limits, reached) in [((2, 9), LimitReached::Depth(2)), ((3, 2), LimitReached::Frames(2))] {
+            let (caller, top) = joining(limits.0, limits.1);
+            let error = store.join(caller, top).unwrap_err();
+            assert!(matches!(error, StoreError::Limit(found) if found == reached), "{error}");
+            assert_eq!(store.frame(top).unwrap().unwrap().root, top);
+        }
+        let (caller, top) = joining(3, 3);
+        assert!(store.join(caller, top).unwrap());
+        assert_eq!(store.frame(top).unwrap().unwrap().limits.max_depth, 3);
+    }
+
+    #[test]
+    fn the_stricter_limits_hold_for_all_of_a_joined_tree() {
+        let (_temp, store) = store();
+        let strict = Limits { max_depth: 2, max_frames: 9, max_parallel: 1, max_budget_usd: Some(1.0) };
+        let wide = Limits { max_depth: 9, max_frames: 3, max_parallel: 7, max_budget_usd: None };
+        let both = Limits { max_depth: 2, max_frames: 3, max_parallel: 1, max_budget_usd: Some(1.0) };
+        for (above, below) in [(strict, wide), (wide, strict)] {
+            let caller = store.start(store.create_root(&NewFrame { limits: above, ..new("root") }).unwrap());
+            let (chain, _) = store.asking_for(caller.frame, below);
+            assert!(store.join(caller, chain).unwrap());
+            for frame in [caller.frame, chain] {
+                assert_eq!(store.frame(frame).unwrap().unwrap().limits, both);
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_chain_that_the_own_session_has_started_is_joined() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (foreign, _) = store.asking("When?");
+        let (of_another, _) = store.asking_for(store.root(), Limits::default());
+        for chain in [foreign, of_another] {
+            assert!(!store.may_join(caller.frame, chain).unwrap());
+            let error = store.join(caller, chain).unwrap_err();
+            assert!(matches!(error, StoreError::UnknownFrame(id) if id == chain), "{error}");
+            let frame = store.frame(chain).unwrap().unwrap();
+            assert_eq!((frame.parent, frame.root, frame.limits), (None, chain, Limits::default()));
+        }
+        // A later session of the agent is the agent's, too.
+        store.end(caller, &Outcome::Ongoing);
+        let later = store.start(caller.frame);
+        let (own, _) = store.asking_for(FrameId(store.attempts(caller.frame).unwrap()[1].session.0), Limits::default());
+        assert!(store.may_join(caller.frame, own).unwrap());
+        assert!(store.join(later, own).unwrap());
+    }
+
+    #[test]
+    fn frames_of_its_own_tree_are_left_where_they_are() {
+        let (_temp, store) = store();
+        let root = store.start(store.root());
+        let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
+        store.end(root, &Outcome::Requested);
+        let caller = store.start(child);
+        for frame in [root.frame, child] {
+            assert!(!store.join(caller, frame).unwrap());
+        }
+    }
+}

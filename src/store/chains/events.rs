@@ -1,0 +1,111 @@
+//! The append-only log of everything that changed, for people and for finding out what went wrong.
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::core::id::{FrameId, SessionId};
+use crate::failpoint::Step;
+use crate::store::database::codec::{At, Id, from_json, id, now, time};
+use crate::store::database::error::Fault;
+use crate::store::{Result, Store};
+
+/// One entry of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRecord {
+    /// Its place in the log.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The frame that it happened to, which may be gone.
+    pub frame: FrameId,
+    /// What happened, in one word.
+    pub kind: String,
+    /// The rest of it.
+    pub detail: Value,
+}
+
+impl Store {
+    /// What happened to a frame, in order.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn events(&self, frame: FrameId) -> Result<Vec<EventRecord>> {
+        self.query(|connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT seq, at, frame, kind, detail FROM events WHERE frame = ?1 ORDER BY seq")?;
+            let records = statement.query_map([Id(frame)], |row| {
+                Ok(EventRecord {
+                    seq: crate::store::database::codec::count(row, "seq")?,
+                    at: time(row, "at")?,
+                    frame: id(row, "frame")?,
+                    kind: row.get("kind")?,
+                    detail: from_json(row, "detail")?,
+                })
+            })?;
+            Ok(records.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+}
+
+impl Store {
+    /// Records that what somebody said in a session of a frame is another session now.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be written.
+    pub fn record_set_aside(&self, frame: FrameId, session: SessionId, other: SessionId) -> Result<()> {
+        self.write(Step::PutBack, |connection| {
+            append(connection, now(), frame, SET_ASIDE, &json!({"session": session, "other": other}))
+        })
+    }
+
+    /// The sessions that were made so, in order.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn set_aside(&self, frame: FrameId) -> Result<Vec<SessionId>> {
+        let events = self.events(frame)?.into_iter().filter(|event| event.kind == SET_ASIDE);
+        Ok(events.filter_map(|event| event.detail["other"].as_str()?.parse().ok()).collect())
+    }
+}
+
+const SET_ASIDE: &str = "set_aside";
+
+/// Appends to the log, within the transaction of the change that it tells of.
+pub(crate) fn append(
+    connection: &Connection,
+    at: At,
+    frame: FrameId,
+    kind: &str,
+    detail: &Value,
+) -> std::result::Result<(), Fault> {
+    connection.prepare_cached("INSERT INTO events (at, frame, kind, detail) VALUES (?1, ?2, ?3, ?4)")?.execute((
+        at,
+        Id(frame),
+        kind,
+        detail.to_string(),
+    ))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::testing::{reply, store};
+
+    #[test]
+    fn every_change_of_state_is_in_the_log() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.end(caller, &reply("done"));
+        let events = store.events(caller.frame).unwrap();
+        let steps: Vec<_> = events
+            .iter()
+            .map(|event| (event.kind.as_str(), event.detail["to"]["state"].as_str().unwrap_or_default()))
+            .collect();
+        assert_eq!(steps, [("created", "ready"), ("began", "running"), ("ended", "done")]);
+        assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq && pair[0].at <= pair[1].at));
+    }
+}

@@ -1,0 +1,305 @@
+//! Frames as rows: making them, reading them, and the one place that changes their state.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::json;
+
+use crate::core::agent::launch::Launch;
+use crate::core::chain::frame::{Baseline, Frame, Task};
+use crate::core::chain::limits::Limits;
+use crate::core::chain::state::{FrameEvent, FrameState, Wait};
+use crate::core::id::{AttemptId, FrameId, SessionId};
+use crate::core::requests::request::shortened;
+use crate::failpoint::Step;
+use crate::store::chains::events;
+use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
+use crate::store::database::error::Fault;
+use crate::store::{Result, Store, StoreError};
+
+/// A frame that is to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewFrame {
+    /// Its id, for life.
+    pub id: FrameId,
+    /// What its agent is told first.
+    pub task: Task,
+    /// Where its agent works. Absolute.
+    pub cwd: PathBuf,
+    /// How its `claude` is started.
+    pub launch: Launch,
+    /// The limits of the tree, when the frame is its root. A child has those of its tree.
+    pub limits: Limits,
+    /// The conversation that its agent's begins with.
+    pub baseline: Option<Baseline>,
+    /// The session of Claude Code in which the command was called that makes it. That session may come to stand above it.
+    pub started_from: Option<SessionId>,
+}
+
+/// Where a new frame stands, and how it begins.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) parent: Option<FrameId>,
+    pub(crate) root: FrameId,
+    pub(crate) depth: u32,
+    pub(crate) limits: Limits,
+    pub(crate) state: FrameState,
+    pub(crate) checkpoint: Option<AttemptId>,
+}
+
+impl Store {
+    /// Makes a root, which is ready.
+    ///
+    /// # Errors
+    ///
+    /// A path is not valid UTF-8, or the database cannot be written.
+    pub fn create_root(&self, new: &NewFrame) -> Result<FrameId> {
+        self.create(Step::CreateRoot, new, FrameState::Ready, None)
+    }
+
+    /// Makes a root of a session that `claude` was started for by someone else. What that session waits for, only its
+    /// agent knows. The frame has the id of the session, and goes on in another one: that session is its user's.
+    ///
+    /// # Errors
+    ///
+    /// There is such a frame already, a path is not valid UTF-8, or the database cannot be written.
+    pub fn adopt(&self, new: &NewFrame, session: SessionId) -> Result<FrameId> {
+        let new = NewFrame { id: FrameId(session.0), ..new.clone() };
+        self.create(Step::Adopt, &new, FrameState::Waiting { wait: Wait::AgentDecides }, Some(AttemptId(session.0)))
+    }
+
+    /// One frame.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn frame(&self, id: FrameId) -> Result<Option<Frame>> {
+        self.query(|connection| load(connection, id))
+    }
+
+    /// The frame whose agent asked for a frame, for itself or as one of a group; `None`: no agent did.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn asked_by(&self, frame: &Frame) -> Result<Option<Frame>> {
+        self.query(|connection| {
+            let above = |frame: &Frame| frame.parent.map_or(Ok(None), |parent| load(connection, parent));
+            match above(frame)? {
+                Some(group) if group.task.is_group() => above(&group),
+                parent => Ok(parent),
+            }
+        })
+    }
+
+    /// The text that a frame's agent ended with.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn reply(&self, frame: FrameId) -> Result<Option<String>> {
+        self.query(|connection| reply(connection, frame))
+    }
+
+    fn create(&self, step: Step, new: &NewFrame, state: FrameState, checkpoint: Option<AttemptId>) -> Result<FrameId> {
+        let id = new.id;
+        let place = Place { parent: None, root: id, depth: 1, limits: new.limits, state, checkpoint };
+        self.write(step, |connection| insert(connection, codec::now(), new, &place))?;
+        Ok(id)
+    }
+}
+
+/// Makes a frame.
+pub(crate) fn insert(
+    connection: &Connection,
+    now: At,
+    new: &NewFrame,
+    place: &Place,
+) -> std::result::Result<(), Fault> {
+    let task_paths: &[&Path] = match &new.task {
+        Task::File(path) => &[path],
+        Task::Prompt(_) | Task::Group(_) => &[],
+    };
+    let title = shortened(&new.task.title());
+    let session = place.checkpoint.map_or_else(|| new.id.into(), |_| SessionId::random());
+    connection
+        .prepare_cached(
+            "INSERT INTO frames (id, parent, root, depth, status, state, since, created, checkpoint, title, cwd, limits,
+             launch, task, is_group, baseline, started_from, session)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+        )?
+        .execute(params![
+            Id(new.id),
+            place.parent.map(Id),
+            Id(place.root),
+            place.depth,
+            place.state.name(),
+            codec::json(&place.state, &[])?,
+            now,
+            place.checkpoint.map(Id),
+            &title,
+            path_text(&new.cwd)?,
+            codec::json(&place.limits, &[])?,
+            launch_text(&new.launch)?,
+            codec::json(&new.task, task_paths)?,
+            new.task.is_group(),
+            new.baseline.map(|baseline| codec::json(&baseline, &[])).transpose()?,
+            new.started_from.map(Id),
+            Id(session),
+        ])?;
+    let detail = json!({"parent": place.parent, "title": title, "to": place.state, "checkpoint": place.checkpoint});
+    events::append(connection, now, new.id, "created", &detail)
+}
+
+/// One frame.
+pub(crate) fn load(connection: &Connection, frame: FrameId) -> std::result::Result<Option<Frame>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT * FROM frames WHERE id = ?1")?;
+    Ok(statement.query_row([Id(frame)], from_row).optional()?)
+}
+
+/// One frame that must exist.
+pub(crate) fn existing(connection: &Connection, frame: FrameId) -> std::result::Result<Frame, Fault> {
+    Ok(load(connection, frame)?.ok_or(StoreError::UnknownFrame(frame))?)
+}
+
+/// A frame's reply.
+pub(crate) fn reply(connection: &Connection, frame: FrameId) -> std::result::Result<Option<String>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT reply FROM replies WHERE frame = ?1")?;
+    Ok(statement.query_row([Id(frame)], |row| row.get(0)).optional()?)
+}
+
+/// Moves a frame to the state after `event`. There is no other way to change a state.
+///
+/// `since` is for a frame that goes back to where it was: it has been there all the time.
+pub(crate) fn advance(
+    connection: &Connection,
+    frame: &Frame,
+    event: FrameEvent,
+    since: Timestamp,
+) -> std::result::Result<FrameState, Fault> {
+    let state = frame.state.clone().after(event)?;
+    connection.prepare_cached("UPDATE frames SET status = ?2, state = ?3, since = ?4 WHERE id = ?1")?.execute((
+        Id(frame.id),
+        state.name(),
+        codec::json(&state, &[])?,
+        At(since),
+    ))?;
+    Ok(state)
+}
+
+/// Launch options as the database keeps them.
+pub(crate) fn launch_text(launch: &Launch) -> std::result::Result<String, Fault> {
+    let mut paths: Vec<&Path> = vec![&launch.claude];
+    paths.extend(launch.config_dir.as_deref());
+    paths.extend(launch.worktree.iter().flat_map(|worktree| [worktree.repository.as_path(), &worktree.path]));
+    codec::json(launch, &paths)
+}
+
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
+    Ok(Frame {
+        id: id(row, "id")?,
+        parent: maybe_id(row, "parent")?,
+        root: id(row, "root")?,
+        depth: row.get("depth")?,
+        task: from_json(row, "task")?,
+        cwd: path(row, "cwd")?,
+        launch: from_json(row, "launch")?,
+        limits: from_json(row, "limits")?,
+        state: from_json(row, "state")?,
+        since: time(row, "since")?,
+        session: id(row, "session")?,
+        checkpoint: maybe_id(row, "checkpoint")?,
+        suspended: row.get("suspended")?,
+        situation: maybe_json(row, "situation")?.unwrap_or_default(),
+        baseline: maybe_json(row, "baseline")?,
+        trouble: maybe_json(row, "trouble")?,
+        created: time(row, "created")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::agent::claude_args::ClaudeArgs;
+    use crate::core::agent::launch::OnPermission;
+    use crate::core::agent::worktree::Worktree;
+    use crate::store::testing::{new, store};
+
+    #[test]
+    fn a_frame_is_read_back_as_it_was_made() {
+        let (_temp, store) = store();
+        let wanted = NewFrame {
+            id: FrameId::random(),
+            task: Task::File(PathBuf::from("/srv/ins 1.md")),
+            cwd: PathBuf::from("/srv/ü"),
+            launch: Launch {
+                claude: PathBuf::from("/bin/claude"),
+                model: Some("opus".into()),
+                permission_mode: Some("plan".into()),
+                args: ClaudeArgs::parse(&["--effort", "low"]).unwrap(),
+                no_hooks: false,
+                no_stale_check: false,
+                native_questions: true,
+                background_grace: Some(90),
+                on_permission: OnPermission::Ask,
+                path: Some("/bin".into()),
+                config_dir: Some(PathBuf::from("/home/me/.claude")),
+                environment: [("TZ".to_owned(), "UTC".to_owned())].into(),
+                worktree: Some(Worktree {
+                    repository: PathBuf::from("/srv/r/.git"),
+                    path: PathBuf::from("/srv/ü"),
+                    branch: "agent-cli/ins-1".into(),
+                    base: "c0ffee".into(),
+                }),
+            },
+            limits: Limits { max_depth: 3, max_frames: 4, max_parallel: 2, max_budget_usd: Some(1.5) },
+            baseline: Some(Baseline {
+                session: SessionId::random(),
+                frame: Some(FrameId::random()),
+                checkpoint: Some(AttemptId::random()),
+                cost_usd: 0.25,
+            }),
+            started_from: None,
+        };
+        let id = store.create_root(&wanted).unwrap();
+        let frame = store.frame(id).unwrap().unwrap();
+        let (task, baseline) = (frame.task, frame.baseline);
+        let read = NewFrame {
+            id,
+            task,
+            cwd: frame.cwd,
+            launch: frame.launch,
+            limits: frame.limits,
+            baseline,
+            started_from: None,
+        };
+        assert_eq!(read, wanted);
+        assert_eq!((frame.id, frame.parent, frame.root, frame.depth), (id, None, id, 1));
+        assert_eq!((frame.state, frame.checkpoint, frame.trouble), (FrameState::Ready, None, None));
+        assert_eq!(frame.since, frame.created);
+        assert_eq!(store.frame(FrameId::random()).unwrap(), None);
+        assert_eq!(store.reply(id).unwrap(), None);
+    }
+
+    #[test]
+    fn an_adopted_session_is_a_frame_that_knows_what_it_waits_for() {
+        let (_temp, store) = store();
+        let session = SessionId::random();
+        let id = store.adopt(&new("theirs"), session).unwrap();
+        assert_eq!(SessionId::from(id), session);
+        let frame = store.frame(id).unwrap().unwrap();
+        assert_eq!((frame.checkpoint, frame.state.name()), (Some(AttemptId::from(id)), "waiting"));
+        assert_eq!((frame.session == session, frame.is_adopted()), (false, true));
+        assert_eq!(frame.continues().map(|kept| kept.session), Some(session));
+        assert!(store.adopt(&new("theirs"), session).is_err());
+    }
+
+    #[test]
+    fn what_no_version_of_the_program_writes_is_damage() {
+        let (_temp, store) = store();
+        let id = store.root();
+        store.connection.execute("UPDATE frames SET state = '{}'", []).unwrap();
+        assert!(matches!(store.frame(id), Err(StoreError::Damaged { .. })));
+    }
+}

@@ -1,0 +1,260 @@
+//! Groups: frames without an agent, made together with their members, and ended when all of those are over.
+
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+use serde_json::json;
+
+use crate::core::agent::launch::Launch;
+use crate::core::chain::frame::{Frame, Task};
+use crate::core::chain::group::{self, Member};
+use crate::core::chain::state::{FrameEvent, FrameState, Wait};
+use crate::core::id::{FrameId, RequestId};
+use crate::core::requests::request::Wish;
+use crate::failpoint::Step;
+use crate::store::chains::events;
+use crate::store::chains::frames::{self, NewFrame, Place};
+use crate::store::database::codec::{self, At, Id, from_json, id};
+use crate::store::database::error::Fault;
+use crate::store::requests::request::{self, Caller};
+use crate::store::{Result, Store};
+
+/// Several frames that are to be made at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewGroup {
+    /// Its members, at least one, in order.
+    pub members: Vec<NewFrame>,
+    /// Where they work, unless they have worktrees of their own. Absolute.
+    pub cwd: PathBuf,
+    /// Their tasks, as the command named them, one each.
+    pub tasks: Vec<String>,
+}
+
+impl Store {
+    /// Makes a group as a root, and its members, which are ready.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Limit`](crate::store::StoreError::Limit), a path that is not valid UTF-8, or a database that cannot be
+    /// written.
+    pub fn create_group(&self, new: &NewGroup) -> Result<FrameId> {
+        self.write(Step::CreateRoot, |connection| {
+            new.members[0].limits.admit(1, 0, count(&new.members))?;
+            insert(connection, codec::now(), new, None)
+        })
+    }
+
+    /// Records that an agent asks for the replies of several others, and makes their frames, which are ready. `call` is
+    /// the tool call that is suspended until all of them are over, `title` what the request names them by.
+    ///
+    /// # Errors
+    ///
+    /// As for [`request_child`](Self::request_child).
+    pub fn request_group(
+        &self,
+        caller: Caller,
+        call: Option<&str>,
+        new: &NewGroup,
+        title: &str,
+    ) -> Result<(RequestId, FrameId)> {
+        self.write(Step::RequestChild, |connection| {
+            request::check(connection, caller)?;
+            let now = codec::now();
+            let parent = frames::existing(connection, caller.frame)?;
+            request::admit(connection, &parent, count(&new.members))?;
+            let child = insert(connection, now, new, Some(&parent))?;
+            let task = title.to_owned();
+            Ok((request::insert(connection, now, caller, call, &Wish::Spawn { child, task })?, child))
+        })
+    }
+
+    /// The members of a group, in order; none of a frame that is no group.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn members(&self, group: FrameId) -> Result<Vec<Member>> {
+        self.read(|connection| match frames::load(connection, group)? {
+            Some(group) => members(connection, &group),
+            None => Ok(Vec::new()),
+        })
+    }
+
+    /// Ends a group whose members are all over, with their replies in one text. Returns whether it did: another process
+    /// may have been faster.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be written.
+    pub fn end_group(&self, group: FrameId) -> Result<bool> {
+        self.write(Step::Settle, |connection| {
+            let before = frames::existing(connection, group)?;
+            let members = members(connection, &before)?;
+            let waits = matches!(before.state, FrameState::Waiting { .. } | FrameState::Ready);
+            let Some(ended) = group::ended(&members).filter(|_| waits && before.task.is_group()) else {
+                return Ok(false);
+            };
+            let now = codec::now();
+            let from = before.state.clone();
+            let begun = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;
+            let begun = Frame { state: begun, ..before };
+            let to = frames::advance(connection, &begun, FrameEvent::End(ended), now.0)?;
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO replies (frame, reply) VALUES (?1, ?2)")?
+                .execute((Id(group), group::text(&members)))?;
+            events::append(connection, now, group, "ended", &json!({"outcome": "group", "from": from, "to": to}))?;
+            Ok(true)
+        })
+    }
+}
+
+/// The members of a group, in order; none of a frame that is no group.
+pub(crate) fn members(connection: &Connection, group: &Frame) -> std::result::Result<Vec<Member>, Fault> {
+    let Task::Group(tasks) = &group.task else { return Ok(Vec::new()) };
+    let mut statement = connection.prepare_cached(
+        "SELECT f.id, f.title, f.state, f.launch, r.reply FROM frames AS f LEFT JOIN replies AS r ON r.frame = f.id
+         WHERE f.parent = ?1 ORDER BY f.seq",
+    )?;
+    let mut tasks = tasks.iter();
+    let members = statement.query_map([Id(group.id)], |row| {
+        let task = tasks.next().cloned().map_or_else(|| row.get("title"), Ok)?;
+        let Launch { worktree, .. } = from_json(row, "launch")?;
+        Ok(Member { id: id(row, "id")?, task, state: from_json(row, "state")?, reply: row.get("reply")?, worktree })
+    })?;
+    Ok(members.collect::<rusqlite::Result<_>>()?)
+}
+
+fn count(members: &[NewFrame]) -> u32 {
+    u32::try_from(members.len()).unwrap_or(u32::MAX)
+}
+
+/// Makes a group and its members. It is no level of its own: its members are one below the agent that asked for it.
+fn insert(
+    connection: &Connection,
+    now: At,
+    new: &NewGroup,
+    parent: Option<&Frame>,
+) -> std::result::Result<FrameId, Fault> {
+    let group = FrameId::random();
+    let limits = parent.map_or(new.members[0].limits, |parent| parent.limits);
+    let place = Place {
+        parent: parent.map(|parent| parent.id),
+        root: parent.map_or(group, |parent| parent.root),
+        depth: parent.map_or(0, |parent| parent.depth),
+        limits,
+        state: FrameState::Waiting { wait: Wait::Requests },
+        checkpoint: None,
+    };
+    let first = new.members[0].clone();
+    let launch = Launch { worktree: None, ..first.launch };
+    let (task, cwd, started_from) = (Task::Group(new.tasks.clone()), new.cwd.clone(), first.started_from);
+    let frame = NewFrame { id: group, task, cwd, launch, baseline: None, started_from, limits };
+    frames::insert(connection, now, &frame, &place)?;
+    for member in &new.members {
+        let below = Place { parent: Some(group), depth: place.depth + 1, state: FrameState::Ready, ..place.clone() };
+        frames::insert(connection, now, member, &below)?;
+    }
+    Ok(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::decision::Outcome;
+    use crate::core::chain::limits::{LimitReached, Limits};
+    use crate::core::requests::request::RequestResult;
+    use crate::store::StoreError;
+    use crate::store::testing::{new, reply, store};
+
+    fn group(tasks: &[&str]) -> NewGroup {
+        NewGroup {
+            members: tasks.iter().map(|task| new(task)).collect(),
+            cwd: PathBuf::from("/srv"),
+            tasks: tasks.iter().map(|task| (*task).to_owned()).collect(),
+        }
+    }
+
+    fn ids(store: &Store, group: FrameId) -> Vec<FrameId> {
+        store.members(group).unwrap().into_iter().map(|member| member.id).collect()
+    }
+
+    #[test]
+    fn a_group_is_no_level_and_no_agent() {
+        let (_temp, store) = store();
+        let mut root = new("root");
+        root.limits = Limits { max_depth: 2, max_frames: 4, ..Limits::default() };
+        let caller = store.start(store.create_root(&root).unwrap());
+        let too_many = store.request_group(caller, None, &group(&["a", "b", "c", "d"]), "several").unwrap_err();
+        assert!(matches!(too_many, StoreError::Limit(LimitReached::Frames(4))), "{too_many}");
+        let (_, three) = store.request_group(caller, None, &group(&["a", "b", "c"]), "several").unwrap();
+        let depths: Vec<_> = ids(&store, three).iter().map(|id| store.frame(*id).unwrap().unwrap().depth).collect();
+        assert_eq!(depths, [2, 2, 2]);
+        store.end(caller, &Outcome::Requested);
+        let deep = store.request_child(store.start(ids(&store, three)[0]), None, &new("d"), "d").unwrap_err();
+        assert!(matches!(deep, StoreError::Limit(LimitReached::Depth(2))), "{deep}");
+        assert_eq!(store.roots().unwrap()[0].frames, 4);
+    }
+
+    #[test]
+    fn a_group_at_the_top_begins_at_depth_one() {
+        let (_temp, store) = store();
+        let id = store.create_group(&group(&["a", "b"])).unwrap();
+        let members = ids(&store, id);
+        let member = store.frame(members[1]).unwrap().unwrap();
+        assert_eq!((member.depth, member.root, member.parent), (1, id, Some(id)));
+        let tree = store.tree(id).unwrap();
+        assert_eq!((tree.children(id), tree.groups_to_end().len()), (members.as_slice(), 0));
+        assert_eq!(store.roots().unwrap()[0].title, "a b");
+        let mut many = group(&["a", "b"]);
+        many.members[0].limits.max_frames = 1;
+        assert!(matches!(store.create_group(&many), Err(StoreError::Limit(_))));
+    }
+
+    #[test]
+    fn a_group_ends_with_its_last_member_and_once() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (request, id) = store.request_group(caller, Some("toolu_1"), &group(&["a", "b"]), "several").unwrap();
+        store.end(caller, &Outcome::Requested);
+        let members = ids(&store, id);
+        store.end(store.start(members[0]), &reply("A\n"));
+        assert!(!store.end_group(id).unwrap());
+        assert_eq!(store.result_of(request).unwrap(), None);
+        store.end(store.start(members[1]), &reply("B"));
+        assert_eq!(store.tree(caller.frame).unwrap().groups_to_end(), [id]);
+        assert_eq!((store.end_group(id).unwrap(), store.end_group(id).unwrap()), (true, false));
+        let text = group::text(&store.members(id).unwrap());
+        assert_eq!(store.result_of(request).unwrap(), Some(RequestResult::Text(text.clone())));
+        assert!(text.contains("a (") && text.ends_with("\nB"), "{text}");
+        assert!(!store.end_group(caller.frame).unwrap(), "it is no group");
+    }
+
+    #[test]
+    fn a_group_that_failed_is_tried_again_with_the_members_that_failed() {
+        let (_temp, store) = store();
+        let id = store.create_group(&group(&["a", "b"])).unwrap();
+        let members = ids(&store, id);
+        store.end(store.start(members[0]), &reply("A"));
+        store.end(store.start(members[1]), &Outcome::Refused("not logged in".into()));
+        assert!(store.end_group(id).unwrap());
+        assert_eq!(store.frame(id).unwrap().unwrap().state.name(), "failed");
+        assert!(store.reply(id).unwrap().unwrap().ends_with("failed\nnot logged in"));
+        assert_eq!(store.try_again(id).unwrap(), FrameState::Waiting { wait: Wait::Requests });
+        let states: Vec<_> = store.members(id).unwrap().iter().map(|member| member.state.name()).collect();
+        assert_eq!(states, ["done", "ready"]);
+        store.end(store.start(members[1]), &reply("B"));
+        assert!(store.end_group(id).unwrap());
+        assert_eq!(store.frame(id).unwrap().unwrap().state, FrameState::Done);
+        assert!(store.reply(id).unwrap().unwrap().ends_with("done\nB"));
+    }
+
+    #[test]
+    fn a_group_that_is_withdrawn_takes_its_members_along() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, id) = store.request_group(caller, None, &group(&["a", "b"]), "several").unwrap();
+        store.end(caller, &Outcome::Refused("not logged in".into()));
+        assert!(store.frame(id).unwrap().is_none());
+        assert_eq!(store.tree(caller.frame).unwrap().leaves_up().len(), 1);
+    }
+}

@@ -1,0 +1,232 @@
+//! The limits of a tree, which hold for every process that drives a part of it.
+//!
+//! Each frame has a copy of the limits of its tree, and all copies are changed at once.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::json;
+
+use crate::core::chain::admission::{Hold, Load, Whole};
+use crate::core::chain::frame::Frame;
+use crate::core::chain::limits::{Limits, NewLimits};
+use crate::core::chain::state::FrameState;
+use crate::core::chain::tree::Node;
+use crate::core::id::FrameId;
+use crate::failpoint::Step;
+use crate::store::chains::{events, frames};
+use crate::store::database::codec::{self, Id, from_json, id, time};
+use crate::store::database::error::Fault;
+use crate::store::{Result, Store};
+
+// These two find the few frames in question by an index, however large the tree is. Each repeats the condition of its
+// index (`schema`) word for word.
+const RUNNING: &str = "SELECT count(*) FROM frames WHERE root = ?1 AND status = 'running'";
+const LIMITED: &str = "SELECT state, since FROM frames
+     WHERE root = ?1 AND json_extract(state, '$.wait.for') = 'usage_limit'
+     AND json_extract(launch, '$.config_dir') IS (SELECT json_extract(launch, '$.config_dir') FROM frames WHERE id = ?2)";
+
+const SPENT: &str = "SELECT coalesce(sum(cost_usd), 0.0) FROM frames AS f CROSS JOIN attempts AS a
+     INDEXED BY attempts_by_frame ON a.frame = f.id WHERE f.root = ?1";
+
+impl Store {
+    /// Changes limits of the tree that a frame belongs to, from now on. Returns all of its limits.
+    ///
+    /// # Errors
+    ///
+    /// There is no such frame, or the database cannot be written.
+    pub fn set_limits(&self, frame: FrameId, new: NewLimits) -> Result<Limits> {
+        self.write(Step::ChangeLimits, |connection| {
+            let frame = frames::existing(connection, frame)?;
+            let limits = frame.limits.changed(new);
+            write(connection, frame.root, limits)?;
+            let detail = json!({"from": frame.limits, "to": limits});
+            events::append(connection, codec::now(), frame.root, "limits", &detail)?;
+            Ok(limits)
+        })
+    }
+}
+
+/// Gives all frames of a tree these limits.
+pub(crate) fn write(connection: &Connection, root: FrameId, limits: Limits) -> std::result::Result<(), Fault> {
+    let limits = codec::json(&limits, &[])?;
+    connection.prepare_cached("UPDATE frames SET limits = ?2 WHERE root = ?1")?.execute((Id(root), limits))?;
+    Ok(())
+}
+
+/// What keeps a frame from starting, in the words of [`crate::core::chain::admission`]. In the transaction in which it would start,
+/// nobody can be faster.
+pub(crate) fn hold(connection: &Connection, frame: &Frame, now: Timestamp) -> std::result::Result<Option<Hold>, Fault> {
+    let running = connection.prepare_cached(RUNNING)?.query_row([Id(frame.root)], |row| row.get(0))?;
+    let spent_usd = spent_for_budget(connection, frame.root, frame.limits)?;
+    if let Some(hold) = frame.limits.hold(Load { running, spent_usd }) {
+        return Ok(Some(hold));
+    }
+    let until = |row: &Row<'_>| {
+        let (state, since) = (from_json(row, "state")?, time(row, "since")?);
+        Ok(match state {
+            FrameState::Waiting { wait } => wait.paused_until(since, now),
+            _ => None,
+        })
+    };
+    let mut statement = connection.prepare_cached(LIMITED)?;
+    let limited = statement.query_map((Id(frame.root), Id(frame.id)), until)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(limited.into_iter().flatten().max().map(|resets_at| Hold::UsageLimit { resets_at }))
+}
+
+/// What is true of the whole tree of a frame, of which `nodes` are all frames.
+pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -> std::result::Result<Whole, Fault> {
+    let mut statement = connection.prepare_cached("SELECT root, limits FROM frames WHERE id = ?1")?;
+    let found = statement.query_row([Id(frame)], |row| Ok((id(row, "root")?, from_json(row, "limits")?))).optional()?;
+    let Some((root, limits)) = found else { return Ok(Whole::default()) };
+    let limited = |node: &Node| matches!(&node.state, FrameState::Waiting { wait } if wait.is_pause());
+    let accounts = if nodes.iter().any(limited) { accounts(connection, root)? } else { HashMap::new() };
+    Ok(Whole { limits, spent_usd: spent_for_budget(connection, root, limits)?, accounts })
+}
+
+/// What a tree has spent. Nobody needs to know where there is no budget.
+fn spent_for_budget(connection: &Connection, root: FrameId, limits: Limits) -> std::result::Result<f64, Fault> {
+    if limits.max_budget_usd.is_none() {
+        return Ok(0.0);
+    }
+    Ok(connection.prepare_cached(SPENT)?.query_row([Id(root)], |row| row.get(0))?)
+}
+
+fn accounts(connection: &Connection, root: FrameId) -> std::result::Result<HashMap<FrameId, String>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, json_extract(launch, '$.config_dir') AS account FROM frames WHERE root = ?1 AND account IS NOT NULL",
+    )?;
+    let accounts = statement.query_map([Id(root)], |row| Ok((id(row, "id")?, row.get("account")?)))?;
+    Ok(accounts.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::core::attempt::decision::Outcome;
+    use crate::core::chain::state::Wait;
+    use crate::core::chain::tree::Tried;
+    use crate::store::testing::{attempt, new, reply, store};
+    use crate::store::{Caller, StoreError};
+
+    /// A root that waits for so many children.
+    fn parent(store: &Store, limits: Limits, children: usize) -> (Caller, Vec<FrameId>) {
+        let root = store.create_root(&crate::store::NewFrame { limits, ..new("root") }).unwrap();
+        let caller = store.start(root);
+        let child = |n| store.request_child(caller, None, &new(&format!("child {n}")), "child").unwrap().1;
+        let children = (0..children).map(child).collect();
+        store.end(caller, &Outcome::Requested);
+        (caller, children)
+    }
+
+    fn held(store: &Store, frame: FrameId) -> Hold {
+        match store.begin(frame, &attempt(vec![])) {
+            Err(StoreError::Held(hold)) => {
+                let tree = store.tree(frame).unwrap();
+                let now = Timestamp::now();
+                assert_eq!(tree.holds(now).on(tree.get(frame).unwrap()), Some(hold), "both say the same");
+                assert_eq!(tree.runnable(&Tried::default(), now), []);
+                hold
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn of_many_that_begin_at_once_no_more_run_than_may() {
+        let (_temp, store) = store();
+        let (_, children) = parent(&store, Limits { max_parallel: 3, ..Limits::default() }, 12);
+        let barrier = Barrier::new(children.len());
+        let began = std::thread::scope(|scope| {
+            let begin = |child: &FrameId| {
+                let (barrier, dir, child) = (&barrier, store.dir().path(), *child);
+                scope.spawn(move || {
+                    let store = Store::open(dir).unwrap();
+                    barrier.wait();
+                    match store.begin(child, &attempt(vec![])) {
+                        Ok(()) => true,
+                        Err(StoreError::Held(Hold::Parallel { most: 3 })) => false,
+                        Err(error) => panic!("{error}"),
+                    }
+                })
+            };
+            let threads: Vec<_> = children.iter().map(begin).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|began| *began).count()
+        });
+        assert_eq!(began, 3);
+    }
+
+    #[test]
+    fn an_end_makes_room_for_another() {
+        let (_temp, store) = store();
+        let (root, children) = parent(&store, Limits { max_parallel: 1, ..Limits::default() }, 2);
+        let first = store.start(children[0]);
+        assert_eq!(held(&store, children[1]), Hold::Parallel { most: 1 });
+        assert_eq!(
+            store
+                .set_limits(children[1], NewLimits { max_parallel: Some(2), ..NewLimits::default() })
+                .unwrap()
+                .max_parallel,
+            2
+        );
+        let second = store.start(children[1]);
+        store.set_limits(root.frame, NewLimits { max_parallel: Some(1), ..NewLimits::default() }).unwrap();
+        store.end(second, &Outcome::Refused("bad flag".into()));
+        assert_eq!(store.frame(children[0]).unwrap().unwrap().limits.max_parallel, 1);
+        store.end(first, &reply("ok"));
+        store.start(root.frame);
+    }
+
+    #[test]
+    fn a_spent_budget_holds_the_tree_until_it_is_raised() {
+        let (_temp, store) = store();
+        let (root, children) = parent(&store, Limits { max_budget_usd: Some(0.5), ..Limits::default() }, 1);
+        store.end(store.start(children[0]), &reply("ok"));
+        assert_eq!(held(&store, root.frame), Hold::Budget { max_usd: 0.5, spent_usd: 0.5 });
+        let raised = NewLimits { max_budget_usd: Some(0.75), ..NewLimits::default() };
+        store.set_limits(children[0], raised).unwrap();
+        store.end(store.start(root.frame), &reply("done"));
+        let changes = store.events(root.frame).unwrap().into_iter().filter(|event| event.kind == "limits").count();
+        assert_eq!(changes, 1);
+    }
+
+    #[test]
+    fn a_usage_limit_holds_those_of_the_same_account() {
+        let (_temp, store) = store();
+        let (root, children) = parent(&store, Limits::default(), 2);
+        let mut other = new("another account");
+        other.launch.config_dir = Some(PathBuf::from("/home/other/.claude"));
+        other.started_from = Some(children[0].into());
+        let caller = store.start(store.create_root(&other).unwrap());
+        store.end(caller, &Outcome::Started);
+        let limited = store.start(children[0]);
+        assert!(store.join(limited, caller.frame).unwrap());
+        let resets_at = "2100-01-01T00:00:00Z".parse().unwrap();
+        store.end(limited, &Outcome::UsageLimit { resets_at, worked: true });
+        assert_eq!(held(&store, children[1]), Hold::UsageLimit { resets_at });
+        store.end(store.start(caller.frame), &reply("not held"));
+        assert_eq!(store.try_again(children[0]).unwrap(), FrameState::Ready);
+        store.start(children[1]);
+        assert_eq!(store.frame(root.frame).unwrap().unwrap().state, FrameState::Waiting { wait: Wait::Requests });
+    }
+
+    #[test]
+    fn the_frames_in_question_are_found_by_their_indices() {
+        let (_temp, store) = store();
+        let root = store.root();
+        for (sql, index) in [(RUNNING, "running_frames"), (LIMITED, "usage_limits")] {
+            let mut statement = store.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let ids = vec![root.to_string(); statement.parameter_count()];
+            let plan: Vec<String> = statement
+                .query_map(rusqlite::params_from_iter(ids), |row| row.get("detail"))
+                .unwrap()
+                .map(std::result::Result::unwrap)
+                .collect();
+            assert!(plan[0].contains(index), "{plan:?}");
+        }
+    }
+}

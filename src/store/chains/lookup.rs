@@ -1,0 +1,334 @@
+//! What a person means by the beginning of an id.
+
+use std::fmt;
+
+use rusqlite::{Connection, Params};
+
+use crate::core::chain::frame::{Frame, Task};
+use crate::core::id::{FrameId, IdPrefix, RequestId};
+use crate::core::requests::request::{Wish, shortened};
+use crate::store::chains::frames;
+use crate::store::chains::trees::below;
+use crate::store::database::codec::{Id, from_json, id};
+use crate::store::database::error::Fault;
+use crate::store::{Result, Store, StoreError};
+
+/// What an id names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A frame, by its own id or that of a session it had.
+    Frame(FrameId),
+    /// A request.
+    Request(RequestId),
+}
+
+/// One of several things that an id may mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its id: as much of it as tells it from the others.
+    pub id: String,
+    /// What it is.
+    pub kind: &'static str,
+    /// What it is about.
+    pub title: String,
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} {})", self.id, self.kind, self.title)
+    }
+}
+
+/// How many candidates are named to a person.
+const MOST: usize = 10;
+
+// Hexadecimal digits and the hyphen sort before `g`: the ranges hold exactly what begins with the prefix, and indexes
+// find it. A frame with many sessions must not crowd out others, hence the grouping. It is one statement because
+// preparing a statement is most of what a poll does.
+const MATCHES: &str = "SELECT * FROM (SELECT 0 AS is_request, id AS matched, id FROM frames
+       WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 11)
+     UNION ALL SELECT * FROM (SELECT 0, min(session), frame FROM attempts
+       WHERE session >= ?1 AND session < ?1 || 'g' GROUP BY frame ORDER BY 2 LIMIT 11)
+     UNION ALL SELECT * FROM (SELECT 1, id, id FROM requests
+       WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 11)";
+
+/// The same in a frame and all frames below it, and nowhere else.
+const MATCHES_BELOW: &str = below!(
+    "SELECT * FROM (SELECT 0 AS is_request, id AS matched, id FROM below
+       WHERE id >= ?2 AND id < ?2 || 'g' ORDER BY id LIMIT 11)
+     UNION ALL SELECT * FROM (SELECT 0, min(a.session), a.frame FROM below CROSS JOIN attempts AS a ON a.frame = below.id
+       WHERE a.session >= ?2 AND a.session < ?2 || 'g' GROUP BY a.frame ORDER BY 2 LIMIT 11)
+     UNION ALL SELECT * FROM (SELECT 1, r.id, r.id FROM below CROSS JOIN requests AS r ON r.frame = below.id
+       WHERE r.id >= ?2 AND r.id < ?2 || 'g' ORDER BY 2 LIMIT 11)"
+);
+
+/// The same among questions.
+const QUESTIONS: &str = "SELECT 1 AS is_request, id AS matched, id FROM requests
+     WHERE id >= ?1 AND id < ?1 || 'g' AND kind = 'ask' ORDER BY id LIMIT 11";
+
+impl Store {
+    /// What a person means by `prefix`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unknown`], [`StoreError::Ambiguous`], or a database that cannot be read.
+    pub fn lookup(&self, prefix: &IdPrefix) -> Result<Target> {
+        self.read(|connection| only(connection, prefix, matches(connection, MATCHES, [prefix.as_str()])?))
+    }
+
+    /// What `prefix` means in a frame and all frames below it. Whatever else there is does not exist here.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Store::lookup`].
+    pub fn lookup_below(&self, top: FrameId, prefix: &IdPrefix) -> Result<Target> {
+        self.read(|connection| {
+            let found = matches(connection, MATCHES_BELOW, (Id(top), prefix.as_str()))?;
+            only(connection, prefix, found)
+        })
+    }
+
+    /// The question that `prefix` names, if it names one: whatever else begins like it cannot be meant.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Ambiguous`], or a database that cannot be read.
+    pub fn lookup_question(&self, prefix: &IdPrefix) -> Result<Option<RequestId>> {
+        self.read(|connection| {
+            let found = matches(connection, QUESTIONS, [prefix.as_str()])?;
+            if found.is_empty() {
+                return Ok(None);
+            }
+            Ok(match only(connection, prefix, found)? {
+                Target::Request(question) => Some(question),
+                Target::Frame(_) => None,
+            })
+        })
+    }
+}
+
+/// The only thing that is meant.
+fn only(
+    connection: &Connection,
+    prefix: &IdPrefix,
+    mut found: Vec<(Target, String)>,
+) -> std::result::Result<Target, Fault> {
+    let Some((first, id)) = found.first().cloned() else {
+        return Err(StoreError::Unknown(prefix.as_str().to_owned()).into());
+    };
+    if id == prefix.as_str() || found.iter().all(|(target, _)| *target == first) {
+        return Ok(first);
+    }
+    let mut seen: Vec<Target> = Vec::new();
+    found.retain(|(target, _)| {
+        let new = !seen.contains(target);
+        seen.push(*target);
+        new
+    });
+    found.truncate(MOST);
+    let short = |id: &str| id.chars().take(8).collect::<String>();
+    let mut shorts: Vec<_> = found.iter().map(|(_, id)| short(id)).collect();
+    shorts.sort_unstable();
+    shorts.dedup();
+    let suffice = shorts.len() == found.len();
+    let candidates = found.iter().map(|(target, id)| {
+        let (kind, title) = described(connection, *target, id)?;
+        let id = if suffice { short(id) } else { id.clone() };
+        Ok(Candidate { id, kind, title })
+    });
+    let candidates = candidates.collect::<std::result::Result<_, Fault>>()?;
+    Err(StoreError::Ambiguous { prefix: prefix.as_str().to_owned(), candidates }.into())
+}
+
+fn described(
+    connection: &Connection,
+    target: Target,
+    matched: &str,
+) -> std::result::Result<(&'static str, String), Fault> {
+    match target {
+        Target::Frame(frame) => {
+            let frame = frames::existing(connection, frame)?;
+            let kind = match frame {
+                _ if frame.id.to_string() != matched => "a session of the agent",
+                Frame { parent: None, .. } => "the chain",
+                Frame { task: Task::Group(_), .. } => "the group",
+                _ => "the agent",
+            };
+            Ok((kind, shortened(&frame.task.title())))
+        }
+        Target::Request(request) => {
+            let mut statement = connection.prepare_cached("SELECT wish FROM requests WHERE id = ?1")?;
+            Ok(match statement.query_row([Id(request)], |row| from_json(row, "wish"))? {
+                Wish::Ask { question, .. } => ("the question", shortened(&question)),
+                wish @ (Wish::Permission { .. } | Wish::Plan(_)) => ("the approval of", wish.command()),
+                wish => ("the request", wish.command()),
+            })
+        }
+    }
+}
+
+/// What begins with a prefix, and the id that does.
+fn matches(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl Params,
+) -> std::result::Result<Vec<(Target, String)>, Fault> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_map(parameters, |row| {
+        let target = match row.get("is_request")? {
+            true => Target::Request(id(row, "id")?),
+            false => Target::Frame(id(row, "id")?),
+        };
+        Ok((target, row.get("matched")?))
+    })?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::decision::Outcome;
+    use crate::core::id::SessionId;
+    use crate::store::NewAttempt;
+    use crate::store::testing::{ask, attempt, new, store};
+
+    fn prefix(text: &str) -> IdPrefix {
+        text.parse().unwrap()
+    }
+
+    fn session(text: &str) -> SessionId {
+        text.parse().map(SessionId).unwrap()
+    }
+
+    #[test]
+    fn a_frame_goes_by_its_id_and_by_that_of_each_of_its_sessions() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let first = NewAttempt { session: frame.into(), ..attempt(vec![]) };
+        store.begin(frame, &first).unwrap();
+        store.end(crate::store::Caller { frame, attempt: first.id }, &Outcome::Started);
+        store.start(frame);
+        let second = store.attempts(frame).unwrap()[1].session;
+        for id in [frame.to_string(), frame.short(), second.to_string(), second.short()] {
+            assert_eq!(store.lookup(&prefix(&id)).unwrap(), Target::Frame(frame), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_request_goes_by_its_id() {
+        let (_temp, store) = store();
+        let (_, question) = store.asking("When?");
+        assert_eq!(store.lookup(&prefix(&question.short())).unwrap(), Target::Request(question));
+    }
+
+    #[test]
+    fn what_nothing_has_is_unknown() {
+        let (_temp, store) = store();
+        let error = store.lookup(&prefix("FFFF1234")).unwrap_err();
+        assert!(matches!(&error, StoreError::Unknown(prefix) if prefix == "ffff1234"), "{error}");
+    }
+
+    #[test]
+    fn several_candidates_are_named() {
+        let (_temp, store) = store();
+        let ids: Vec<_> = (0..12).map(|n| format!("abcd{n:04}-0000-4000-8000-000000000000")).collect();
+        for id in &ids {
+            store.adopt(&new("theirs"), session(id)).unwrap();
+        }
+        let Err(StoreError::Ambiguous { candidates, .. }) = store.lookup(&prefix("abcd")) else {
+            panic!("twelve ids begin like this");
+        };
+        let expected = ids[..10].iter().map(|id| format!("{} (the chain theirs)", &id[..8]));
+        assert_eq!(candidates.iter().map(Candidate::to_string).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        assert!(matches!(store.lookup(&prefix("abcd0003")), Ok(Target::Frame(_))));
+    }
+
+    #[test]
+    fn candidates_that_begin_alike_are_named_in_full() {
+        let (_temp, store) = store();
+        let ids = ["abcd0000-0000-4000-8000-000000000000", "abcd0000-0000-4000-8000-000000000001"];
+        for id in ids {
+            store.adopt(&new("theirs"), session(id)).unwrap();
+        }
+        let error = store.lookup(&prefix("abcd0000")).unwrap_err();
+        let named = ids.map(|id| format!("{id} (the chain theirs)")).join(", ");
+        assert_eq!(error.to_string(), format!("several ids begin with abcd0000: {named}"));
+    }
+
+    #[test]
+    fn below_a_frame_nothing_else_exists() {
+        let (_temp, store) = store();
+        let root = store.start(store.root());
+        let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
+        store.end(root, &Outcome::Requested);
+        let caller = store.start(child);
+        let (_, leaf) = store.request_child(caller, None, &new("leaf"), "leaf").unwrap();
+        store.end(caller, &Outcome::Requested);
+        let below = store.start(leaf);
+        let question = store.request(below, None, &ask("When?")).unwrap();
+        let (other, foreign) = store.asking("Where?");
+
+        let session = |frame| store.attempts(frame).unwrap()[0].session;
+        let found = |id: String| store.lookup_below(child, &prefix(&id)).ok();
+        for (id, expected) in [
+            (child.to_string(), Target::Frame(child)),
+            (leaf.short(), Target::Frame(leaf)),
+            (session(leaf).to_string(), Target::Frame(leaf)),
+            (question.short(), Target::Request(question)),
+        ] {
+            assert_eq!(found(id.clone()), Some(expected), "{id}");
+        }
+        for id in [
+            root.frame.to_string(),
+            session(root.frame).short(),
+            other.to_string(),
+            foreign.to_string(),
+            foreign.short(),
+        ] {
+            let error = store.lookup_below(child, &prefix(&id)).unwrap_err();
+            assert!(matches!(&error, StoreError::Unknown(unknown) if *unknown == id), "{error}");
+        }
+    }
+
+    #[test]
+    fn where_a_question_is_meant_nothing_else_is() {
+        let (_temp, store) = store();
+        let (frame, question) = store.asking("When?");
+        let twin = format!("{}-0000-4000-8000-00000000000f", question.short());
+        store.adopt(&new("theirs"), session(&twin)).unwrap();
+        assert!(store.lookup(&prefix(&question.short())).is_err());
+        assert_eq!(store.lookup_question(&prefix(&question.short())).unwrap(), Some(question));
+        assert_eq!(store.lookup_question(&prefix(&frame.to_string())).unwrap(), None);
+    }
+
+    #[test]
+    fn a_full_id_wins() {
+        let (_temp, store) = store();
+        let (frame, other) = (store.root(), store.root());
+        let odd = NewAttempt { session: frame.into(), ..attempt(vec![]) };
+        store.begin(other, &odd).unwrap();
+        assert_eq!(store.lookup(&prefix(&frame.to_string())).unwrap(), Target::Frame(frame));
+    }
+
+    #[test]
+    fn only_the_index_is_read() {
+        let (_temp, store) = store();
+        let explained = |sql: &str, parameters: &[&str]| -> Vec<String> {
+            let mut statement = store.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let steps = statement.query_map(rusqlite::params_from_iter(parameters), |row| row.get("detail")).unwrap();
+            steps.map(|step| step.unwrap()).collect()
+        };
+        for (sql, parameters) in [(MATCHES_BELOW, ["f", "abcd"].as_slice()), (QUESTIONS, &["abcd"])] {
+            let plan = explained(sql, parameters);
+            assert!(
+                !plan.iter().any(|step| ["SCAN frames", "SCAN a", "SCAN r", "SCAN child"].contains(&step.as_str())),
+                "{plan:?}"
+            );
+        }
+        let plan = explained(MATCHES, &["abcd"]);
+        let reads = |start: &str, table: &str| plan.iter().any(|step| step.starts_with(&format!("{start} {table}")));
+        for table in ["frames", "attempts", "requests"] {
+            assert!(reads("SEARCH", table) && !reads("SCAN", table), "{plan:?}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Which rows belong to a tree: they travel with it, and they are removed with it.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::core::id::FrameId;
+use crate::store::database::codec::Id;
+use crate::store::database::error::Fault;
+use crate::store::{Result, Store, StoreError};
+
+/// A table, and which of its rows belong to the frames in the temporary table `members`.
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    pub(crate) of_members: &'static str,
+}
+
+/// All tables that hold something of a tree, in the order in which rows can be removed: the log of a frame may go only
+/// when the frame is gone, and whose an answer is, only its question tells. `versions` is about programs.
+pub(crate) const TABLES: [Table; 6] = [
+    Table { name: "frames", of_members: "id IN members" },
+    Table { name: "replies", of_members: "frame IN members" },
+    Table { name: "attempts", of_members: "frame IN members" },
+    Table { name: "answers", of_members: "question IN (SELECT id FROM requests WHERE frame IN members)" },
+    Table { name: "requests", of_members: "frame IN members" },
+    Table { name: "events", of_members: "frame IN members" },
+];
+
+/// Puts the frames of the tree of `root` into `members`, and those that were deleted before they ran: their log is the
+/// tree's. The temporary table is this connection's own, so readers may have it, too.
+pub(crate) fn collect(connection: &Connection, root: FrameId) -> std::result::Result<(), Fault> {
+    connection.execute_batch(
+        "CREATE TEMP TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY) WITHOUT ROWID; DELETE FROM temp.members",
+    )?;
+    connection.execute("INSERT INTO temp.members SELECT id FROM frames WHERE root = ?1", [Id(root)])?;
+    connection.execute(
+        "INSERT OR IGNORE INTO temp.members SELECT e.frame FROM (SELECT id FROM temp.members) AS m
+         CROSS JOIN events AS e INDEXED BY deleted_frames
+           ON e.kind = 'deleted' AND json_extract(e.detail, '$.parent') = +m.id",
+        [],
+    )?;
+    Ok(())
+}
+
+/// The frames in `members`, parents first.
+pub(crate) fn frames(connection: &Connection) -> std::result::Result<Vec<FrameId>, Fault> {
+    let mut statement = connection.prepare("SELECT id FROM frames WHERE id IN members ORDER BY depth, seq")?;
+    Ok(statement.query_map([], |row| crate::store::database::codec::id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
+}
+
+impl Store {
+    /// The frames of the tree of `root`, parents first, each with whether it is done.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn frames_of_tree(&self, root: FrameId) -> Result<Vec<(FrameId, bool)>> {
+        self.query(|connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT id, status = 'done' AS done FROM frames WHERE root = ?1 ORDER BY depth, seq")?;
+            let found = statement
+                .query_map([Id(root)], |row| Ok((crate::store::database::codec::id(row, "id")?, row.get("done")?)))?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// The root of the tree that a frame is in.
+    ///
+    /// # Errors
+    ///
+    /// There is no such frame, or the database cannot be read.
+    pub fn root_of(&self, frame: FrameId) -> Result<FrameId> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached("SELECT root FROM frames WHERE id = ?1")?;
+            let root =
+                statement.query_row([Id(frame)], |row| crate::store::database::codec::id(row, "root")).optional()?;
+            Ok(root.ok_or(StoreError::UnknownFrame(frame))?)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::store;
+
+    #[test]
+    fn every_table_either_belongs_to_trees_or_does_not() {
+        let (_temp, store) = store();
+        let mut statement = store
+            .connection
+            .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+            .unwrap();
+        let names: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(|name| name.unwrap()).collect();
+        for name in names {
+            assert!(name == "versions" || TABLES.iter().any(|table| table.name == name), "{name} is in no tree");
+        }
+    }
+}

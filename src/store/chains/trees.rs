@@ -1,0 +1,345 @@
+//! Whole trees, read for a poll and for lists. A poll must not read more than its own tree, nor anything large.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Row};
+
+use crate::core::agent::denied::Denied;
+use crate::core::chain::limits::Limits;
+use crate::core::chain::state::FrameState;
+use crate::core::chain::tree::{Node, Tree};
+use crate::core::id::FrameId;
+use crate::core::requests::request::Request;
+use crate::store::attempts::attempt::{Spent, usage};
+use crate::store::chains::limits;
+use crate::store::database::codec::{Id, count, from_json, id, maybe_id, path, time};
+use crate::store::database::error::Fault;
+use crate::store::requests::request;
+use crate::store::{Result, Store};
+
+/// A root, as a list shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Its id.
+    pub id: FrameId,
+    /// Its task in a few words.
+    pub title: String,
+    /// Where its agent works.
+    pub cwd: PathBuf,
+    /// Its state.
+    pub state: FrameState,
+    /// Since when it is in that state.
+    pub since: Timestamp,
+    /// When it was made.
+    pub created: Timestamp,
+    /// The frames of its tree, itself included, and groups left out.
+    pub frames: u64,
+    /// The questions of its tree that have no answer.
+    pub open_questions: u64,
+    /// The limits of its tree.
+    pub limits: Limits,
+}
+
+/// `below`: the ids of a frame and of all below it. `UNION` ends it even where a damaged tree has a cycle.
+macro_rules! below {
+    ($query:literal) => {
+        concat!(
+            "WITH RECURSIVE below (id) AS (VALUES (?1) UNION
+               SELECT child.id FROM below CROSS JOIN frames AS child ON child.parent = below.id) ",
+            $query
+        )
+    };
+}
+pub(crate) use below;
+
+// The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
+// time to prepare than the rest takes to read.
+const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group FROM frames
+     WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
+
+/// The same of a frame and its children.
+const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group FROM frames
+     WHERE id = ?1 OR parent = ?1 ORDER BY seq";
+
+const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.wish, r.settled IS NOT NULL AS is_settled, r.made
+     FROM frames AS f CROSS JOIN requests AS r ON r.frame = f.id
+     WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.delivered IS NULL AND r.withdrawn IS NULL
+     ORDER BY r.seq";
+
+const SPENT: &str = below!(
+    "SELECT count(*) AS attempts, coalesce(sum(cost_usd), 0.0) AS cost_usd,
+       coalesce(sum(input_tokens), 0) AS input_tokens, coalesce(sum(output_tokens), 0) AS output_tokens,
+       coalesce(sum(cache_creation_input_tokens), 0) AS cache_creation_input_tokens,
+       coalesce(sum(cache_read_input_tokens), 0) AS cache_read_input_tokens
+     FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id"
+);
+
+const DENIED: &str = below!(
+    "SELECT a.frame, a.denied FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id
+     WHERE a.denied IS NOT NULL AND a.kept ORDER BY a.seq"
+);
+
+const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM frames WHERE parent = ?1 UNION
+       SELECT below.child, f.id FROM below CROSS JOIN frames AS f ON f.parent = below.id)
+     SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, f.limits,
+       (SELECT count(*) FROM below CROSS JOIN frames AS member ON member.id = below.id
+        WHERE below.child = f.id AND NOT member.is_group) AS frames,
+       (SELECT count(*) FROM below CROSS JOIN requests AS r ON r.frame = below.id
+        WHERE below.child = f.id AND r.kind = 'ask' AND r.settled IS NULL AND r.withdrawn IS NULL) AS questions
+     FROM frames AS f WHERE f.parent = ?1 ORDER BY f.seq DESC";
+
+impl Store {
+    /// The calls of a frame and of all frames below it that were denied, each with its frame, in order. Of what a discarded
+    /// attempt did nothing counts.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn denied(&self, top: FrameId) -> Result<Vec<(FrameId, Denied)>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(DENIED)?;
+            let of = |row: &Row<'_>| Ok((id(row, "frame")?, from_json::<Vec<Denied>>(row, "denied")?));
+            let found = statement.query_map([Id(top)], of)?.collect::<rusqlite::Result<Vec<_>>>()?;
+            Ok(found.into_iter().flat_map(|(frame, calls)| calls.into_iter().map(move |call| (frame, call))).collect())
+        })
+    }
+
+    /// A frame and all frames below it, with the requests whose results their agents have not been given.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn tree(&self, top: FrameId) -> Result<Tree> {
+        self.read(|connection| {
+            let nodes = nodes(connection, top, NODES, pending(connection, top)?)?;
+            let whole = limits::of_tree(connection, top, &nodes)?;
+            Ok(Tree::new(top, nodes).within(whole))
+        })
+    }
+
+    /// A frame and its children, with the requests of the frame: all that says whether it can run when it is awaited.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn family(&self, top: FrameId) -> Result<Tree> {
+        self.read(|connection| {
+            let own = HashMap::from([(top, request::pending(connection, top)?)]);
+            Ok(Tree::new(top, nodes(connection, top, FAMILY, own)?))
+        })
+    }
+
+    /// All roots, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn roots(&self) -> Result<Vec<Summary>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, f.limits, coalesce(q.questions, 0) AS questions,
+                   (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
+                 FROM frames AS f LEFT JOIN
+                   (SELECT asker.root, count(*) AS questions
+                    FROM requests AS r CROSS JOIN frames AS asker ON asker.id = r.frame
+                    WHERE r.kind = 'ask' AND r.settled IS NULL AND r.withdrawn IS NULL GROUP BY asker.root) AS q
+                   ON q.root = f.id
+                 WHERE f.parent IS NULL ORDER BY f.seq DESC",
+            )?;
+            Ok(statement.query_map([], summary)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// The children of a frame, each with what is below it, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn children(&self, frame: FrameId) -> Result<Vec<Summary>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(CHILDREN)?;
+            Ok(statement.query_map([Id(frame)], summary)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// What a frame and all frames below it have cost.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn spent(&self, top: FrameId) -> Result<Spent> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(SPENT)?;
+            Ok(statement.query_row([Id(top)], |row| {
+                let attempts = count(row, "attempts")?;
+                Ok(Spent { usage: usage(row)?, cost_usd: row.get("cost_usd")?, attempts })
+            })?)
+        })
+    }
+}
+
+fn nodes(
+    connection: &Connection,
+    top: FrameId,
+    sql: &str,
+    mut requests: HashMap<FrameId, Vec<Request>>,
+) -> std::result::Result<Vec<Node>, Fault> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let nodes = statement.query_map([Id(top)], |row| {
+        let id = id(row, "id")?;
+        Ok(Node {
+            id,
+            parent: maybe_id(row, "parent")?,
+            title: row.get("title")?,
+            state: from_json(row, "state")?,
+            since: time(row, "since")?,
+            kept: row.get("kept")?,
+            is_group: row.get("is_group")?,
+            requests: requests.remove(&id).unwrap_or_default(),
+        })
+    })?;
+    Ok(nodes.collect::<rusqlite::Result<_>>()?)
+}
+
+fn pending(connection: &Connection, top: FrameId) -> std::result::Result<HashMap<FrameId, Vec<Request>>, Fault> {
+    let mut statement = connection.prepare_cached(REQUESTS)?;
+    let mut pending: HashMap<FrameId, Vec<Request>> = HashMap::new();
+    for request in statement.query_map([Id(top)], request::from_row)? {
+        let request = request?;
+        pending.entry(request.frame).or_default().push(request);
+    }
+    Ok(pending)
+}
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
+    Ok(Summary {
+        id: id(row, "id")?,
+        title: row.get("title")?,
+        cwd: path(row, "cwd")?,
+        state: from_json(row, "state")?,
+        since: time(row, "since")?,
+        created: time(row, "created")?,
+        frames: count(row, "frames")?,
+        open_questions: count(row, "questions")?,
+        limits: from_json(row, "limits")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::decision::Outcome;
+    use crate::core::chain::tree::Tried;
+    use crate::store::testing::{ask, new, reply, store};
+
+    /// Many rows, made by the database itself.
+    fn fill(connection: &Connection, rows: u32) {
+        connection
+            .execute_batch(&format!(
+                "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+                 INSERT INTO frames (id, root, depth, status, state, since, created, title, cwd, limits, launch, task)
+                 SELECT printf('%08x-0000-4000-8000-000000000000', i), printf('%08x-0000-4000-8000-000000000000', i),
+                   1, 'ready', '{{\"state\":\"ready\"}}', 0, 0, 't', '/', '{{}}', '{{}}', '{{}}' FROM n"
+            ))
+            .unwrap();
+    }
+
+    fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        statement.query_map(["x"], |row| row.get("detail")).unwrap().map(|step| step.unwrap()).collect()
+    }
+
+    #[test]
+    fn a_poll_reads_its_own_tree_only() {
+        let (_temp, store) = store();
+        let (top, question) = store.asking("When?");
+        fill(&store.connection, 10_000);
+        for analyzed in [false, true] {
+            for sql in [NODES, FAMILY, REQUESTS, SPENT] {
+                let plan = plan(&store.connection, sql);
+                let scans: Vec<_> = plan.iter().filter(|step| step.contains("SCAN")).collect();
+                assert!(
+                    scans.iter().all(
+                        |step| ["SCAN below", "SCAN 2 CONSTANT ROWS", "SCAN CONSTANT ROW"].contains(&step.as_str())
+                    ),
+                    "{plan:#?}"
+                );
+            }
+            if !analyzed {
+                store.connection.execute_batch("ANALYZE").unwrap();
+            }
+        }
+        let tree = store.tree(top).unwrap();
+        assert_eq!(tree.leaves_up().len(), 1);
+        assert_eq!(tree.get(top).unwrap().requests[0].id, question);
+        assert_eq!(store.roots().unwrap().len(), 10_001);
+    }
+
+    #[test]
+    fn a_tree_is_told_of_in_the_order_in_which_it_grew() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let children: Vec<_> = (0..20)
+            .map(|n| store.request_child(caller, None, &new(&format!("child {n}\nmore")), "c").unwrap().1)
+            .collect();
+        store.end(caller, &Outcome::Requested);
+        let tree = store.tree(caller.frame).unwrap();
+        assert_eq!(tree.children(caller.frame), children);
+        assert_eq!(tree.get(children[7]).unwrap().title, "child 7");
+        assert!(tree.get(caller.frame).unwrap().kept);
+        assert!(!tree.get(children[0]).unwrap().kept);
+    }
+
+    #[test]
+    fn a_family_says_whether_a_frame_can_run() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        store.end(caller, &Outcome::Requested);
+        let below = store.start(child);
+        store.request_child(below, None, &new("grandchild"), "grandchild").unwrap();
+        let can_run = |frame| {
+            let tree = store.family(frame).unwrap();
+            tree.runnable(&Tried::default(), Timestamp::UNIX_EPOCH).contains(&frame)
+        };
+        assert_eq!(store.family(caller.frame).unwrap().leaves_up().len(), 2);
+        assert!(!can_run(caller.frame));
+        store.end(below, &reply("done"));
+        assert!(can_run(caller.frame));
+    }
+
+    #[test]
+    fn a_large_task_is_a_short_title() {
+        let (_temp, store) = store();
+        let id = store.create_root(&new(&"x".repeat(1_000_000))).unwrap();
+        assert!(store.tree(id).unwrap().get(id).unwrap().title.len() < 200);
+    }
+
+    #[test]
+    fn a_list_shows_the_newest_root_first() {
+        let (_temp, store) = store();
+        let (first, _) = store.asking("When?");
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        store.end(caller, &Outcome::Requested);
+        let below = store.start(child);
+        store.request(below, None, &ask("a?")).unwrap();
+        store.request(below, None, &ask("b?")).unwrap();
+        let roots = store.roots().unwrap();
+        let shown: Vec<_> = roots.iter().map(|root| (root.id, root.frames, root.open_questions)).collect();
+        assert_eq!(shown, [(caller.frame, 2, 2), (first, 1, 1)]);
+        assert_eq!((roots[0].title.as_str(), roots[0].state.name()), ("a task", "waiting"));
+    }
+
+    #[test]
+    fn a_damaged_tree_ends() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        store.connection.execute("UPDATE frames SET parent = ?1 WHERE parent IS NULL", [Id(child)]).unwrap();
+        assert_eq!(store.tree(caller.frame).unwrap().leaves_up().len(), 2);
+        assert_eq!(store.spent(child).unwrap().attempts, 1);
+    }
+}

@@ -1,0 +1,83 @@
+//! The worktrees of agents that have one of their own.
+
+use jiff::Timestamp;
+use rusqlite::Row;
+
+use crate::core::agent::worktree::Worktree;
+use crate::core::id::FrameId;
+use crate::store::database::codec::{self, At, Id, from_json, id};
+use crate::store::{Result, Store};
+
+impl Store {
+    /// The worktrees of all frames in the tree of `frame`, the deepest frames first.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn worktrees(&self, frame: FrameId) -> Result<Vec<(FrameId, Worktree)>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, json_extract(launch, '$.worktree') AS worktree FROM frames
+                 WHERE root = (SELECT root FROM frames WHERE id = ?1) AND json_extract(launch, '$.worktree') IS NOT NULL
+                 ORDER BY depth DESC, seq",
+            )?;
+            let found = statement.query_map([Id(frame)], |row| Ok((id(row, "id")?, from_json(row, "worktree")?)))?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// The worktrees of agents that are done since `before` at the latest, and whose result another agent has been given. One that
+    /// failed could still be carried on with.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn handed_over_worktrees(&self, before: Timestamp) -> Result<Vec<(FrameId, Worktree)>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT f.id, json_extract(f.launch, '$.worktree') AS worktree
+                 FROM frames AS f LEFT JOIN frames AS g ON g.id = f.parent AND g.is_group
+                 WHERE json_extract(f.launch, '$.worktree') IS NOT NULL AND f.status = 'done'
+                   AND f.since <= ?1 AND EXISTS (SELECT 1 FROM requests AS r
+                     WHERE r.child = coalesce(g.id, f.id) AND r.delivered IS NOT NULL)
+                 ORDER BY f.depth DESC, f.seq",
+            )?;
+            let found = statement.query_map([At(before)], |row| Ok((id(row, "id")?, from_json(row, "worktree")?)))?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// The agents that work in a worktree or would continue in it: all that are not done.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn workers(&self, worktree: &Worktree) -> Result<Vec<Worker>> {
+        self.query(|connection| {
+            // What is below a folder comes between its name with `/` and its name with the next character, `0`.
+            let mut statement = connection.prepare_cached(
+                "SELECT id, root, status FROM frames INDEXED BY unfinished_frames_by_cwd WHERE status <> 'done' AND cwd = ?1
+                 UNION ALL SELECT id, root, status FROM frames INDEXED BY unfinished_frames_by_cwd
+                 WHERE status <> 'done' AND cwd > ?1 || '/' AND cwd < ?1 || '0'",
+            )?;
+            let worker = |row: &Row<'_>| {
+                let status: String = row.get("status")?;
+                let is_over = ["failed", "cancelled"].contains(&status.as_str());
+                Ok(Worker { frame: id(row, "id")?, root: id(row, "root")?, is_over })
+            };
+            let found = statement.query_map([codec::path_text(&worktree.path)?], worker)?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+}
+
+/// An agent that works in a worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// Its frame.
+    pub frame: FrameId,
+    /// The root of that.
+    pub root: FrameId,
+    /// Whether it failed or was stopped: it could be carried on with.
+    pub is_over: bool,
+}

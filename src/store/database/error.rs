@@ -1,0 +1,203 @@
+//! What can go wrong in the store, told apart by what a person can do about it.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rusqlite::ffi::{ErrorCode, SQLITE_IOERR_SHMSIZE};
+
+use crate::core::chain::admission::Hold;
+use crate::core::chain::limits::LimitReached;
+use crate::core::chain::state::IllegalEvent;
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::store::chains::lookup::Candidate;
+use crate::store::files::state_dir::StateDir;
+use crate::store::housekeeping::export_error::ArchiveError;
+
+/// Why the store did not do what it was asked to do. Nothing was changed then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The platform names no directory for state.
+    #[error("the platform names no directory for state")]
+    NoStateDir,
+    /// The state directory is something else.
+    #[error("the state directory {0} is not a directory")]
+    NotADirectory(PathBuf),
+    /// The state directory, or a file in it, cannot be written.
+    #[error("{0} cannot be written")]
+    ReadOnly(PathBuf),
+    /// The disk is full.
+    #[error("the disk of {0} is full")]
+    Full(PathBuf),
+    /// There is a file in the database's place that is no database of this program.
+    #[error("{0} is not a database of agent-cli")]
+    NotADatabase(PathBuf),
+    /// The database was written by a newer version of this program.
+    #[error("{path} has version {found}, and this agent-cli knows versions up to {known}")]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version that this program knows.
+        known: u32,
+    },
+    /// Other processes kept the database locked for too long.
+    #[error("{0} is locked by another process")]
+    Busy(PathBuf),
+    /// The database holds something that this program does not write.
+    #[error("{path} is damaged")]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Another error of the database.
+    #[error("cannot use {path}")]
+    Database {
+        /// The database.
+        path: PathBuf,
+        /// What it said.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A file of the state directory cannot be used.
+    #[error("cannot use {path}")]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Paths are stored as text.
+    #[error("{0:?} is not valid UTF-8")]
+    NotUtf8(PathBuf),
+    /// There is no such frame.
+    #[error("there is no frame {0}")]
+    UnknownFrame(FrameId),
+    /// There is no such request.
+    #[error("there is no request {0}")]
+    UnknownRequest(RequestId),
+    /// Nothing has an id that begins like this.
+    #[error("no frame or question matches `{0}`")]
+    Unknown(String),
+    /// Several things have an id that begins like this. At most ten are named.
+    #[error("several ids begin with {prefix}: {}", list(candidates))]
+    Ambiguous {
+        /// The beginning.
+        prefix: String,
+        /// What has it.
+        candidates: Vec<Candidate>,
+    },
+    /// The attempt is over, or was never the frame's: nothing may be done in its name.
+    #[error("{attempt} is not the running attempt of frame {frame}")]
+    StaleCaller {
+        /// The frame.
+        frame: FrameId,
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// The tree may not grow.
+    #[error(transparent)]
+    Limit(#[from] LimitReached),
+    /// The frame may not start now.
+    #[error(transparent)]
+    Held(#[from] Hold),
+    /// The frame's state does not allow it.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+    /// The question has its answer. The first one counts.
+    #[error("question {} was already answered, at {answered:.0}", .question.short())]
+    AlreadyAnswered {
+        /// The question.
+        question: RequestId,
+        /// When it was answered.
+        answered: Timestamp,
+        /// With what.
+        answer: String,
+    },
+    /// The question has no answer that could be replaced.
+    #[error("question {} has no answer yet", .0.short())]
+    NotAnswered(RequestId),
+    /// An attempt was given the answer.
+    #[error("the answer to question {} was delivered", .0.short())]
+    Delivered(RequestId),
+    /// Somebody has replaced the answer since it was read.
+    #[error("the answer to question {} was replaced", .0.short())]
+    AnswerReplaced(RequestId),
+    /// The request is not a question.
+    #[error("request {0} is not a question")]
+    NotAQuestion(RequestId),
+    /// The request does not wait for something outside.
+    #[error("request {0} does not wait for something outside")]
+    NotAWait(RequestId),
+    /// A tree cannot be carried to another machine.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// What is to be changed is in use.
+    #[error("{} runs, and what runs is not changed", .0.short())]
+    Running(FrameId),
+    /// The attempt that asked the question was discarded.
+    #[error("question {0} was withdrawn")]
+    QuestionWithdrawn(RequestId),
+}
+
+/// An error inside a transaction, which does not know where the database lies.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Sql(rusqlite::Error),
+    Known(StoreError),
+}
+
+fn list(candidates: &[Candidate]) -> String {
+    candidates.iter().map(Candidate::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl StoreError {
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::NotADirectory => Self::NotADirectory(path),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(path),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(path),
+            _ => Self::Io { path, source },
+        }
+    }
+}
+
+impl Fault {
+    pub(crate) fn in_database(self, dir: &StateDir) -> StoreError {
+        let path = dir.database();
+        let error = match self {
+            Self::Known(error) => return error,
+            Self::Sql(error) => error,
+        };
+        let rusqlite::Error::SqliteFailure(failure, _) = &error else {
+            // Everything else comes of a value that cannot be read back.
+            return StoreError::Damaged { path, source: error.into() };
+        };
+        match failure.code {
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreError::ReadOnly(path),
+            ErrorCode::DiskFull => StoreError::Full(path),
+            ErrorCode::SystemIoFailure if failure.extended_code == SQLITE_IOERR_SHMSIZE => StoreError::Full(path),
+            ErrorCode::NotADatabase => StoreError::NotADatabase(path),
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy(path),
+            ErrorCode::DatabaseCorrupt => StoreError::Damaged { path, source: error.into() },
+            _ => StoreError::Database { path, source: error.into() },
+        }
+    }
+}
+
+impl<E: Into<StoreError>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Self::Known(error.into())
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}

@@ -1,0 +1,8 @@
+//! The database: opening it, its schema and its errors.
+
+pub(crate) mod codec;
+pub(crate) mod error;
+pub(crate) mod migrations;
+pub(crate) mod open;
+pub(crate) mod schema;
+pub(crate) mod snapshot;

@@ -1,0 +1,298 @@
+//! The exclusive right to run a frame.
+//!
+//! It is a lock on the file that `claude` prints to. The system keeps it as long as anybody has that file open, the
+//! runner or `claude`, and drops it when the last of them is gone, however it went: there is no heartbeat and no stale
+//! process id. The file is never renamed or deleted as long as its frame is
+//! there, or two runners could hold locks on two files of one name. It has a second name outside of the frame's directory, for an
+//! agent may remove that.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use crate::core::id::FrameId;
+use crate::failpoint::{self, Step};
+use crate::store::files::state_dir::StateDir;
+use crate::store::{Result, StoreError};
+
+/// The right to run a frame, until it and all copies of its output are closed.
+#[derive(Debug)]
+pub struct Lease {
+    output: File,
+}
+
+/// How often to try again when the lock was only looked at by others, and how often at once. The rest is tried a
+/// millisecond later: one who looks may be held up by the system in that moment.
+const TRIES: u32 = 1_000;
+const TRIES_AT_ONCE: u32 = 100;
+
+impl Lease {
+    /// Takes the lease, unless somebody has it. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened or locked.
+    pub fn try_take(dir: &StateDir, frame: FrameId) -> Result<Option<Self>> {
+        let path = dir.output(frame);
+        failpoint::around(Step::Lease, || Self::taken(dir, frame, &path))
+    }
+
+    fn taken(dir: &StateDir, frame: FrameId, path: &Path) -> Result<Option<Self>> {
+        let broken = |error| StoreError::io(path, error);
+        dir.frame_dir(frame).and_then(|_| failpoint::room(Step::Lease)).map_err(broken)?;
+        let output = dir.open_output(frame).map_err(broken)?;
+        for tries in 0..TRIES {
+            if locked(output.try_lock()).map_err(broken)? {
+                return Ok(Some(Self { output }));
+            }
+            // Whoever looks whether the lease is held takes a shared lock for a moment. That is not a lease.
+            if !locked(output.try_lock_shared()).map_err(broken)? {
+                return Ok(None);
+            }
+            output.unlock().map_err(broken)?;
+            if tries < TRIES_AT_ONCE {
+                thread::yield_now();
+            } else {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether somebody has the lease. Creates nothing, and keeps nobody from taking it: for a moment the file has a shared
+    /// lock, which is told from a lease.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened or locked.
+    pub fn is_held(dir: &StateDir, frame: FrameId) -> Result<bool> {
+        let path = dir.printed(frame);
+        let broken = |error| StoreError::io(&path, error);
+        let output = match File::open(&path) {
+            Ok(output) => output,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(broken(error)),
+        };
+        Ok(!locked(output.try_lock_shared()).map_err(broken)?)
+    }
+
+    /// The frame's output, opened for appending: for `claude` to print to. The lease lasts until it is closed, too.
+    ///
+    /// # Errors
+    ///
+    /// The system has no more file descriptors.
+    pub fn output(&self) -> io::Result<File> {
+        self.output.try_clone()
+    }
+
+    /// How much was printed so far.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot tell.
+    pub fn len(&self) -> io::Result<u64> {
+        Ok(self.output.metadata()?.len())
+    }
+
+    /// What was printed from byte `from` on, also when the file has no name any more. Of a file that is shorter, for somebody has
+    /// emptied it, all that is there was printed since.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot tell how long it is.
+    pub fn printed(&self, from: u64) -> io::Result<impl Read> {
+        let at = if self.len()? < from { 0 } else { from };
+        Ok(Printed { output: &self.output, at })
+    }
+
+    /// Where the next attempt's output begins. A line that a killed process left unfinished is ended, so that it cannot
+    /// spoil the next one.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or written.
+    pub fn seal(&self) -> io::Result<u64> {
+        let length = self.len()?;
+        let mut last = [b'\n'];
+        if length > 0 {
+            self.output.read_exact_at(&mut last, length - 1)?;
+        }
+        if last != *b"\n" {
+            failpoint::around(Step::Seal, || {
+                failpoint::room(Step::Seal).and_then(|()| (&self.output).write_all(b"\n"))
+            })?;
+        }
+        self.len()
+    }
+
+    /// Whether nothing was printed so far.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot tell.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+/// Reads without moving the place at which others read or write.
+struct Printed<'a> {
+    output: &'a File,
+    at: u64,
+}
+
+impl Read for Printed<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.output.read_at(into, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+fn locked(result: std::result::Result<(), TryLockError>) -> io::Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn frame() -> (TempDir, StateDir, FrameId) {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(temp.path()).unwrap();
+        (temp, dir, FrameId::random())
+    }
+
+    #[test]
+    fn a_lease_is_held_until_it_is_dropped() {
+        let (_temp, dir, frame) = frame();
+        assert!(!Lease::is_held(&dir, frame).unwrap());
+        assert!(!dir.frame_path(frame).exists());
+        let lease = Lease::try_take(&dir, frame).unwrap().unwrap();
+        assert!(Lease::is_held(&dir, frame).unwrap());
+        assert!(Lease::try_take(&dir, frame).unwrap().is_none());
+        assert!(Lease::try_take(&dir, FrameId::random()).unwrap().is_some());
+        drop(lease);
+        assert!(!Lease::is_held(&dir, frame).unwrap());
+        assert!(Lease::try_take(&dir, frame).unwrap().is_some());
+    }
+
+    #[test]
+    fn it_is_held_and_read_though_its_directory_is_removed_or_emptied() {
+        let (_temp, dir, frame) = frame();
+        let lease = Lease::try_take(&dir, frame).unwrap().unwrap();
+        let printed = |lease: &Lease, from| {
+            let mut text = String::new();
+            lease.printed(from).unwrap().read_to_string(&mut text).map(|_| text).unwrap()
+        };
+        lease.output().unwrap().write_all(b"first\n").unwrap();
+        std::fs::remove_dir_all(dir.frame_path(frame)).unwrap();
+        assert!(Lease::is_held(&dir, frame).unwrap());
+        assert!(Lease::try_take(&dir, frame).unwrap().is_none());
+        lease.output().unwrap().write_all(b"second\n").unwrap();
+        assert_eq!((printed(&lease, 0), printed(&lease, 6)), ("first\nsecond\n".into(), "second\n".into()));
+        drop(lease);
+        std::fs::remove_dir_all(dir.frame_path(frame)).unwrap();
+        let lease = Lease::try_take(&dir, frame).unwrap().unwrap();
+        assert_eq!(std::fs::read_to_string(dir.output(frame)).unwrap(), "first\nsecond\n");
+        std::fs::write(dir.output(frame), "").unwrap();
+        lease.output().unwrap().write_all(b"third\n").unwrap();
+        assert_eq!(printed(&lease, 13), "third\n");
+        // A file of the same name is another one.
+        std::fs::remove_file(dir.output(frame)).unwrap();
+        std::fs::write(dir.output(frame), "forged\n").unwrap();
+        assert!(Lease::try_take(&dir, frame).unwrap().is_none());
+        assert_eq!(std::fs::read_to_string(dir.output(frame)).unwrap(), "third\n");
+        assert_eq!(std::fs::read_dir(dir.frame_path(frame)).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_of_an_older_version_gets_a_second_name() {
+        let (_temp, dir, frame) = frame();
+        dir.frame_dir(frame).unwrap();
+        std::fs::write(dir.output(frame), "first\n").unwrap();
+        let older = File::options().append(true).open(dir.output(frame)).unwrap();
+        older.lock().unwrap();
+        assert!(Lease::is_held(&dir, frame).unwrap());
+        assert!(Lease::try_take(&dir, frame).unwrap().is_none());
+        drop(older);
+        assert_eq!(Lease::try_take(&dir, frame).unwrap().unwrap().len().unwrap(), 6);
+    }
+
+    #[test]
+    fn of_many_runners_one_takes_it() {
+        let (_temp, dir, frame) = frame();
+        let barrier = Barrier::new(8);
+        let taken = thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        Lease::try_take(&dir, frame).unwrap()
+                    })
+                })
+                .collect();
+            threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert_eq!(taken.len(), 1);
+    }
+
+    #[test]
+    fn looking_does_not_keep_anyone_from_taking_it() {
+        let (_temp, dir, frame) = frame();
+        drop(Lease::try_take(&dir, frame).unwrap());
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        let watcher = File::open(dir.output(frame)).unwrap();
+                        if watcher.try_lock_shared().is_ok() {
+                            // As one that the system holds up: longer than all tries at once last.
+                            thread::sleep(Duration::from_millis(5));
+                            watcher.unlock().unwrap();
+                            thread::sleep(Duration::from_millis(20));
+                        }
+                    }
+                });
+            }
+            let taken = (0..20).filter(|_| Lease::try_take(&dir, frame).unwrap().is_some()).count();
+            over.store(true, Ordering::Relaxed);
+            assert_eq!(taken, 20);
+        });
+    }
+
+    #[test]
+    fn it_lives_as_long_as_the_process_that_prints() {
+        let (_temp, dir, frame) = frame();
+        let lease = Lease::try_take(&dir, frame).unwrap().unwrap();
+        lease.output().unwrap().write_all(b"first\n").unwrap();
+        assert_eq!((lease.len().unwrap(), lease.is_empty().unwrap()), (6, false));
+        let mut child = Command::new("sh")
+            .args(["-c", "read line; echo second"])
+            .stdin(Stdio::piped())
+            .stdout(lease.output().unwrap())
+            .spawn()
+            .unwrap();
+        drop(lease);
+        assert!(Lease::is_held(&dir, frame).unwrap());
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        child.wait().unwrap();
+        assert!(!Lease::is_held(&dir, frame).unwrap());
+        assert_eq!(std::fs::read_to_string(dir.output(frame)).unwrap(), "first\nsecond\n");
+    }
+}

@@ -1,0 +1,323 @@
+//! Files of the state directory that nothing uses any more: a killed process left them, or a frame that is gone.
+
+use std::collections::HashMap;
+use std::fs::{self, DirEntry, Metadata};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use uuid::Uuid;
+
+use crate::core::chain::frame::Baseline;
+use crate::core::id::{AttemptId, FrameId};
+use crate::failpoint::{self, Step};
+use crate::store::database::codec::{Id, id, maybe_id, maybe_json};
+use crate::store::files::checkpoint::attempt_of;
+use crate::store::files::state_dir::{STOP, StateDir, TEMPORARY};
+use crate::store::{Lease, Result, Store, StoreError};
+
+/// A file or directory that can go.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leftover {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The frame that it was of; `None`: nobody's.
+    pub frame: Option<FrameId>,
+    /// How many bytes its files hold.
+    pub bytes: u64,
+}
+
+/// What every attempt writes anew and removes at its end.
+const ROUTINE: [&str; 4] = ["answered.jsonl", "settings.json", "permission-tool.json", STOP];
+/// How directories are named that are about to be deleted.
+const TRASH: &str = "trash-";
+/// How directories are named that are about to be a frame's.
+const STAGE: &str = "stage-";
+/// A stage that is this old has been left behind: filling one takes seconds.
+const STAGE_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Leftover {
+    /// Whether it is what every attempt writes, and one that was cut short leaves behind.
+    #[must_use]
+    pub fn is_routine(&self) -> bool {
+        self.path.file_name().and_then(|name| name.to_str()).is_some_and(|name| ROUTINE.contains(&name))
+    }
+}
+
+impl StateDir {
+    /// A new directory, private and empty, whose content will become that of frames.
+    pub(crate) fn stage(&self) -> io::Result<PathBuf> {
+        let path = self.frames().join(format!("{STAGE}{}{TEMPORARY}", Uuid::new_v4()));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        Ok(path)
+    }
+
+    /// Removes what was written for an attempt of a frame that is over. Only whoever has the lease may do so.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be read, or a file in it cannot be deleted.
+    pub(crate) fn clear_attempt(&self, frame: FrameId) -> io::Result<()> {
+        for entry in entries(&self.frame_path(frame))? {
+            if entry.file_name().to_str().is_some_and(is_of_attempt) {
+                failpoint::around(Step::RemoveCopy, || remove(&entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory of all frames.
+    pub(crate) fn frames(&self) -> PathBuf {
+        self.path().join("frames")
+    }
+}
+
+impl Store {
+    /// What is left over. Files of a frame that somebody runs are in use, and not among them.
+    ///
+    /// # Errors
+    ///
+    /// The database or the state directory cannot be read.
+    pub fn leftovers(&self) -> Result<Vec<Leftover>> {
+        let frames = self.dir.frames();
+        let broken = |error| StoreError::io(&frames, error);
+        // First the directories, then the frames: a frame is recorded before it gets a directory.
+        let entries = entries(&frames).map_err(broken)?;
+        let known = self.copies()?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = entry.file_name();
+            let name = name.to_str().unwrap_or_default();
+            match name.parse::<FrameId>().ok().map(|frame| (frame, known.get(&frame))) {
+                Some((frame, Some(copies))) => {
+                    found.extend(of_frame(&entry.path(), frame, copies).map_err(broken)?);
+                }
+                Some((_, None)) => found.extend(leftover(entry.path(), None)),
+                None if is_left(name, entry.metadata()) => found.extend(leftover(entry.path(), None)),
+                // It is not this program's.
+                None => {}
+            }
+        }
+        found.retain(|leftover| leftover.frame.is_none_or(|frame| !is_run(&self.dir, frame)));
+        found.sort();
+        Ok(found)
+    }
+
+    /// Removes what is left over, if that is still so. Returns whether it did.
+    ///
+    /// # Errors
+    ///
+    /// The database or the lease cannot be read, or the file cannot be deleted.
+    pub fn remove_leftover(&self, leftover: &Leftover) -> Result<bool> {
+        let Some(frame) = leftover.frame else {
+            return Ok(self.remove_unused(std::slice::from_ref(&leftover.path))? == 1);
+        };
+        let Some(_lease) = Lease::try_take(&self.dir, frame)? else { return Ok(false) };
+        let copies = self.copies_of(frame)?;
+        let broken = |error| StoreError::io(&leftover.path, error);
+        let still = of_frame(&self.dir.frame_path(frame), frame, &copies).map_err(broken)?;
+        if !still.iter().any(|now| now.path == leftover.path) {
+            return Ok(false);
+        }
+        remove(&leftover.path).map_err(broken)?;
+        Ok(true)
+    }
+
+    /// Removes the directories of frames that are gone. It is one transaction: the disk is waited for once.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Store::remove_leftover`].
+    pub fn remove_frame_dirs(&self, frames: &[FrameId]) -> Result<()> {
+        let paths = frames.iter().map(|frame| self.dir.frame_path(*frame)).filter(|path| path.exists());
+        let paths: Vec<PathBuf> = paths.collect();
+        if !paths.is_empty() {
+            self.remove_unused(&paths)?;
+        }
+        Ok(())
+    }
+
+    /// Removes files and directories that are nobody's, those of them that still are. Returns how many those were.
+    fn remove_unused(&self, paths: &[PathBuf]) -> Result<usize> {
+        // A frame that is being imported gets its directory within its transaction, so in this one nobody does.
+        let trash = self.write(Step::Remove, |connection| {
+            let mut statement = connection.prepare_cached("SELECT 1 FROM frames WHERE id = ?1")?;
+            let mut moved = Vec::new();
+            for path in paths {
+                let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+                if name.map(|frame: FrameId| statement.exists([Id(frame)])).transpose()? == Some(true) {
+                    continue;
+                }
+                let trash = self.dir.frames().join(format!("{TRASH}{}{TEMPORARY}", Uuid::new_v4()));
+                fs::rename(path, &trash).map_err(|error| StoreError::io(path, error))?;
+                // It is a second name of a file in that directory.
+                name.map(|frame| fs::remove_file(self.dir.lease_file(frame)));
+                moved.push(trash);
+            }
+            Ok(moved)
+        })?;
+        for path in &trash {
+            fs::remove_dir_all(path).map_err(|error| StoreError::io(path, error))?;
+        }
+        Ok(trash.len())
+    }
+
+    /// The attempts of a frame of which somebody needs the copies: the frame continues from one, and so will frames that
+    /// have not begun.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn copies_of(&self, frame: FrameId) -> Result<Vec<AttemptId>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT checkpoint AS copy FROM frames WHERE id = ?1 AND checkpoint IS NOT NULL
+                 UNION ALL SELECT json_extract(baseline, '$.checkpoint') FROM frames INDEXED BY frames_by_baseline
+                 WHERE baseline IS NOT NULL
+                   AND CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END = ?1
+                   AND checkpoint IS NULL AND json_extract(baseline, '$.checkpoint') IS NOT NULL",
+            )?;
+            let copies = statement.query_map([Id(frame)], |row| id(row, "copy"))?;
+            Ok(copies.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// The same of all frames.
+    fn copies(&self) -> Result<HashMap<FrameId, Vec<AttemptId>>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached("SELECT id, checkpoint, baseline FROM frames")?;
+            let mut frames = statement.query([])?;
+            let (mut copies, mut to_begin) = (HashMap::<FrameId, Vec<AttemptId>>::new(), Vec::new());
+            while let Some(row) = frames.next()? {
+                let checkpoint = maybe_id(row, "checkpoint")?;
+                if checkpoint.is_none() {
+                    to_begin.extend(maybe_json::<Baseline>(row, "baseline").ok().flatten());
+                }
+                copies.insert(id(row, "id")?, checkpoint.into_iter().collect());
+            }
+            for Baseline { frame, checkpoint, .. } in to_begin {
+                let of_source = frame.and_then(|frame| copies.get_mut(&frame));
+                of_source.into_iter().for_each(|copies| copies.extend(checkpoint));
+            }
+            Ok(copies)
+        })
+    }
+}
+
+/// How many bytes the files at `path` and below it hold; links are not followed. What cannot be read counts nothing.
+#[must_use]
+pub fn size(path: &Path) -> u64 {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => entries(path).unwrap_or_default().iter().map(|entry| size(&entry.path())).sum(),
+        Ok(found) if found.is_file() => found.len(),
+        _ => 0,
+    }
+}
+
+/// Somebody may have been faster.
+fn leftover(path: PathBuf, frame: Option<FrameId>) -> Option<Leftover> {
+    path.symlink_metadata().ok().map(|_| Leftover { bytes: size(&path), path, frame })
+}
+
+/// Of a frame that nobody runs: copies that nobody needs, and what only lives during an attempt.
+fn of_frame(folder: &Path, frame: FrameId, copies: &[AttemptId]) -> io::Result<Vec<Leftover>> {
+    let is_left =
+        |name: &str| is_of_attempt(name) || attempt_of(name).is_some_and(|attempt| !copies.contains(&attempt));
+    let files = entries(folder)?.into_iter().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
+    Ok(files.filter_map(|entry| leftover(entry.path(), Some(frame))).collect())
+}
+
+/// Removes a file or a directory, if it is there.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a file of a frame only lives during an attempt.
+fn is_of_attempt(name: &str) -> bool {
+    name.ends_with(TEMPORARY) || ROUTINE.contains(&name)
+}
+
+fn is_left(name: &str, metadata: io::Result<Metadata>) -> bool {
+    let old = || {
+        let age = metadata.and_then(|found| found.modified()).map(|time| SystemTime::now().duration_since(time));
+        matches!(age, Ok(Ok(age)) if age > STAGE_LASTS)
+    };
+    name.ends_with(TEMPORARY) && (name.starts_with(TRASH) || name.starts_with(STAGE) && old())
+}
+
+/// Where this cannot be told, it is safer to say so.
+fn is_run(dir: &StateDir, frame: FrameId) -> bool {
+    Lease::is_held(dir, frame).unwrap_or(true)
+}
+
+/// The entries of a directory, none when it does not exist.
+pub(crate) fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries?.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::store;
+
+    fn names(store: &Store) -> Vec<String> {
+        let name = |leftover: Leftover| leftover.path.file_name().unwrap().to_str().unwrap().to_owned();
+        store.leftovers().unwrap().into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn what_nobody_uses_is_found_and_removed() {
+        let (_temp, store) = store();
+        let (frame, _) = store.asking("When?");
+        let checkpoint = store.frame(frame).unwrap().unwrap().checkpoint.unwrap();
+        assert_eq!(names(&store), [""; 0]);
+        let gone = FrameId::random();
+        let other = AttemptId::random();
+        let folder = store.dir().frame_dir(frame).unwrap();
+        for name in [format!("{checkpoint}.jsonl"), format!("{other}.jsonl"), "x.tmp".into(), "out.ndjson".into()] {
+            fs::write(folder.join(name), "12345").unwrap();
+        }
+        fs::write(store.dir().frame_dir(gone).unwrap().join("out.ndjson"), "123").unwrap();
+        fs::write(store.dir().frames().join("notes.txt"), "a person's").unwrap();
+        store.dir().stage().unwrap();
+        let mut found = store.leftovers().unwrap();
+        found.sort_by_key(|leftover| leftover.bytes);
+        assert_eq!(found.iter().map(|leftover| leftover.bytes).collect::<Vec<_>>(), [3, 5, 5]);
+        for leftover in &found {
+            assert!(store.remove_leftover(leftover).unwrap(), "{leftover:?}");
+        }
+        assert_eq!(names(&store), [""; 0]);
+        assert!(store.dir().checkpoint(frame, checkpoint).exists());
+        assert!(store.dir().frames().join("notes.txt").exists());
+    }
+
+    #[test]
+    fn what_a_frame_uses_that_somebody_runs_is_not_left_over() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let lease = Lease::try_take(store.dir(), frame).unwrap().unwrap();
+        let path = store.dir().frame_path(frame).join("settings.json");
+        fs::write(&path, "{}").unwrap();
+        assert_eq!(names(&store), [""; 0]);
+        assert!(!store.remove_leftover(&Leftover { path, frame: Some(frame), bytes: 2 }).unwrap());
+        drop(lease);
+        assert_eq!(names(&store), ["settings.json"]);
+    }
+
+    #[test]
+    fn a_directory_that_got_a_frame_meanwhile_stays() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let path = store.dir().frame_dir(frame).unwrap();
+        assert!(!store.remove_leftover(&Leftover { path: path.clone(), frame: None, bytes: 0 }).unwrap());
+        assert!(path.exists());
+    }
+}

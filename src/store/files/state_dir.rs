@@ -1,0 +1,400 @@
+//! Where things lie in the state directory. Everything in it is for its owner only, whatever the umask.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::failpoint::{self, Moment, Step};
+use crate::store::files::canonical::canonical;
+use crate::store::files::durable::{make_private, sync, sync_dir};
+use crate::store::{Result, StoreError};
+
+/// The permissions of every file in the state directory.
+pub(crate) const PRIVATE: u32 = 0o600;
+/// How names of files end that only live within a call. They are left over when the process is killed.
+pub(crate) const TEMPORARY: &str = ".tmp";
+
+/// The name of the file that stops a frame's agent.
+pub(crate) const STOP: &str = "stop";
+/// How the names of files end that hold what lay around an agent.
+pub(crate) const SEEN: &str = ".seen.json";
+
+/// The folder with a folder for each frame.
+const FRAMES: &str = "frames";
+/// How the names of files begin that hold a result.
+const RESULT: &str = "result-";
+
+/// The state directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDir {
+    path: PathBuf,
+}
+
+/// The directory of the second names of what frames print to.
+const LEASES: &str = "leases";
+
+impl StateDir {
+    /// The state directory at `path`, which need not exist.
+    ///
+    /// # Errors
+    ///
+    /// The path is empty, is not valid UTF-8, or the current directory is gone.
+    pub fn new(path: &Path) -> Result<Self> {
+        let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
+        let path = canonical(&path);
+        crate::store::database::codec::path_text(&path)?;
+        Ok(Self { path })
+    }
+
+    /// The state directory that a user named, or the platform's.
+    ///
+    /// # Errors
+    ///
+    /// The platform names none, or [`StateDir::new`] refuses it.
+    pub fn resolve(explicit: Option<PathBuf>) -> Result<Self> {
+        let path = explicit.or_else(Self::default_path).ok_or(StoreError::NoStateDir)?;
+        Self::new(&path)
+    }
+
+    /// The platform's directory for state, or for data where it has none for state, and `agent-cli` in it.
+    #[must_use]
+    pub fn default_path() -> Option<PathBuf> {
+        Some(dirs::state_dir().or_else(dirs::data_local_dir)?.join("agent-cli"))
+    }
+
+    /// The same for a process that knows the home directory and no other variable, as under cron.
+    #[must_use]
+    pub fn default_path_without_variables() -> Option<PathBuf> {
+        if dirs::state_dir().is_none() {
+            return Self::default_path();
+        }
+        Some(dirs::home_dir()?.join(".local/state/agent-cli"))
+    }
+
+    /// Where it is. Absolute, and without symbolic links, so that it has one name whatever name it was given.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.path.join("agent-cli.db")
+    }
+
+    /// Where worktrees lie that are made for agents, which need not exist. Canonical: git and Claude Code report it so.
+    ///
+    /// # Errors
+    ///
+    /// The state directory does not exist.
+    pub fn worktrees(&self) -> io::Result<PathBuf> {
+        Ok(self.path.canonicalize()?.join("worktrees"))
+    }
+
+    /// The directory of a frame, which need not exist.
+    #[must_use]
+    pub fn frame_path(&self, frame: FrameId) -> PathBuf {
+        self.path.join(FRAMES).join(frame.to_string())
+    }
+
+    /// The directory of a frame, created when it is absent.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be created.
+    pub fn frame_dir(&self, frame: FrameId) -> io::Result<PathBuf> {
+        let path = self.frame_path(frame);
+        make_private(&path)?;
+        Ok(path)
+    }
+
+    /// Everything that `claude` printed for a frame, attempt after attempt. It is also the frame's [`Lease`].
+    ///
+    /// [`Lease`]: crate::store::Lease
+    #[must_use]
+    pub fn output(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("out.ndjson")
+    }
+
+    /// Another name of the same file, out of the way of an agent that removes its own frame's directory.
+    pub(crate) fn lease_file(&self, frame: FrameId) -> PathBuf {
+        self.path.join(LEASES).join(format!("{frame}.ndjson"))
+    }
+
+    /// What `claude` printed for a frame, by whichever of its names there is.
+    #[must_use]
+    pub fn printed(&self, frame: FrameId) -> PathBuf {
+        Some(self.lease_file(frame)).filter(|path| path.exists()).unwrap_or_else(|| self.output(frame))
+    }
+
+    /// Opens what a frame prints to under both of its names, made when it is absent. What was removed gets its name back.
+    pub(crate) fn open_output(&self, frame: FrameId) -> io::Result<File> {
+        let (name, other) = (self.output(frame), self.lease_file(frame));
+        self.frame_dir(frame)?;
+        make_private(&self.path.join(LEASES))?;
+        match fs::hard_link(&name, &other) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // This file system has no second names.
+            Err(_) => return open_private(&name),
+        }
+        let file = open_private(&other)?;
+        let named = fs::symlink_metadata(&name).ok().map(|found| (found.dev(), found.ino()));
+        let opened = file.metadata()?;
+        if named != Some((opened.dev(), opened.ino())) {
+            let fresh = name.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
+            let named = fs::hard_link(&other, &fresh).and_then(|()| fs::rename(&fresh, &name));
+            // Where somebody was faster both are the same file, and stay.
+            let _ = fs::remove_file(&fresh);
+            named?;
+        }
+        Ok(file)
+    }
+
+    /// What `claude` wrote to its standard error for a frame.
+    #[must_use]
+    pub fn errors(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("err.log")
+    }
+
+    /// [`StateDir::errors`], created when it is absent and opened for appending.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be created or opened.
+    pub fn open_errors(&self, frame: FrameId) -> io::Result<File> {
+        failpoint::around(Step::ErrorLog, || {
+            self.frame_dir(frame)?;
+            failpoint::room(Step::ErrorLog)?;
+            open_private(&self.errors(frame))
+        })
+    }
+
+    /// The copy of the conversation that a frame continues from.
+    #[must_use]
+    pub fn checkpoint(&self, frame: FrameId, attempt: AttemptId) -> PathBuf {
+        self.frame_path(frame).join(format!("{attempt}.jsonl"))
+    }
+
+    /// What lay around the agent when that attempt ended.
+    pub(crate) fn seen(&self, frame: FrameId, attempt: AttemptId) -> PathBuf {
+        self.frame_path(frame).join(format!("{attempt}{SEEN}"))
+    }
+
+    /// A copy of the checkpoint with results added to it. Claude Code takes only files that end in `.jsonl`.
+    #[must_use]
+    pub fn answered(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("answered.jsonl")
+    }
+
+    /// The settings that a frame's `claude` is given.
+    #[must_use]
+    pub fn settings(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("settings.json")
+    }
+
+    /// The file that leads a frame's `claude` to the tool that decides on approvals.
+    #[must_use]
+    pub fn permission_tool(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("permission-tool.json")
+    }
+
+    /// The file that tells a frame's `claude` to stop when its running tool is done.
+    #[must_use]
+    pub fn stop_file(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join(STOP)
+    }
+
+    /// Tells a frame's `claude` to stop when its running tool is done.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn ask_to_stop(&self, frame: FrameId) -> io::Result<()> {
+        self.write(Step::Stop, &self.stop_file(frame), b"")
+    }
+
+    /// Takes that back.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be removed.
+    pub fn forget_stop(&self, frame: FrameId) -> io::Result<()> {
+        match fs::remove_file(self.stop_file(frame)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The result of a request, while the call that it suspended returns it.
+    #[must_use]
+    pub fn result(&self, frame: FrameId, request: RequestId) -> PathBuf {
+        self.frame_path(frame).join(format!("{RESULT}{request}{TEMPORARY}"))
+    }
+
+    /// The frame whose result has this path, in whatever state directory.
+    #[must_use]
+    pub fn result_of(path: &Path) -> Option<FrameId> {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let request = name.strip_prefix(RESULT).and_then(|name| name.strip_suffix(TEMPORARY)).unwrap_or_default();
+        let mut folders = path.ancestors().skip(1).map(|folder| folder.file_name().and_then(OsStr::to_str));
+        request.parse::<RequestId>().ok()?;
+        let frame = folders.next().flatten()?.parse().ok()?;
+        (folders.next().flatten() == Some(FRAMES)).then_some(frame)
+    }
+
+    /// A file without a name that holds `text`, opened for reading: `claude`'s standard input.
+    ///
+    /// A pipe would be cut short when the runner dies; this cannot be.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn prompt_file(&self, frame: FrameId, text: &str) -> io::Result<File> {
+        failpoint::around(Step::Prompt, || {
+            let path = self.frame_dir(frame)?.join(format!("prompt-{}{TEMPORARY}", Uuid::new_v4()));
+            let written = written(Step::Prompt, &path, text.as_bytes()).and_then(|_| File::open(&path));
+            let removed = fs::remove_file(&path);
+            let file = written?;
+            removed.map(|()| file)
+        })
+    }
+
+    /// Writes a file of a frame as a `step` of its own. Whoever opens it meets all of it, or what was there before.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn write(&self, step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
+        moved_there(step, path, content, |_| Ok(()))
+    }
+
+    /// The same, and when this returns, the file outlives a power failure.
+    pub(crate) fn write_synced(&self, step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
+        moved_there(step, path, content, sync)?;
+        path.parent().map_or(Ok(()), sync_dir)
+    }
+
+    pub(crate) fn create(&self) -> Result<()> {
+        let broken = |error| StoreError::io(&self.path, error);
+        match fs::metadata(&self.path) {
+            Ok(found) if found.is_dir() => Ok(()),
+            Ok(_) => Err(StoreError::NotADirectory(self.path.clone())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(&self.path).map_err(broken),
+            Err(error) => Err(broken(error)),
+        }
+    }
+
+    pub(crate) fn database_log(&self) -> PathBuf {
+        self.path.join("agent-cli.db-wal")
+    }
+}
+
+/// Opens a file for reading and appending, created with the right permissions when it is absent.
+pub(crate) fn open_private(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE).open(path)?;
+    restrict(file)
+}
+
+/// Creates a file with the right permissions.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
+    restrict(file)
+}
+
+/// Writes a file beside its place and moves it there.
+fn moved_there(
+    step: Step,
+    path: &Path,
+    content: &[u8],
+    finish: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    failpoint::around(step, || {
+        // An agent may have removed its frame's directory.
+        path.parent().map_or(Ok(()), make_private)?;
+        let fresh = path.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
+        let written = written(step, &fresh, content).and_then(|file| finish(&file));
+        let moved = written.and_then(|()| fs::rename(&fresh, path));
+        if moved.is_err() {
+            let _ = fs::remove_file(&fresh);
+        }
+        moved
+    })
+}
+
+/// Creates a file and writes all of it.
+fn written(step: Step, path: &Path, content: &[u8]) -> io::Result<File> {
+    let mut file = create_private(path)?;
+    failpoint::room(step)?;
+    file.write_all(content)?;
+    failpoint::at(step, Moment::Within);
+    Ok(file)
+}
+
+/// The umask may have taken permissions away, even from the owner.
+fn restrict(file: File) -> io::Result<File> {
+    if file.metadata()?.permissions().mode() & 0o777 != PRIVATE {
+        file.set_permissions(Permissions::from_mode(PRIVATE))?;
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::store::files::durable::PRIVATE_DIR;
+
+    #[test]
+    fn a_prompt_has_no_name_and_is_read_from_its_start() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(temp.path()).unwrap();
+        let frame = FrameId::random();
+        let text = "SGN_RESUME\n".repeat(100_000);
+        let mut file = dir.prompt_file(frame, &text).unwrap();
+        assert_eq!(fs::read_dir(dir.frame_path(frame)).unwrap().count(), 0);
+        let mut read = String::new();
+        file.read_to_string(&mut read).unwrap();
+        assert!(read == text);
+        assert!(file.write_all(b"x").is_err());
+    }
+
+    #[test]
+    fn the_directory_and_the_files_of_a_frame_are_private() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(temp.path()).unwrap();
+        let frame = FrameId::random();
+        let errors = dir.open_errors(frame).unwrap();
+        assert_eq!(errors.metadata().unwrap().permissions().mode() & 0o777, PRIVATE);
+        for path in [dir.frame_path(frame), temp.path().join("frames")] {
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, PRIVATE_DIR, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_result_is_known_by_its_path() {
+        let (dir, frame) = (StateDir::new(Path::new("/state")).unwrap(), FrameId::random());
+        let result = dir.result(frame, RequestId::random());
+        assert_eq!(StateDir::result_of(&result), Some(frame));
+        let other = [dir.settings(FrameId::random()), "/etc/passwd".into(), "/".into(), "".into()];
+        let close = [result.with_file_name("result-.tmp"), PathBuf::from("/x").join(result.file_name().unwrap())];
+        for path in other.into_iter().chain(close) {
+            assert_eq!(StateDir::result_of(&path), None, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn what_a_user_names_is_made_absolute() {
+        let dir = StateDir::resolve(Some(PathBuf::from("state"))).unwrap();
+        assert_eq!(dir.path(), std::env::current_dir().unwrap().join("state"));
+        assert!(StateDir::new(Path::new("")).is_err());
+    }
+}

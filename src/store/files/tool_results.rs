@@ -1,0 +1,138 @@
+//! The large results of tools. Claude Code puts them into files beside the session in which the tool ran, and every fork of
+//! that session names them by their path: they have to be there as long as one of its forks goes on.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::core::id::{AttemptId, FrameId, SessionId};
+use crate::failpoint::{self, Step};
+use crate::store::files::checkpoint::replace;
+use crate::store::files::durable::make_private;
+use crate::store::files::orphan_files::entries;
+use crate::store::files::state_dir::StateDir;
+
+/// The directory of results, in the directory of a session.
+pub(crate) const FOLDER: &str = "tool-results";
+
+/// Copies the results beside a transcript that are not kept yet. When this returns, the copies outlive a power failure.
+///
+/// # Errors
+///
+/// A result cannot be read, or a copy cannot be written.
+pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
+    copy(Step::KeepCopy, &transcript.with_extension("").join(FOLDER), &kept(dir, frame, session))
+}
+
+/// Puts copies back beside a transcript, where they are missing.
+///
+/// # Errors
+///
+/// A copy cannot be read, or its place cannot be written.
+pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
+    copy(Step::PutBack, &kept(dir, frame, session), &transcript.with_extension("").join(FOLDER))
+}
+
+/// Deletes the results beside a transcript that are not kept: those of an attempt that is discarded.
+///
+/// # Errors
+///
+/// A folder cannot be read, or a result cannot be deleted.
+pub fn forget(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
+    let kept = kept(dir, frame, session);
+    for entry in entries(&transcript.with_extension("").join(FOLDER))? {
+        if !kept.join(entry.file_name()).exists() {
+            failpoint::around(Step::RemoveCopy, || fs::remove_file(entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The sessions of a frame whose tools had large results.
+///
+/// # Errors
+///
+/// The frame's directory cannot be read.
+pub fn sessions(dir: &StateDir, frame: FrameId) -> io::Result<Vec<SessionId>> {
+    let names = entries(&dir.frame_path(frame))?.into_iter().filter(|entry| entry.path().is_dir());
+    Ok(names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// Tells the kept copy of a checkpoint that results are elsewhere now: `old` is the directory of a session, `new` where it is.
+/// Returns whether it said otherwise before.
+///
+/// # Errors
+///
+/// The copy cannot be read or written.
+pub fn tell(dir: &StateDir, frame: FrameId, checkpoint: AttemptId, old: &Path, new: &Path) -> io::Result<bool> {
+    let copy = dir.checkpoint(frame, checkpoint);
+    let Ok(text) = fs::read_to_string(&copy) else { return Ok(false) };
+    // As a JSON text holds it, without the quotes.
+    let written = |path: &Path| {
+        let text = serde_json::Value::from(path.join(FOLDER).to_string_lossy()).to_string();
+        text.trim_matches('"').to_owned() + "/"
+    };
+    let told = text.replace(&written(old), &written(new));
+    if told == text {
+        return Ok(false);
+    }
+    dir.write_synced(Step::PutBack, &copy, told.as_bytes())?;
+    Ok(true)
+}
+
+fn kept(dir: &StateDir, frame: FrameId, session: SessionId) -> PathBuf {
+    dir.frame_path(frame).join(session.to_string()).join(FOLDER)
+}
+
+/// A result is never changed: what has its length is it.
+fn copy(step: Step, from: &Path, to: &Path) -> io::Result<()> {
+    for entry in entries(from)? {
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let length = entry.metadata()?.len();
+        if !source.is_file() || target.metadata().is_ok_and(|found| found.len() == length) {
+            continue;
+        }
+        make_private(to)?;
+        replace(step, &mut File::open(&source)?, length, &target)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::store;
+
+    #[test]
+    fn results_are_kept_and_put_back_where_they_are_missing() {
+        let (temp, store) = store();
+        let (frame, session) = (FrameId::random(), SessionId::random());
+        let transcript = temp.path().join(format!("projects/x/{session}.jsonl"));
+        let result = transcript.with_extension("").join(FOLDER).join("b1.txt");
+        keep(store.dir(), frame, session, &transcript).unwrap();
+        assert_eq!(sessions(store.dir(), frame).unwrap(), []);
+        fs::create_dir_all(result.parent().unwrap()).unwrap();
+        fs::write(&result, "a long text").unwrap();
+        keep(store.dir(), frame, session, &transcript).unwrap();
+        assert_eq!(sessions(store.dir(), frame).unwrap(), [session]);
+        fs::remove_dir_all(temp.path().join("projects")).unwrap();
+        restore(store.dir(), frame, session, &transcript).unwrap();
+        assert_eq!(fs::read_to_string(&result).unwrap(), "a long text");
+        fs::write(&result, "a lon").unwrap();
+        restore(store.dir(), frame, session, &transcript).unwrap();
+        assert_eq!(fs::read_to_string(&result).unwrap(), "a long text");
+    }
+
+    #[test]
+    fn a_conversation_is_told_where_results_are_now() {
+        let (_temp, store) = store();
+        let (frame, session) = (FrameId::random(), AttemptId::random());
+        store.dir().frame_dir(frame).unwrap();
+        let copy = store.dir().checkpoint(frame, session);
+        fs::write(&copy, "{\"a\":\"to: /old \\\"x\\\"/s/tool-results/b1.txt\\n\"}\n").unwrap();
+        let (old, new) = (Path::new("/old \"x\"/s"), Path::new("/new/s"));
+        assert!(tell(store.dir(), frame, session, old, new).unwrap());
+        assert_eq!(fs::read_to_string(&copy).unwrap(), "{\"a\":\"to: /new/s/tool-results/b1.txt\\n\"}\n");
+        assert!(!tell(store.dir(), frame, session, old, new).unwrap());
+    }
+}

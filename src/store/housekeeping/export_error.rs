@@ -1,0 +1,46 @@
+//! Why a tree cannot be carried to another machine.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::core::agent::worktree::Worktree;
+use crate::core::housekeeping::export_format::BadArchive;
+use crate::core::housekeeping::fsck_finding::Flaw;
+use crate::core::id::FrameId;
+
+/// Why a tree was not exported, or an archive not imported. Nothing was changed then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// The archive cannot be written.
+    #[error("the archive cannot be written")]
+    Write(#[source] io::Error),
+    /// The archive cannot be read.
+    #[error("the archive cannot be read")]
+    Read(#[source] io::Error),
+    /// An agent of the tree runs, or has run and nobody has taken up what it left.
+    #[error("the agent {} is running", .0.short())]
+    Running(FrameId),
+    /// The frame waits, and nothing of its session was kept.
+    #[error("no copy of the session of {} was kept", .0.short())]
+    NoCopy(FrameId),
+    /// The archive is not what was written.
+    #[error("the archive cannot be imported")]
+    Bad(#[from] BadArchive),
+    /// The rows of the archive contradict each other.
+    #[error("the archive cannot be imported: {0}")]
+    Contradicts(Flaw),
+    /// It was imported before, or comes from here.
+    #[error("{0} is here already")]
+    Exists(String),
+    /// A frame's working directory is not on this machine.
+    #[error("{} worked in {}, which is not here", frame.short(), cwd.display())]
+    NoDirectory {
+        /// The frame.
+        frame: FrameId,
+        /// Its working directory.
+        cwd: PathBuf,
+        /// The git worktree that was made for it, and that the directory is in.
+        worktree: Option<Box<Worktree>>,
+    },
+}

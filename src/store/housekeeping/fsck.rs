@@ -1,0 +1,221 @@
+//! The facts that `fsck` judges: what the database says, and what of it is in the state directory.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, Row};
+
+use crate::core::chain::state::FrameState;
+use crate::core::housekeeping::fsck::{Files, FrameFacts, RequestFacts};
+use crate::core::housekeeping::fsck_finding::{Flaw, What};
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::request::Wish;
+use crate::store::chains::frames;
+use crate::store::chains::tree_rows::TABLES;
+use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
+use crate::store::database::error::Fault;
+use crate::store::files::durable::PRIVATE_DIR;
+use crate::store::files::orphan_files::entries;
+use crate::store::files::state_dir::{PRIVATE, StateDir};
+use crate::store::{Lease, Result, Store, StoreError};
+
+/// What the database holds.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// Every frame that can be read.
+    pub frames: Vec<FrameFacts>,
+    /// Every request that can be read.
+    pub requests: Vec<RequestFacts>,
+    /// What could not be read, and what the database itself found.
+    pub findings: Vec<Flaw>,
+}
+
+impl Store {
+    /// What the database says, all of it at one moment, and what is there of each frame's files. Transcripts in Claude
+    /// Code's folders are for the caller to look at.
+    ///
+    /// # Errors
+    ///
+    /// The database or the state directory cannot be read.
+    pub fn facts(&self) -> Result<Facts> {
+        let mut facts = self.read(|connection| {
+            let mut facts = Facts { findings: damage(connection)?, ..Facts::default() };
+            gather(connection, |_| String::new(), &mut facts)?;
+            Ok(facts)
+        })?;
+        let abandoned = self.abandoned()?;
+        for frame in &mut facts.frames {
+            let id = frame.frame.id;
+            frame.files = files(&self.dir, id, frame.frame.checkpoint)
+                .map_err(|error| StoreError::io(&self.dir.frame_path(id), error))?;
+            let runs = matches!(frame.frame.state, FrameState::Running { .. }) && !frame.running.is_empty();
+            frame.files.held |= runs && !abandoned.contains_key(&id);
+        }
+        Ok(facts)
+    }
+
+    /// The files and directories that others can read, or that their owner cannot. The state directory itself may be one
+    /// that the user made for other things, too: it is not among them.
+    ///
+    /// # Errors
+    ///
+    /// The state directory cannot be read.
+    pub fn not_private(&self) -> Result<Vec<Flaw>> {
+        let mut found = Vec::new();
+        let database = entries(self.dir.path()).map_err(|error| StoreError::io(self.dir.path(), error))?;
+        let database = database.into_iter().map(|entry| entry.path());
+        for path in database.filter(|path| is_database(path)).chain([self.dir.frames()]) {
+            not_private(&path, &mut found).map_err(|error| StoreError::io(&path, error))?;
+        }
+        Ok(found)
+    }
+
+    /// Gives a file of the state directory the permissions that it should have.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn make_private(&self, path: &Path) -> Result<()> {
+        let set = || fs::set_permissions(path, Permissions::from_mode(wanted(&fs::symlink_metadata(path)?)));
+        match set() {
+            // SQLite's files beside the database come and go.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn damage(connection: &Connection) -> std::result::Result<Vec<Flaw>, Fault> {
+    let mut found = Vec::new();
+    let mut statement = connection.prepare("PRAGMA integrity_check")?;
+    for said in statement.query_map([], |row| row.get::<_, String>(0))? {
+        let said = said?;
+        found.extend((said != "ok").then_some(What::Database { said }));
+    }
+    let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
+    let lost = statement.query_map([], |row| Ok(What::LostReference { table: row.get(0)?, to: row.get(2)? }))?;
+    found.extend(lost.collect::<rusqlite::Result<Vec<_>>>()?);
+    Ok(found.into_iter().map(|what| Flaw { frame: None, what }).collect())
+}
+
+/// What the database says of the frames in `members`, without their files.
+pub(crate) fn members(connection: &Connection) -> std::result::Result<Facts, Fault> {
+    let condition = |table: &str| {
+        let of = TABLES.iter().find(|of| of.name == table).map_or("false", |of| of.of_members);
+        format!("WHERE {of}")
+    };
+    let mut facts = Facts::default();
+    gather(connection, condition, &mut facts)?;
+    facts.frames.iter_mut().for_each(|facts| facts.files.held = true);
+    Ok(facts)
+}
+
+/// `condition` says which rows of a table are looked at.
+fn gather(
+    connection: &Connection,
+    condition: impl Fn(&str) -> String,
+    facts: &mut Facts,
+) -> std::result::Result<(), Fault> {
+    let mut running: HashMap<FrameId, Vec<(AttemptId, u64)>> = HashMap::new();
+    let attempt = |row: &Row<'_>| {
+        let attempt = (id(row, "id")?, count(row, "output_from")?);
+        Ok((id(row, "frame")?, attempt, maybe_time(row, "ended")?.is_some()))
+    };
+    for (frame, attempt, ended) in read(connection, "attempts", "id", &condition, facts, attempt)? {
+        if !ended {
+            running.entry(frame).or_default().push(attempt);
+        }
+    }
+    let replies = read(connection, "replies", "frame", &condition, facts, |row| id(row, "frame"))?;
+    let replied: HashSet<FrameId> = replies.into_iter().collect();
+    let frame = |row: &Row<'_>| Ok((frames::from_row(row)?, row.get::<_, String>("status")?));
+    for (frame, status) in read(connection, "frames", "id", &condition, facts, frame)? {
+        let (replied, running) = (replied.contains(&frame.id), running.remove(&frame.id).unwrap_or_default());
+        facts.frames.push(FrameFacts { frame, status, replied, running, files: Files::default() });
+    }
+    let answers = read(connection, "answers", "question", &condition, facts, |row| id(row, "question"))?;
+    let answered: HashSet<RequestId> = answers.into_iter().collect();
+    let is = |row: &Row<'_>, column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.is_some());
+    let request = |row: &Row<'_>| {
+        from_json::<Wish>(row, "wish")?;
+        Ok(RequestFacts {
+            id: id(row, "id")?,
+            frame: id(row, "frame")?,
+            asks: row.get::<_, String>("kind")? == "ask",
+            child: maybe_id(row, "child")?,
+            settled: is(row, "settled")?,
+            withdrawn: is(row, "withdrawn")?,
+            delivered: is(row, "delivered")?,
+            answered: answered.contains(&id(row, "id")?),
+        })
+    };
+    let requests = read(connection, "requests", "id", &condition, facts, request)?;
+    facts.requests.extend(requests);
+    Ok(())
+}
+
+/// The rows of a table that can be read. The others become findings.
+fn read<T>(
+    connection: &Connection,
+    table: &'static str,
+    key: &str,
+    condition: impl Fn(&str) -> String,
+    facts: &mut Facts,
+    of: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> std::result::Result<Vec<T>, Fault> {
+    let mut statement = connection.prepare(&format!("SELECT * FROM {table} {}", condition(table)))?;
+    let mut rows = statement.query([])?;
+    let mut readable = Vec::new();
+    while let Some(row) = rows.next()? {
+        match of(row) {
+            Ok(value) => readable.push(value),
+            Err(error) => {
+                let (id, why) = (row.get(key).unwrap_or_default(), error.to_string());
+                facts.findings.push(Flaw { frame: None, what: What::Unreadable { table, id, why } });
+            }
+        }
+    }
+    Ok(readable)
+}
+
+fn files(dir: &StateDir, frame: FrameId, checkpoint: Option<AttemptId>) -> io::Result<Files> {
+    // Where that cannot be told, somebody may have it.
+    let held = Lease::is_held(dir, frame).unwrap_or(true);
+    let output = fs::metadata(dir.printed(frame)).map_or(0, |file| file.len());
+    let copy = checkpoint
+        .map(|attempt| crate::store::files::checkpoint::lines(&dir.checkpoint(frame, attempt)))
+        .transpose()?;
+    Ok(Files { held, output, copy: copy.unwrap_or_default(), ..Files::default() })
+}
+
+fn is_database(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("agent-cli.db"))
+}
+
+fn wanted(found: &fs::Metadata) -> u32 {
+    if found.is_dir() { PRIVATE_DIR } else { PRIVATE }
+}
+
+/// Files come and go while others work.
+fn not_private(path: &PathBuf, found: &mut Vec<Flaw>) -> io::Result<()> {
+    let metadata = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        metadata => metadata?,
+    };
+    if metadata.is_symlink() {
+        return Ok(());
+    }
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode != wanted(&metadata) {
+        found.push(Flaw { frame: None, what: What::Open { path: path.clone(), mode } });
+    }
+    if metadata.is_dir() {
+        for entry in entries(path)? {
+            not_private(&entry.path(), found)?;
+        }
+    }
+    Ok(())
+}

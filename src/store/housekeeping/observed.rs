@@ -1,0 +1,147 @@
+//! What the database knows of the surroundings that chains were started in, and whether it is whole.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use rusqlite::OptionalExtension;
+
+use crate::core::agent::launch::Launch;
+use crate::store::database::codec::{count, from_json, path_text};
+use crate::store::{Result, Store};
+
+/// A program that chains were started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedProgram {
+    /// Where it was.
+    pub path: PathBuf,
+    /// How many chains that are not done have agents that go on with it.
+    pub chains: u64,
+    /// What it said of its version when it was last asked, and when it had been changed last by then.
+    pub known: Option<(String, Timestamp)>,
+}
+
+/// How one request paused its agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pause {
+    /// Whether its call was suspended. If not, it ran as a program, and the agent gave a signal.
+    pub suspended: bool,
+    /// The launch options of its agent.
+    pub launch: Launch,
+}
+
+impl Store {
+    /// The programs of chains that are not done.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn recorded_programs(&self) -> Result<Vec<RecordedProgram>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT f.launch ->> '$.claude' AS program, count(DISTINCT f.root) AS chains
+                 FROM frames AS f JOIN frames AS root ON root.id = f.root
+                 WHERE root.status <> 'done' AND f.launch ->> '$.claude' <> '' GROUP BY program ORDER BY program",
+            )?;
+            let programs =
+                statement.query_map([], |row| Ok((row.get::<_, String>("program")?, count(row, "chains")?)))?;
+            let mut known = connection.prepare_cached("SELECT version, modified FROM versions WHERE program = ?1")?;
+            let mut found = Vec::new();
+            for program in programs {
+                let (program, chains) = program?;
+                let known = known.query_row([path_text(program.as_ref())?], |row| {
+                    Ok((row.get::<_, String>("version")?, row.get::<_, i64>("modified")?))
+                });
+                let known = known
+                    .optional()?
+                    .and_then(|(version, modified)| Some((version, Timestamp::from_nanosecond(modified.into()).ok()?)));
+                found.push(RecordedProgram { path: program.into(), chains, known });
+            }
+            Ok(found)
+        })
+    }
+
+    /// How the last `most` requests paused their agents, the newest first. Withdrawn ones paused nobody.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn last_pauses(&self, most: u32) -> Result<Vec<Pause>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT r.call IS NOT NULL AS suspended, f.launch AS launch
+                 FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
+                 WHERE r.withdrawn IS NULL ORDER BY r.seq DESC LIMIT ?1",
+            )?;
+            let pauses = statement.query_map([most], |row| {
+                Ok(Pause { suspended: row.get("suspended")?, launch: from_json(row, "launch")? })
+            })?;
+            Ok(pauses.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// What is wrong with the database, as far as reading all of it quickly tells; nothing, if it is whole.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn damage(&self) -> Result<Option<String>> {
+        self.query(|connection| {
+            let said: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+            Ok(Some(said).filter(|said| said != "ok"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::core::attempt::decision::Outcome;
+    use crate::store::NewFrame;
+    use crate::store::testing::{ask, new, reply, store};
+
+    fn started_with(claude: &str) -> NewFrame {
+        NewFrame { launch: Launch { claude: claude.into(), ..Launch::default() }, ..new("task") }
+    }
+
+    #[test]
+    fn programs_are_those_of_chains_that_go_on() {
+        let (_temp, store) = store();
+        let done = store.create_root(&started_with("/old/claude")).unwrap();
+        let caller = store.start(done);
+        store.end(caller, &reply("ok"));
+        store.create_root(&started_with("/new/claude")).unwrap();
+        store.create_root(&started_with("/new/claude")).unwrap();
+        let modified = Timestamp::from_nanosecond(7).unwrap();
+        store.remember_version(Path::new("/new/claude"), modified, "2.1.330").unwrap();
+        let known = Some(("2.1.330".to_owned(), modified));
+        let expected = RecordedProgram { path: "/new/claude".into(), chains: 2, known };
+        assert_eq!(store.recorded_programs().unwrap(), [expected]);
+    }
+
+    #[test]
+    fn suspended_requests_are_told_from_others() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.request(caller, None, &ask("a?")).unwrap();
+        store.request(caller, Some("toolu_1"), &ask("b?")).unwrap();
+        store.end(caller, &Outcome::Requested);
+        let suspended = |most| store.last_pauses(most).unwrap().iter().map(|pause| pause.suspended).collect::<Vec<_>>();
+        assert_eq!(suspended(10), [true, false]);
+        assert_eq!(suspended(1), [true]);
+    }
+
+    #[test]
+    fn damage_is_seen() {
+        let (_temp, store) = store();
+        store.root();
+        assert_eq!(store.damage().unwrap(), None);
+        store.connection.pragma_update(None, "writable_schema", true).unwrap();
+        store.connection.execute("UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'events'", []).unwrap();
+        let path = store.dir().path().to_owned();
+        drop(store);
+        let said = Store::open(&path).and_then(|store| store.damage());
+        assert!(!matches!(said, Ok(None)), "{said:?}");
+    }
+}

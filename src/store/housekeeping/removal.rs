@@ -1,0 +1,260 @@
+//! Removing finished trees from the database.
+
+use rusqlite::{Connection, Row};
+
+use crate::core::housekeeping::retention::{Age, Retention};
+use crate::core::id::FrameId;
+use crate::failpoint::Step;
+use crate::store::chains::tree_rows::{self, TABLES, Table};
+use crate::store::database::codec::{Id, count, from_json, id, time};
+use crate::store::database::error::Fault;
+use crate::store::{Result, Store};
+
+/// A tree that may be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removable {
+    /// Its root.
+    pub root: FrameId,
+    /// The root's task in a few words.
+    pub title: String,
+    /// How many frames it has.
+    pub frames: u64,
+    /// What made it removable.
+    pub age: Age,
+}
+
+/// How old trees are, the oldest first. `$of` says which.
+macro_rules! ages {
+    ($of:literal) => {
+        concat!(
+            "SELECT top.id, top.title, top.state, count(*) AS frames, max(f.since) AS latest,
+               sum(f.status NOT IN ('done', 'failed', 'cancelled')) AS open
+             FROM frames AS top CROSS JOIN frames AS f ON f.root = top.id WHERE ",
+            $of,
+            " GROUP BY top.seq"
+        )
+    };
+}
+
+const ALL_AGES: &str = ages!("top.parent IS NULL");
+const AGE: &str = ages!("top.parent IS NULL AND top.id = ?1");
+
+// From the frames of the tree outwards, each step by an index: the planner is not to begin with all frames. `+` has an id
+// compared as it is, or the index on what JSON holds would be of no use.
+const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.child = f.id AND r.withdrawn IS NULL
+       CROSS JOIN frames AS other ON other.id = r.frame WHERE f.root = ?1 AND other.root <> ?1
+     UNION ALL SELECT 1 FROM frames AS f CROSS JOIN attempts AS a ON a.frame = f.id
+       CROSS JOIN attempts AS fork ON fork.resumed = a.session CROSS JOIN frames AS other ON other.id = fork.frame
+       WHERE f.root = ?1 AND other.root <> ?1
+     UNION ALL SELECT 1 FROM frames AS f CROSS JOIN attempts AS a ON a.frame = f.id
+       CROSS JOIN frames AS other ON other.checkpoint = a.session WHERE f.root = ?1 AND other.root <> ?1
+     UNION ALL SELECT 1 FROM frames AS f CROSS JOIN frames AS other INDEXED BY frames_by_baseline
+       ON other.baseline IS NOT NULL
+         AND CASE WHEN json_valid(other.baseline) THEN json_extract(other.baseline, '$.frame') END = +f.id
+       WHERE f.root = ?1 AND other.root <> ?1 AND other.checkpoint IS NULL";
+
+impl Store {
+    /// The trees that may be removed, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn removable(&self, retention: Retention) -> Result<Vec<Removable>> {
+        self.read(|connection| removable(connection, retention))
+    }
+
+    /// One tree, whatever its state. `None`: there is no such root.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn tree_to_remove(&self, root: FrameId) -> Result<Option<Removable>> {
+        self.read(|connection| Ok(aged(connection, root)?))
+    }
+
+    /// Removes trees from the database, their logs with them, those of them that may still be removed. Returns which those were.
+    /// It is one transaction: the disk is waited for once.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be written.
+    pub fn remove_trees(&self, roots: &[FrameId], retention: Retention) -> Result<Vec<FrameId>> {
+        self.write(Step::Remove, |connection| {
+            // The rows of a tree refer to each other.
+            connection.pragma_update(None, "defer_foreign_keys", true)?;
+            let mut removed = Vec::new();
+            for root in roots {
+                if aged(connection, *root)?.is_none_or(|tree| !retention.removes(&tree.age)) {
+                    continue;
+                }
+                tree_rows::collect(connection, *root)?;
+                for Table { name, of_members } in TABLES {
+                    connection.prepare_cached(&format!("DELETE FROM {name} WHERE {of_members}"))?.execute([])?;
+                }
+                removed.push(*root);
+            }
+            Ok(removed)
+        })
+    }
+
+    /// Gives the space of removed rows back to the file system. Returns by how many bytes the database has shrunk. When
+    /// other processes have the database open, it shrinks when they close it.
+    ///
+    /// Others write meanwhile: it is done in steps that are short. Databases that were made before there were such steps are
+    /// copied as a whole, which keeps writers waiting, unless they are so large that these would give up.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be written, or others are writing it for too long.
+    pub fn shrink(&self) -> Result<u64> {
+        let length = || std::fs::metadata(self.dir.database()).map_or(0, |file| file.len());
+        let before = length();
+        self.wrote.set(true);
+        self.query(|connection| {
+            let pragma = |name: &str| connection.pragma_query_value::<i64, _>(None, name, |row| row.get(0));
+            if pragma("auto_vacuum")? == INCREMENTAL {
+                while pragma("freelist_count")? > 0 {
+                    let free = pragma("freelist_count")?;
+                    // Each row that this yields is a page that was moved.
+                    let mut step =
+                        connection.prepare_cached(&format!("PRAGMA incremental_vacuum({PAGES_IN_A_STEP})"))?;
+                    let mut moved = step.query([])?;
+                    while moved.next()?.is_some() {}
+                    drop(moved);
+                    if pragma("freelist_count")? >= free {
+                        break;
+                    }
+                }
+            } else if before <= LARGEST_COPY {
+                connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")?;
+            }
+            connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+            Ok(())
+        })?;
+        Ok(before.saturating_sub(length()))
+    }
+}
+
+/// What SQLite calls a database whose free pages can be given back one by one.
+const INCREMENTAL: i64 = 2;
+/// Moving so many pages takes milliseconds.
+const PAGES_IN_A_STEP: u32 = 500;
+/// Copying a database of this size, in bytes, takes less than a second.
+const LARGEST_COPY: u64 = 64 << 20;
+
+fn removable(connection: &Connection, retention: Retention) -> std::result::Result<Vec<Removable>, Fault> {
+    let mut statement = connection.prepare_cached(ALL_AGES)?;
+    let trees = statement.query_map([], from_row)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut found = Vec::new();
+    for mut tree in trees.into_iter().filter(|tree| retention.removes(&tree.age)) {
+        tree.age.needed = is_needed(connection, tree.root)?;
+        found.extend(retention.removes(&tree.age).then_some(tree));
+    }
+    Ok(found)
+}
+
+fn aged(connection: &Connection, root: FrameId) -> rusqlite::Result<Option<Removable>> {
+    let mut statement = connection.prepare_cached(AGE)?;
+    let mut found = statement.query_map([Id(root)], from_row)?;
+    let Some(mut tree) = found.next().transpose()? else { return Ok(None) };
+    tree.age.needed = is_needed(connection, root)?;
+    Ok(Some(tree))
+}
+
+fn is_needed(connection: &Connection, root: FrameId) -> rusqlite::Result<bool> {
+    connection.prepare_cached(NEEDED)?.exists([Id(root)])
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Removable> {
+    Ok(Removable {
+        root: id(row, "id")?,
+        title: row.get("title")?,
+        frames: count(row, "frames")?,
+        age: Age {
+            root: from_json(row, "state")?,
+            open: count(row, "open")?,
+            latest: time(row, "latest")?,
+            needed: false,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::core::attempt::decision::Outcome;
+    use crate::store::Caller;
+    use crate::store::testing::{ask, new, reply, store};
+
+    fn everything() -> Retention {
+        Retention { before: Timestamp::MAX, failed: true, open: false }
+    }
+
+    /// A tree that is done, with a child that was withdrawn before it ran, a question and its answer.
+    fn done(store: &Store) -> Caller {
+        let first = store.start(store.root());
+        store.request_child(first, None, &new("never"), "never").unwrap();
+        store.end(first, &Outcome::Unhandled);
+        store.try_again(first.frame).unwrap();
+        let second = store.start(first.frame);
+        let (_, child) = store.request_child(second, None, &new("child"), "child").unwrap();
+        let question = store.request(second, None, &ask("When?")).unwrap();
+        store.end(second, &Outcome::Requested);
+        store.answer(question, "now").unwrap();
+        store.end(store.start(child), &reply("42"));
+        let last = store.start(first.frame);
+        store.end(last, &reply("done"));
+        last
+    }
+
+    fn rows(store: &Store) -> u32 {
+        let count = |table: &Table| -> u32 {
+            let sql = format!("SELECT count(*) FROM {}", table.name);
+            store.connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        TABLES.iter().map(count).sum()
+    }
+
+    #[test]
+    fn of_a_tree_that_is_removed_nothing_is_left() {
+        let (_temp, store) = store();
+        let root = done(&store).frame;
+        let removable = store.removable(everything()).unwrap();
+        assert_eq!(removable.iter().map(|tree| (tree.root, tree.frames)).collect::<Vec<_>>(), [(root, 2)]);
+        assert!(rows(&store) > 10);
+        assert_eq!(store.remove_trees(&[root], everything()).unwrap(), [root]);
+        assert_eq!(rows(&store), 0);
+        assert_eq!(store.remove_trees(&[root], everything()).unwrap(), [], "it is gone");
+        store.shrink().unwrap();
+    }
+
+    #[test]
+    fn other_trees_are_left_as_they_are() {
+        let (_temp, store) = store();
+        let (waiting, question) = store.asking("When?");
+        let before = rows(&store);
+        let root = done(&store).frame;
+        assert_eq!(store.remove_trees(&[waiting, root], everything()).unwrap(), [root]);
+        assert_eq!(rows(&store), before);
+        store.answer(question, "now").unwrap();
+    }
+
+    #[test]
+    fn a_tree_that_another_one_needs_stays() {
+        let (_temp, store) = store();
+        let last = done(&store);
+        let other = store.start(store.root());
+        assert_eq!(store.removable(everything()).unwrap().len(), 1);
+        store
+            .connection
+            .execute(
+                "UPDATE attempts SET resumed = ?1 WHERE id = ?2",
+                (Id(store.attempts(last.frame).unwrap()[0].session), Id(other.attempt)),
+            )
+            .unwrap();
+        assert_eq!(store.removable(everything()).unwrap(), []);
+        assert_eq!(store.remove_trees(&[last.frame], everything()).unwrap(), []);
+    }
+}

@@ -1,0 +1,159 @@
+//! Requests that suspend a tool call. One call may make several: each question in it is one.
+
+use serde_json::json;
+
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::request::{Request, Wish};
+use crate::failpoint::Step;
+use crate::store::chains::events;
+use crate::store::database::codec::{self, Id, from_json};
+use crate::store::requests::request::{self, Caller};
+use crate::store::{Result, Store};
+
+impl Store {
+    /// Records all that one tool call asks for, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), a path that is not valid UTF-8, or a database that
+    /// cannot be written.
+    pub fn request_all(&self, caller: Caller, call: &str, wishes: &[Wish]) -> Result<()> {
+        self.write(Step::Request, |connection| {
+            request::check(connection, caller)?;
+            let now = codec::now();
+            for wish in wishes {
+                request::insert(connection, now, caller, Some(call), wish)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether an attempt was stopped at a call that needs a permission, and its agent has not been told of the decision,
+    /// which may be there.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn awaits_permission(&self, attempt: AttemptId) -> Result<bool> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT wish FROM requests WHERE attempt = ?1 AND call IS NOT NULL AND delivered IS NULL
+                 AND withdrawn IS NULL",
+            )?;
+            let wishes = statement.query_map([Id(attempt)], |row| from_json::<Wish>(row, "wish"))?;
+            let wishes = wishes.collect::<rusqlite::Result<Vec<_>>>()?;
+            Ok(wishes.iter().any(|wish| matches!(wish, Wish::Permission { .. })))
+        })
+    }
+
+    /// Records that a permission is used: the call runs in this attempt. Returns whether it may: another attempt in which it
+    /// ran, or may have run, has used it up.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
+    pub fn use_permission(&self, caller: Caller, request: RequestId) -> Result<bool> {
+        self.write(Step::Returned, |connection| {
+            request::check(connection, caller)?;
+            let used = connection
+                .prepare_cached("UPDATE requests SET used_by = ?2 WHERE id = ?1 AND coalesce(used_by, ?2) = ?2")?
+                .execute((Id(request), Id(caller.attempt)))?;
+            if used > 0 {
+                events::append(
+                    connection,
+                    codec::now(),
+                    caller.frame,
+                    "permission_used",
+                    &json!({"request": request, "attempt": caller.attempt}),
+                )?;
+            }
+            Ok(used > 0)
+        })
+    }
+
+    /// The requests that a tool call of a frame has made and that were not withdrawn, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn requests_of_call(&self, frame: FrameId, call: &str) -> Result<Vec<Request>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, frame, attempt, call, wish, settled IS NOT NULL AS is_settled, made FROM requests
+                 WHERE frame = ?1 AND call = ?2 AND withdrawn IS NULL ORDER BY seq",
+            )?;
+            let found = statement.query_map((Id(frame), call), request::from_row)?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Wish;
+    use crate::core::attempt::decision::Outcome;
+    use crate::store::StoreError;
+    use crate::store::testing::{ask, reply, store};
+
+    #[test]
+    fn the_questions_of_a_call_are_answered_in_any_order_and_belong_together() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.request_all(caller, "toolu_1", &[ask("When?"), ask("Where?")]).unwrap();
+        store.request_all(caller, "toolu_2", &[ask("Why?")]).unwrap();
+        let asked = store.requests_of_call(caller.frame, "toolu_1").unwrap();
+        assert_eq!(asked.iter().map(|request| &request.wish).collect::<Vec<_>>(), [&ask("When?"), &ask("Where?")]);
+        store.end(caller, &Outcome::Requested);
+
+        store.answer(asked[1].id, "here").unwrap();
+        assert!(store.result_of(asked[0].id).unwrap().is_none());
+        assert!(store.result_of(asked[1].id).unwrap().is_some());
+        assert_eq!(store.questions(true).unwrap().len(), 2);
+        store.withdraw_calls(caller.attempt, &["toolu_2"]).unwrap();
+        assert_eq!(store.requests_of_call(caller.frame, "toolu_1").unwrap(), []);
+    }
+
+    #[test]
+    fn a_permission_is_waited_for_though_its_call_has_a_result() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        assert!(!store.awaits_permission(caller.attempt).unwrap());
+        let wish = Wish::Permission { tool: "Bash".into(), input: json!({"command": "touch made"}), reason: None };
+        store.request_all(caller, "toolu_1", &[wish]).unwrap();
+        store.withdraw_calls(caller.attempt, &[]).unwrap();
+        assert!(store.awaits_permission(caller.attempt).unwrap());
+        let question = store.questions(true).unwrap().remove(0);
+        assert_eq!(question.question, "Bash: touch made");
+        store.answer(question.id, "allow").unwrap();
+        assert!(store.awaits_permission(caller.attempt).unwrap());
+        store.end(caller, &Outcome::Requested);
+        store.end(store.start(caller.frame), &reply("done"));
+        assert!(!store.awaits_permission(caller.attempt).unwrap());
+    }
+
+    #[test]
+    fn a_permission_is_used_in_one_attempt() {
+        let (_temp, store) = store();
+        let (frame, question) = store.asking("When?");
+        store.answer(question, "allow").unwrap();
+        let first = store.start(frame);
+        assert!(store.use_permission(first, question).unwrap());
+        assert!(store.use_permission(first, question).unwrap());
+        store.end(first, &Outcome::Died { worked: false, how: "killed".into() });
+        let second = store.start(frame);
+        assert!(!store.use_permission(second, question).unwrap());
+        assert!(matches!(store.use_permission(first, question), Err(StoreError::StaleCaller { .. })));
+    }
+
+    #[test]
+    fn a_turn_that_has_ended_asks_nothing() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.end(caller, &reply("done"));
+        let late = store.request_all(caller, "toolu_1", &[ask("When?")]);
+        assert!(matches!(late, Err(StoreError::StaleCaller { .. })));
+        assert_eq!(store.requests_of_call(caller.frame, "toolu_1").unwrap(), []);
+    }
+}

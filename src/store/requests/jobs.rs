@@ -1,0 +1,71 @@
+//! Jobs: prompts that an agent is given at a time, without a call that waits for them.
+
+use rusqlite::Connection;
+
+use crate::core::id::FrameId;
+use crate::core::requests::request::{Request, Wish};
+use crate::core::requests::scheduled::Scheduler;
+use crate::failpoint::Step;
+use crate::store::database::codec::{self, Id, from_json};
+use crate::store::database::error::Fault;
+use crate::store::requests::request::{self, Caller};
+use crate::store::requests::withdraw;
+use crate::store::{Result, Store};
+
+impl Store {
+    /// The jobs of a frame of which its agent has not been told.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn jobs(&self, frame: FrameId) -> Result<Vec<Request>> {
+        self.query(|connection| jobs(connection, frame))
+    }
+
+    /// Records a job, unless it is on record. What has become of it makes no difference.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
+    pub fn request_job(&self, caller: Caller, wish: &Wish) -> Result<()> {
+        self.write(Step::Request, |connection| {
+            request::check(connection, caller)?;
+            let mut statement =
+                connection.prepare_cached("SELECT wish FROM requests WHERE frame = ?1 AND kind = 'wait'")?;
+            let known = statement.query_map([Id(caller.frame)], |row| from_json::<Wish>(row, "wish"))?;
+            let job = |wish: &Wish| wish.scheduled().filter(|scheduled| scheduled.is_job()).map(|job| job.by.clone());
+            let wanted = job(wish);
+            for known in known {
+                if job(&known?) == wanted {
+                    return Ok(());
+                }
+            }
+            request::insert(connection, codec::now(), caller, None, wish)?;
+            Ok(())
+        })
+    }
+
+    /// Withdraws a job that the calling agent has removed. One that is not known changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
+    pub fn withdraw_job(&self, caller: Caller, job: &str) -> Result<()> {
+        self.write(Step::WithdrawCalls, |connection| {
+            request::check(connection, caller)?;
+            let is_it = |request: &&Request| match request.wish.scheduled().map(|scheduled| &scheduled.by) {
+                Some(Scheduler::Job { id }) => id == job,
+                _ => false,
+            };
+            let jobs = jobs(connection, caller.frame)?;
+            let removed: Vec<_> = jobs.iter().filter(is_it).map(|request| (request.id, None)).collect();
+            withdraw::withdraw(connection, codec::now(), caller.frame, &removed)
+        })
+    }
+}
+
+fn jobs(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<Request>, Fault> {
+    let mut jobs = request::pending(connection, frame)?;
+    jobs.retain(|request| request.wish.is_job());
+    Ok(jobs)
+}

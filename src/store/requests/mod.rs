@@ -1,0 +1,10 @@
+//! The rows of requests, from the call to the delivery.
+
+pub(crate) mod calls;
+pub(crate) mod jobs;
+pub(crate) mod plans;
+pub(crate) mod questions;
+pub(crate) mod request;
+pub(crate) mod results;
+pub(crate) mod returns;
+pub(crate) mod withdraw;

@@ -1,0 +1,62 @@
+//! Plans that a person has approved, and the permission mode that they chose.
+
+use crate::core::id::FrameId;
+use crate::core::requests::plan::Decided;
+use crate::core::requests::request::Wish;
+use crate::store::database::codec::{Id, from_json};
+use crate::store::{Result, Store};
+
+impl Store {
+    /// The permission mode that a person chose when they approved the last plan of a frame of which its agent was told.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn chosen_mode(&self, frame: FrameId) -> Result<Option<String>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT r.wish, a.answer FROM requests AS r JOIN answers AS a ON a.question = r.id
+                 WHERE r.frame = ?1 AND r.delivered IS NOT NULL AND r.withdrawn IS NULL ORDER BY r.seq DESC",
+            )?;
+            let answered = statement
+                .query_map([Id(frame)], |row| Ok((from_json::<Wish>(row, "wish")?, row.get::<_, String>("answer")?)))?;
+            for answered in answered {
+                if let (Wish::Plan(plan), answer) = answered?
+                    && let Some(Decided::Approved { mode }) = plan.decided(&answer)
+                {
+                    return Ok(Some(mode));
+                }
+            }
+            Ok(None)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::decision::Outcome;
+    use crate::core::requests::plan::Plan;
+    use crate::store::testing::{reply, store};
+
+    #[test]
+    fn the_last_plan_that_was_approved_and_told_counts() {
+        let (_temp, store) = store();
+        let mut caller = store.start(store.root());
+        let plan = || Wish::Plan(Plan { text: None, file: None, modes: vec!["default".into(), "acceptEdits".into()] });
+        for (answer, before) in [
+            ("deny", None),
+            ("allow acceptEdits", None),
+            ("deny not now", Some("acceptEdits")),
+            ("allow", Some("acceptEdits")),
+        ] {
+            let asked = store.request(caller, Some("toolu_1"), &plan()).unwrap();
+            store.end(caller, &Outcome::Requested);
+            store.answer(asked, answer).unwrap();
+            assert_eq!(store.chosen_mode(caller.frame).unwrap().as_deref(), before);
+            caller = store.start(caller.frame);
+        }
+        store.end(caller, &reply("done"));
+        assert_eq!(store.chosen_mode(caller.frame).unwrap().as_deref(), Some("default"));
+    }
+}

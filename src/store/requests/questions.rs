@@ -1,0 +1,322 @@
+//! Questions for people, and the one answer that each of them gets. It can be replaced until an agent has it.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::json;
+
+use crate::core::chain::origin::Origin;
+use crate::core::id::{FrameId, RequestId};
+use crate::core::requests::request::Wish;
+use crate::failpoint::Step;
+use crate::store::chains::events;
+use crate::store::chains::trees::below;
+use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, maybe_time, time};
+use crate::store::database::error::Fault;
+use crate::store::requests::request;
+use crate::store::{Result, Store, StoreError};
+
+/// A question that an agent asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Its id, with which it is answered.
+    pub id: RequestId,
+    /// The frame whose agent asked.
+    pub frame: FrameId,
+    /// The root of that frame's tree.
+    pub root: FrameId,
+    /// What the frame's task is, in a few words.
+    pub title: String,
+    /// The question.
+    pub question: String,
+    /// What was asked for, with what it offers.
+    pub wish: Wish,
+    /// When it was asked.
+    pub asked: Timestamp,
+    /// When it was answered.
+    pub answered: Option<Timestamp>,
+    /// The answer.
+    pub answer: Option<String>,
+    /// Who gave it. Older versions did not record that.
+    pub origin: Option<Origin>,
+}
+
+macro_rules! questions {
+    ($($condition:tt)+) => {
+        concat!(
+            "SELECT r.id, r.frame, f.root, f.title, r.wish, r.made, a.answered, a.answer, a.origin FROM requests AS r
+             JOIN frames AS f ON f.id = r.frame LEFT JOIN answers AS a ON a.question = r.id
+             WHERE r.kind = 'ask' AND r.withdrawn IS NULL AND ",
+            $($condition)+,
+            " ORDER BY r.seq"
+        )
+    };
+}
+
+impl Store {
+    /// The questions that were not withdrawn, in the order in which they were asked.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn questions(&self, only_open: bool) -> Result<Vec<Question>> {
+        let sql = if only_open { questions!("r.settled IS NULL") } else { questions!("true") };
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            Ok(statement.query_map([], from_row)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// The same of a frame and all frames below it.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn questions_below(&self, top: FrameId, only_open: bool) -> Result<Vec<Question>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(questions!(
+                "(r.settled IS NULL OR NOT ?2) AND r.frame IN (",
+                below!("SELECT id FROM below"),
+                ")"
+            ))?;
+            Ok(statement.query_map((Id(top), only_open), from_row)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// One question, if there is such a one and it was not withdrawn.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn question(&self, id: RequestId) -> Result<Option<Question>> {
+        self.query(|connection| load(connection, id))
+    }
+
+    /// Answers a question. The first answer counts.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::AlreadyAnswered`], [`StoreError::QuestionWithdrawn`], [`StoreError::NotAQuestion`],
+    /// [`StoreError::UnknownRequest`], or a database that cannot be written.
+    pub fn record_answer(&self, id: RequestId, text: &str, origin: &Origin) -> Result<Question> {
+        self.write(Step::Answer, |connection| {
+            let question = load(connection, id)?.ok_or_else(|| why_not(connection, id))?;
+            if let (Some(answered), Some(answer)) = (question.answered, question.answer.clone()) {
+                return Err(StoreError::AlreadyAnswered { question: id, answered, answer }.into());
+            }
+            let now = codec::now();
+            connection
+                .prepare_cached("INSERT INTO answers (question, answered, answer, origin) VALUES (?1, ?2, ?3, ?4)")?
+                .execute((Id(id), now, text, codec::json(origin, &[])?))?;
+            request::settle(connection, now, id)?;
+            let detail = json!({"request": id, "answer": text, "by": origin});
+            events::append(connection, now, question.frame, "answered", &detail)?;
+            Ok(question.with(now, text, origin))
+        })
+    }
+
+    /// Puts another answer in the place of one that no attempt was given. Whoever has read the old one to give it to an
+    /// attempt cannot begin that attempt any more.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Delivered`], [`StoreError::NotAnswered`], [`StoreError::QuestionWithdrawn`],
+    /// [`StoreError::NotAQuestion`], [`StoreError::UnknownRequest`], or a database that cannot be written.
+    pub fn replace_answer(&self, id: RequestId, text: &str, origin: &Origin) -> Result<Question> {
+        self.write(Step::Answer, |connection| {
+            let question = load(connection, id)?.ok_or_else(|| why_not(connection, id))?;
+            let Some(replaced) = question.answer.as_deref() else {
+                return Err(StoreError::NotAnswered(id).into());
+            };
+            let is_free = "SELECT 1 FROM requests WHERE id = ?1
+                AND delivered IS NULL AND carried_by IS NULL AND used_by IS NULL";
+            if !connection.prepare_cached(is_free)?.exists([Id(id)])? {
+                return Err(StoreError::Delivered(id).into());
+            }
+            let now = codec::now();
+            connection
+                .prepare_cached("UPDATE answers SET answered = ?2, answer = ?3, origin = ?4 WHERE question = ?1")?
+                .execute((Id(id), now, text, codec::json(origin, &[])?))?;
+            let detail = json!({"request": id, "answer": text, "replaced": replaced, "by": origin});
+            events::append(connection, now, question.frame, "answer_replaced", &detail)?;
+            Ok(question.with(now, text, origin))
+        })
+    }
+}
+
+impl Question {
+    fn with(self, answered: At, answer: &str, origin: &Origin) -> Self {
+        let (answer, origin) = (Some(answer.to_owned()), Some(origin.clone()));
+        Self { answered: Some(answered.0), answer, origin, ..self }
+    }
+}
+
+/// Whether each of these questions still has the answer that was read.
+pub(crate) fn unchanged(connection: &Connection, read: &[(RequestId, String)]) -> std::result::Result<(), Fault> {
+    let mut statement = connection.prepare_cached("SELECT 1 FROM answers WHERE question = ?1 AND answer = ?2")?;
+    for (question, answer) in read {
+        if !statement.exists((Id(*question), answer))? {
+            return Err(StoreError::AnswerReplaced(*question).into());
+        }
+    }
+    Ok(())
+}
+
+fn load(connection: &Connection, id: RequestId) -> std::result::Result<Option<Question>, Fault> {
+    let mut statement = connection.prepare_cached(questions!("r.id = ?1"))?;
+    Ok(statement.query_row([Id(id)], from_row).optional()?)
+}
+
+fn why_not(connection: &Connection, id: RequestId) -> Fault {
+    let kind = connection
+        .query_row("SELECT kind FROM requests WHERE id = ?1", [Id(id)], |row| row.get::<_, String>(0))
+        .optional();
+    match kind {
+        Ok(None) => StoreError::UnknownRequest(id).into(),
+        Ok(Some(kind)) if kind == "ask" => StoreError::QuestionWithdrawn(id).into(),
+        Ok(Some(_)) => StoreError::NotAQuestion(id).into(),
+        Err(error) => error.into(),
+    }
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
+    let wish: Wish = from_json(row, "wish")?;
+    let question = match &wish {
+        Wish::Ask { question, .. } => question.clone(),
+        other => other.command(),
+    };
+    Ok(Question {
+        id: id(row, "id")?,
+        frame: id(row, "frame")?,
+        root: id(row, "root")?,
+        title: row.get("title")?,
+        question,
+        wish,
+        asked: time(row, "made")?,
+        answered: maybe_time(row, "answered")?,
+        answer: row.get("answer")?,
+        origin: maybe_json(row, "origin")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::core::attempt::decision::Outcome;
+    use crate::core::id::AttemptId;
+    use crate::store::NewAttempt;
+    use crate::store::testing::{ask, attempt, reply, store};
+
+    #[test]
+    fn a_question_gets_one_answer() {
+        let (_temp, store) = store();
+        let (frame, id) = store.asking("When?");
+        let open = store.questions(true).unwrap();
+        assert_eq!(open.len(), 1);
+        assert_eq!((open[0].id, open[0].frame, open[0].root), (id, frame, frame));
+        assert_eq!((open[0].question.as_str(), open[0].title.as_str()), ("When?", "a task"));
+        let answered = store.answer(id, "Jan 1st\n").unwrap();
+        assert_eq!(store.question(id).unwrap(), Some(answered));
+        let error = store.answer(id, "Jan 2nd").unwrap_err();
+        assert!(matches!(&error, StoreError::AlreadyAnswered { answer, .. } if answer == "Jan 1st\n"), "{error}");
+        assert!(store.questions(true).unwrap().is_empty());
+        assert_eq!(store.questions(false).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn an_answer_is_replaced_until_an_attempt_has_it() {
+        let (_temp, store) = store();
+        let (frame, id) = store.asking("When?");
+        let ann = Origin { user: Some("ann".into()), terminal: Some("/dev/pts/1".into()), ..Origin::default() };
+        let unanswered = store.replace_answer(id, "x", &ann);
+        assert!(matches!(unanswered, Err(StoreError::NotAnswered(question)) if question == id), "{unanswered:?}");
+        store.record_answer(id, "Jan 1st", &ann).unwrap();
+
+        // A runner has read the answer, and then it is replaced.
+        let read = |answer: &str| NewAttempt { answers: vec![(id, answer.to_owned())], ..attempt(vec![id]) };
+        let bob = Origin { user: Some("bob".into()), ..Origin::default() };
+        let replaced = store.replace_answer(id, "Feb 2nd", &bob).unwrap();
+        assert_eq!(store.question(id).unwrap().as_ref(), Some(&replaced));
+        assert_eq!((replaced.answer.as_deref(), replaced.origin), (Some("Feb 2nd"), Some(bob.clone())));
+        let late = store.begin(frame, &read("Jan 1st"));
+        assert!(matches!(late, Err(StoreError::AnswerReplaced(question)) if question == id), "{late:?}");
+        assert_eq!(store.running_attempt(frame).unwrap(), None);
+
+        let new = read("Feb 2nd");
+        store.begin(frame, &new).unwrap();
+        let late = store.replace_answer(id, "Mar 3rd", &bob);
+        assert!(matches!(late, Err(StoreError::Delivered(question)) if question == id), "{late:?}");
+        // What no session has kept is not delivered.
+        let caller = crate::store::Caller { frame, attempt: new.id };
+        store.end(caller, &Outcome::Refused("a bad flag".into()));
+        store.replace_answer(id, "Mar 3rd", &ann).unwrap();
+        store.end(store.start(frame), &reply("done"));
+        assert!(matches!(store.replace_answer(id, "Apr 4th", &ann), Err(StoreError::Delivered(_))));
+        let log = store.events(frame).unwrap();
+        let by = |kind: &str| {
+            let of_kind = log.iter().filter(|event| event.kind == kind);
+            of_kind.map(|event| event.detail["by"]["user"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!((by("answered"), by("answer_replaced")), (vec![json!("ann")], vec![json!("bob"), json!("ann")]));
+    }
+
+    #[test]
+    fn of_many_answers_one_wins() {
+        let (_temp, store) = store();
+        let (_, id) = store.asking("When?");
+        let barrier = Barrier::new(8);
+        let won = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|n| {
+                    let (barrier, dir) = (&barrier, store.dir().path());
+                    scope.spawn(move || {
+                        let store = Store::open(dir).unwrap();
+                        barrier.wait();
+                        match store.answer(id, &n.to_string()) {
+                            Ok(_) => true,
+                            Err(StoreError::AlreadyAnswered { .. }) => false,
+                            Err(error) => panic!("{error}"),
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|won| *won).count()
+        });
+        assert_eq!(won, 1);
+        assert_eq!(store.events(store.question(id).unwrap().unwrap().frame).unwrap().last().unwrap().kind, "answered");
+    }
+
+    #[test]
+    fn only_questions_are_answered() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (spawn, child) = store.request_child(caller, None, &crate::store::testing::new("child"), "child").unwrap();
+        assert!(matches!(store.answer(spawn, "x"), Err(StoreError::NotAQuestion(id)) if id == spawn));
+        let unknown = RequestId::random();
+        assert!(matches!(store.answer(unknown, "x"), Err(StoreError::UnknownRequest(id)) if id == unknown));
+        store.end(caller, &Outcome::Requested);
+        let below = store.start(child);
+        let question = store.request(below, None, &ask("When?")).unwrap();
+        store.end(below, &Outcome::Refused("no".into()));
+        assert!(matches!(store.answer(question, "x"), Err(StoreError::QuestionWithdrawn(id)) if id == question));
+        assert!(store.questions(false).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_forgotten_process_cannot_ask() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.end(caller, &reply("done"));
+        let other = store.start(store.root());
+        let strangers = [
+            caller,
+            crate::store::Caller { frame: other.frame, attempt: AttemptId::random() },
+            crate::store::Caller { frame: other.frame, attempt: caller.attempt },
+        ];
+        for caller in strangers {
+            let error = store.request(caller, None, &ask("When?")).unwrap_err();
+            assert!(matches!(error, StoreError::StaleCaller { .. }), "{error}");
+        }
+    }
+}

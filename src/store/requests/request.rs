@@ -1,0 +1,358 @@
+//! Requests: recorded in the name of a running attempt, and delivered when they are over.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::json;
+
+use crate::core::chain::frame::Frame;
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::request::{Delivery, External, Request, RequestResult, Wish};
+use crate::store::chains::events;
+use crate::store::chains::frames::{self, NewFrame, Place};
+use crate::store::database::codec::{self, At, Id, from_json, id, time};
+use crate::store::database::error::Fault;
+use crate::store::requests::results::result;
+use crate::store::{Result, Store, StoreError};
+
+use crate::core::chain::state::FrameState;
+use crate::failpoint::Step;
+
+/// In whose name a request is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The frame whose agent asks.
+    pub frame: FrameId,
+    /// The attempt in which it asks.
+    pub attempt: AttemptId,
+}
+
+impl Store {
+    /// Records that an agent asks for another agent's reply, and makes the frame for it, which is ready. `call` is the tool
+    /// call that is suspended until the reply is there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`], [`StoreError::Limit`], a path that is not valid UTF-8, or a database that cannot be
+    /// written.
+    pub fn request_child(
+        &self,
+        caller: Caller,
+        call: Option<&str>,
+        new: &NewFrame,
+        title: &str,
+    ) -> Result<(RequestId, FrameId)> {
+        self.write(Step::RequestChild, |connection| {
+            check(connection, caller)?;
+            let now = codec::now();
+            let parent = frames::existing(connection, caller.frame)?;
+            admit(connection, &parent, 1)?;
+            let child = new.id;
+            let place = Place {
+                parent: Some(parent.id),
+                root: parent.root,
+                depth: parent.depth + 1,
+                limits: parent.limits,
+                state: FrameState::Ready,
+                checkpoint: None,
+            };
+            frames::insert(connection, now, new, &place)?;
+            let request = insert(connection, now, caller, call, &Wish::Spawn { child, task: title.to_owned() })?;
+            Ok((request, child))
+        })
+    }
+
+    /// Records what an agent asks for: an answer, something outside, or the reply of a frame that exists. `call` is the
+    /// tool call that is suspended until it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that cannot be written.
+    pub fn request(&self, caller: Caller, call: Option<&str>, wish: &Wish) -> Result<RequestId> {
+        self.write(Step::Request, |connection| {
+            check(connection, caller)?;
+            insert(connection, codec::now(), caller, call, wish)
+        })
+    }
+
+    /// Whether an attempt made requests whose results its agent has not been given. They may be there.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn has_undelivered_requests(&self, attempt: AttemptId) -> Result<bool> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT 1 FROM requests WHERE attempt = ?1 AND delivered IS NULL AND withdrawn IS NULL
+                 AND carried_by IS NOT ?1",
+            )?;
+            Ok(statement.exists([Id(attempt)])?)
+        })
+    }
+
+    /// The frame whose agent made a request.
+    ///
+    /// # Errors
+    ///
+    /// There is no such request, or the database cannot be read.
+    pub fn request_owner(&self, request: RequestId) -> Result<FrameId> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached("SELECT frame FROM requests WHERE id = ?1")?;
+            let owner = statement.query_row([Id(request)], |row| id(row, "frame")).optional()?;
+            Ok(owner.ok_or(StoreError::UnknownRequest(request))?)
+        })
+    }
+
+    /// What came of a request, whether its agent was given it or not; `None`: it is open, or was withdrawn.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn result_of(&self, request: RequestId) -> Result<Option<RequestResult>> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, frame, attempt, call, wish, settled IS NOT NULL AS is_settled, made FROM requests
+                 WHERE id = ?1 AND withdrawn IS NULL",
+            )?;
+            match statement.query_row([Id(request)], from_row).optional()? {
+                Some(request) => result(connection, &request),
+                None => Ok(None),
+            }
+        })
+    }
+
+    /// The results that a frame's agent has not been given, in the order in which it asked.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn deliveries(&self, frame: FrameId) -> Result<Vec<Delivery>> {
+        self.read(|connection| {
+            let mut deliveries = Vec::new();
+            for request in pending(connection, frame)? {
+                if let Some(result) = result(connection, &request)? {
+                    deliveries.push(Delivery { request: request.id, call: request.call, wish: request.wish, result });
+                }
+            }
+            Ok(deliveries)
+        })
+    }
+
+    /// Records that an external wait was seen to be over. Doing it again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// There is no such request, it waits for something else, or the database cannot be written.
+    pub fn settle_wait(&self, request: RequestId) -> Result<()> {
+        self.write(Step::SettleWait, |connection| {
+            let (frame, kind, settled) = connection
+                .prepare_cached("SELECT frame, kind, settled IS NOT NULL AS is_settled FROM requests WHERE id = ?1")?
+                .query_row([Id(request)], |row| Ok((id(row, "frame")?, row.get::<_, String>("kind")?, row.get(2)?)))
+                .optional()?
+                .ok_or(StoreError::UnknownRequest(request))?;
+            if kind != "wait" {
+                return Err(StoreError::NotAWait(request).into());
+            }
+            if settled {
+                return Ok(());
+            }
+            let now = codec::now();
+            settle(connection, now, request)?;
+            events::append(connection, now, frame, "wait_over", &json!({"request": request}))
+        })
+    }
+}
+
+/// The requests of a frame whose results its agent has not been given.
+pub(crate) fn pending(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<Request>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, frame, attempt, call, wish, settled IS NOT NULL AS is_settled, made FROM requests
+         WHERE frame = ?1 AND delivered IS NULL AND withdrawn IS NULL ORDER BY seq",
+    )?;
+    Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Whether one of `requests` keeps the agent that has made them from going on.
+pub(crate) fn any_open(connection: &Connection, requests: &[Request]) -> std::result::Result<bool, Fault> {
+    for request in requests.iter().filter(|request| !request.wish.is_job()) {
+        let over = match &request.wish {
+            Wish::Spawn { child, .. } => state_of(connection, *child)?.is_none_or(|state| state.is_over()),
+            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => request.settled,
+        };
+        if !over {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Records that a question has its answer, or that an external wait is over.
+pub(crate) fn settle(connection: &Connection, now: At, request: RequestId) -> std::result::Result<(), Fault> {
+    connection.prepare_cached("UPDATE requests SET settled = ?2 WHERE id = ?1")?.execute((Id(request), now))?;
+    Ok(())
+}
+
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
+    Ok(Request {
+        id: id(row, "id")?,
+        frame: id(row, "frame")?,
+        attempt: id(row, "attempt")?,
+        call: row.get("call")?,
+        wish: from_json(row, "wish")?,
+        settled: row.get("is_settled")?,
+        made: time(row, "made")?,
+    })
+}
+
+/// Only the running attempt of a frame may ask: what a forgotten process asks for, nobody would be told of.
+pub(crate) fn check(connection: &Connection, caller: Caller) -> std::result::Result<(), Fault> {
+    let running = connection
+        .prepare_cached("SELECT 1 FROM attempts WHERE id = ?1 AND frame = ?2 AND ended IS NULL")?
+        .exists((Id(caller.attempt), Id(caller.frame)))?;
+    let stale = || StoreError::StaleCaller { frame: caller.frame, attempt: caller.attempt };
+    if running { Ok(()) } else { Err(stale().into()) }
+}
+
+/// Whether `parent` may have so many more children.
+pub(crate) fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::result::Result<(), Fault> {
+    let frames: u32 = connection
+        .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group")?
+        .query_row([Id(parent.root)], |row| row.get(0))?;
+    Ok(parent.limits.admit(parent.depth + 1, frames, more)?)
+}
+
+pub(crate) fn insert(
+    connection: &Connection,
+    now: At,
+    caller: Caller,
+    call: Option<&str>,
+    wish: &Wish,
+) -> std::result::Result<RequestId, Fault> {
+    let request = RequestId::random();
+    let paths: &[&Path] = match wish {
+        Wish::Wait(External::File(path)) => &[path],
+        _ => &[],
+    };
+    let (kind, child) = match wish {
+        Wish::Spawn { child, .. } => ("spawn", Some(*child)),
+        Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) => ("ask", None),
+        Wish::Wait(_) => ("wait", None),
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO requests (id, frame, attempt, kind, child, made, wish, call)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute((
+            Id(request),
+            Id(caller.frame),
+            Id(caller.attempt),
+            kind,
+            child.map(Id),
+            now,
+            codec::json(wish, paths)?,
+            call,
+        ))?;
+    let detail = json!({"request": request, "attempt": caller.attempt, "wish": wish});
+    events::append(connection, now, caller.frame, "requested", &detail)?;
+    Ok(request)
+}
+
+fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Option<FrameState>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT state FROM frames WHERE id = ?1")?;
+    Ok(statement.query_row([Id(frame)], |row| from_json(row, "state")).optional()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::core::attempt::decision::Outcome;
+    use crate::core::chain::limits::{LimitReached, Limits};
+    use crate::store::testing::{new, reply, store};
+
+    #[test]
+    fn a_child_stands_below_its_parent() {
+        let (_temp, store) = store();
+        let caller = store.start(store.create_root(&new("root")).unwrap());
+        let mut wanted = new("child");
+        wanted.limits = Limits { max_depth: 1, max_frames: 1, ..Limits::default() };
+        let (_, child) = store.request_child(caller, None, &wanted, "child").unwrap();
+        let child = store.frame(child).unwrap().unwrap();
+        assert_eq!((child.parent, child.root, child.depth), (Some(caller.frame), caller.frame, 2));
+        assert_eq!((child.limits, child.state), (Limits::default(), FrameState::Ready));
+        let tree = store.tree(caller.frame).unwrap();
+        assert_eq!(tree.children(caller.frame), [child.id]);
+        assert_eq!(tree.get(caller.frame).unwrap().requests.len(), 1);
+        assert_eq!(store.tree(child.id).unwrap().leaves_up().len(), 1);
+    }
+
+    #[test]
+    fn a_tree_grows_up_to_its_limits() {
+        let (_temp, store) = store();
+        let mut root = new("root");
+        root.limits = Limits { max_depth: 2, max_frames: 3, ..Limits::default() };
+        let caller = store.start(store.create_root(&root).unwrap());
+        let (_, child) = store.request_child(caller, None, &new("a"), "a").unwrap();
+        store.request_child(caller, None, &new("b"), "b").unwrap();
+        let error = store.request_child(caller, None, &new("c"), "c").unwrap_err();
+        assert!(matches!(error, StoreError::Limit(LimitReached::Frames(3))), "{error}");
+        store.end(caller, &Outcome::Requested);
+        let error = store.request_child(store.start(child), None, &new("d"), "d").unwrap_err();
+        assert!(matches!(error, StoreError::Limit(LimitReached::Depth(2))), "{error}");
+        assert_eq!(store.tree(caller.frame).unwrap().leaves_up().len(), 3);
+    }
+
+    #[test]
+    fn results_come_in_the_order_of_the_requests() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, good) = store.request_child(caller, None, &new("good"), "good").unwrap();
+        let (_, bad) = store.request_child(caller, None, &new("bad"), "bad").unwrap();
+        let gone = Wish::Spawn { child: FrameId::random(), task: "gone".into() };
+        store.request(caller, None, &gone).unwrap();
+        let waits = [
+            External::File(PathBuf::from("/srv/a file")),
+            External::Time(Timestamp::UNIX_EPOCH),
+            External::Command("true".into()),
+        ];
+        let waits = waits.map(|wait| store.request(caller, None, &Wish::Wait(wait)).unwrap());
+        assert!(store.has_undelivered_requests(caller.attempt).unwrap());
+        store.end(caller, &Outcome::Requested);
+        for wait in waits {
+            store.settle_wait(wait).unwrap();
+            store.settle_wait(wait).unwrap();
+        }
+        store.end(store.start(bad), &Outcome::Error("max turns".into()));
+        store.end(store.start(good), &reply("42\n"));
+        let results: Vec<_> = store.deliveries(caller.frame).unwrap().into_iter().map(|done| done.result).collect();
+        let text = |text: &str| RequestResult::Text(text.into());
+        let failed = |text: &str| RequestResult::Failed(text.into());
+        let expected = [
+            text("42\n"),
+            failed("max turns"),
+            failed("its frame is gone"),
+            text("it exists: /srv/a file"),
+            text("the time has come"),
+            text("the command succeeded"),
+        ];
+        assert_eq!(results, expected);
+        assert!(store.has_undelivered_requests(caller.attempt).unwrap());
+        store.end(store.start(caller.frame), &reply("over"));
+        assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
+        let over = store.events(caller.frame).unwrap().into_iter().filter(|event| event.kind == "wait_over").count();
+        assert_eq!(over, 3);
+    }
+
+    #[test]
+    fn only_external_waits_are_seen_to_be_over() {
+        let (_temp, store) = store();
+        let (_, question) = store.asking("When?");
+        assert!(matches!(store.settle_wait(question), Err(StoreError::NotAWait(id)) if id == question));
+        assert!(matches!(store.settle_wait(RequestId::random()), Err(StoreError::UnknownRequest(_))));
+        assert_eq!(store.questions(true).unwrap().len(), 1);
+    }
+}

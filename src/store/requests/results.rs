@@ -1,0 +1,50 @@
+//! What came of requests.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::core::chain::state::FrameState;
+use crate::core::id::FrameId;
+use crate::core::requests::request::{External, Request, RequestResult, Wish};
+use crate::core::requests::scheduled::{Scheduled, Scheduler};
+use crate::core::text::escape;
+use crate::store::chains::frames;
+use crate::store::database::codec::Id;
+use crate::store::database::error::Fault;
+
+/// What came of a request, if it is over.
+pub(crate) fn result(connection: &Connection, request: &Request) -> Result<Option<RequestResult>, Fault> {
+    match &request.wish {
+        Wish::Spawn { child, .. } => result_of_child(connection, *child),
+        Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) => {
+            let mut statement = connection.prepare_cached("SELECT answer FROM answers WHERE question = ?1")?;
+            let answer = statement.query_row([Id(request.id)], |row| row.get(0)).optional()?;
+            Ok(answer.map(RequestResult::Text))
+        }
+        Wish::Wait(_) if !request.settled => Ok(None),
+        Wish::Wait(External::File(path)) => {
+            let path = escape::one_line(&path.display().to_string());
+            Ok(Some(RequestResult::Text(format!("it exists: {path}"))))
+        }
+        Wish::Wait(External::Time(_)) => Ok(Some(RequestResult::Text("the time has come".to_owned()))),
+        Wish::Wait(External::Scheduled(Scheduled { by: Scheduler::Wakeup { returns }, .. })) => {
+            Ok(Some(RequestResult::Text(returns.clone())))
+        }
+        Wish::Wait(External::Scheduled(job)) => Ok(Some(RequestResult::Text(job.prompt.clone()))),
+        Wish::Wait(External::Command(_)) => Ok(Some(RequestResult::Text("the command succeeded".to_owned()))),
+    }
+}
+
+fn result_of_child(connection: &Connection, child: FrameId) -> Result<Option<RequestResult>, Fault> {
+    let Some(frame) = frames::load(connection, child)? else {
+        return Ok(Some(RequestResult::Failed("its frame is gone".to_owned())));
+    };
+    Ok(match &frame.state {
+        // Only a group that failed has replies to tell.
+        FrameState::Failed { failure } => {
+            let why = frames::reply(connection, child)?.unwrap_or_else(|| failure.message.clone());
+            Some(RequestResult::Failed(frame.reported(why)))
+        }
+        state if !state.is_over() => None,
+        _ => Some(RequestResult::Text(frame.reported(frames::reply(connection, child)?.unwrap_or_default()))),
+    })
+}
