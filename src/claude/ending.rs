@@ -1,9 +1,9 @@
 //! How an attempt ended: from what `claude` printed and how its process ended, to an [`Outcome`].
 
 use crate::claude::processes::process::Exit;
+use crate::claude::stream::digest::Digest;
+use crate::claude::stream::result_event::ResultEvent;
 use crate::core::attempt::decision::Outcome;
-use crate::core::stream::digest::Digest;
-use crate::core::stream::result_event::ResultEvent;
 
 /// How an attempt ended. `errors` is what it wrote to standard error. What a reply means, the record tells.
 ///
@@ -77,6 +77,16 @@ pub fn is_about_the_start(said: &str) -> bool {
     said.starts_with("error: ") || said.contains("/login") || said.contains("already in use") || has_no_session(said)
 }
 
+/// Whether `claude` has refused to go on at the suspended call of an attempt that it was started for without a prompt, in
+/// whatever words: what the call returns can be given with a prompt. `elsewhere`: whether it said that the cause is another one.
+///
+/// A login, a model or the API matter only when the call has returned, and Claude Code words such errors as messages.
+#[must_use]
+pub fn wants_prompt(outcome: &Outcome, digest: &Digest, elsewhere: bool) -> bool {
+    let is_of_api = digest.worded || digest.result.as_ref().is_some_and(|result| result.api_error_status.is_some());
+    matches!(outcome, Outcome::Refused(_)) && digest.returned.is_none() && !is_of_api && !elsewhere
+}
+
 fn of_silence(digest: &Digest, exit: Exit, errors: &str) -> Outcome {
     let how = how_it_ended(exit);
     let said = errors.trim();
@@ -104,6 +114,7 @@ fn how_it_ended(exit: Exit) -> String {
 mod tests {
     use super::*;
     use crate::claude::stream::reader;
+    use crate::core::requests::returned::Returned;
 
     const OK: Exit = Exit::Code(0);
 
@@ -249,5 +260,22 @@ mod tests {
         assert_eq!(ended(&error, Exit::Stopped, ""), Outcome::Stopped { worked: false });
         assert_eq!(ended(WORK, Exit::Stopped, ""), Outcome::Stopped { worked: true });
         assert_eq!(ended(&result(false, "Jan 1st"), Exit::Stopped, ""), Outcome::Reply("Jan 1st".into()));
+    }
+
+    #[test]
+    fn a_refusal_to_go_on_at_a_call_is_one_before_the_call_has_returned() {
+        let refused = Outcome::Refused("No deferred tool marker found".into());
+        let nothing = Digest::default();
+        assert!(wants_prompt(&refused, &nothing, false));
+        let unavailable = ResultEvent { is_error: true, deferred_call: Some("t1".into()), ..ResultEvent::default() };
+        assert!(wants_prompt(&refused, &Digest { result: Some(unavailable), ..Digest::default() }, false));
+        assert!(!wants_prompt(&refused, &nothing, true));
+        assert!(!wants_prompt(&refused, &Digest { worded: true, ..Digest::default() }, false));
+        let of_api = ResultEvent { is_error: true, api_error_status: Some(404), ..ResultEvent::default() };
+        assert!(!wants_prompt(&refused, &Digest { result: Some(of_api), ..Digest::default() }, false));
+        let returned = Returned { call: "t1".into(), text: "Jan 1st".into(), is_error: false };
+        assert!(!wants_prompt(&refused, &Digest { returned: Some(returned), ..Digest::default() }, false));
+        let others = [Outcome::Reply(String::new()), Outcome::Error(String::new()), Outcome::Stopped { worked: false }];
+        assert!(!others.iter().any(|outcome| wants_prompt(outcome, &nothing, false)));
     }
 }

@@ -9,7 +9,6 @@ pub mod attempt;
 pub mod chain;
 pub mod housekeeping;
 pub mod requests;
-pub mod stream;
 pub mod text;
 
 pub mod id;

@@ -7,13 +7,13 @@ use tempfile::TempDir;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
 use crate::core::attempt::decision::{Outcome, Turn, verdict};
+use crate::core::attempt::usage::Usage;
 use crate::core::chain::frame::Task;
 use crate::core::chain::limits::Limits;
 use crate::core::chain::origin::Origin;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::request::Wish;
-use crate::core::stream::digest::Usage;
 use crate::store::{Caller, NewAttempt, NewFrame, Question, Result, Settlement, Store};
 
 /// A store in a directory of its own.

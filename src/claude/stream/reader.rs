@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::core::stream::digest::Digest;
-use crate::core::stream::event::Event;
+use crate::claude::stream::digest::Digest;
+use crate::claude::stream::event::Event;
 
 /// Reads events to the end of `stream`.
 ///

@@ -4,11 +4,12 @@
 
 use std::path::Path;
 
+use crate::claude::stream::asking_hooks::AskingHooks;
+use crate::claude::stream::denials::Denial;
 use crate::claude::tools::hook::BASH;
-use crate::core::agent::denied::{Denial, Denied};
+use crate::core::agent::denied::Denied;
 use crate::core::agent::launch::{Launch, OnPermission};
-use crate::core::requests::request::shortened;
-use crate::core::stream::asking_hooks::AskingHooks;
+use crate::core::text::escape::shortened;
 
 /// In what an agent is told of a call that nobody approved. Of the rest it is told a rule, a mode, or a hook's own words.
 const UNAPPROVED: [&str; 4] = [

@@ -5,9 +5,9 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+pub use crate::claude::stream::jobs::{CRON_CREATE, CRON_DELETE};
 use crate::core::requests::cron_expression::CronExpression;
 use crate::core::requests::scheduled::{Scheduled, Scheduler};
-pub use crate::core::stream::jobs::{CRON_CREATE, CRON_DELETE};
 
 /// The tool that has an agent called back after a delay.
 pub const SCHEDULE_WAKEUP: &str = "ScheduleWakeup";

@@ -9,7 +9,7 @@ use std::io::{self, BufRead};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::core::stream::lenient::{Loose, LooseList};
+use crate::claude::stream::lenient::{Loose, LooseList};
 
 /// A line of a transcript that has a place in a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]

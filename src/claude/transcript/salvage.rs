@@ -8,10 +8,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::claude::stream::cut_short::is_cut_short;
 use crate::claude::transcript::insert_results;
 use crate::core::attempt::prompt;
 use crate::core::requests::request::Delivery;
-use crate::core::stream::cut_short::is_cut_short;
 
 /// What a transcript still has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

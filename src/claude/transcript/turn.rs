@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::claude::stream::background::Written;
 use crate::claude::transcript::insert_results;
-use crate::core::stream::background::Written;
 
 /// Reads a transcript that grows, from where it left off.
 #[derive(Debug, Default)]

@@ -17,6 +17,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
+use crate::claude::stream::asking_hooks::Prevailing;
 use crate::claude::stream::reader;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::hook::BASH;
@@ -31,7 +32,6 @@ use crate::cli::output::print_json;
 use crate::core::agent::launch::OnPermission;
 use crate::core::requests::question::{Permit, permit};
 use crate::core::requests::request::{Request, RequestResult, Wish};
-use crate::core::stream::asking_hooks::Prevailing;
 use crate::core::text::escape::one_line;
 use crate::core::text::shell::only_in;
 use crate::store::{Attempt, Caller, Store};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::error::CliError;
 use crate::cli::output::tell;
 use crate::cli::report::format::bytes;
-use crate::core::requests::request::shortened;
+use crate::core::text::escape::shortened;
 use crate::core::text::shell::quoted;
 
 /// More than an agent takes in at once by far. What is larger is not meant for it.

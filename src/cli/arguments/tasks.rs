@@ -8,7 +8,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use crate::cli::arguments::instructions;
 use crate::cli::error::CliError;
 use crate::core::chain::frame::Task;
-use crate::core::requests::request::shortened;
+use crate::core::text::escape::shortened;
 use crate::runtime::requests::record::Named;
 
 /// The tasks that the command line names, unchecked.

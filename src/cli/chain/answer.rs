@@ -12,7 +12,8 @@ use crate::cli::output::{self, print_json, print_line, tell};
 use crate::cli::report::asked;
 use crate::core::id::{FrameId, IdPrefix, RequestId};
 use crate::core::requests::question::{self, NoAnswer, Permit, permit};
-use crate::core::requests::request::{Wish, shortened};
+use crate::core::requests::request::Wish;
+use crate::core::text::escape::shortened;
 use crate::core::text::shell::quoted;
 use crate::store::{Question, Store, StoreError, Target};
 

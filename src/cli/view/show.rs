@@ -17,12 +17,12 @@ use crate::cli::report::denied;
 use crate::cli::report::format::{age, one_line, table};
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::worktree::Worktree;
+use crate::core::attempt::usage::Usage;
 use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::FrameState;
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::{AttemptId, FrameId, SessionId};
-use crate::core::stream::digest::Usage;
 use crate::store::{Attempt, Store};
 
 /// Show everything that is known of a frame: its sessions, transcripts, costs and history

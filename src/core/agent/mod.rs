@@ -5,7 +5,6 @@ pub(crate) mod claude_options;
 pub mod denied;
 pub mod launch;
 pub mod permission_mode;
-pub mod rights;
 pub mod session_files;
 pub mod situation;
 pub mod starting_mode;

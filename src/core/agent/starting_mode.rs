@@ -2,7 +2,16 @@
 
 use crate::core::agent::launch::Launch;
 use crate::core::agent::permission_mode::{self, is_same};
-use crate::core::agent::rights::Modes;
+
+/// The permission modes that `claude` has printed in an attempt. It prints a new one before the call that changes it has its
+/// result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Modes {
+    /// That with which it began.
+    pub first: String,
+    /// The last one.
+    pub last: String,
+}
 
 /// A mode that a person chose when approving a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 use jiff::Timestamp;
 
 use crate::core::chain::state::{Ended, Failure, FailureKind, Wait};
-use crate::core::stream::digest::Digest;
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,16 +109,6 @@ impl Verdict {
     }
 }
 
-/// Whether `claude` has refused to go on at the suspended call of an attempt that it was started for without a prompt, in
-/// whatever words: what the call returns can be given with a prompt. `elsewhere`: whether it said that the cause is another one.
-///
-/// A login, a model or the API matter only when the call has returned, and Claude Code words such errors as messages.
-#[must_use]
-pub fn wants_prompt(outcome: &Outcome, digest: &Digest, elsewhere: bool) -> bool {
-    let is_of_api = digest.worded || digest.result.as_ref().is_some_and(|result| result.api_error_status.is_some());
-    matches!(outcome, Outcome::Refused(_)) && digest.returned.is_none() && !is_of_api && !elsewhere
-}
-
 /// Decides on an attempt.
 #[must_use]
 #[expect(clippy::match_same_arms, reason = "every row of the table stands for itself")]
@@ -160,8 +149,6 @@ pub fn verdict(outcome: &Outcome, turn: Turn) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::stream::digest::Returned;
-    use crate::core::stream::result_event::ResultEvent;
 
     const FIRST: Turn = Turn::First;
     const LATER: Turn = Turn::Later;
@@ -280,22 +267,5 @@ mod tests {
                 assert_eq!(decided.clone().without_conversation(), decided);
             }
         }
-    }
-
-    #[test]
-    fn a_refusal_to_go_on_at_a_call_is_one_before_the_call_has_returned() {
-        let refused = Outcome::Refused("No deferred tool marker found".into());
-        let nothing = Digest::default();
-        assert!(wants_prompt(&refused, &nothing, false));
-        let unavailable = ResultEvent { is_error: true, deferred_call: Some("t1".into()), ..ResultEvent::default() };
-        assert!(wants_prompt(&refused, &Digest { result: Some(unavailable), ..Digest::default() }, false));
-        assert!(!wants_prompt(&refused, &nothing, true));
-        assert!(!wants_prompt(&refused, &Digest { worded: true, ..Digest::default() }, false));
-        let of_api = ResultEvent { is_error: true, api_error_status: Some(404), ..ResultEvent::default() };
-        assert!(!wants_prompt(&refused, &Digest { result: Some(of_api), ..Digest::default() }, false));
-        let returned = Returned { call: "t1".into(), text: "Jan 1st".into(), is_error: false };
-        assert!(!wants_prompt(&refused, &Digest { returned: Some(returned), ..Digest::default() }, false));
-        let others = [Outcome::Reply(String::new()), Outcome::Error(String::new()), Outcome::Stopped { worked: false }];
-        assert!(!others.iter().any(|outcome| wants_prompt(outcome, &nothing, false)));
     }
 }

@@ -5,6 +5,8 @@ pub mod decision;
 pub mod delivery;
 pub mod prompt;
 pub mod record;
+pub mod rest;
 pub mod signal;
 pub mod stale_files;
 pub mod stopping;
+pub mod usage;

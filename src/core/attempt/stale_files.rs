@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::requests::request::shortened;
+use crate::core::text::escape::shortened;
 
 /// What lay around an agent when its attempt ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,4 +6,5 @@ pub mod cron_expression;
 pub mod plan;
 pub mod question;
 pub mod request;
+pub mod returned;
 pub mod scheduled;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::requests::request::{Wish, shortened};
+use crate::core::requests::request::Wish;
+use crate::core::text::escape::shortened;
 
 /// The choices that come with a question. Any other text is an answer too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,9 +10,9 @@ use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::plan::Plan;
 use crate::core::requests::question::Choices;
+use crate::core::requests::returned::Returned;
 use crate::core::requests::scheduled::Scheduled;
-use crate::core::stream::digest::Returned;
-use crate::core::text::escape;
+use crate::core::text::escape::shortened;
 
 /// A request that an agent made and whose result it has not been given yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,19 +214,6 @@ impl Wish {
             }
         }
     }
-}
-
-/// `text` on one line, escaped, and at most 120 characters of it.
-#[must_use]
-pub fn shortened(text: &str) -> String {
-    const MOST: usize = 120;
-    let beginning: String = text.chars().take(MOST + 1).collect();
-    let mut line = escape::one_line(&beginning);
-    if line.chars().count() > MOST {
-        line = line.chars().take(MOST - 1).collect();
-        line.push('…');
-    }
-    line
 }
 
 #[cfg(test)]

@@ -110,6 +110,19 @@ fn is_invisible(c: char) -> bool {
         | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// `text` on one line, escaped, and at most 120 characters of it.
+#[must_use]
+pub(crate) fn shortened(text: &str) -> String {
+    const MOST: usize = 120;
+    let beginning: String = text.chars().take(MOST + 1).collect();
+    let mut line = one_line(&beginning);
+    if line.chars().count() > MOST {
+        line = line.chars().take(MOST - 1).collect();
+        line.push('…');
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -4,14 +4,14 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::Path;
 
+use crate::claude::stream::digest::Digest;
+use crate::claude::stream::rights::{SKILL, SkillRules};
 use crate::claude::transcript::whereabouts::{self, Whereabouts};
 use crate::core::agent::launch::Launch;
-use crate::core::agent::rights::{OfSkill, SKILL};
 use crate::core::agent::situation::{self, Situation};
 use crate::core::agent::starting_mode::{self, Beginning, Chosen};
 use crate::core::chain::frame::Frame;
 use crate::core::requests::request::{Delivery, Wish};
-use crate::core::stream::digest::Digest;
 use crate::runtime::run::programs::Program;
 use crate::runtime::{RuntimeError, while_trying};
 
@@ -38,7 +38,7 @@ pub(crate) fn at_the_end(
     // Of a call that an earlier attempt has made, the question about it tells which tool it was.
     let is_of_skill = |delivery: &Delivery| matches!(&delivery.wish, Wish::Permission { tool, .. } if tool == SKILL);
     let was_asked = |call: &str| told.iter().any(|told| told.call.as_deref() == Some(call) && is_of_skill(told));
-    for OfSkill { call, rules, made_before } in &digest.rights.of_skills {
+    for SkillRules { call, rules, made_before } in &digest.rights.of_skills {
         if !made_before || was_asked(call) {
             situation.add_rules(rules);
         }

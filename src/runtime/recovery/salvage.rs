@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use crate::claude::stream::digest::Digest;
 use crate::claude::transcript::salvage::Remains;
 use crate::core::chain::frame::Frame;
 use crate::core::housekeeping::fsck::Lines;
 use crate::core::requests::request::Delivery;
-use crate::core::stream::digest::Digest;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 use crate::store::files::checkpoint;

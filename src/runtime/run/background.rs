@@ -1,6 +1,6 @@
 //! Ends a `claude` that lives on though the turn of its agent is over, because something runs in its background.
 //!
-//! The rules are those of [`crate::core::stream::background`]. An agent that has nothing in its background costs a look at the length
+//! The rules are those of [`crate::claude::stream::background`]. An agent that has nothing in its background costs a look at the length
 //! of a file now and then, for its `claude` ends by itself.
 
 use std::fs;
@@ -13,13 +13,13 @@ use rustix::process::Signal;
 use crate::claude::invocation::command::config_dir;
 use crate::claude::processes::orphans;
 use crate::claude::processes::process::{Exit, Running};
+use crate::claude::stream::digest::Digest;
 use crate::claude::stream::reader::Follower;
 use crate::claude::transcript::{locate, turn};
 use crate::claude::version::Version;
+use crate::core::attempt::rest::Rest;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId};
-use crate::core::stream::background::Rest;
-use crate::core::stream::digest::Digest;
 use crate::failpoint::{self, Step};
 use crate::runtime::run::stopping::Agent;
 use crate::runtime::{RuntimeError, while_trying};
@@ -148,7 +148,7 @@ pub(crate) fn is_left(store: &Store, frame: &Frame, attempt: &Attempt) -> Result
     let quiet = [Some(&output), transcript.as_ref()].into_iter().flatten().filter_map(|file| quiet_for(file)).min();
     let grace = frame.launch.background_grace();
     // Most agents that run have said something just now, and need no further look.
-    let Some(quiet) = quiet.filter(|quiet| Rest::Paused.is_left(*quiet, grace)) else { return Ok(false) };
+    let Some(quiet) = quiet.filter(|quiet| Rest::Paused.is_abandoned(*quiet, grace)) else { return Ok(false) };
     let mut follower = Follower::new(output, attempt.output_from);
     let digest = follower.read().map_err(while_trying("read what claude printed"))?;
     let written = transcript.map(|transcript| turn::read(&transcript)).transpose();
@@ -157,7 +157,7 @@ pub(crate) fn is_left(store: &Store, frame: &Frame, attempt: &Attempt) -> Result
         rest if store.has_undelivered_requests(attempt.id)? => rest.with_requests(),
         rest => rest,
     };
-    Ok(digest.may_live_on() && rest.is_left(quiet, grace))
+    Ok(digest.may_live_on() && rest.is_abandoned(quiet, grace))
 }
 
 /// Whether an agent has made requests in an attempt that it waits for now. That it cannot be found out says nothing.

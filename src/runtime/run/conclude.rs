@@ -10,6 +10,7 @@ use crate::claude::ending;
 use crate::claude::invocation::command::config_dir;
 use crate::claude::processes::orphans;
 use crate::claude::processes::process::Exit;
+use crate::claude::stream::digest::Digest;
 use crate::claude::stream::reader;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::denied;
@@ -18,7 +19,7 @@ use crate::claude::transcript::reopen::NOT_RUN;
 use crate::claude::transcript::turn;
 use crate::claude::version::Version;
 use crate::core::agent::denied::Denied;
-use crate::core::attempt::decision::{Fork, Outcome, Report, Turn, Verdict, verdict, wants_prompt};
+use crate::core::attempt::decision::{Fork, Outcome, Report, Turn, Verdict, verdict};
 use crate::core::attempt::prompt;
 use crate::core::attempt::record::{Note, Record};
 use crate::core::attempt::signal::Signal;
@@ -26,7 +27,6 @@ use crate::core::chain::frame::{Frame, Task, Trouble};
 use crate::core::chain::state::{Ended, Failure};
 use crate::core::id::RequestId;
 use crate::core::requests::request::{Delivery, Wish};
-use crate::core::stream::digest::Digest;
 use crate::failpoint::{self, Step};
 use crate::runtime::delivery::{situation, stale_files};
 use crate::runtime::recovery::restore;
@@ -174,7 +174,7 @@ fn settle(
         (Fork::Keep, _) => {}
     }
     let elsewhere = matches!(&outcome, Outcome::Refused(said) if ending::is_about_the_start(said));
-    let wants_prompt = wants_prompt(&outcome, digest, elsewhere);
+    let wants_prompt = ending::wants_prompt(&outcome, digest, elsewhere);
     let pauses_in_a_row = if outcome == Outcome::Started { pauses_in_a_row(store, frame)? } else { 0 };
     Ok(Conclusion { verdict, outcome, in_a_sentence, pauses_in_a_row, wants_prompt })
 }

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::claude::stream::jobs::{Jobs, Made};
 use crate::claude::tools::schedule;
 use crate::core::requests::request::{External, Wish};
 use crate::core::requests::scheduled::Scheduled;
-use crate::core::stream::jobs::{Jobs, Made};
 use crate::runtime::RuntimeError;
 use crate::store::{Attempt, Caller, Store};
 

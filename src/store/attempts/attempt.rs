@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::json;
 
+use crate::core::attempt::usage::Usage;
 use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
-use crate::core::stream::digest::Usage;
 use crate::failpoint::Step;
 use crate::store::chains::{events, frames, limits};
 use crate::store::database::codec::{self, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};

@@ -11,7 +11,7 @@ use crate::core::chain::frame::{Baseline, Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{AttemptId, FrameId, SessionId};
-use crate::core::requests::request::shortened;
+use crate::core::text::escape::shortened;
 use crate::failpoint::Step;
 use crate::store::chains::events;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};

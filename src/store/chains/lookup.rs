@@ -6,7 +6,8 @@ use rusqlite::{Connection, Params};
 
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::id::{FrameId, IdPrefix, RequestId};
-use crate::core::requests::request::{Wish, shortened};
+use crate::core::requests::request::Wish;
+use crate::core::text::escape::shortened;
 use crate::store::chains::frames;
 use crate::store::chains::trees::below;
 use crate::store::database::codec::{Id, from_json, id};

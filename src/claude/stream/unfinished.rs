@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::core::stream::digest::{Digest, ToolCall};
-use crate::core::stream::event::{Block, Event};
-use crate::core::stream::lenient::LooseList;
+use crate::claude::stream::digest::{Digest, ToolCall};
+use crate::claude::stream::event::{Block, Event};
+use crate::claude::stream::lenient::LooseList;
 
 impl Digest {
     /// The last tool calls of which a conversation does not tell what came of them, when it has the results of the calls

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::core::requests::request::shortened;
-use crate::core::stream::cut_short;
-use crate::core::stream::digest::{Returned, ToolCall};
-use crate::core::stream::lenient::{Loose, LooseList};
+use crate::claude::stream::cut_short;
+use crate::claude::stream::digest::ToolCall;
+use crate::claude::stream::lenient::{Loose, LooseList};
+use crate::core::requests::returned::Returned;
+use crate::core::text::escape::shortened;
 
 /// One line of the stream. Fields that matter nowhere are not held in memory.
 #[derive(Debug, Default, Deserialize)]

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::core::stream::event::Event;
+use crate::claude::stream::event::Event;
 
 /// The hooks before the calls that have no result yet.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,12 +6,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::core::agent::launch::Launch;
-use crate::core::attempt::signal::Signal;
-use crate::core::requests::request::shortened;
-use crate::core::stream::digest::Digest;
-use crate::core::stream::event::Event;
-use crate::core::stream::result_event::ResultEvent;
+use crate::claude::stream::digest::Digest;
+use crate::claude::stream::event::Event;
+use crate::claude::stream::result_event::ResultEvent;
+use crate::core::attempt::rest::Rest;
+use crate::core::text::escape::shortened;
 
 /// A task that runs beside the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,63 +30,6 @@ pub struct Written {
     pub reply: Option<String>,
     /// US dollars, as the session counts them, and what it was forked from before it.
     pub total_cost_usd: Option<f64>,
-}
-
-/// Whether the turn of an agent is over, though its `claude` may live on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
-    /// It goes on.
-    Works,
-    /// It waits, or was stopped by an error: whatever `claude` would still do, the agent is not to do now.
-    Paused,
-    /// It has replied. If something ends in its background, it may have more to say.
-    Replied,
-}
-
-/// How long `claude` may go on when its agent has replied, unless a person says otherwise: as long as it would by itself.
-pub const GRACE: Duration = Duration::from_secs(600);
-
-/// How long a `claude` whose turn is over may take to end by itself.
-const SETTLES: Duration = Duration::from_millis(300);
-
-/// How much longer than its own runner another one waits before it ends a `claude`: its runner may be about to.
-const LEFT: Duration = Duration::from_secs(3);
-
-impl Rest {
-    fn of_reply(text: &str) -> Self {
-        if Signal::on_a_line(text).is_some() { Self::Paused } else { Self::Replied }
-    }
-
-    /// The same where the agent is known to have made requests whose results it has not been given: it waits for them, whatever
-    /// it has said.
-    #[must_use]
-    pub fn with_requests(self) -> Self {
-        if self == Self::Replied { Self::Paused } else { self }
-    }
-
-    /// How long `claude` may go on with what runs beside its agent, where it is allowed `grace` after a reply.
-    #[must_use]
-    pub fn patience(self, grace: Duration) -> Option<Duration> {
-        match self {
-            Self::Works => None,
-            Self::Paused => Some(SETTLES),
-            Self::Replied => Some(grace.max(SETTLES)),
-        }
-    }
-
-    /// Whether a `claude` that nobody has ended, and that was last seen to do something `since`, was left by its runner.
-    #[must_use]
-    pub fn is_left(self, since: Duration, grace: Duration) -> bool {
-        self.patience(grace).is_some_and(|patience| since >= patience + LEFT)
-    }
-}
-
-impl Launch {
-    /// How long `claude` may go on with what runs beside an agent that has replied.
-    #[must_use]
-    pub fn background_grace(&self) -> Duration {
-        self.background_grace.map_or(GRACE, Duration::from_secs)
-    }
 }
 
 impl Digest {
@@ -272,18 +214,10 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_ended_at_once_and_who_has_replied_when_its_time_is_over() {
+    fn beside_a_task_who_waits_is_ended_at_once() {
         let grace = Duration::from_secs(60);
-        assert_eq!(Rest::Works.patience(grace), None);
-        assert_eq!(Rest::Paused.patience(grace), Some(SETTLES));
-        assert_eq!(Rest::Replied.patience(grace), Some(grace));
-        assert_eq!(Rest::Replied.with_requests().patience(grace), Some(SETTLES));
-        assert_eq!(digest(&[DEFERRED]).patience(Rest::Paused, grace), Some(SETTLES));
+        assert_eq!(digest(&[DEFERRED]).patience(Rest::Paused, grace), Rest::Paused.patience(grace));
         assert_eq!(digest(&[STARTED, DEFERRED]).patience(Rest::Paused, grace), Some(Duration::ZERO));
         assert_eq!(digest(&[STARTED, REPLY]).patience(Rest::Replied, grace), Some(grace));
-        assert_eq!(Rest::Replied.patience(Duration::ZERO), Some(SETTLES));
-        assert!(!Rest::Works.is_left(Duration::MAX, grace));
-        assert!(!Rest::Paused.is_left(LEFT, grace) && Rest::Paused.is_left(LEFT + SETTLES, grace));
-        assert!(!Rest::Replied.is_left(grace, grace) && Rest::Replied.is_left(grace + LEFT, grace));
     }
 }

@@ -4,17 +4,17 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::core::agent::denied::Denials;
-use crate::core::agent::rights::Rights;
-use crate::core::stream::asking_hooks::AskingHooks;
-use crate::core::stream::background::Task;
-use crate::core::stream::event::{Block, Event};
-use crate::core::stream::jobs::Jobs;
-use crate::core::stream::lenient::LooseList;
-use crate::core::stream::result_event::ResultEvent;
+use crate::claude::stream::asking_hooks::AskingHooks;
+use crate::claude::stream::background::Task;
+use crate::claude::stream::denials::Denials;
+use crate::claude::stream::event::{Block, Event};
+use crate::claude::stream::jobs::Jobs;
+use crate::claude::stream::lenient::LooseList;
+use crate::claude::stream::result_event::ResultEvent;
+use crate::claude::stream::rights::Rights;
+use crate::core::requests::returned::Returned;
 
 /// What an attempt printed, in short.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,31 +72,6 @@ pub struct ToolCall {
     pub id: String,
     /// The tool and its input, on one short line.
     pub summary: String,
-}
-
-/// What a tool call has returned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Returned {
-    /// Claude's id of the call.
-    pub call: String,
-    /// What the agent sees of it.
-    pub text: String,
-    /// Whether it is an error.
-    pub is_error: bool,
-}
-
-/// Tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Usage {
-    /// Sent and not cached.
-    pub input_tokens: u64,
-    /// Generated.
-    pub output_tokens: u64,
-    /// Sent and written to the prompt cache.
-    pub cache_creation_input_tokens: u64,
-    /// Sent and read from the prompt cache.
-    pub cache_read_input_tokens: u64,
 }
 
 /// How many calls are remembered. Those that a conversation does not have were made within a fraction of a second.
@@ -171,19 +146,6 @@ impl Digest {
         }
         while self.last_calls.len() > LAST_CALLS {
             self.last_calls.pop_front();
-        }
-    }
-}
-
-impl Usage {
-    /// The sum of two.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens + other.input_tokens,
-            output_tokens: self.output_tokens + other.output_tokens,
-            cache_creation_input_tokens: self.cache_creation_input_tokens + other.cache_creation_input_tokens,
-            cache_read_input_tokens: self.cache_read_input_tokens + other.cache_read_input_tokens,
         }
     }
 }

@@ -4,17 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::core::stream::event::Event;
-
-/// The permission modes that `claude` has printed in an attempt. It prints a new one before the call that changes it has its
-/// result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Modes {
-    /// That with which it began.
-    pub first: String,
-    /// The last one.
-    pub last: String,
-}
+use crate::claude::stream::event::Event;
+use crate::core::agent::starting_mode::Modes;
 
 /// What an agent may do, as far as `claude` has printed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,14 +13,14 @@ pub struct Rights {
     /// Its permission modes.
     pub modes: Option<Modes>,
     /// The permission rules that skills have brought with them.
-    pub of_skills: Vec<OfSkill>,
+    pub of_skills: Vec<SkillRules>,
     skill_calls: HashSet<String>,
     has_called: bool,
 }
 
 /// The permission rules that a skill has brought with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OfSkill {
+pub struct SkillRules {
     /// The call that has begun it.
     pub call: String,
     /// The rules.
@@ -61,7 +52,7 @@ impl Rights {
                 // A call that was open when the run began has its result before the agent makes another.
                 let made_before = !self.has_called;
                 if made_before || self.skill_calls.contains(&call) {
-                    self.of_skills.push(OfSkill { call, rules, made_before });
+                    self.of_skills.push(SkillRules { call, rules, made_before });
                 }
             }
         }
@@ -123,9 +114,9 @@ mod tests {
         };
         let rules = || vec!["Bash(touch:*)".to_owned()];
         let both = rights(&[call("t1", "Skill"), call("t2", "mcp__echo__say"), result("t1"), result("t2")]);
-        assert_eq!(both.of_skills, [OfSkill { call: "t1".into(), rules: rules(), made_before: false }]);
+        assert_eq!(both.of_skills, [SkillRules { call: "t1".into(), rules: rules(), made_before: false }]);
         let made_before = rights(&[result("t0"), call("t1", "Bash"), result("t0")]);
-        assert_eq!(made_before.of_skills, [OfSkill { call: "t0".into(), rules: rules(), made_before: true }]);
+        assert_eq!(made_before.of_skills, [SkillRules { call: "t0".into(), rules: rules(), made_before: true }]);
         let mut of_subagent = result("t1");
         of_subagent["parent_tool_use_id"] = json!("t0");
         assert!(rights(&[call("t1", "Skill"), of_subagent]).of_skills.is_empty());

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::core::stream::digest::Usage;
-use crate::core::stream::event::Event;
+use crate::claude::stream::event::Event;
+use crate::core::attempt::usage::Usage;
 
 /// The event that ends an attempt.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::core::stream::event::Event;
+use crate::claude::stream::event::Event;
 
 /// The jobs of an attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
