@@ -3,6 +3,7 @@
 
 pub mod doctor;
 pub mod invocation;
+pub mod options;
 pub mod processes;
 pub mod stream;
 pub mod tools;

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use crate::claude::program::ProgramError;
 use crate::claude::transcript::ancestry::Broken;
-use crate::core::agent::launch::BadLaunch;
+use crate::core::agent::overrides::BadLaunch;
 use crate::core::id::{FrameId, SessionId};
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;

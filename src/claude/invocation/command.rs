@@ -176,15 +176,16 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::claude::options;
     use crate::core::agent::claude_args::ClaudeArgs;
-    use crate::core::agent::launch::Overrides;
+    use crate::core::agent::overrides::Overrides;
 
     #[test]
     fn all_launch_options_are_repeated_on_a_fork() {
         let launch = Launch {
             model: Some("claude-opus-4-8".into()),
             permission_mode: Some("acceptEdits".into()),
-            args: ClaudeArgs::parse(&["--max-turns", "9"]).unwrap(),
+            args: ClaudeArgs::of(&["--max-turns=9"]),
             ..Launch::default()
         };
         insta::assert_snapshot!(invocation(&launch).arguments().join("\n"), @r"
@@ -235,15 +236,14 @@ mod tests {
             )
         ) {
             let parent = Launch { permission_mode: Some("plan".into()), ..Launch::default() };
-            let args = ClaudeArgs::parse(&list);
+            let args = options::parse(&list);
             let child = args.ok().and_then(|args| parent.child(Overrides { args, ..Overrides::default() }).ok());
             if let Some(child) = child {
                 prop_assert!(!child.is_unrestricted());
-                let read = ClaudeArgs::from(invocation(&child).arguments());
+                let read = |launch| options::as_claude_reads(&invocation(launch).arguments());
                 let decides = |name: &str| !["--append-system-prompt", "--disallowedTools", "--effort", "--max-turns"].contains(&name);
-                let read: Vec<_> = read.pairs().filter(|(name, _)| decides(name)).collect();
-                let of_parent = ClaudeArgs::from(invocation(&parent).arguments());
-                prop_assert_eq!(read, of_parent.pairs().filter(|(name, _)| decides(name)).collect::<Vec<_>>());
+                let deciding = |launch| read(launch).into_iter().filter(|pair| decides(&pair.name)).collect::<Vec<_>>();
+                prop_assert_eq!(deciding(&child), deciding(&parent));
             }
         }
     }

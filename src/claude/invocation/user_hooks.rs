@@ -107,13 +107,13 @@ mod tests {
         let cwd = home.path().join("project/part");
         let launch = |args: &[&str]| Launch {
             config_dir: Some(home.path().join("config")),
-            args: ClaudeArgs::parse(args).unwrap(),
+            args: ClaudeArgs::of(args),
             ..Launch::default()
         };
         let found = |args: &[&str]| run_after("Bash", &cwd, &launch(args));
         write("config/settings.json", &before);
-        assert!(!found(&[]) && !found(&["--settings", &before.to_string()]));
-        assert!(found(&["--settings", &hooks.to_string()]));
+        assert!(!found(&[]) && !found(&[&format!("--settings={before}")]));
+        assert!(found(&[&format!("--settings={hooks}")]));
         for name in
             ["config/settings.json", "project/part/.claude/settings.json", "project/.claude/settings.local.json"]
         {
@@ -123,7 +123,7 @@ mod tests {
         }
         let plugin = home.path().join("plugin");
         write("plugin/hooks/hooks.json", &hooks);
-        assert!(!found(&[]) && found(&["--plugin-dir", plugin.to_str().unwrap()]));
+        assert!(!found(&[]) && found(&[&format!("--plugin-dir={}", plugin.display())]));
         write("config/plugins/installed_plugins.json", &json!({"plugins": {"x@y": [{"installPath": plugin}]}}));
         assert!(found(&[]));
     }

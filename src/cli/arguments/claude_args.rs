@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use clap::Args;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::claude::options::{self, BadArgument};
 use crate::cli::error::CliError;
-use crate::core::agent::claude_args::{BadArgument, ClaudeArgs};
-use crate::core::agent::launch::BadLaunch;
+use crate::core::agent::claude_args::ClaudeArgs;
+use crate::core::agent::overrides::BadLaunch;
 
 /// Arguments for `claude`, as they were typed.
 #[derive(Clone, Debug, Args)]
@@ -20,7 +21,7 @@ pub(crate) struct ForClaude {
 impl ForClaude {
     /// The options that they are.
     pub(crate) fn parsed(&self) -> Result<ClaudeArgs, CliError> {
-        Ok(ClaudeArgs::parse(&self.args).map_err(BadLaunch::from)?)
+        Ok(options::parse(&self.args)?)
     }
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn misplaced(error: &clap::Error, arguments: &[OsString]) -> Option<C
         return None;
     }
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
-    let option = option.split('=').next().filter(|name| ClaudeArgs::knows(name))?;
+    let option = option.split('=').next().filter(|name| options::knows(name))?;
     (error.kind() == ErrorKind::UnknownArgument).then(|| {
         CliError::usage(format!("{option} is an option of claude, not of agent-cli"))
             .hint(format!("options of claude stand behind --, as in agent-cli spawn FILE -- {option}"))
@@ -41,12 +42,17 @@ pub(crate) fn misplaced(error: &clap::Error, arguments: &[OsString]) -> Option<C
 impl From<BadLaunch> for CliError {
     fn from(error: BadLaunch) -> Self {
         let hint = match &error {
-            BadLaunch::Argument(error) => help(error),
             BadLaunch::Outside { .. } => "start it in that directory, or in one below it".to_owned(),
             BadLaunch::Widens(_) => "leave it out".to_owned(),
             BadLaunch::DashedValue(option) => format!("give a value that does not begin with a dash: {option}=VALUE"),
         };
         Self::usage(error.to_string()).hint(hint)
+    }
+}
+
+impl From<BadArgument> for CliError {
+    fn from(error: BadArgument) -> Self {
+        Self::usage(error.to_string()).hint(help(&error))
     }
 }
 

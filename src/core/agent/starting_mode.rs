@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn unrestricted() -> Launch {
-        Launch { args: ClaudeArgs::parse(&["--dangerously-skip-permissions"]).unwrap(), ..Launch::default() }
+        Launch { args: ClaudeArgs::of(&["--dangerously-skip-permissions"]), ..Launch::default() }
     }
 
     const fn chosen(mode: &str, is_new: bool) -> Option<Chosen<'_>> {

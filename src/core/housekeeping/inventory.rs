@@ -223,7 +223,7 @@ mod tests {
                 claude: names[5].clone().into(),
                 model: option(0),
                 permission_mode: option(1),
-                args: ClaudeArgs::parse(&words).unwrap_or_default(),
+                args: ClaudeArgs::from(words),
                 on_permission: OnPermission::Ask,
                 path: option(2),
                 config_dir: option(3).map(PathBuf::from),
@@ -276,8 +276,8 @@ mod tests {
 
     #[test]
     fn options_with_json_and_those_named_for_secrets_may_hold_one() {
-        let args = ["--settings={\"env\":{}}", "--mcp-config", "/a.json", "--effort=low", "--mcp-config= [1]"];
-        let args = ClaudeArgs::parse(&args).unwrap();
+        let args = ["--settings={\"env\":{}}", "--mcp-config=/a.json", "--effort=low", "--mcp-config= [1]"];
+        let args = ClaudeArgs::of(&args);
         assert_eq!(may_be_secret(&args), ["--settings", "--mcp-config"]);
     }
 }

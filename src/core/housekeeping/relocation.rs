@@ -159,8 +159,8 @@ mod tests {
         let moves = moves(&["/old=/new"]);
         assert_eq!(moves.task(Task::File("/old/ins.md".into())), Task::File("/new/ins.md".into()));
         assert_eq!(moves.task(Task::Prompt("/old".into())), Task::Prompt("/old".into()));
-        let words = ["--add-dir", "/old/x", "--settings=/old/s.json", "--x=old", "--debug"];
-        let args = ClaudeArgs::parse(&words).unwrap();
+        let words = ["--add-dir=/old/x", "--settings=/old/s.json", "--x=old", "--debug"];
+        let args = ClaudeArgs::of(&words);
         let launch = moves.launch(Launch { args, config_dir: Some("/old/.claude".into()), ..Launch::default() });
         assert_eq!(launch.args.words(), ["--add-dir=/new/x", "--settings=/new/s.json", "--x=old", "--debug"]);
         assert_eq!(launch.config_dir, Some("/new/.claude".into()));

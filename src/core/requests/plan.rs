@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn an_agent_continues_as_it_was_started_and_no_wider_than_its_parent() {
-        let all = Launch { args: ClaudeArgs::parse(&["--dangerously-skip-permissions"]).unwrap(), ..Launch::default() };
+        let all = Launch { args: ClaudeArgs::of(&["--dangerously-skip-permissions"]), ..Launch::default() };
         for (name, own, parent, expected) in [
             ("a root in plan mode", launch(Some("plan")), None, "default acceptEdits auto dontAsk"),
             ("a root without a mode", launch(None), None, "default acceptEdits auto dontAsk"),

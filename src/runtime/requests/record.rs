@@ -6,7 +6,8 @@ use std::io::{BufReader, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use crate::claude::stream::reader;
-use crate::core::agent::launch::{BadLaunch, Launch, Overrides};
+use crate::core::agent::launch::Launch;
+use crate::core::agent::overrides::{BadLaunch, Overrides};
 use crate::core::agent::starting_mode;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;

@@ -3,8 +3,8 @@
 use std::env;
 use std::path::PathBuf;
 
-use crate::claude::program;
 use crate::claude::version::Version;
+use crate::claude::{options, program};
 use crate::core::agent::launch::Launch;
 use crate::runtime::{RuntimeError, Settings};
 use crate::store::Store;
@@ -36,11 +36,9 @@ pub(crate) struct Program {
 ///
 /// [`RuntimeError`] when the program cannot be used or refuses its arguments.
 pub async fn check(store: &Store, settings: &Settings, launch: &Launch) -> Result<(), RuntimeError> {
-    const MODES: [&str; 5] = ["acceptEdits", "bypassPermissions", "default", "dontAsk", "plan"];
     let Program { path, answer, .. } = usable(store, settings, launch).await?;
     program::identify(&path, &answer)?;
-    let is_known = |mode: &String| MODES.contains(&mode.as_str());
-    if launch.args.are_known() && launch.permission_mode.as_ref().is_none_or(is_known) {
+    if options::are_known(launch) {
         return Ok(());
     }
     let mode = launch.permission_mode.iter().map(|mode| format!("--permission-mode={mode}"));

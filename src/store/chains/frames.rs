@@ -237,7 +237,7 @@ mod tests {
                 claude: PathBuf::from("/bin/claude"),
                 model: Some("opus".into()),
                 permission_mode: Some("plan".into()),
-                args: ClaudeArgs::parse(&["--effort", "low"]).unwrap(),
+                args: ClaudeArgs::of(&["--effort=low"]),
                 no_hooks: false,
                 no_stale_check: false,
                 native_questions: true,

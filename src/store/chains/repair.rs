@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::core::agent::launch::Repair;
+use crate::core::agent::repair::Repair;
 use crate::core::agent::situation::Situation;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameState;

@@ -1,0 +1,28 @@
+//! The options of Claude Code: which there are, and how words become options with values.
+
+mod known;
+mod parse;
+
+use crate::core::agent::launch::Launch;
+
+pub use parse::{BadArgument, parse};
+
+#[cfg(test)]
+pub(crate) use parse::as_claude_reads;
+
+/// The permission modes that every release has.
+const MODES: [&str; 5] = ["acceptEdits", "bypassPermissions", "default", "dontAsk", "plan"];
+
+/// Whether Claude Code has this option, as far as that is known here.
+#[must_use]
+pub fn knows(option: &str) -> bool {
+    let name = known::canonical(option);
+    known::takes(name).is_some() || known::is_reserved(name)
+}
+
+/// Whether any release of Claude Code takes these launch options.
+#[must_use]
+pub fn are_known(launch: &Launch) -> bool {
+    let knows_mode = launch.permission_mode.as_deref().is_none_or(|mode| MODES.contains(&mode));
+    knows_mode && launch.args.pairs().all(|(name, _)| knows(name))
+}

@@ -1,0 +1,193 @@
+//! What a child is given otherwise than its parent, and what it may not be given.
+
+use std::path::PathBuf;
+
+use crate::core::agent::claude_args::{ClaudeArgs, number};
+use crate::core::agent::launch::{Launch, OnPermission};
+use crate::core::agent::option_rights::{FOR_CHILDREN, LIMITS};
+
+/// What a child may ask to have otherwise than its parent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Another model.
+    pub model: Option<String>,
+    /// Another permission mode.
+    pub permission_mode: Option<String>,
+    /// Another way with calls that need an approval.
+    pub on_permission: Option<OnPermission>,
+    /// More arguments for `claude`.
+    pub args: ClaudeArgs,
+}
+
+/// Why a child is not started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadLaunch {
+    /// An agent may not give its child more rights than it has: Claude Code lets agents read where they work.
+    #[error("an agent that works in {} cannot start another outside of it, in {}", own.display(), child.display())]
+    Outside {
+        /// Where the agent works.
+        own: PathBuf,
+        /// Where its child would work.
+        child: PathBuf,
+    },
+    /// An agent may not give its child more rights than it has.
+    #[error("an agent cannot start another with wider permissions than its own ({0})")]
+    Widens(String),
+    /// A value that looks like an option is none, or an attempt to pass one by.
+    #[error("the value of {0} begins with a dash or is missing")]
+    DashedValue(String),
+}
+
+impl Launch {
+    /// The launch options of a child that this frame's agent asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`BadLaunch`] where the child would get more rights than its parent has.
+    pub fn child(&self, wanted: Overrides) -> Result<Self, BadLaunch> {
+        if !self.is_unrestricted() {
+            check_child_args(&wanted.args)?;
+        }
+        self.check_limits(&wanted.args)?;
+        if let Some(mode) = &wanted.permission_mode
+            && !self.covers(mode)
+        {
+            return Err(BadLaunch::Widens(format!("--permission-mode {mode}")));
+        }
+        if wanted.on_permission == Some(OnPermission::Ask) && self.on_permission == OnPermission::Deny {
+            return Err(BadLaunch::Widens("--on-permission ask".to_owned()));
+        }
+        let launch = Self {
+            model: wanted.model.or_else(|| self.model.clone()),
+            permission_mode: wanted.permission_mode.or_else(|| self.permission_mode.clone()),
+            on_permission: wanted.on_permission.unwrap_or(self.on_permission),
+            args: self.args.and(&wanted.args),
+            worktree: None,
+            ..self.clone()
+        };
+        Ok(if self.native_questions { launch.with_native_questions() } else { launch })
+    }
+
+    /// Of two values `claude` takes the last: a child could raise what a person has limited.
+    fn check_limits(&self, args: &ClaudeArgs) -> Result<(), BadLaunch> {
+        let limit = |name| self.args.last(name).and_then(number);
+        for (name, value) in args.pairs().filter(|(name, _)| LIMITS.contains(name)) {
+            let wanted = value.and_then(number).unwrap_or(f64::INFINITY);
+            if limit(name).is_some_and(|limit| wanted > limit) {
+                return Err(BadLaunch::Widens(format!("{name} {}", value.unwrap_or_default())));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_child_args(args: &ClaudeArgs) -> Result<(), BadLaunch> {
+    for (name, value) in args.pairs() {
+        if !FOR_CHILDREN.contains(&name) {
+            return Err(BadLaunch::Widens(name.to_owned()));
+        }
+        if value.is_none_or(|value| value.starts_with('-')) {
+            return Err(BadLaunch::DashedValue(name.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::agent::worktree::Worktree;
+
+    fn args(words: &[&str]) -> ClaudeArgs {
+        ClaudeArgs::of(words)
+    }
+
+    fn wanted(mode: Option<&str>, words: &[&str]) -> Overrides {
+        Overrides { permission_mode: mode.map(str::to_owned), args: args(words), ..Overrides::default() }
+    }
+
+    #[test]
+    fn a_child_inherits_what_it_does_not_override() {
+        let parent = Launch {
+            model: Some("claude-opus-4-8".into()),
+            permission_mode: Some("acceptEdits".into()),
+            args: args(&["--max-turns=9"]),
+            ..Launch::default()
+        };
+        assert_eq!(parent.child(Overrides::default()), Ok(parent.clone()));
+        let child = parent.child(wanted(Some("plan"), &["--effort=low"])).unwrap();
+        assert_eq!(child.permission_mode.as_deref(), Some("plan"));
+        assert_eq!(child.args.words(), ["--max-turns=9", "--effort=low"]);
+        let worktree =
+            Worktree { repository: "/r/.git".into(), path: "/w".into(), branch: "b".into(), base: "c".into() };
+        let apart = Launch { worktree: Some(worktree), ..parent.clone() };
+        assert_eq!(
+            apart.child(Overrides::default()),
+            Ok(parent),
+            "it works there too, but the worktree is not its own"
+        );
+    }
+
+    #[test]
+    fn a_child_gets_no_wider_permissions() {
+        let parent = Launch::default();
+        assert!(parent.child(wanted(Some("acceptEdits"), &[])).is_err());
+        assert!(parent.child(wanted(Some("some-mode-of-next-year"), &[])).is_err());
+        assert!(parent.child(wanted(None, &["--dangerously-skip-permissions"])).is_err());
+        assert!(parent.child(wanted(None, &["--allowedTools=Bash"])).is_err());
+        assert!(parent.child(wanted(None, &["--max-turns=3", "--effort=low"])).is_ok());
+        let odd = Launch { permission_mode: Some("manual".into()), ..Launch::default() };
+        assert!(odd.child(wanted(Some("bypassPermissions"), &[])).is_err());
+        assert!(odd.child(wanted(Some("manual"), &[])).is_ok());
+        let free = Launch { args: args(&["--dangerously-skip-permissions"]), ..Launch::default() };
+        assert!(free.child(wanted(Some("bypassPermissions"), &["--add-dir=/"])).is_ok());
+    }
+
+    #[test]
+    fn a_child_asks_for_permissions_only_where_its_parent_does() {
+        let wanted = |on_permission| Overrides { on_permission, ..Overrides::default() };
+        let asking = Launch { on_permission: OnPermission::Ask, ..Launch::default() };
+        let of = |parent: &Launch, on| parent.child(wanted(on)).map(|child| child.on_permission);
+        assert_eq!(of(&asking, None), Ok(OnPermission::Ask));
+        assert_eq!(of(&asking, Some(OnPermission::Deny)), Ok(OnPermission::Deny));
+        assert_eq!(of(&Launch::default(), None), Ok(OnPermission::Deny));
+        assert!(of(&Launch::default(), Some(OnPermission::Ask)).is_err());
+    }
+
+    #[test]
+    fn a_child_raises_no_limit() {
+        let limited = Launch { args: args(&["--max-turns=9", "--max-budget-usd=1.5"]), ..Launch::default() };
+        let free = Launch { permission_mode: Some("bypassPermissions".into()), ..limited.clone() };
+        for parent in [limited, free] {
+            assert!(parent.child(wanted(None, &["--max-turns=9", "--max-budget-usd=0.5"])).is_ok());
+            assert!(parent.child(wanted(None, &["--max-turns=10"])).is_err());
+            assert!(parent.child(wanted(None, &["--max-budget-usd=2"])).is_err());
+        }
+    }
+
+    #[test]
+    fn newer_releases_have_another_name_for_the_default_mode() {
+        assert!(Launch::default().child(wanted(Some("manual"), &[])).is_ok());
+        let manual = Launch { permission_mode: Some("manual".into()), ..Launch::default() };
+        assert!(manual.child(wanted(Some("default"), &[])).is_ok());
+        assert!(manual.child(wanted(Some("acceptEdits"), &[])).is_err());
+    }
+
+    #[test]
+    fn a_child_is_given_no_value_that_looks_like_an_option() {
+        let parent = Launch::default();
+        for word in ["--disallowedTools=--settings={}", "--append-system-prompt=--bare", "--effort=-", "--effort"] {
+            let refused = parent.child(wanted(None, &[word])).unwrap_err();
+            assert!(matches!(refused, BadLaunch::DashedValue(_)), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_child_has_native_questions_if_its_parent_has_and_nobody_else_would_get_them() {
+        assert!(!Launch::default().child(Overrides::default()).unwrap().native_questions);
+        let free = Launch { args: args(&["--dangerously-skip-permissions"]), ..Launch::default() };
+        let free = free.with_native_questions();
+        assert!(free.child(Overrides::default()).unwrap().native_questions);
+        assert!(!free.child(wanted(None, &["--permission-prompt-tool=x"])).unwrap().native_questions);
+    }
+}
