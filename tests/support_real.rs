@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
-use support::{Hold, Item, MessagesApi, NEWEST, OLDER, RealHome, Turn, claude, follow};
+use support::{Hold, Item, MessagesApi, NEWEST, RealHome, Turn, claude, follow, on_every_version};
 
 const CONVENTION: &str =
     "# Keywords\n\n- `_run_ {cmd}`: run it with Bash\n- `_spawn_ {f}`: run `agent-cli spawn {f}`\n";
+
+on_every_version!(follows_instructions);
 
 fn headless(home: &RealHome, program: &PathBuf) -> Command {
     let mut command = home.command(program);
@@ -42,16 +44,6 @@ fn follows_instructions(version: &str) {
     assert!(api.requests().iter().all(|request| request.session() == Some(session) && request.tokens() > 1000));
     assert!(outcome["total_cost_usd"].as_f64() > Some(0.001));
     assert_eq!(home.transcripts(), [home.transcript(session).expect("a transcript")]);
-}
-
-#[test]
-fn the_newest_follows_instructions() {
-    follows_instructions(NEWEST);
-}
-
-#[test]
-fn an_older_one_follows_instructions() {
-    follows_instructions(OLDER);
 }
 
 #[test]

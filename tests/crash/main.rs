@@ -23,6 +23,8 @@ mod world;
 mod chance;
 #[cfg(debug_assertions)]
 mod enumeration;
+#[path = "../support/extent.rs"]
+mod extent;
 mod history;
 mod invariants;
 mod many_at_once;

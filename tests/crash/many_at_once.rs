@@ -1,8 +1,9 @@
-//! Two hundred commands carry one tree on at the same moment, and some of them are killed.
+//! Many commands carry one tree on at the same moment, and some of them are killed.
 
 use std::collections::HashSet;
 
 use crate::chance::Chance;
+use crate::extent::sample_or_all;
 use crate::gate::wait_until;
 use crate::history::no_frame_ran_twice_at_a_time;
 use crate::invariants;
@@ -10,7 +11,8 @@ use crate::invocation::Running;
 use crate::person::Person;
 use crate::world::World;
 
-const COMMANDS: usize = 200;
+/// In a sample, and in a whole run.
+const COMMANDS: [usize; 2] = [40, 200];
 /// One of so many is killed.
 const KILLED: u64 = 5;
 /// The agents that can run then.
@@ -27,8 +29,9 @@ fn one_runs_each_agent_and_the_others_say_so_without_waiting() {
     let root = world.spawn_paused("root.md");
     world.answer_to("Is it left?", "yes");
     world.answer_to("Is it right?", "no");
+    let commands = sample_or_all(COMMANDS[0], COMMANDS[1]);
     let mut chance = Chance::new(7);
-    let mut running: Vec<Running<'_>> = (0..COMMANDS).map(|_| world.command(["resume", &root]).start()).collect();
+    let mut running: Vec<Running<'_>> = (0..commands).map(|_| world.command(["resume", &root]).start()).collect();
     let mut killed = HashSet::new();
     for runner in &running {
         if chance.below(KILLED) == 0 {

@@ -7,6 +7,7 @@ use std::thread;
 use agent_cli::store::Store;
 
 use crate::chance::Chance;
+use crate::extent::sample_or_all;
 use crate::gate::wait_until;
 use crate::history::{self, no_frame_ran_twice_at_a_time};
 use crate::invariants::{self, Recorded};
@@ -16,15 +17,15 @@ use crate::processes::{Kind, processes_of, seen};
 use crate::tree::{self, Tree};
 use crate::world::World;
 
-/// How many processes are killed in all. A longer test names its own number in the variable.
-const KILLS: usize = 60;
+/// How many processes are killed in all, in a sample and in a whole run. A longer test names its own number in the variable.
+const KILLS: [usize; 2] = [12, 60];
 const MORE_KILLS: &str = "AGENT_CLI_CRASH_KILLS";
 /// The first seed; a failed test has printed it.
 const SEED: &str = "AGENT_CLI_CRASH_SEED";
 /// How many trees are driven side by side.
 const THREADS: usize = 3;
-/// How many kills a tree meets before it is left in peace.
-const KILLS_OF_A_TREE: usize = 24;
+/// How many kills a tree meets before it is left in peace, in a sample and in a whole run.
+const KILLS_OF_A_TREE: [usize; 2] = [6, 24];
 /// How many rounds a tree takes at the very most.
 const ROUNDS: usize = 300;
 /// How many runners try to drive a tree at the same time, at the most.
@@ -33,7 +34,7 @@ const RUNNERS: u64 = 3;
 #[test]
 fn trees_survive_kills_at_random_instants() {
     let number = |name: &str| std::env::var(name).ok().map(|number| number.parse::<usize>().expect("a number"));
-    let wanted = number(MORE_KILLS).unwrap_or(KILLS);
+    let wanted = number(MORE_KILLS).unwrap_or_else(|| sample_or_all(KILLS[0], KILLS[1]));
     let seeds = Mutex::new(number(SEED).unwrap_or(1)..);
     let killed = Mutex::new(Killed::default());
     thread::scope(|scope| {
@@ -50,6 +51,10 @@ fn trees_survive_kills_at_random_instants() {
         }
     });
     println!("{:?}", killed.into_inner().expect("no panic"));
+}
+
+fn kills_of_a_tree() -> usize {
+    sample_or_all(KILLS_OF_A_TREE[0], KILLS_OF_A_TREE[1])
 }
 
 /// How many were killed, by what they were.
@@ -145,7 +150,7 @@ impl Trial {
             }
             None => vec![world.command(["spawn", "root.md"]).start()],
         };
-        while killed.all() < KILLS_OF_A_TREE {
+        while killed.all() < kills_of_a_tree() {
             // The instant is what is tried out here: nothing is waited for.
             thread::sleep(chance.instant());
             for found in processes_of(&world.state()) {
@@ -191,7 +196,7 @@ impl Trial {
         let Some(question) = store.questions(true).expect("a database").into_iter().next() else { return };
         let answer = tree::answer_to(&question.question);
         let answering = self.world.command(["answer", &question.id.to_string(), answer]).start();
-        let peaceful = self.killed.all() >= KILLS_OF_A_TREE || self.chance.below(4) > 0;
+        let peaceful = self.killed.all() >= kills_of_a_tree() || self.chance.below(4) > 0;
         if !peaceful {
             thread::sleep(self.chance.instant() / 20);
             answering.kill();

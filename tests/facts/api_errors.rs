@@ -7,10 +7,10 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::session::{Session, on_both_versions};
-use crate::support::{Conversation, Turn};
+use crate::session::Session;
+use crate::support::{Conversation, Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     an_error_of_the_api_has_a_kind_and_a_status,
     an_api_that_cannot_be_reached_is_a_server_error_without_a_status,
     a_stream_that_breaks_off_is_a_server_error_without_a_status,

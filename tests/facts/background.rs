@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::session::{REQUEST, Session, on_both_versions, results, run_instead};
-use crate::support::{Conversation, Hold, Item, NEWEST, Turn};
+use crate::session::{REQUEST, Session, results, run_instead};
+use crate::support::{Conversation, Hold, Item, NEWEST, Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     beside_a_subagent_a_deferred_call_is_marked_and_not_printed,
     beside_a_subagent_a_reply_is_written_and_not_printed,
     asked_to_end_beside_a_command_a_newer_one_makes_no_further_request,

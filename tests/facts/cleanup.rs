@@ -7,10 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
 
-use crate::session::{Session, on_both_versions};
-use crate::support::{Conversation, Hold, Item, Turn};
+use crate::session::Session;
+use crate::support::{Conversation, Hold, Item, Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     a_large_result_stays_beside_the_session_that_it_came_in,
     a_session_is_forked_from_any_project_that_has_its_transcript,
     old_sessions_are_cleaned_up_by_whatever_runs_next,

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::session::{REQUEST, Session, commands, decision, on_both_versions, run_instead, said_at_the_end};
-use crate::support::Turn;
+use crate::session::{REQUEST, Session, commands, decision, run_instead, said_at_the_end};
+use crate::support::{Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     a_deferred_call_ends_the_run_and_stays_open,
     a_resumed_call_is_asked_about_again_and_its_result_is_delivered,
     a_call_can_be_deferred_again_without_a_request,

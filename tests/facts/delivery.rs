@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::session::{REQUEST, Session, on_both_versions, results, said_at_the_end};
-use crate::support::{OLDER, Turn};
+use crate::session::{REQUEST, Session, results, said_at_the_end};
+use crate::support::{OLDER, Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     a_result_added_to_the_transcript_is_delivered_to_the_byte,
     results_added_for_several_calls_are_all_delivered,
     without_a_prompt_they_are_not_looked_at,

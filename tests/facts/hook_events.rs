@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::session::{Session, decision, on_both_versions, results};
-use crate::support::{OLDER, Turn};
+use crate::session::{Session, decision, results};
+use crate::support::{OLDER, Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     a_hook_that_asks_is_told_of_between_its_call_and_the_result,
     of_two_hooks_that_ask_one_gives_the_reason,
     the_hooks_of_the_next_call_end_after_the_result_of_the_first,

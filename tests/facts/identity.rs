@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::session::{REQUEST, Run, Session, on_both_versions, run_instead};
-use crate::support::Turn;
+use crate::session::{REQUEST, Run, Session, run_instead};
+use crate::support::{Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     a_copy_is_forked_under_the_id_of_its_session,
     a_fork_needs_the_place_of_its_session_to_be_free,
     a_session_goes_on_in_place,

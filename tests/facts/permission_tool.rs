@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::session::{Run, Session, decision, on_both_versions, results};
-use crate::support::{Conversation, OLDER, Turn};
+use crate::session::{Run, Session, decision, results};
+use crate::support::{Conversation, OLDER, Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     with_it_there_is_the_tool_for_questions,
     it_is_told_the_id_of_the_call_and_its_denial_is_the_result_to_the_byte,
     it_can_stop_the_agent_at_the_call,

@@ -5,12 +5,12 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::session::{Session, on_both_versions};
-use crate::support::Turn;
+use crate::session::Session;
+use crate::support::{Turn, on_every_version};
 
 const CALL: &str = "touch made";
 
-on_both_versions!(
+on_every_version!(
     with_a_prompt_tool_and_no_one_to_ask_it_is_denied_with_another_text,
     with_a_prompt_tool_it_is_asked_for_and_the_answer_decides,
 );

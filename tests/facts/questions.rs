@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::session::{Session, decision, on_both_versions};
-use crate::support::{NEWEST, Turn};
+use crate::session::{Session, decision};
+use crate::support::{NEWEST, Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     it_is_deferred_and_answered_when_there_is_a_prompt_tool,
     without_the_prompt_tool_a_deferred_one_is_not_resumed_and_not_lost,
 );

@@ -1,9 +1,9 @@
 //! What becomes of the output of the command that a resumed call runs instead.
 
-use crate::session::{REQUEST, Session, on_both_versions, run_instead};
-use crate::support::Turn;
+use crate::session::{REQUEST, Session, run_instead};
+use crate::support::{Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     output_is_the_result_to_the_byte_but_for_blanks_around_it,
     output_of_more_than_30000_characters_is_put_into_a_file,
 );

@@ -10,15 +10,6 @@ use uuid::Uuid;
 
 use crate::support::{Conversation, Item, MessagesApi, RealHome, RecordedRequest, Turn, claude};
 
-/// Makes of each fact, a function of the version, a test for each version that is supported.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-pub(crate) use on_both_versions;
-
 /// The command that is deferred.
 pub(crate) const REQUEST: &str = "agent-cli ask 'When?'";
 

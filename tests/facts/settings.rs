@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::session::{REQUEST, Session, on_both_versions};
-use crate::support::{NEWEST, Turn};
+use crate::session::{REQUEST, Session};
+use crate::support::{NEWEST, Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     a_condition_keeps_the_hook_from_being_started_for_other_commands,
     a_hook_of_the_session_start_tells_a_start_from_a_resume,
     hooks_are_given_the_environment_of_claude,

@@ -1,9 +1,9 @@
 //! A deferred call beside other calls of one turn.
 
-use crate::session::{REQUEST, Session, commands, on_both_versions, results, run_instead};
-use crate::support::{OLDER, Turn};
+use crate::session::{REQUEST, Session, commands, results, run_instead};
+use crate::support::{OLDER, Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     the_other_calls_of_the_turn_are_run_before_it_ends,
     a_call_that_was_the_last_gets_its_result,
     a_call_that_was_not_the_last_gets_its_result_or_an_error,

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::session::{REQUEST, Run, Session, decision, on_both_versions};
-use crate::support::{Conversation, Item, Turn};
+use crate::session::{REQUEST, Run, Session, decision};
+use crate::support::{Conversation, Item, Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     the_hook_is_told_that_a_subagent_calls,
     a_deferred_call_of_a_subagent_ends_it_without_a_word,
     a_subagent_is_told_why_its_call_is_denied,

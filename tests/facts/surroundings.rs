@@ -4,10 +4,10 @@ use std::process::Output;
 
 use serde_json::json;
 
-use crate::session::{REQUEST, Session, decision, on_both_versions};
-use crate::support::Turn;
+use crate::session::{REQUEST, Session, decision};
+use crate::support::{Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     the_strongest_settings_that_say_something_about_hooks_count,
     settings_with_a_mistake_are_passed_over_as_a_whole_and_without_a_word,
     each_of_these_is_a_login_and_an_empty_key_is_none,

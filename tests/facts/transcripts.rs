@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use crate::session::{Session, on_both_versions};
-use crate::support::{Conversation, Hold, Turn};
+use crate::session::Session;
+use crate::support::{Conversation, Hold, Turn, on_every_version};
 
-on_both_versions!(
+on_every_version!(
     with_eager_flush_the_prompt_is_written_before_the_model_is_asked,
     with_eager_flush_all_is_written_before_the_result_is_printed,
     a_session_with_nothing_but_its_prompt_is_forked,

@@ -6,6 +6,8 @@
 
 #[path = "../crash/chance.rs"]
 mod chance;
+#[path = "../support/extent.rs"]
+mod extent;
 #[path = "../cli/gate.rs"]
 mod gate;
 #[path = "../cli/invocation.rs"]

@@ -1,12 +1,13 @@
-//! A tree three levels below its root, in which each agent has five children.
+//! A tree three levels below its root, in which each agent has three children, or five in a whole run.
 
 use std::collections::HashMap;
 
 use crate::PATIENCE;
 use crate::chance::Chance;
+use crate::extent::sample_or_all;
 use crate::world::World;
 
-const WIDTH: usize = 5;
+const WIDTH: [usize; 2] = [3, 5];
 const DEPTH: usize = 3;
 /// How many agents may live at a time.
 const PARALLEL: &str = "3";
@@ -15,7 +16,7 @@ const SEED: u64 = 1;
 
 /// Writes the instructions of the agent at a place and of all below it. One leaf in three asks; the others reply their
 /// place. Returns what the agent will reply when each question was answered with its own text and a star.
-fn write(world: &World, place: &str, depth: usize, leaves: &mut usize) -> String {
+fn write(world: &World, width: usize, place: &str, depth: usize, leaves: &mut usize) -> String {
     if depth == DEPTH {
         *leaves += 1;
         let asks = leaves.is_multiple_of(3);
@@ -25,10 +26,10 @@ fn write(world: &World, place: &str, depth: usize, leaves: &mut usize) -> String
         );
         return if asks { format!("{place}*") } else { place.to_owned() };
     }
-    let children: Vec<String> = (1..=WIDTH).map(|child| format!("{place}{child}")).collect();
+    let children: Vec<String> = (1..=width).map(|child| format!("{place}{child}")).collect();
     let calls: Vec<String> = children.iter().map(|child| format!("spawn {child}.md")).collect();
     world.file(format!("{place}.md"), format!("{}\nreply [{{results}}]\n", calls.join(" ++ ")));
-    let replies: Vec<String> = children.iter().map(|child| write(world, child, depth + 1, leaves)).collect();
+    let replies: Vec<String> = children.iter().map(|child| write(world, width, child, depth + 1, leaves)).collect();
     format!("[{}]", replies.join("; "))
 }
 
@@ -36,11 +37,13 @@ fn write(world: &World, place: &str, depth: usize, leaves: &mut usize) -> String
 fn every_leaf_is_answered_and_every_reply_is_in_its_place() {
     let world = World::with_hooks();
     let mut leaves = 0;
-    let reply = write(&world, "t", 0, &mut leaves);
+    let width = sample_or_all(WIDTH[0], WIDTH[1]);
+    let (parents, bottom) = (1 + width + width.pow(2), width.pow(3));
+    let reply = write(&world, width, "t", 0, &mut leaves);
     let spawn = world.command(["spawn", "t.md", "--max-parallel", PARALLEL]).start();
     let id = spawn.ends_within(PATIENCE).started();
     let open: Vec<(String, String)> = world.questions();
-    assert_eq!((leaves, open.len(), world.starts()), (125, 125 / 3, 1 + 5 + 25 + 125));
+    assert_eq!((leaves, open.len(), world.starts()), (bottom, bottom / 3, parents + bottom));
 
     println!("seed {SEED}");
     let mut chance = Chance::new(SEED);
@@ -62,5 +65,5 @@ fn every_leaf_is_answered_and_every_reply_is_in_its_place() {
     let log = world.log();
     assert!(log.most_alive() <= 3, "{}", log.most_alive());
     // The root, its children and theirs were woken once, and so was each leaf that asked.
-    assert_eq!(log.starts.len(), (1 + 5 + 25 + 125) + (1 + 5 + 25) + 125 / 3);
+    assert_eq!(log.starts.len(), (parents + bottom) + parents + bottom / 3);
 }

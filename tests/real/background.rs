@@ -3,17 +3,9 @@
 use serde_json::json;
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, Turn};
+use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version};
 
-/// Runs a test on both versions.
-macro_rules! on_both_versions {
-    ($($test:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $test() { super::$test(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $test() { super::$test(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     an_agent_that_asks_twice_beside_a_background_task_keeps_its_conversation,
     an_agent_that_asks_for_several_things_beside_a_background_task_keeps_its_conversation,
 );

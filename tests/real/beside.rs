@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::chain::Chain;
 use crate::processes::{Background, wait_until};
-use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, OLDER, Turn, processes_of};
+use crate::support::extent::is_whole;
+use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, processes_of};
 
 /// What runs beside the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,19 @@ enum Then {
     Replies,
 }
 
+/// A sample has what Claude Code ends with its process and what it does not.
+const SAMPLE: [Beside; 2] = [Beside::Command, Beside::Subagent];
 const ALL: [Beside; 5] = [Beside::Command, Beside::Late, Beside::Monitor, Beside::Subagent, Beside::Workflow];
+
+/// Those of a list that a version has.
+fn of(list: &'static [Beside], version: &str) -> impl Iterator<Item = Beside> {
+    list.iter().copied().filter(move |beside| beside.is_there(version))
+}
+
+/// All, or a sample of them.
+fn sampled(version: &str) -> impl Iterator<Item = Beside> {
+    of(if is_whole() { &ALL } else { &SAMPLE }, version)
+}
 
 /// What a subagent is told, which nobody answers.
 const SUBTASK: &str = "look into everything";
@@ -182,7 +195,7 @@ fn is_told(said: &Conversation, beside: Beside) {
 }
 
 fn is_ended_at_a_pause(version: &str) {
-    for beside in ALL.into_iter().filter(|beside| beside.is_there(version)) {
+    for beside in of(&ALL, version) {
         let world = World::new(version, beside, Then::Asks);
         world.then.release();
         let runner = world.spawn();
@@ -205,7 +218,7 @@ fn is_ended_at_a_pause(version: &str) {
 }
 
 fn is_ended_when_another_agent_is_called(version: &str) {
-    for beside in ALL.into_iter().filter(|beside| beside.is_there(version)) {
+    for beside in sampled(version) {
         let world = World::new(version, beside, Then::Spawns);
         world.then.release();
         let runner = world.spawn();
@@ -217,7 +230,7 @@ fn is_ended_when_another_agent_is_called(version: &str) {
 }
 
 fn is_ended_a_while_after_a_reply(version: &str) {
-    for beside in ALL.into_iter().filter(|beside| beside.is_there(version)) {
+    for beside in sampled(version) {
         let world = World::new(version, beside, Then::Replies);
         world.then.release();
         let mut command = world.chain.command();
@@ -236,7 +249,7 @@ fn is_ended_a_while_after_a_reply(version: &str) {
 
 /// The runner dies before the agent pauses: nobody is there to end `claude`.
 fn the_next_resume_ends_what_a_killed_runner_has_left(version: &str) {
-    for beside in ALL.into_iter().filter(|beside| beside.is_there(version)) {
+    for beside in sampled(version) {
         let world = World::new(version, beside, Then::Asks);
         let runner = world.spawn();
         world.is_there();
@@ -329,14 +342,7 @@ fn a_subagent_does_not_see_the_tool_for_approvals(version: &str) {
     }
 }
 
-macro_rules! on_both_versions {
-    ($($test:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $test() { super::$test(super::NEWEST); })+ }
-        mod older { $(#[test] fn $test() { super::$test(super::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     is_ended_at_a_pause,
     is_ended_when_another_agent_is_called,
     is_ended_a_while_after_a_reply,

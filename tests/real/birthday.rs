@@ -3,17 +3,12 @@
 use serde_json::Value;
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, RecordedRequest, Turn};
+use crate::support::{Conversation, Item, MessagesApi, RecordedRequest, Turn, on_every_version};
 
-#[test]
-fn a_chain_pauses_is_polled_and_resumes_on_the_newest_version() {
-    pauses_is_polled_and_resumes(NEWEST);
-}
-
-#[test]
-fn a_chain_pauses_is_polled_and_resumes_on_an_older_version() {
-    pauses_is_polled_and_resumes(OLDER);
-}
+on_every_version!(
+    a_chain_pauses_is_polled_and_resumes,
+    with_prompts_each_agent_takes_one_request_to_the_pause_and_one_to_the_end,
+);
 
 /// An agent that is told how deep it is: the first three start the next with words, the fourth asks.
 fn told_in_words(conversation: &Conversation) -> Turn {
@@ -33,20 +28,17 @@ fn told_in_words(conversation: &Conversation) -> Turn {
     }
 }
 
-#[test]
-fn with_prompts_each_agent_takes_one_request_to_the_pause_and_one_to_the_end_on_both_versions() {
-    for version in [NEWEST, OLDER] {
-        let chain = Chain::with_model(version, MessagesApi::start(told_in_words));
-        let root = chain.started(&["spawn", "--prompt", "depth 1"]);
-        assert_eq!(chain.api.count(), 4);
-        assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
-        chain.answer("Jan 1st");
-        assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
-        assert_eq!(chain.api.count(), 8);
-    }
+fn with_prompts_each_agent_takes_one_request_to_the_pause_and_one_to_the_end(version: &str) {
+    let chain = Chain::with_model(version, MessagesApi::start(told_in_words));
+    let root = chain.started(&["spawn", "--prompt", "depth 1"]);
+    assert_eq!(chain.api.count(), 4);
+    assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
+    chain.answer("Jan 1st");
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    assert_eq!(chain.api.count(), 8);
 }
 
-fn pauses_is_polled_and_resumes(version: &str) {
+fn a_chain_pauses_is_polled_and_resumes(version: &str) {
     let chain = Chain::new(version);
     chain.birthday();
 

@@ -7,17 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, MessagesApi, Turn};
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version};
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(an_answered_chain_ends_under_cron_with_the_login_of_the_settings);
+on_every_version!(an_answered_chain_ends_under_cron_with_the_login_of_the_settings);
 
 /// The environment that the settings bring, with the login or without.
 fn set_settings(chain: &Chain, key: Option<&str>) {

@@ -4,9 +4,10 @@ use std::fs;
 
 use crate::chain::Chain;
 use crate::support::NEWEST;
+use crate::support::extent::sample_or_all;
 
-/// How deep the chain is. A shorter test names its own number in the variable.
-const DEPTH: usize = 50;
+/// How deep the chain is, in a sample and in a whole run. Another test names its own number in the variable.
+const DEPTH: [usize; 2] = [5, 50];
 const OTHER_DEPTH: &str = "AGENT_CLI_REAL_DEPTH";
 /// What the runner may take in memory, in kilobytes, beyond what it takes at the beginning.
 const MORE_MEMORY: u64 = 8 * 1024;
@@ -15,7 +16,8 @@ const NOTE_MEMORY: &str = "_run_ `ps -o rss=,comm= -p $(ps -o ppid= -p $PPID) >>
 
 #[test]
 fn one_process_lives_at_a_time_and_each_level_costs_the_same() {
-    let depth = std::env::var(OTHER_DEPTH).map_or(DEPTH, |depth| depth.parse().expect("a depth"));
+    let depth = std::env::var(OTHER_DEPTH);
+    let depth = depth.map_or_else(|_| sample_or_all(DEPTH[0], DEPTH[1]), |depth| depth.parse().expect("a depth"));
     let chain = Chain::new(NEWEST);
     for level in 2..depth {
         let steps = format!("1. _spawn_ `{}.md`.\n2. _terminate_ {{the sub-agent's reply}}.\n", level + 1);

@@ -1,17 +1,9 @@
 //! Answers and replies reach the agent as they are, whatever they look like.
 
 use crate::chain::Chain;
-use crate::support::{Item, NEWEST, OLDER};
+use crate::support::{Item, on_every_version};
 
-#[test]
-fn any_answer_is_delivered_to_the_byte_on_the_newest_version() {
-    any_answer_is_delivered_to_the_byte(NEWEST);
-}
-
-#[test]
-fn any_answer_is_delivered_to_the_byte_on_an_older_version() {
-    any_answer_is_delivered_to_the_byte(OLDER);
-}
+on_every_version!(any_answer_is_delivered_to_the_byte, children_started_in_a_loop_all_reply_in_order,);
 
 /// Two questions in one turn: a large answer with everything that somebody might take for something else, and a short
 /// one that begins like a command and is a signal.
@@ -41,16 +33,6 @@ fn any_answer_is_delivered_to_the_byte(version: &str) {
     };
     assert!(result(&long) && result(short));
     assert!(!requests[before].body.to_string().contains("the content of the file"), "a mention was followed");
-}
-
-#[test]
-fn children_started_in_a_loop_all_reply_in_order_on_the_newest_version() {
-    children_started_in_a_loop_all_reply_in_order(NEWEST);
-}
-
-#[test]
-fn children_started_in_a_loop_all_reply_in_order_on_an_older_version() {
-    children_started_in_a_loop_all_reply_in_order(OLDER);
 }
 
 /// No single request: a shell loop, in one tool call.

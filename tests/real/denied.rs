@@ -3,17 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::chain::{Chain, Said};
-use crate::support::{Conversation, Item, MessagesApi, Turn};
+use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version};
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     denied_calls_are_told_and_the_advice_lets_them_run,
     a_call_of_an_agent_below_is_told_with_its_name,
     what_a_rule_or_a_hook_denies_comes_without_advice,

@@ -7,20 +7,15 @@ use serde_json::json;
 
 use crate::chain::Chain;
 use crate::processes::{Gate, wait_until};
-use crate::support::{Conversation, MessagesApi, NEWEST, OLDER, Turn};
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version};
+
+on_every_version!(
+    an_answer_that_comes_before_claude_has_ended_is_delivered,
+    a_call_that_is_allowed_before_its_runner_has_seen_the_end_runs,
+);
 
 fn is_one_asked(chain: &Chain) -> bool {
     chain.json(&["questions", "--json"]).as_array().is_some_and(|asked| asked.len() == 1)
-}
-
-#[test]
-fn an_answer_that_comes_before_claude_has_ended_is_delivered_on_the_newest_version() {
-    an_answer_that_comes_before_claude_has_ended_is_delivered(NEWEST);
-}
-
-#[test]
-fn an_answer_that_comes_before_claude_has_ended_is_delivered_on_an_older_version() {
-    an_answer_that_comes_before_claude_has_ended_is_delivered(OLDER);
 }
 
 fn an_answer_that_comes_before_claude_has_ended_is_delivered(version: &str) {
@@ -44,16 +39,6 @@ fn an_answer_that_comes_before_claude_has_ended_is_delivered(version: &str) {
     let said = runner.ends();
     assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(0), "Jan 1st\n", ""), "{said:?}");
     assert_eq!(chain.api.count(), 3, "it read, asked and replied");
-}
-
-#[test]
-fn a_call_that_is_allowed_before_its_runner_has_seen_the_end_runs_on_the_newest_version() {
-    a_call_that_is_allowed_before_its_runner_has_seen_the_end_runs(NEWEST);
-}
-
-#[test]
-fn a_call_that_is_allowed_before_its_runner_has_seen_the_end_runs_on_an_older_version() {
-    a_call_that_is_allowed_before_its_runner_has_seen_the_end_runs(OLDER);
 }
 
 fn a_call_that_is_allowed_before_its_runner_has_seen_the_end_runs(version: &str) {

@@ -3,17 +3,9 @@
 use serde_json::json;
 
 use crate::chain::{Chain, Said};
-use crate::support::{Conversation, MessagesApi, Turn};
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version};
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     a_chain_pauses_and_goes_on_whatever_variables_of_claude_code_are_set,
     a_chain_pauses_and_goes_on_whatever_settings_set,
     an_api_that_is_not_available_is_not_waited_for_inside_of_claude,

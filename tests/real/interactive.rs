@@ -7,9 +7,11 @@ use std::process::Stdio;
 use uuid::Uuid;
 
 use crate::chain::{Chain, Said, TEMPLATE};
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, Turn, claude, follow};
+use crate::support::{Conversation, Item, MessagesApi, Turn, claude, follow, on_every_version};
 
 const START: &str = "Start the chain.";
+
+on_every_version!(a_session_with_a_user_leads_a_chain);
 
 /// Does what the template says of a session with a user, and follows instructions elsewhere.
 fn model(conversation: &Conversation) -> Turn {
@@ -35,16 +37,6 @@ fn model(conversation: &Conversation) -> Turn {
         (2, _) => Turn::bash(&format!("agent-cli resume {}", after("then agent-cli resume ", '\n'))),
         _ => Turn::text(conversation.last_result().unwrap_or_default()),
     }
-}
-
-#[test]
-fn a_session_with_a_user_leads_a_chain_on_the_newest_version() {
-    a_session_with_a_user_leads_a_chain(NEWEST);
-}
-
-#[test]
-fn a_session_with_a_user_leads_a_chain_on_an_older_version() {
-    a_session_with_a_user_leads_a_chain(OLDER);
 }
 
 fn a_session_with_a_user_leads_a_chain(version: &str) {

@@ -8,17 +8,9 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, Turn};
+use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version};
 
-/// Runs a test on both versions.
-macro_rules! on_both_versions {
-    ($($test:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $test() { super::$test(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $test() { super::$test(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     a_chain_outlives_its_folder_in_claude_code,
     a_chain_outlives_the_cleanup_of_claude_code,
     a_chain_goes_with_a_moved_configuration,

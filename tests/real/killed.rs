@@ -4,9 +4,17 @@ use rustix::process::Signal;
 
 use crate::chain::{Chain, TEMPLATE};
 use crate::processes::{Background, Gate, wait_until};
-use crate::support::{Conversation, Hold, MessagesApi, NEWEST, OLDER, Turn, follow};
+use crate::support::{Conversation, Hold, MessagesApi, Turn, follow, on_every_version};
 
 const BYPASS: [&str; 4] = ["spawn", "ins.md", "--permission-mode", "bypassPermissions"];
+
+on_every_version!(
+    claude_outlives_its_runner_and_its_work_is_used,
+    a_tool_call_in_which_claude_was_killed_is_named_to_the_agent,
+    an_interrupt_stops_a_request,
+    a_termination_stops_a_tool,
+    a_permission_that_is_asked_for_after_the_runner_was_killed_waits_for_an_answer,
+);
 
 /// A chain whose agents' answers are held back once they have read their instructions.
 fn held(version: &str) -> (Chain, Hold) {
@@ -28,16 +36,6 @@ fn gated(version: &str) -> (Chain, Gate) {
     let gate = Gate::new(chain.home.home().join("gate"));
     chain.home.write("ins.md", &format!("1. _run_ `{}`.\n2. _terminate_ {{the output}}.\n", gate.wait_command()));
     (chain, gate)
-}
-
-#[test]
-fn claude_outlives_its_runner_and_its_work_is_used_on_the_newest_version() {
-    claude_outlives_its_runner_and_its_work_is_used(NEWEST);
-}
-
-#[test]
-fn claude_outlives_its_runner_and_its_work_is_used_on_an_older_version() {
-    claude_outlives_its_runner_and_its_work_is_used(OLDER);
 }
 
 fn claude_outlives_its_runner_and_its_work_is_used(version: &str) {
@@ -69,16 +67,6 @@ fn is_driven_elsewhere(chain: &Chain, root: &str) {
     assert_eq!(chain.api.count(), before);
 }
 
-#[test]
-fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent_on_the_newest_version() {
-    a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(NEWEST);
-}
-
-#[test]
-fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent_on_an_older_version() {
-    a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(OLDER);
-}
-
 fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(version: &str) {
     let (chain, gate) = gated(version);
     let runner = chain.start(&BYPASS);
@@ -108,16 +96,6 @@ fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(version: &str) {
     assert!(prompt.contains("\n- Bash: echo $$ > "), "{prompt}");
 }
 
-#[test]
-fn an_interrupt_stops_a_request_on_the_newest_version() {
-    an_interrupt_stops_a_request(NEWEST);
-}
-
-#[test]
-fn an_interrupt_stops_a_request_on_an_older_version() {
-    an_interrupt_stops_a_request(OLDER);
-}
-
 fn an_interrupt_stops_a_request(version: &str) {
     let (chain, hold) = held(version);
     let runner = chain.start(&["spawn", "ins.md"]);
@@ -128,16 +106,6 @@ fn an_interrupt_stops_a_request(version: &str) {
     chain.answer("Jan 1st");
     assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
     assert_eq!(chain.api.count(), 4, "only the request that was stopped is made again");
-}
-
-#[test]
-fn a_termination_stops_a_tool_on_the_newest_version() {
-    a_termination_stops_a_tool(NEWEST);
-}
-
-#[test]
-fn a_termination_stops_a_tool_on_an_older_version() {
-    a_termination_stops_a_tool(OLDER);
 }
 
 fn a_termination_stops_a_tool(version: &str) {
@@ -164,16 +132,6 @@ fn stopped(chain: &Chain, runner: Background, signal: Signal) -> String {
     assert!(said.err.contains(&format!("hint: agent-cli resume {} carries on", &root[..8])), "{said:?}");
     assert!(!claude.lives());
     root
-}
-
-#[test]
-fn a_permission_that_is_asked_for_after_the_runner_was_killed_waits_for_an_answer_on_the_newest_version() {
-    a_permission_that_is_asked_for_after_the_runner_was_killed_waits_for_an_answer(NEWEST);
-}
-
-#[test]
-fn a_permission_that_is_asked_for_after_the_runner_was_killed_waits_for_an_answer_on_an_older_version() {
-    a_permission_that_is_asked_for_after_the_runner_was_killed_waits_for_an_answer(OLDER);
 }
 
 fn a_permission_that_is_asked_for_after_the_runner_was_killed_waits_for_an_answer(version: &str) {

@@ -9,15 +9,16 @@ use agent_cli::store::Store;
 use crate::chain::Chain;
 use crate::chance::Chance;
 use crate::processes::wait_until;
+use crate::support::extent::{is_whole, sample_or_all};
 use crate::support::{Kind, NEWEST, OLDER, processes_of};
 
-/// How many processes are killed in all. A longer test names its own number in the variable.
-const KILLS: usize = 10;
+/// How many processes are killed in all, in a sample and in a whole run. A longer test names its own number in the variable.
+const KILLS: [usize; 2] = [3, 10];
 const MORE_KILLS: &str = "AGENT_CLI_CRASH_KILLS";
 /// The first seed; a failed test has printed it.
 const SEED: &str = "AGENT_CLI_CRASH_SEED";
 /// How many kills a chain meets before it is left in peace.
-const KILLS_OF_A_CHAIN: usize = 5;
+const KILLS_OF_A_CHAIN: [usize; 2] = [3, 5];
 /// How many rounds a chain takes at the very most.
 const ROUNDS: usize = 60;
 /// The requests of a chain of four with one question, when nothing dies.
@@ -39,7 +40,7 @@ struct Killed {
 #[test]
 fn a_chain_survives_kills_at_random_instants() {
     let number = |name: &str| std::env::var(name).ok().map(|number| number.parse::<usize>().expect("a number"));
-    let wanted = number(MORE_KILLS).unwrap_or(KILLS);
+    let wanted = number(MORE_KILLS).unwrap_or_else(|| sample_or_all(KILLS[0], KILLS[1]));
     let mut killed = Killed::default();
     let mut seed = number(SEED).unwrap_or(1);
     while killed.runners + killed.agents + killed.tools < wanted {
@@ -58,7 +59,7 @@ fn a_chain_survives_kills_at_random_instants() {
 
 fn one_chain(seed: usize) -> Killed {
     let mut chance = Chance::new(seed as u64);
-    let chain = Chain::new(if seed.is_multiple_of(3) { OLDER } else { NEWEST });
+    let chain = Chain::new(if is_whole() && seed.is_multiple_of(3) { OLDER } else { NEWEST });
     chain.birthday();
     let mut killed = Killed::default();
     let mut reply = None;
@@ -69,7 +70,7 @@ fn one_chain(seed: usize) -> Killed {
             Some(root) => chain.start(&["resume", root]),
             None => chain.start(&["spawn", "ins1.md"]),
         };
-        if killed.runners + killed.agents + killed.tools < KILLS_OF_A_CHAIN {
+        if killed.runners + killed.agents + killed.tools < sample_or_all(KILLS_OF_A_CHAIN[0], KILLS_OF_A_CHAIN[1]) {
             // The instant is what is tried out here: nothing is waited for.
             thread::sleep(chance.instant() * SLOWER);
             let mut found = processes_of(&chain.state());

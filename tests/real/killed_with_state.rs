@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use crate::chain::Chain;
 use crate::chance::Chance;
 use crate::processes::wait_until;
+use crate::support::extent::{is_whole, sample_or_all};
 use crate::support::{Conversation, Item, Kind, MessagesApi, NEWEST, OLDER, ToolCall, Turn, processes_of};
 
-/// How many processes are killed in all, of each kind of agent. A longer test names its own number in the variable.
-const KILLS: usize = 4;
+/// How many processes are killed in all, of each kind of agent, in a sample and in a whole run: at the most as many as a chain
+/// meets before it is left in peace. A longer test names its own number in the variable.
+const KILLS: [usize; 2] = [1, 4];
 const MORE_KILLS: &str = "AGENT_CLI_CRASH_KILLS";
 /// The first seed; a failed test has printed it.
 const SEED: &str = "AGENT_CLI_CRASH_SEED";
-/// How many kills a chain meets before it is left in peace.
-const KILLS_OF_A_CHAIN: usize = 4;
 /// How much longer a turn of the real program takes.
 const SLOWER: u32 = 15;
 /// How long a chain takes at the very most.
@@ -124,7 +124,7 @@ fn an_agent_in_plan_mode_survives_kills() {
 
 fn survives(agent: &Agent) {
     let number = |name: &str| std::env::var(name).ok().map(|number| number.parse::<usize>().expect("a number"));
-    let wanted = number(MORE_KILLS).unwrap_or(KILLS);
+    let wanted = number(MORE_KILLS).unwrap_or_else(|| sample_or_all(KILLS[0], KILLS[1]));
     let (mut killed, mut seed) = ([0; 3], number(SEED).unwrap_or(1));
     while killed.iter().sum::<usize>() < wanted {
         // A failing test shows what it has printed: with the seed it can be tried again.
@@ -185,7 +185,7 @@ fn model(calls: Vec<ToolCall>) -> impl Fn(&Conversation) -> Turn {
 /// Runners, agents and tools that were killed.
 fn one_chain(agent: &Agent, seed: usize) -> [usize; 3] {
     let mut chance = Chance::new(seed as u64);
-    let version = if seed.is_multiple_of(3) { OLDER } else { NEWEST };
+    let version = if is_whole() && seed.is_multiple_of(3) { OLDER } else { NEWEST };
     let chain = Chain::with_model(version, MessagesApi::start(model((agent.calls)(version))));
     for name in ["ins.md", "child.md"] {
         chain.home.write(name, "Do what the model does.");
@@ -205,7 +205,7 @@ fn one_chain(agent: &Agent, seed: usize) -> [usize; 3] {
                 chain.start(&[&["spawn", "ins.md"][..], &options].concat())
             }
         };
-        if killed.iter().sum::<usize>() < KILLS_OF_A_CHAIN {
+        if killed.iter().sum::<usize>() < sample_or_all(KILLS[0], KILLS[1]) {
             // The instant is what is tried out here: nothing is waited for.
             thread::sleep(chance.instant() * SLOWER);
             let mut found = processes_of(&chain.state());

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::chain::Chain;
-use crate::support::{Item, NEWEST, OLDER};
+use crate::support::{Item, NEWEST, on_every_version};
 
 const ASK: &str = "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n";
 
@@ -39,20 +39,19 @@ fn git(chain: &Chain, arguments: &[&str]) {
     assert!(git.current_dir(chain.home.project()).output().unwrap().status.success(), "{arguments:?}");
 }
 
-#[test]
-fn what_changed_is_named_beside_the_answer_on_both_versions() {
-    for version in [NEWEST, OLDER] {
-        let chain = Chain::new(version);
-        git(&chain, &["init"]);
-        git(&chain, &["commit", "--allow-empty", "-m", "one"]);
-        let prompt = resumed_after(&chain, &["spawn", "ins.md"], || {
-            chain.home.write("ins.md", &format!("{ASK}\n"));
-            git(&chain, &["commit", "--allow-empty", "-m", "two"]);
-        });
-        let prompt = prompt.expect("it is told");
-        assert!(prompt.contains("have changed: ins.md."), "{prompt}");
-        assert!(prompt.contains("the git head moved from "), "{prompt}");
-    }
+on_every_version!(what_changed_is_named_beside_the_answer);
+
+fn what_changed_is_named_beside_the_answer(version: &str) {
+    let chain = Chain::new(version);
+    git(&chain, &["init"]);
+    git(&chain, &["commit", "--allow-empty", "-m", "one"]);
+    let prompt = resumed_after(&chain, &["spawn", "ins.md"], || {
+        chain.home.write("ins.md", &format!("{ASK}\n"));
+        git(&chain, &["commit", "--allow-empty", "-m", "two"]);
+    });
+    let prompt = prompt.expect("it is told");
+    assert!(prompt.contains("have changed: ins.md."), "{prompt}");
+    assert!(prompt.contains("the git head moved from "), "{prompt}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use uuid::Uuid;
 
 use crate::chain::{Chain, Said};
-use crate::support::{MessagesApi, NEWEST, OLDER, claude, follow};
+use crate::support::{MessagesApi, claude, follow, on_every_version};
 
 /// What its CLAUDE.md says, in our words: the same key words, files and commands.
 const CONVENTION: &str = "\
@@ -28,6 +28,8 @@ const CONVENTION: &str = "\
 ";
 const QUESTION: &str = "Q: When is your birthday?\nA:";
 
+on_every_version!(its_convention_works_unchanged, a_session_at_the_top_that_is_not_ours_is_adopted,);
+
 fn project(version: &str) -> Chain {
     let chain = Chain::with_model(version, MessagesApi::start(follow));
     chain.home.write("CLAUDE.md", CONVENTION);
@@ -38,16 +40,6 @@ fn project(version: &str) -> Chain {
 
 fn question(chain: &Chain) -> String {
     fs::read_to_string(chain.home.project().join("question.md")).unwrap()
-}
-
-#[test]
-fn its_convention_works_unchanged_on_the_newest_version() {
-    its_convention_works_unchanged(NEWEST);
-}
-
-#[test]
-fn its_convention_works_unchanged_on_an_older_version() {
-    its_convention_works_unchanged(OLDER);
 }
 
 fn its_convention_works_unchanged(version: &str) {
@@ -72,16 +64,6 @@ fn its_convention_works_unchanged(version: &str) {
     assert_eq!(end - polled, 5);
     assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
     assert_eq!(chain.api.count(), end);
-}
-
-#[test]
-fn a_session_at_the_top_that_is_not_ours_is_adopted_on_the_newest_version() {
-    a_session_at_the_top_that_is_not_ours_is_adopted(NEWEST);
-}
-
-#[test]
-fn a_session_at_the_top_that_is_not_ours_is_adopted_on_an_older_version() {
-    a_session_at_the_top_that_is_not_ours_is_adopted(OLDER);
 }
 
 fn a_session_at_the_top_that_is_not_ours_is_adopted(version: &str) {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::{Chain, TEMPLATE};
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, RecordedRequest, Turn, follow};
+use crate::support::{Conversation, Item, MessagesApi, RecordedRequest, Turn, follow, on_every_version};
 
 /// The text and kind of every result so far.
 fn results(conversation: &Conversation) -> Vec<(String, bool)> {
@@ -24,16 +24,6 @@ fn caller(commands: &'static [&'static str]) -> MessagesApi {
             None => Turn::text(json!(results.iter().map(|(_, denied)| denied).collect::<Vec<_>>()).to_string()),
         }
     })
-}
-
-#[test]
-fn a_chain_works_with_no_permission_at_all_on_the_newest_version() {
-    a_chain_works_with_no_permission_at_all(NEWEST);
-}
-
-#[test]
-fn a_chain_works_with_no_permission_at_all_on_an_older_version() {
-    a_chain_works_with_no_permission_at_all(OLDER);
 }
 
 /// The instructions of the root lie outside the project, where a person may point to; those of its child as well, where
@@ -56,16 +46,6 @@ fn a_chain_works_with_no_permission_at_all(version: &str) {
     assert!(replies.1.starts_with("I cannot read my instructions"), "{reply}");
 }
 
-#[test]
-fn other_commands_are_denied_unless_the_user_allows_them_on_the_newest_version() {
-    other_commands_are_denied_unless_the_user_allows_them(NEWEST);
-}
-
-#[test]
-fn other_commands_are_denied_unless_the_user_allows_them_on_an_older_version() {
-    other_commands_are_denied_unless_the_user_allows_them(OLDER);
-}
-
 fn other_commands_are_denied_unless_the_user_allows_them(version: &str) {
     let commands = &["touch made", "agent-cli answer abcd x", "mkdir made.d", "agent-cli resume none"];
     let chain = Chain::with_model(version, caller(commands));
@@ -84,15 +64,9 @@ fn other_commands_are_denied_unless_the_user_allows_them(version: &str) {
     assert!(last.last_result().unwrap().contains("error: "), "the rules of requests are lost: {last:?}");
 }
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
+    a_chain_works_with_no_permission_at_all,
+    other_commands_are_denied_unless_the_user_allows_them,
     a_denied_call_is_denied_as_by_plain_claude,
     an_allowed_call_runs_once_and_only_that_one,
     a_call_that_a_person_denies_does_not_run_and_says_why,

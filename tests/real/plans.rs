@@ -3,17 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, processes_of};
+use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, processes_of};
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     an_approved_plan_is_carried_out_in_the_chosen_mode_from_then_on,
     a_refused_plan_leaves_the_agent_in_plan_mode,
     an_agent_that_entered_plan_mode_is_asked_about_too,

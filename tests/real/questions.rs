@@ -4,17 +4,9 @@ use serde_json::{Value, json};
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, RecordedRequest, Turn};
+use crate::support::{Conversation, Item, MessagesApi, RecordedRequest, Turn, on_every_version};
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     a_grandchild_asks_with_options,
     the_questions_of_a_call_are_answered_in_any_order,
     questions_beside_other_calls_are_all_answered,

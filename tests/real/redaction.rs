@@ -3,17 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, Turn};
+use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version};
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     an_answer_that_a_hook_has_replaced_is_not_given_again,
     a_reply_that_a_hook_has_replaced_is_not_given_again,
     replies_of_a_group_that_a_hook_has_replaced_are_not_given_again,

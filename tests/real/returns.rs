@@ -7,17 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, Turn};
+use crate::support::{Conversation, Item, MessagesApi, NEWEST, Turn, on_every_version};
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     what_the_call_was_given_beside_its_command_does_not_count_for_its_result,
     aliases_and_functions_of_the_users_shell_do_not_change_a_result,
     what_the_users_shell_prints_around_every_command_is_not_in_a_result,

@@ -6,17 +6,9 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, Turn};
+use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version};
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     an_agent_without_permissions_gives_its_child_none,
     a_path_is_a_rule_for_one_file_whatever_it_is_named,
     every_option_is_read_the_same_when_its_value_is_joined_to_it,

@@ -6,17 +6,9 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Hold, Item, MessagesApi, OLDER, RecordedRequest, Turn};
+use crate::support::{Conversation, Hold, Item, MessagesApi, OLDER, RecordedRequest, Turn, on_every_version};
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     an_agent_in_plan_mode_is_in_it_after_every_pause,
     plan_mode_holds_where_everything_else_is_allowed,
     a_shell_is_where_it_was_after_every_pause,

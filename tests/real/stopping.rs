@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::chain::Chain;
 use crate::processes::{Background, Gate, wait_until};
-use crate::support::{NEWEST, OLDER};
+use crate::support::on_every_version;
 
 const BYPASS: [&str; 4] = ["spawn", "ins.md", "--permission-mode", "bypassPermissions"];
 
@@ -31,14 +31,7 @@ fn runs(chain: &Chain) -> String {
     fs::read_to_string(chain.home.project().join("runs")).unwrap()
 }
 
-macro_rules! on_both_versions {
-    ($($test:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $test() { super::$test(super::NEWEST); })+ }
-        mod older { $(#[test] fn $test() { super::$test(super::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     the_running_tool_finishes_and_is_not_repeated,
     a_tool_that_fails_finishes_too,
     a_second_signal_kills_the_tool_which_is_named,

@@ -1,17 +1,9 @@
 //! Instructions in a folder of the project, with a CLAUDE.md of its own.
 
 use crate::chain::{Chain, TEMPLATE};
-use crate::support::{MessagesApi, NEWEST, OLDER, follow};
+use crate::support::{MessagesApi, follow, on_every_version};
 
-#[test]
-fn the_convention_may_lie_beside_the_instructions_on_the_newest_version() {
-    the_convention_may_lie_beside_the_instructions(NEWEST);
-}
-
-#[test]
-fn the_convention_may_lie_beside_the_instructions_on_an_older_version() {
-    the_convention_may_lie_beside_the_instructions(OLDER);
-}
+on_every_version!(the_convention_may_lie_beside_the_instructions);
 
 fn the_convention_may_lie_beside_the_instructions(version: &str) {
     let chain = Chain::with_model(version, MessagesApi::start(follow));

@@ -1,19 +1,11 @@
 //! Requests whose tool call is suspended, and those that are not, beside what users do with hooks.
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, Turn};
+use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version};
 
 const ASK: &str = "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n";
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     without_hooks_agents_pause_with_signals,
     a_person_is_asked_once_when_hooks_are_switched_off_meanwhile,
     a_request_that_a_users_hook_denies_is_none,

@@ -7,17 +7,9 @@ use serde_json::{Value, json};
 
 use crate::around_pauses::{ASK, Agent, Results, around_pauses, call, five, is_as_without, load, results};
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, ToolCall, Turn};
+use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, ToolCall, Turn, on_every_version};
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     bash,
     read,
     a_file_is_read_again,

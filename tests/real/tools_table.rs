@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::chain::Chain;
-use crate::support::{Conversation, MessagesApi, NEWEST, OLDER, Turn};
+use crate::support::{Conversation, MessagesApi, NEWEST, OLDER, Turn, extent};
 
 /// The names in the first column of the table, and in its last column where a tool is tested.
 fn documented() -> Vec<(Vec<String>, String)> {
@@ -45,10 +45,13 @@ fn the_table_has_every_tool_that_is_offered() {
     let names: Vec<_> = rows.iter().flat_map(|(names, _)| names.clone()).collect();
     let documented: BTreeSet<_> = names.iter().cloned().collect();
     assert_eq!(names.len(), documented.len(), "one row a tool");
-    let (newest, older) = (offered(NEWEST), offered(OLDER));
-    assert_eq!(documented, newest.union(&older).cloned().collect());
-    let only_older: Vec<_> = older.difference(&newest).map(String::as_str).collect();
-    assert_eq!(only_older, ["TaskOutput"]);
+    let only_older = BTreeSet::from(["TaskOutput".to_owned()]);
+    let newest = offered(NEWEST);
+    assert_eq!(documented.difference(&newest).cloned().collect::<BTreeSet<_>>(), only_older);
+    assert_eq!(newest.difference(&documented).next(), None);
+    if extent::is_whole() {
+        assert_eq!(offered(OLDER).difference(&newest).cloned().collect::<BTreeSet<_>>(), only_older);
+    }
 }
 
 #[test]

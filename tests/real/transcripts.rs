@@ -3,20 +3,12 @@
 use std::fs;
 
 use crate::chain::{Chain, Said};
-use crate::support::{NEWEST, OLDER};
+use crate::support::on_every_version;
 
 /// What is done to the transcripts, and in a word.
 type Damage = (&'static str, fn(&Chain));
 
-#[test]
-fn a_transcript_that_is_lost_or_damaged_is_put_back_on_the_newest_version() {
-    a_transcript_that_is_lost_or_damaged_is_put_back(NEWEST);
-}
-
-#[test]
-fn a_transcript_that_is_lost_or_damaged_is_put_back_on_an_older_version() {
-    a_transcript_that_is_lost_or_damaged_is_put_back(OLDER);
-}
+on_every_version!(a_transcript_that_is_lost_or_damaged_is_put_back, a_project_that_was_moved_away_can_be_moved_back,);
 
 fn a_transcript_that_is_lost_or_damaged_is_put_back(version: &str) {
     let chain = Chain::new(version);
@@ -48,16 +40,6 @@ fn damage(chain: &Chain, change: impl Fn(&mut Vec<u8>)) {
         change(&mut text);
         fs::write(transcript, text).unwrap();
     }
-}
-
-#[test]
-fn a_project_that_was_moved_away_can_be_moved_back_on_the_newest_version() {
-    a_project_that_was_moved_away_can_be_moved_back(NEWEST);
-}
-
-#[test]
-fn a_project_that_was_moved_away_can_be_moved_back_on_an_older_version() {
-    a_project_that_was_moved_away_can_be_moved_back(OLDER);
 }
 
 fn a_project_that_was_moved_away_can_be_moved_back(version: &str) {

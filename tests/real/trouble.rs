@@ -6,9 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jiff::{Timestamp, ToSpan};
 
 use crate::chain::{Chain, Said, TEMPLATE};
-use crate::support::{Item, MessagesApi, NEWEST, OLDER, Turn, follow};
+use crate::support::{Item, MessagesApi, Turn, follow, on_every_version};
 
 const ASK: &str = "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n";
+
+on_every_version!(
+    without_a_login_nothing_is_lost,
+    an_error_of_the_api_costs_no_work,
+    a_limit_of_turns_is_an_error_that_resume_carries_on_from,
+    a_usage_limit_is_waited_for,
+);
 
 /// A chain whose API fails with `error` as long as the switch is on, but lets each agent read its instructions.
 fn failing(version: &str, error: impl Fn() -> Turn + Send + Sync + 'static) -> (Chain, Arc<AtomicBool>) {
@@ -26,16 +33,6 @@ fn failing(version: &str, error: impl Fn() -> Turn + Send + Sync + 'static) -> (
 
 fn without_login(chain: &Chain, arguments: &[&str]) -> Said {
     Said::from(chain.command().env_remove("ANTHROPIC_API_KEY").args(arguments).output().unwrap())
-}
-
-#[test]
-fn without_a_login_nothing_is_lost_on_the_newest_version() {
-    without_a_login_nothing_is_lost(NEWEST);
-}
-
-#[test]
-fn without_a_login_nothing_is_lost_on_an_older_version() {
-    without_a_login_nothing_is_lost(OLDER);
 }
 
 fn without_a_login_nothing_is_lost(version: &str) {
@@ -56,16 +53,6 @@ fn without_a_login_nothing_is_lost(version: &str) {
     refused(without_login(&chain, &["resume", &root]));
     assert_eq!(chain.home.transcripts(), transcripts);
     assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
-}
-
-#[test]
-fn an_error_of_the_api_costs_no_work_on_the_newest_version() {
-    an_error_of_the_api_costs_no_work(NEWEST);
-}
-
-#[test]
-fn an_error_of_the_api_costs_no_work_on_an_older_version() {
-    an_error_of_the_api_costs_no_work(OLDER);
 }
 
 fn an_error_of_the_api_costs_no_work(version: &str) {
@@ -97,16 +84,6 @@ fn an_error_of_the_api_costs_no_work(version: &str) {
     assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
 }
 
-#[test]
-fn a_limit_of_turns_is_an_error_that_resume_carries_on_from_on_the_newest_version() {
-    a_limit_of_turns_is_an_error_that_resume_carries_on_from(NEWEST);
-}
-
-#[test]
-fn a_limit_of_turns_is_an_error_that_resume_carries_on_from_on_an_older_version() {
-    a_limit_of_turns_is_an_error_that_resume_carries_on_from(OLDER);
-}
-
 /// One turn an attempt: it reads, which is an error, it asks, and it replies.
 fn a_limit_of_turns_is_an_error_that_resume_carries_on_from(version: &str) {
     let chain = Chain::new(version);
@@ -124,16 +101,6 @@ fn a_limit_of_turns_is_an_error_that_resume_carries_on_from(version: &str) {
     chain.answer("Jan 1st");
     assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
     assert_eq!(chain.api.count(), 3);
-}
-
-#[test]
-fn a_usage_limit_is_waited_for_on_the_newest_version() {
-    a_usage_limit_is_waited_for(NEWEST);
-}
-
-#[test]
-fn a_usage_limit_is_waited_for_on_an_older_version() {
-    a_usage_limit_is_waited_for(OLDER);
 }
 
 /// Only a subscription has one that names its end.

@@ -6,9 +6,11 @@ use std::process::Stdio;
 use uuid::Uuid;
 
 use crate::chain::{Chain, Said};
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, Turn, claude, follow};
+use crate::support::{Conversation, Item, MessagesApi, Turn, claude, follow, on_every_version};
 
 const START: &str = "Start the chain.";
+
+on_every_version!(a_session_comes_to_stand_above_the_chain_that_it_started, an_agent_in_disguise_is_an_agent,);
 
 fn text_of_results(conversation: &Conversation) -> Vec<&str> {
     let results = conversation.items().iter().filter_map(|item| match item {
@@ -16,16 +18,6 @@ fn text_of_results(conversation: &Conversation) -> Vec<&str> {
         _ => None,
     });
     results.collect()
-}
-
-#[test]
-fn a_session_comes_to_stand_above_the_chain_that_it_started_on_the_newest_version() {
-    a_session_comes_to_stand_above_the_chain_that_it_started(NEWEST);
-}
-
-#[test]
-fn a_session_comes_to_stand_above_the_chain_that_it_started_on_an_older_version() {
-    a_session_comes_to_stand_above_the_chain_that_it_started(OLDER);
 }
 
 /// Starts a chain, passes its signal on, and asks for the reply when it is woken.
@@ -72,16 +64,6 @@ fn a_session_comes_to_stand_above_the_chain_that_it_started(version: &str) {
     assert_eq!((&shown["parent"], &shown["root"]), (&session.as_str().into(), &session.as_str().into()));
     chain.answer("Jan 1st");
     assert_eq!(chain.ok(&["resume", &session]), "Jan 1st\n");
-}
-
-#[test]
-fn an_agent_in_disguise_is_an_agent_on_the_newest_version() {
-    an_agent_in_disguise_is_an_agent(NEWEST);
-}
-
-#[test]
-fn an_agent_in_disguise_is_an_agent_on_an_older_version() {
-    an_agent_in_disguise_is_an_agent(OLDER);
 }
 
 fn an_agent_in_disguise_is_an_agent(version: &str) {

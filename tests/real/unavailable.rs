@@ -5,7 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::chain::{Chain, Said, TEMPLATE};
-use crate::support::{Item, MessagesApi, NEWEST, OLDER, Turn, follow};
+use crate::support::{Item, MessagesApi, Turn, follow, on_every_version};
+
+on_every_version!(
+    work_before_the_error_is_kept,
+    an_answer_outlasts_the_error,
+    an_api_that_cannot_be_reached_is_waited_for,
+);
 
 /// A chain whose API fails with the status that is set, if one is, once the agent has read its instructions, or before.
 fn failing(version: &str, after_work: bool) -> (Chain, Arc<AtomicU16>) {
@@ -27,16 +33,6 @@ fn waits_for_its_next_try(said: &Said, tries: u32) {
     let reason = format!(", after {tries} that failed: ");
     assert!(said.err.contains("waits for its next try at ") && said.err.contains(&reason), "{said:?}");
     assert!(said.err.contains("hint: agent-cli resume ") && said.err.contains(" --now "), "{said:?}");
-}
-
-#[test]
-fn work_before_the_error_is_kept_on_the_newest_version() {
-    work_before_the_error_is_kept(NEWEST);
-}
-
-#[test]
-fn work_before_the_error_is_kept_on_an_older_version() {
-    work_before_the_error_is_kept(OLDER);
 }
 
 fn work_before_the_error_is_kept(version: &str) {
@@ -70,16 +66,6 @@ fn work_before_the_error_is_kept(version: &str) {
     assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
 }
 
-#[test]
-fn an_answer_outlasts_the_error_on_the_newest_version() {
-    an_answer_outlasts_the_error(NEWEST);
-}
-
-#[test]
-fn an_answer_outlasts_the_error_on_an_older_version() {
-    an_answer_outlasts_the_error(OLDER);
-}
-
 /// The answer is to return from a suspended call.
 fn an_answer_outlasts_the_error(version: &str) {
     let (chain, status) = failing(version, false);
@@ -92,16 +78,6 @@ fn an_answer_outlasts_the_error(version: &str) {
     assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
     status.store(0, Ordering::SeqCst);
     assert_eq!(chain.ok(&["resume", &root, "--now"]), "Jan 1st\n");
-}
-
-#[test]
-fn an_api_that_cannot_be_reached_is_waited_for_on_the_newest_version() {
-    an_api_that_cannot_be_reached_is_waited_for(NEWEST);
-}
-
-#[test]
-fn an_api_that_cannot_be_reached_is_waited_for_on_an_older_version() {
-    an_api_that_cannot_be_reached_is_waited_for(OLDER);
 }
 
 fn an_api_that_cannot_be_reached_is_waited_for(version: &str) {

@@ -3,17 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Hold, Item, MessagesApi, Turn, processes_of};
+use crate::support::{Conversation, Hold, Item, MessagesApi, Turn, on_every_version, processes_of};
 
-/// Runs a fact on both versions.
-macro_rules! on_both_versions {
-    ($($fact:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $fact() { super::$fact(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $fact() { super::$fact(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     three_rounds_cost_three_requests_and_no_process,
     a_wakeup_beside_a_command_and_a_question_waits_for_both,
     a_wakeup_survives_a_killed_runner_and_a_killed_claude,

@@ -6,17 +6,9 @@ use std::process::Stdio;
 use serde_json::json;
 
 use crate::chain::{Chain, Said};
-use crate::support::{Conversation, Item, MessagesApi, Turn, claude};
+use crate::support::{Conversation, Item, MessagesApi, Turn, claude, on_every_version};
 
-/// Runs a test on both versions.
-macro_rules! on_both_versions {
-    ($($test:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $test() { super::$test(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $test() { super::$test(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     an_agent_goes_on_though_a_person_spoke_in_its_session,
     an_agent_goes_on_though_its_session_was_summed_up,
     an_agent_goes_on_though_its_call_was_run_by_a_person,

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::chain::{Chain, TEMPLATE};
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, Turn, follow};
+use crate::support::{Conversation, Item, MessagesApi, Turn, follow, on_every_version};
+
+on_every_version!(siblings_commit_apart_and_their_parent_merges, a_conversation_goes_on_in_a_worktree,);
 
 /// Follows the instructions; where they say `BRANCHES`, it takes those that the last result has named.
 fn model(conversation: &Conversation) -> Turn {
@@ -42,16 +44,6 @@ fn git(chain: &Chain, arguments: &str) -> String {
 /// agent-cli lets them.
 const ALLOWED: [&str; 3] = ["--", "--allowedTools=Bash(git:*)", "--allowedTools=Bash(touch:*)"];
 
-#[test]
-fn siblings_commit_apart_and_their_parent_merges_on_the_newest_version() {
-    siblings_commit_apart_and_their_parent_merges(NEWEST);
-}
-
-#[test]
-fn siblings_commit_apart_and_their_parent_merges_on_an_older_version() {
-    siblings_commit_apart_and_their_parent_merges(OLDER);
-}
-
 fn siblings_commit_apart_and_their_parent_merges(version: &str) {
     let chain = chain(version);
     let steps = "1. _run_ `agent-cli spawn a.md b.md --worktree`.\n\
@@ -79,16 +71,6 @@ fn siblings_commit_apart_and_their_parent_merges(version: &str) {
         _ => None,
     });
     assert!(fan_out.unwrap().contains("): done\nA\n\n(its work is on the branch agent-cli/a-"), "{fan_out:?}");
-}
-
-#[test]
-fn a_conversation_goes_on_in_a_worktree_on_the_newest_version() {
-    a_conversation_goes_on_in_a_worktree(NEWEST);
-}
-
-#[test]
-fn a_conversation_goes_on_in_a_worktree_on_an_older_version() {
-    a_conversation_goes_on_in_a_worktree(OLDER);
 }
 
 fn a_conversation_goes_on_in_a_worktree(version: &str) {

@@ -7,11 +7,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The newest version that the tests know.
-pub const NEWEST: &str = "2.1.330";
-/// An older version that is still supported.
-pub const OLDER: &str = "2.1.197";
-
 /// Names a program to use instead of every pinned version.
 const OVERRIDE: &str = "AGENT_CLI_CLAUDE";
 const PACKAGE: &str = "@anthropic-ai/claude-code";

@@ -4,11 +4,13 @@
 //! Tests say `mod support;`, examples and benches `#[path = "../tests/support/mod.rs"] mod support;`.
 #![allow(dead_code, reason = "each user takes what it needs")]
 #![allow(unused_imports, reason = "each user takes what it needs")]
+#![allow(unused_macros, reason = "each user takes what it needs")]
 #![allow(unreachable_pub, reason = "every user is a crate root of its own")]
 
 mod claude_package;
 mod conversation;
 mod dialect;
+pub(crate) mod extent;
 mod follower;
 mod instructions;
 mod marked;
@@ -17,12 +19,15 @@ mod part;
 mod real;
 mod server;
 mod turn;
+mod versions;
 mod wire;
 
-pub use claude_package::{NEWEST, OLDER, claude};
+pub use claude_package::claude;
 pub use conversation::{Conversation, Item, without_line_numbers};
 pub use follower::follow;
 pub(crate) use marked::{Kind, processes_of};
 pub use messages_api::{MessagesApi, RecordedRequest};
 pub use real::RealHome;
 pub use turn::{Hold, ToolCall, Turn};
+pub(crate) use versions::on_every_version;
+pub use versions::{NEWEST, OLDER, versions, with_each_version};

@@ -1,0 +1,28 @@
+# What there is to do. `cargo install just` brings the program that reads this file.
+_list:
+    @just --list
+
+# Run every kind of test on the newest Claude Code, or those that the arguments choose
+test *ARGS:
+    cargo test --locked {{ ARGS }}
+
+# Run what has to pass before a change lands
+ci:
+    .ci/run
+
+# Show a chain of four agents on the real Claude Code, without an account
+demo:
+    cargo run --locked --release --example demo
+
+# Measure what a poll, a hook, and housekeeping cost
+bench *ARGS:
+    cargo bench --locked {{ ARGS }}
+
+# Write the documentation of the code, and fail at links that lead nowhere
+docs $RUSTDOCFLAGS='-D warnings':
+    cargo doc --locked --no-deps --document-private-items
+
+# Break the code on purpose, and list what no fast test notices: `just mutants --shard 0/100`, or `--file`, `--in-diff`
+mutants *ARGS:
+    command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
+    cargo mutants {{ ARGS }}
