@@ -15,6 +15,24 @@ fn paused() -> (World, String, PathBuf) {
     (world, id, transcripts[0].clone())
 }
 
+#[test]
+fn forty_pauses_leave_one_transcript_for_each_agent() {
+    const PAUSES: usize = 40;
+    let world = World::with_hooks();
+    world.file("root.md", "spawn child.md\nreply {result}\n");
+    world.file("child.md", format!("{}reply {{result}}\n", "ask When?\n".repeat(PAUSES)));
+    let id = world.spawn_paused("root.md");
+    for number in 1..PAUSES {
+        world.answer(&number.to_string());
+        assert_eq!(world.run(&["resume", &id]).started(), id);
+        assert_eq!(world.transcripts().len(), 2);
+    }
+    world.answer("last");
+    world.run(&["resume", &id]).prints("last");
+    assert_eq!(world.transcripts().len(), 2);
+    world.run(&["fsck"]).succeeds();
+}
+
 #[track_caller]
 fn survives(damage: impl Fn(&Path)) {
     let (world, id, transcript) = paused();

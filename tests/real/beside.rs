@@ -14,7 +14,7 @@ use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_eve
 
 /// What runs beside the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beside {
+pub(crate) enum Beside {
     /// A command that was started there.
     Command,
     /// A command that was moved there because it took too long.
@@ -52,7 +52,7 @@ const SCRIPT: &str = "export const meta = {name: 'w', description: 'd', phases: 
     return await agent('look into everything', {label: 'x'})\n";
 
 impl Beside {
-    fn call(self, server: &str) -> (&'static str, serde_json::Value) {
+    pub(crate) fn call(self, server: &str) -> (&'static str, serde_json::Value) {
         let title = "the server";
         match self {
             Self::Command => ("Bash", json!({"command": server, "description": title, "run_in_background": true})),
@@ -67,7 +67,7 @@ impl Beside {
         }
     }
 
-    fn is_there(self, version: &str) -> bool {
+    pub(crate) fn is_there(self, version: &str) -> bool {
         version == NEWEST || self != Self::Monitor
     }
 }
@@ -116,13 +116,13 @@ impl World {
     }
 }
 
-enum Task {
+pub(crate) enum Task {
     Agent,
     Child,
     Subagent,
 }
 
-fn task(said: &Conversation) -> Task {
+pub(crate) fn task(said: &Conversation) -> Task {
     let mut told = said.items().iter().filter_map(|item| match item {
         Item::User(text) => Some(text.as_str()),
         _ => None,
@@ -144,7 +144,7 @@ fn calls(said: &Conversation) -> Vec<&str> {
 }
 
 /// Whether something was started in the background.
-fn started(said: &Conversation) -> bool {
+pub(crate) fn started(said: &Conversation) -> bool {
     let result = |item: &Item| match item {
         Item::Result { text, .. } => {
             text.contains("background") || text.contains("Monitor started") || text.contains("launched")

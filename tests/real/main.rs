@@ -10,9 +10,11 @@ mod around_pauses;
 mod background;
 mod beside;
 mod birthday;
+mod busy;
 mod chain;
 #[path = "../crash/chance.rs"]
 mod chance;
+mod continued;
 mod cron;
 mod deep;
 mod delivery;

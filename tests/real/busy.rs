@@ -1,0 +1,181 @@
+//! An agent two levels deep that has tasks, and something that runs in its background and never ends by itself, when it pauses or
+//! is killed.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::beside::{Beside, Task, started, task};
+use crate::chain::Chain;
+use crate::processes::wait_until;
+use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, processes_of};
+
+/// Runs a test on both versions.
+macro_rules! on_both_versions {
+    ($($test:ident),+ $(,)?) => {
+        mod newest { $(#[test] fn $test() { super::$test(crate::support::NEWEST); })+ }
+        mod older { $(#[test] fn $test() { super::$test(crate::support::OLDER); })+ }
+    };
+}
+
+on_both_versions!(
+    it_pauses_and_its_server_is_ended,
+    it_stops_for_an_approval_and_its_server_is_ended,
+    its_claude_is_killed_and_it_continues,
+    its_runner_is_killed_and_it_continues,
+);
+
+/// One of the models that are offered tools for tasks.
+const MODEL: &str = "claude-sonnet-4-5-20250929";
+/// Commands and subagents are in the background of agents that are killed in `beside`.
+const KILLED_WITH: [Beside; 3] = [Beside::Late, Beside::Monitor, Beside::Workflow];
+const ASK: &str = "agent-cli ask 'Go?'";
+
+/// A chain whose root starts an agent that makes three tasks, begins one, starts something in its background, and then does
+/// something else.
+struct Busy {
+    chain: Chain,
+    /// Holds back what the agent does then.
+    then: Hold,
+    _never: Hold,
+}
+
+impl Busy {
+    fn new(version: &'static str, beside: Beside, then: &'static str) -> Self {
+        let (never, hold) = (Hold::new(), Hold::new());
+        // What a monitor prints would have the agent go on.
+        let server = if beside == Beside::Monitor { "sleep 100000" } else { "echo ready; sleep 100000" };
+        let (waits, held) = (never.clone(), hold.clone());
+        let (tool, input) = beside.call(server);
+        let api = MessagesApi::start(move |said| match task(said) {
+            Task::Subagent => Turn::text("done").held(&waits),
+            Task::Child => agent(version, said, (tool, &input), then, &held),
+            Task::Agent => match said.last_result() {
+                None => Turn::bash("agent-cli spawn child.md"),
+                Some(reply) => Turn::text(reply),
+            },
+        });
+        let chain = Chain::with_model(version, api);
+        chain.home.write("root.md", "Start an agent.\n");
+        chain.home.write("child.md", "Do what you do.\n");
+        Self { chain, then: hold, _never: never }
+    }
+
+    /// Waits until the agent has come to what it does then.
+    fn is_there(&self) {
+        let is_busy = |said: &Conversation| matches!(task(said), Task::Child) && started(said);
+        self.chain.api.wait_until(|requests| requests.iter().any(|request| is_busy(&request.conversation())));
+    }
+
+    /// Claude Code writes a little later than it asks.
+    fn is_written(&self) -> bool {
+        let results = |text: String| text.lines().filter(|line| line.contains("\"toolUseResult\"")).count();
+        let written = self.chain.home.transcripts().into_iter().filter_map(|path| fs::read_to_string(path).ok());
+        let asked = self.chain.api.requests().pop().map(|request| request.conversation());
+        let made = asked.map_or(0, |said| self::results(&said).len());
+        written.map(results).any(|written| written >= made)
+    }
+
+    fn nothing_runs(&self) {
+        wait_until("nothing runs", || processes_of(&self.chain.state()).is_empty());
+    }
+
+    /// The agent that waits is answered: it has its tasks and was told once that what ran has ended, and whether it was cut short.
+    #[track_caller]
+    fn continues(&self, beside: Beside, root: &str, answer: &str, cut_short: bool) {
+        self.nothing_runs();
+        self.chain.answer(answer);
+        let said = self.chain.ok(&["resume", root]);
+        for line in ["#1 [in_progress] one", "#2 [pending] two", "#3 [pending] three", "Task #4 created"] {
+            assert!(said.contains(line), "{said}");
+        }
+        let last = self.chain.api.requests().into_iter().rev().map(|request| request.conversation());
+        let last = last.into_iter().find(|said| matches!(task(said), Task::Child)).unwrap();
+        let told: Vec<_> = last.items().iter().filter(|item| matches!(item, Item::User(_))).collect();
+        let all = format!("{told:?} {}", last.context());
+        assert_eq!(all.matches("<task-notification>").count(), 1, "{beside:?}: {told:?}");
+        assert_eq!(all.contains("Your last turn was cut short"), cut_short, "{beside:?}: {told:?}");
+        self.nothing_runs();
+        self.chain.ok(&["fsck"]);
+    }
+}
+
+/// Newer versions offer some tools only when they are asked for.
+fn agent(version: &str, said: &Conversation, (tool, input): (&'static str, &Value), then: &str, held: &Hold) -> Turn {
+    let create = |subject: &str| ("TaskCreate", json!({"subject": subject, "description": "Do it."}));
+    let search = json!({"query": "select:TaskCreate,TaskUpdate,TaskList,Monitor", "max_results": 9});
+    let begin = ("TaskUpdate", json!({"taskId": "1", "status": "in_progress"}));
+    let mut calls = vec![create("one"), create("two"), create("three"), begin, (tool, input.clone())];
+    calls.extend([("Bash", json!({"command": then})), ("TaskList", json!({})), create("four")]);
+    if version == NEWEST {
+        calls.insert(0, ("ToolSearch", search));
+    }
+    let made = said.items().iter().filter(|item| matches!(item, Item::Call { .. })).count();
+    match calls.get(made) {
+        Some((name, input)) if input["command"] == then => Turn::call(name, input.clone()).held(held),
+        Some((name, input)) => Turn::call(name, input.clone()),
+        None => Turn::text(results(said).join("\n")),
+    }
+}
+
+fn results(said: &Conversation) -> Vec<&str> {
+    let results = said.items().iter().filter_map(|item| match item {
+        Item::Result { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    results.collect()
+}
+
+const SPAWN: [&str; 6] = ["spawn", "root.md", "--model", MODEL, "--permission-mode", "bypassPermissions"];
+
+fn it_pauses_and_its_server_is_ended(version: &'static str) {
+    let busy = Busy::new(version, Beside::Command, ASK);
+    busy.then.release();
+    let root = busy.chain.started(&SPAWN);
+    busy.continues(Beside::Command, &root, "yes", false);
+}
+
+fn it_stops_for_an_approval_and_its_server_is_ended(version: &'static str) {
+    let busy = Busy::new(version, Beside::Command, "touch made");
+    busy.then.release();
+    let asking = ["--on-permission", "ask", "--", "--allowedTools=Bash(echo:*),Bash(sleep:*)"];
+    let root = busy.chain.started(&[&SPAWN[..4], &asking].concat());
+    busy.continues(Beside::Command, &root, "allow", false);
+    assert!(busy.chain.home.project().join("made").exists());
+}
+
+fn its_claude_is_killed_and_it_continues(version: &'static str) {
+    for beside in KILLED_WITH.into_iter().filter(|beside| beside.is_there(version)) {
+        let busy = Busy::new(version, beside, ASK);
+        let runner = busy.chain.start(&SPAWN);
+        busy.is_there();
+        wait_until("the transcript has it", || busy.is_written());
+        runner.claude().kill();
+        let said = runner.ends();
+        assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{beside:?}: {said:?}");
+        busy.nothing_runs();
+        busy.then.release();
+        let root = busy.chain.only_root();
+        assert_eq!(busy.chain.started(&["resume", &root]), root, "{beside:?}");
+        busy.continues(beside, &root, "yes", true);
+    }
+}
+
+fn its_runner_is_killed_and_it_continues(version: &'static str) {
+    for beside in KILLED_WITH.into_iter().filter(|beside| beside.is_there(version)) {
+        let busy = Busy::new(version, beside, ASK);
+        let runner = busy.chain.start(&SPAWN);
+        busy.is_there();
+        let claude = runner.claude();
+        runner.killed();
+        busy.then.release();
+        let root = busy.chain.only_root();
+        wait_until("a resume concludes the attempt", || {
+            let said = busy.chain.run(&["resume", &root]);
+            assert_eq!(said.code, Some(0), "{beside:?}: {said:?}");
+            said.out.starts_with("SGN_PEND_STARTED (")
+        });
+        claude.has_ended();
+        busy.continues(beside, &root, "yes", false);
+    }
+}
