@@ -30,10 +30,11 @@ const DEPTH: usize = 4;
 const WAITS: usize = 5;
 
 /// Columns that hold the id of a frame, an attempt or a request of the same chain.
-const TABLES: [(&str, &[&str]); 6] = [
+const TABLES: [(&str, &[&str]); 7] = [
+    ("chains", &["root"]),
     ("frames", &["id", "parent", "root", "checkpoint"]),
-    ("attempts", &["session", "frame", "resumed"]),
-    ("requests", &["id", "frame", "attempt", "child", "carried_by"]),
+    ("attempts", &["id", "session", "frame", "resumed"]),
+    ("requests", &["id", "frame", "attempt", "carried_by"]),
     ("answers", &["question"]),
     ("replies", &["frame"]),
     ("events", &["frame"]),
@@ -87,6 +88,10 @@ fn fill(state: &Path, chains: usize) {
         };
         let value = |name: &String| match ids.contains(&name.as_str()) {
             true => format!("printf('%08x', k.value) || substr(t.{name}, 9)"),
+            false if name == "wish" => {
+                let child = "printf('%08x', k.value) || substr(t.child, 9)";
+                format!("CASE WHEN t.child IS NULL THEN t.wish ELSE json_set(t.wish, '$.spawn.child', {child}) END")
+            }
             false => format!("t.{name}"),
         };
         let values: Vec<String> = columns.iter().map(value).collect();
@@ -94,7 +99,7 @@ fn fill(state: &Path, chains: usize) {
             "answers" => {
                 "t.question IN (SELECT r.id FROM requests AS r JOIN frames AS f ON f.id = r.frame WHERE f.root = ?1)"
             }
-            "frames" => "t.root = ?1",
+            "chains" | "frames" => "t.root = ?1",
             _ => "t.frame IN (SELECT id FROM frames WHERE root = ?1)",
         };
         let copy = format!(
@@ -118,6 +123,7 @@ fn fill(state: &Path, chains: usize) {
         ("attempts", "frame IN (SELECT id FROM frames WHERE root IN (?1, ?2))"),
         ("replies", "frame IN (SELECT id FROM frames WHERE root IN (?1, ?2))"),
         ("frames", "root IN (?1, ?2)"),
+        ("chains", "root IN (?1, ?2)"),
     ] {
         database
             .execute(&format!("DELETE FROM {table} WHERE {of}"), (done.to_string(), waits.to_string()))

@@ -175,8 +175,10 @@ impl From<StoreError> for CliError {
             StoreError::ReadOnly(_) => Self::failed(message)
                 .hint("give this user the right to write there, or set AGENT_CLI_STATE_DIR to another directory"),
             StoreError::Full(_) => Self::failed(message).hint(FREE_SPACE),
-            StoreError::NotADatabase(_) | StoreError::Damaged { .. } => Self::failed(message)
-                .hint("move the file away if it is not needed, or set AGENT_CLI_STATE_DIR to another directory"),
+            StoreError::NotADatabase(_) | StoreError::Unreleased(_) | StoreError::Damaged { .. } => {
+                Self::failed(message)
+                    .hint("move the file away if it is not needed, or set AGENT_CLI_STATE_DIR to another directory")
+            }
             StoreError::Archive(error) => archive(message, &error),
             StoreError::Newer { .. } => Self::failed(message).hint("upgrade agent-cli"),
             StoreError::Busy(_) | StoreError::AnswerReplaced(_) => Self::failed(message).hint("run the command again"),

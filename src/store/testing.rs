@@ -14,7 +14,13 @@ use crate::core::chain::origin::Origin;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::request::Wish;
-use crate::store::{Caller, NewAttempt, NewFrame, Question, Result, Settlement, Store};
+use crate::store::attempts::attempt::NewAttempt;
+use crate::store::attempts::settlement::Settlement;
+use crate::store::chains::frames::NewFrame;
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
+use crate::store::requests::questions::Question;
+use crate::store::requests::request::Caller;
 
 /// A store in a directory of its own.
 pub(crate) fn store() -> (TempDir, Store) {

@@ -189,13 +189,13 @@ fn a_database_that_contradicts_itself_is_told_of() {
             "PRAGMA foreign_keys = OFF; UPDATE frames SET depth = 7 WHERE parent IS NOT NULL;
              UPDATE requests SET settled = 1 WHERE kind = 'ask'; UPDATE attempts SET ended = NULL WHERE seq = 1;
              INSERT INTO replies SELECT id, 'x' FROM frames WHERE parent IS NULL;
-             UPDATE requests SET wish = '{' WHERE kind = 'spawn'",
+             UPDATE requests SET wish = '{\"spawn\": 1}' WHERE kind = 'spawn'",
         )
         .expect("own database");
     drop(database);
     let outcome = world.run(&["fsck", "--repair"]);
     insta::assert_snapshot!(outcome.exits_with(1), @"
-    wrong: the row [ID4] of requests cannot be read: Conversion error from type Text at index: 11, EOF while parsing an object at line 1 column 1
+    wrong: the row [ID4] of requests cannot be read: Conversion error from type Text at index: 15, invalid type: integer `1`, expected struct variant Wish::Spawn at line 1 column 11
     wrong: [ID1:8] has the attempt [ID5:8] without an end, and is not marked as running
     wrong: [ID1:8] has a reply, and is not done
     wrong: [ID2:8] has a root or a depth that does not follow from its parent's

@@ -117,7 +117,7 @@ fn what_a_killed_gc_has_left_behind_goes_next_time() {
     database
         .execute_batch(
             "PRAGMA foreign_keys = OFF; DELETE FROM frames; DELETE FROM replies; DELETE FROM attempts;
-             DELETE FROM answers; DELETE FROM requests; DELETE FROM events;",
+             DELETE FROM answers; DELETE FROM requests; DELETE FROM events; DELETE FROM chains;",
         )
         .expect("own database");
     drop(database);

@@ -138,7 +138,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         created: frame.created,
         trouble: frame.trouble,
         launch: frame.launch,
-        limits: frame.limits,
+        limits: store.limits(frame.id)?,
         checkpoint: frame.checkpoint,
         baseline: frame.baseline,
     })

@@ -70,7 +70,6 @@ pub(crate) mod testing {
     use crate::core::agent::launch::Launch;
     use crate::core::agent::situation::Situation;
     use crate::core::chain::frame::Task;
-    use crate::core::chain::limits::Limits;
     use crate::core::chain::state::FrameState;
     use crate::core::id::{FrameId, RequestId};
 
@@ -93,7 +92,6 @@ pub(crate) mod testing {
             task,
             cwd: "/p".into(),
             launch: Launch::default(),
-            limits: Limits::default(),
             state: FrameState::Ready,
             since: Timestamp::UNIX_EPOCH,
             session: id.into(),

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
 use crate::core::agent::worktree;
-use crate::core::chain::limits::Limits;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::text::shell::quoted;
@@ -30,8 +29,6 @@ pub struct Frame {
     pub cwd: PathBuf,
     /// How its `claude` is started, each time.
     pub launch: Launch,
-    /// The limits of its tree, fixed when the root was made.
-    pub limits: Limits,
     /// Where it is in its life.
     pub state: FrameState,
     /// Since when it is there.

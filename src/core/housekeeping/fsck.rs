@@ -24,8 +24,6 @@ pub enum Lines {
 pub struct FrameFacts {
     /// The frame.
     pub frame: Frame,
-    /// What the column says that lists are made of.
-    pub status: String,
     /// Whether it has a reply.
     pub replied: bool,
     /// Its attempts without an end, each with where its output begins.
@@ -107,9 +105,6 @@ fn in_its_place(frame: &Frame, known: &HashMap<FrameId, &Frame>) -> Option<What>
 fn state(facts: &FrameFacts) -> Vec<What> {
     let state = &facts.frame.state;
     let mut found = Vec::new();
-    if facts.status != state.name() {
-        found.push(What::OtherStatus { status: facts.status.clone(), state: state.name() });
-    }
     match (state, facts.running.as_slice()) {
         (FrameState::Running { .. }, []) => found.push(What::RunsWithoutAttempt),
         (FrameState::Running { .. }, _) if !facts.files.held => found.push(What::ToHarvest),
@@ -177,7 +172,6 @@ mod tests {
     use crate::core::agent::launch::Launch;
     use crate::core::agent::situation::Situation;
     use crate::core::chain::frame::Task;
-    use crate::core::chain::limits::Limits;
     use crate::core::chain::state::Wait;
     use crate::core::id::SessionId;
 
@@ -191,7 +185,6 @@ mod tests {
             task: Task::Prompt("x".to_owned()),
             cwd: "/srv".into(),
             launch: Launch::default(),
-            limits: Limits::default(),
             state,
             since: Timestamp::UNIX_EPOCH,
             session: id.into(),
@@ -202,9 +195,8 @@ mod tests {
             trouble: None,
             created: Timestamp::UNIX_EPOCH,
         };
-        let status = frame.state.name().to_owned();
         let replied = frame.state == FrameState::Done;
-        FrameFacts { frame, status, replied, running: Vec::new(), files: Files::default() }
+        FrameFacts { frame, replied, running: Vec::new(), files: Files::default() }
     }
 
     fn waiting() -> FrameFacts {
@@ -277,9 +269,6 @@ mod tests {
         let silent = FrameFacts { replied: false, ..facts(FrameState::Done) };
         assert_eq!(found(&[silent], &[]), [What::NoReply]);
         assert_eq!(found(&[FrameFacts { replied: true, ..waiting() }], &[]), [What::EarlyReply]);
-        let status = "done".to_owned();
-        let other = FrameFacts { status: status.clone(), ..waiting() };
-        assert_eq!(found(&[other], &[]), [What::OtherStatus { status, state: "waiting" }]);
     }
 
     #[test]

@@ -42,13 +42,6 @@ pub enum What {
         /// Why it cannot be read.
         why: String,
     },
-    /// The column that lists are made of says something else than the state.
-    OtherStatus {
-        /// What it says.
-        status: String,
-        /// What the state is.
-        state: &'static str,
-    },
     /// It is marked as running, and no attempt of it is.
     RunsWithoutAttempt,
     /// An attempt of it has no end, and it is not marked as running.
@@ -153,7 +146,6 @@ impl Flaw {
             What::Database { .. }
             | What::LostReference { .. }
             | What::Unreadable { .. }
-            | What::OtherStatus { .. }
             | What::RunsWithoutAttempt
             | What::AttemptWithoutRunning { .. }
             | What::NoParent { .. }
@@ -177,7 +169,6 @@ impl fmt::Display for Flaw {
             What::Database { said } => write!(f, "the database is damaged: {said}"),
             What::LostReference { table, to } => write!(f, "a row of {table} refers to one of {to} that is not there"),
             What::Unreadable { table, id, why } => write!(f, "the row {id} of {table} cannot be read: {why}"),
-            What::OtherStatus { status, state } => write!(f, "is listed as {status}, and is {state}"),
             What::RunsWithoutAttempt => write!(f, "is marked as running, and no attempt of it is"),
             What::AttemptWithoutRunning { attempt } => {
                 write!(f, "has the attempt {} without an end, and is not marked as running", attempt.short())

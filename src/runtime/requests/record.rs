@@ -113,7 +113,7 @@ pub fn spawn(
     if !parent.launch.is_unrestricted() && !wanted.cwd.starts_with(&parent.cwd) {
         return Err(BadLaunch::Outside { own: parent.cwd, child: wanted.cwd }.into());
     }
-    let frames = wanted.frames(store, &launch, parent.limits)?;
+    let frames = wanted.frames(store, &launch, store.limits(parent.id)?)?;
     let (_, child) = match frames.as_slice() {
         [only] => store.request_child(caller, call, only, &wanted.title())?,
         _ => store.request_group(caller, call, &wanted.group(frames), &wanted.title())?,

@@ -13,8 +13,9 @@ use crate::failpoint::Step;
 use crate::store::chains::{events, frames, limits};
 use crate::store::database::codec::{self, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
 use crate::store::database::error::Fault;
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
 use crate::store::requests::questions;
-use crate::store::{Result, Store, StoreError};
 
 /// An attempt that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,9 +17,10 @@ use crate::failpoint::Step;
 use crate::store::chains::{events, frames, groups};
 use crate::store::database::codec::{self, At, Id, path_text, signed, time};
 use crate::store::database::error::Fault;
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
 use crate::store::requests::request::{self, Caller};
 use crate::store::requests::withdraw;
-use crate::store::{Result, Store};
 
 /// How an attempt ended, and what that does.
 #[derive(Clone, Debug)]
@@ -237,7 +238,7 @@ mod tests {
     use crate::core::attempt::decision::{Turn, verdict};
     use crate::core::chain::state::{Failure, FailureKind, Wait};
     use crate::core::requests::request::RequestResult;
-    use crate::store::StoreError;
+    use crate::store::database::error::StoreError;
     use crate::store::testing::{ask, attempt, new, reply, store};
 
     fn texts(store: &Store, frame: FrameId) -> Vec<RequestResult> {

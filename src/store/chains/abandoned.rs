@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::core::id::{AttemptId, FrameId};
 use crate::store::database::codec::id;
-use crate::store::{Lease, Result, Store};
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
+use crate::store::files::lease::Lease;
 
 impl Store {
     /// The frames that their runner has abandoned, each with the root of its tree. The next `resume` continues them.

@@ -14,8 +14,9 @@ use crate::store::chains::frames;
 use crate::store::chains::{events, limits};
 use crate::store::database::codec::{self, Id};
 use crate::store::database::error::Fault;
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
 use crate::store::requests::request::{self, Caller};
-use crate::store::{Result, Store, StoreError};
 
 impl Store {
     /// Whether the agent of `frame` may join the chain of `root`: one that its session has started before it was adopted.
@@ -61,14 +62,16 @@ impl Store {
             if is_other_root {
                 let (below, more) = size(connection, child.id)?;
                 let (_, frames) = size(connection, parent.root)?;
-                parent.limits.admit(parent.depth + below, frames, more)?;
+                let (limits, others) = (limits::of(connection, parent.root)?, limits::of(connection, child.id)?);
+                limits.admit(parent.depth + below, frames, more)?;
                 connection
                     .prepare_cached("UPDATE frames SET root = ?2, depth = depth + ?3 WHERE root = ?1")?
                     .execute((Id(child.id), Id(parent.root), parent.depth))?;
                 connection
                     .prepare_cached("UPDATE frames SET parent = ?2 WHERE id = ?1")?
                     .execute((Id(child.id), Id(parent.id)))?;
-                limits::write(connection, parent.root, parent.limits.stricter(child.limits))?;
+                connection.prepare_cached("DELETE FROM chains WHERE root = ?1")?.execute([Id(child.id)])?;
+                limits::write(connection, parent.root, limits.stricter(others))?;
                 events::append(connection, now, child.id, "joined", &json!({"parent": parent.id}))?;
             }
             request::insert(connection, now, caller, None, &Wish::Spawn { child: child.id, task: child.task.title() })?;
@@ -97,7 +100,7 @@ mod tests {
     use crate::core::attempt::decision::Outcome;
     use crate::core::chain::limits::{LimitReached, Limits};
     use crate::core::id::RequestId;
-    use crate::store::NewFrame;
+    use crate::store::chains::frames::NewFrame;
     use crate::store::testing::{ask, new, store};
 
     impl Store {
@@ -161,7 +164,7 @@ mod tests {
         }
         let (caller, top) = joining(3, 3);
         assert!(store.join(caller, top).unwrap());
-        assert_eq!(store.frame(top).unwrap().unwrap().limits.max_depth, 3);
+        assert_eq!(store.limits(top).unwrap().max_depth, 3);
     }
 
     #[test]
@@ -175,7 +178,7 @@ mod tests {
             let (chain, _) = store.asking_for(caller.frame, below);
             assert!(store.join(caller, chain).unwrap());
             for frame in [caller.frame, chain] {
-                assert_eq!(store.frame(frame).unwrap().unwrap().limits, both);
+                assert_eq!(store.limits(frame).unwrap(), both);
             }
         }
     }
@@ -191,7 +194,7 @@ mod tests {
             let error = store.join(caller, chain).unwrap_err();
             assert!(matches!(error, StoreError::UnknownFrame(id) if id == chain), "{error}");
             let frame = store.frame(chain).unwrap().unwrap();
-            assert_eq!((frame.parent, frame.root, frame.limits), (None, chain, Limits::default()));
+            assert_eq!((frame.parent, frame.root, store.limits(chain).unwrap()), (None, chain, Limits::default()));
         }
         // A later session of the agent is the agent's, too.
         store.end(caller, &Outcome::Ongoing);

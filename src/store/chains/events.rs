@@ -8,7 +8,8 @@ use crate::core::id::{FrameId, SessionId};
 use crate::failpoint::Step;
 use crate::store::database::codec::{At, Id, from_json, id, now, time};
 use crate::store::database::error::Fault;
-use crate::store::{Result, Store};
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq)]

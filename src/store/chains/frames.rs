@@ -13,10 +13,11 @@ use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::text::escape::shortened;
 use crate::failpoint::Step;
-use crate::store::chains::events;
+use crate::store::chains::{events, limits};
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
 use crate::store::database::error::Fault;
-use crate::store::{Result, Store, StoreError};
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
 
 /// A frame that is to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +44,6 @@ pub(crate) struct Place {
     pub(crate) parent: Option<FrameId>,
     pub(crate) root: FrameId,
     pub(crate) depth: u32,
-    pub(crate) limits: Limits,
     pub(crate) state: FrameState,
     pub(crate) checkpoint: Option<AttemptId>,
 }
@@ -104,8 +104,11 @@ impl Store {
 
     fn create(&self, step: Step, new: &NewFrame, state: FrameState, checkpoint: Option<AttemptId>) -> Result<FrameId> {
         let id = new.id;
-        let place = Place { parent: None, root: id, depth: 1, limits: new.limits, state, checkpoint };
-        self.write(step, |connection| insert(connection, codec::now(), new, &place))?;
+        let place = Place { parent: None, root: id, depth: 1, state, checkpoint };
+        self.write(step, |connection| {
+            limits::insert(connection, id, new.limits)?;
+            insert(connection, codec::now(), new, &place)
+        })?;
         Ok(id)
     }
 }
@@ -125,25 +128,22 @@ pub(crate) fn insert(
     let session = place.checkpoint.map_or_else(|| new.id.into(), |_| SessionId::random());
     connection
         .prepare_cached(
-            "INSERT INTO frames (id, parent, root, depth, status, state, since, created, checkpoint, title, cwd, limits,
-             launch, task, is_group, baseline, started_from, session)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+            "INSERT INTO frames (id, parent, root, depth, state, since, created, checkpoint, title, cwd, launch, task,
+             baseline, started_from, session)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             Id(new.id),
             place.parent.map(Id),
             Id(place.root),
             place.depth,
-            place.state.name(),
             codec::json(&place.state, &[])?,
             now,
             place.checkpoint.map(Id),
             &title,
             path_text(&new.cwd)?,
-            codec::json(&place.limits, &[])?,
             launch_text(&new.launch)?,
             codec::json(&new.task, task_paths)?,
-            new.task.is_group(),
             new.baseline.map(|baseline| codec::json(&baseline, &[])).transpose()?,
             new.started_from.map(Id),
             Id(session),
@@ -179,9 +179,8 @@ pub(crate) fn advance(
     since: Timestamp,
 ) -> std::result::Result<FrameState, Fault> {
     let state = frame.state.clone().after(event)?;
-    connection.prepare_cached("UPDATE frames SET status = ?2, state = ?3, since = ?4 WHERE id = ?1")?.execute((
+    connection.prepare_cached("UPDATE frames SET state = ?2, since = ?3 WHERE id = ?1")?.execute((
         Id(frame.id),
-        state.name(),
         codec::json(&state, &[])?,
         At(since),
     ))?;
@@ -205,7 +204,6 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
         task: from_json(row, "task")?,
         cwd: path(row, "cwd")?,
         launch: from_json(row, "launch")?,
-        limits: from_json(row, "limits")?,
         state: from_json(row, "state")?,
         since: time(row, "since")?,
         session: id(row, "session")?,
@@ -270,7 +268,7 @@ mod tests {
             task,
             cwd: frame.cwd,
             launch: frame.launch,
-            limits: frame.limits,
+            limits: store.limits(frame.id).unwrap(),
             baseline,
             started_from: None,
         };
@@ -299,7 +297,7 @@ mod tests {
     fn what_no_version_of_the_program_writes_is_damage() {
         let (_temp, store) = store();
         let id = store.root();
-        store.connection.execute("UPDATE frames SET state = '{}'", []).unwrap();
+        store.connection.execute("UPDATE frames SET state = '{\"state\": \"asleep\"}'", []).unwrap();
         assert!(matches!(store.frame(id), Err(StoreError::Damaged { .. })));
     }
 }

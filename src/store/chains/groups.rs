@@ -12,12 +12,13 @@ use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::Wish;
 use crate::failpoint::Step;
-use crate::store::chains::events;
 use crate::store::chains::frames::{self, NewFrame, Place};
+use crate::store::chains::{events, limits};
 use crate::store::database::codec::{self, At, Id, from_json, id};
 use crate::store::database::error::Fault;
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
 use crate::store::requests::request::{self, Caller};
-use crate::store::{Result, Store};
 
 /// Several frames that are to be made at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,8 +40,11 @@ impl Store {
     /// written.
     pub fn create_group(&self, new: &NewGroup) -> Result<FrameId> {
         self.write(Step::CreateRoot, |connection| {
-            new.members[0].limits.admit(1, 0, count(&new.members))?;
-            insert(connection, codec::now(), new, None)
+            let limits = new.members[0].limits;
+            limits.admit(1, 0, count(&new.members))?;
+            let group = FrameId::random();
+            limits::insert(connection, group, limits)?;
+            insert(connection, codec::now(), group, new, None)
         })
     }
 
@@ -62,7 +66,7 @@ impl Store {
             let now = codec::now();
             let parent = frames::existing(connection, caller.frame)?;
             request::admit(connection, &parent, count(&new.members))?;
-            let child = insert(connection, now, new, Some(&parent))?;
+            let child = insert(connection, now, FrameId::random(), new, Some(&parent))?;
             let task = title.to_owned();
             Ok((request::insert(connection, now, caller, call, &Wish::Spawn { child, task })?, child))
         })
@@ -132,23 +136,21 @@ fn count(members: &[NewFrame]) -> u32 {
 fn insert(
     connection: &Connection,
     now: At,
+    group: FrameId,
     new: &NewGroup,
     parent: Option<&Frame>,
 ) -> std::result::Result<FrameId, Fault> {
-    let group = FrameId::random();
-    let limits = parent.map_or(new.members[0].limits, |parent| parent.limits);
     let place = Place {
         parent: parent.map(|parent| parent.id),
         root: parent.map_or(group, |parent| parent.root),
         depth: parent.map_or(0, |parent| parent.depth),
-        limits,
         state: FrameState::Waiting { wait: Wait::Requests },
         checkpoint: None,
     };
     let first = new.members[0].clone();
     let launch = Launch { worktree: None, ..first.launch };
     let (task, cwd, started_from) = (Task::Group(new.tasks.clone()), new.cwd.clone(), first.started_from);
-    let frame = NewFrame { id: group, task, cwd, launch, baseline: None, started_from, limits };
+    let frame = NewFrame { id: group, task, cwd, launch, baseline: None, started_from, limits: first.limits };
     frames::insert(connection, now, &frame, &place)?;
     for member in &new.members {
         let below = Place { parent: Some(group), depth: place.depth + 1, state: FrameState::Ready, ..place.clone() };
@@ -163,7 +165,7 @@ mod tests {
     use crate::core::attempt::decision::Outcome;
     use crate::core::chain::limits::{LimitReached, Limits};
     use crate::core::requests::request::RequestResult;
-    use crate::store::StoreError;
+    use crate::store::database::error::StoreError;
     use crate::store::testing::{new, reply, store};
 
     fn group(tasks: &[&str]) -> NewGroup {

@@ -1,6 +1,4 @@
 //! The limits of a tree, which hold for every process that drives a part of it.
-//!
-//! Each frame has a copy of the limits of its tree, and all copies are changed at once.
 
 use std::collections::HashMap;
 
@@ -18,7 +16,8 @@ use crate::failpoint::Step;
 use crate::store::chains::{events, frames};
 use crate::store::database::codec::{self, Id, from_json, id, time};
 use crate::store::database::error::Fault;
-use crate::store::{Result, Store};
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
 
 // These two find the few frames in question by an index, however large the tree is. Each repeats the condition of its
 // index (`schema`) word for word.
@@ -31,6 +30,15 @@ const SPENT: &str = "SELECT coalesce(sum(cost_usd), 0.0) FROM frames AS f CROSS 
      INDEXED BY attempts_by_frame ON a.frame = f.id WHERE f.root = ?1";
 
 impl Store {
+    /// The limits of the tree that a frame belongs to.
+    ///
+    /// # Errors
+    ///
+    /// There is no such frame, or the database cannot be read.
+    pub fn limits(&self, frame: FrameId) -> Result<Limits> {
+        self.read(|connection| of(connection, frames::existing(connection, frame)?.root))
+    }
+
     /// Changes limits of the tree that a frame belongs to, from now on. Returns all of its limits.
     ///
     /// # Errors
@@ -39,19 +47,33 @@ impl Store {
     pub fn set_limits(&self, frame: FrameId, new: NewLimits) -> Result<Limits> {
         self.write(Step::ChangeLimits, |connection| {
             let frame = frames::existing(connection, frame)?;
-            let limits = frame.limits.changed(new);
+            let before = of(connection, frame.root)?;
+            let limits = before.changed(new);
             write(connection, frame.root, limits)?;
-            let detail = json!({"from": frame.limits, "to": limits});
+            let detail = json!({"from": before, "to": limits});
             events::append(connection, codec::now(), frame.root, "limits", &detail)?;
             Ok(limits)
         })
     }
 }
 
-/// Gives all frames of a tree these limits.
+/// The limits of a tree.
+pub(crate) fn of(connection: &Connection, root: FrameId) -> std::result::Result<Limits, Fault> {
+    let mut statement = connection.prepare_cached("SELECT limits FROM chains WHERE root = ?1")?;
+    Ok(statement.query_row([Id(root)], |row| from_json(row, "limits"))?)
+}
+
+/// Gives a tree that is being made its limits.
+pub(crate) fn insert(connection: &Connection, root: FrameId, limits: Limits) -> std::result::Result<(), Fault> {
+    let limits = codec::json(&limits, &[])?;
+    connection.prepare_cached("INSERT INTO chains (root, limits) VALUES (?1, ?2)")?.execute((Id(root), limits))?;
+    Ok(())
+}
+
+/// Gives a tree other limits.
 pub(crate) fn write(connection: &Connection, root: FrameId, limits: Limits) -> std::result::Result<(), Fault> {
     let limits = codec::json(&limits, &[])?;
-    connection.prepare_cached("UPDATE frames SET limits = ?2 WHERE root = ?1")?.execute((Id(root), limits))?;
+    connection.prepare_cached("UPDATE chains SET limits = ?2 WHERE root = ?1")?.execute((Id(root), limits))?;
     Ok(())
 }
 
@@ -59,8 +81,9 @@ pub(crate) fn write(connection: &Connection, root: FrameId, limits: Limits) -> s
 /// nobody can be faster.
 pub(crate) fn hold(connection: &Connection, frame: &Frame, now: Timestamp) -> std::result::Result<Option<Hold>, Fault> {
     let running = connection.prepare_cached(RUNNING)?.query_row([Id(frame.root)], |row| row.get(0))?;
-    let spent_usd = spent_for_budget(connection, frame.root, frame.limits)?;
-    if let Some(hold) = frame.limits.hold(Load { running, spent_usd }) {
+    let limits = of(connection, frame.root)?;
+    let spent_usd = spent_for_budget(connection, frame.root, limits)?;
+    if let Some(hold) = limits.hold(Load { running, spent_usd }) {
         return Ok(Some(hold));
     }
     let until = |row: &Row<'_>| {
@@ -77,7 +100,8 @@ pub(crate) fn hold(connection: &Connection, frame: &Frame, now: Timestamp) -> st
 
 /// What is true of the whole tree of a frame, of which `nodes` are all frames.
 pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -> std::result::Result<Whole, Fault> {
-    let mut statement = connection.prepare_cached("SELECT root, limits FROM frames WHERE id = ?1")?;
+    let mut statement = connection
+        .prepare_cached("SELECT root, limits FROM chains WHERE root = (SELECT root FROM frames WHERE id = ?1)")?;
     let found = statement.query_row([Id(frame)], |row| Ok((id(row, "root")?, from_json(row, "limits")?))).optional()?;
     let Some((root, limits)) = found else { return Ok(Whole::default()) };
     let limited = |node: &Node| matches!(&node.state, FrameState::Waiting { wait } if wait.is_pause());
@@ -110,8 +134,9 @@ mod tests {
     use crate::core::attempt::decision::Outcome;
     use crate::core::chain::state::Wait;
     use crate::core::chain::tree::Tried;
+    use crate::store::database::error::StoreError;
+    use crate::store::requests::request::Caller;
     use crate::store::testing::{attempt, new, reply, store};
-    use crate::store::{Caller, StoreError};
 
     /// A root that waits for so many children.
     fn parent(store: &Store, limits: Limits, children: usize) -> (Caller, Vec<FrameId>) {
@@ -176,7 +201,7 @@ mod tests {
         let second = store.start(children[1]);
         store.set_limits(root.frame, NewLimits { max_parallel: Some(1), ..NewLimits::default() }).unwrap();
         store.end(second, &Outcome::Refused("bad flag".into()));
-        assert_eq!(store.frame(children[0]).unwrap().unwrap().limits.max_parallel, 1);
+        assert_eq!(store.limits(children[0]).unwrap().max_parallel, 1);
         store.end(first, &reply("ok"));
         store.start(root.frame);
     }

@@ -1,7 +1,5 @@
 //! What a person means by the beginning of an id.
 
-use std::fmt;
-
 use rusqlite::{Connection, Params};
 
 use crate::core::chain::frame::{Frame, Task};
@@ -10,9 +8,11 @@ use crate::core::requests::request::Wish;
 use crate::core::text::escape::shortened;
 use crate::store::chains::frames;
 use crate::store::chains::trees::below;
+use crate::store::database::candidate::Candidate;
 use crate::store::database::codec::{Id, from_json, id};
 use crate::store::database::error::Fault;
-use crate::store::{Result, Store, StoreError};
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
 
 /// What an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,23 +21,6 @@ pub enum Target {
     Frame(FrameId),
     /// A request.
     Request(RequestId),
-}
-
-/// One of several things that an id may mean.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    /// Its id: as much of it as tells it from the others.
-    pub id: String,
-    /// What it is.
-    pub kind: &'static str,
-    /// What it is about.
-    pub title: String,
-}
-
-impl fmt::Display for Candidate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} {})", self.id, self.kind, self.title)
-    }
 }
 
 /// How many candidates are named to a person.
@@ -190,7 +173,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::decision::Outcome;
     use crate::core::id::SessionId;
-    use crate::store::NewAttempt;
+    use crate::store::attempts::attempt::NewAttempt;
     use crate::store::testing::{ask, attempt, new, store};
 
     fn prefix(text: &str) -> IdPrefix {

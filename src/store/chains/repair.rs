@@ -11,7 +11,8 @@ use crate::failpoint::Step;
 use crate::store::chains::events;
 use crate::store::chains::frames::{self, launch_text};
 use crate::store::database::codec::{self, Id, id};
-use crate::store::{Result, Store, StoreError};
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
 
 impl Store {
     /// Changes the launch options of all agents of the tree of `root` that are not done and have what its first agent has.

@@ -5,7 +5,8 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::core::id::FrameId;
 use crate::store::database::codec::Id;
 use crate::store::database::error::Fault;
-use crate::store::{Result, Store, StoreError};
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
 
 /// A table, and which of its rows belong to the frames in the temporary table `members`.
 pub(crate) struct Table {
@@ -15,13 +16,14 @@ pub(crate) struct Table {
 
 /// All tables that hold something of a tree, in the order in which rows can be removed: the log of a frame may go only
 /// when the frame is gone, and whose an answer is, only its question tells. `versions` is about programs.
-pub(crate) const TABLES: [Table; 6] = [
+pub(crate) const TABLES: [Table; 7] = [
     Table { name: "frames", of_members: "id IN members" },
     Table { name: "replies", of_members: "frame IN members" },
     Table { name: "attempts", of_members: "frame IN members" },
     Table { name: "answers", of_members: "question IN (SELECT id FROM requests WHERE frame IN members)" },
     Table { name: "requests", of_members: "frame IN members" },
     Table { name: "events", of_members: "frame IN members" },
+    Table { name: "chains", of_members: "root IN members" },
 ];
 
 /// Puts the frames of the tree of `root` into `members`, and those that were deleted before they ran: their log is the
@@ -38,6 +40,14 @@ pub(crate) fn collect(connection: &Connection, root: FrameId) -> std::result::Re
         [],
     )?;
     Ok(())
+}
+
+/// The columns of a table that travel: not those that are generated from others, nor the number of a row, which is this
+/// database's own.
+pub(crate) fn columns(connection: &Connection, table: &str) -> std::result::Result<Vec<String>, Fault> {
+    // Generated columns are hidden ones to this pragma.
+    let mut statement = connection.prepare_cached("SELECT name FROM pragma_table_info(?1) WHERE name <> 'seq'")?;
+    Ok(statement.query_map([table], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// The frames in `members`, parents first.

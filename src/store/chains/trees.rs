@@ -16,8 +16,9 @@ use crate::store::attempts::attempt::{Spent, usage};
 use crate::store::chains::limits;
 use crate::store::database::codec::{Id, count, from_json, id, maybe_id, path, time};
 use crate::store::database::error::Fault;
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
 use crate::store::requests::request;
-use crate::store::{Result, Store};
 
 /// A root, as a list shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,12 +84,12 @@ const DENIED: &str = below!(
 
 const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM frames WHERE parent = ?1 UNION
        SELECT below.child, f.id FROM below CROSS JOIN frames AS f ON f.parent = below.id)
-     SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, f.limits,
+     SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, c.limits,
        (SELECT count(*) FROM below CROSS JOIN frames AS member ON member.id = below.id
         WHERE below.child = f.id AND NOT member.is_group) AS frames,
        (SELECT count(*) FROM below CROSS JOIN requests AS r ON r.frame = below.id
         WHERE below.child = f.id AND r.kind = 'ask' AND r.settled IS NULL AND r.withdrawn IS NULL) AS questions
-     FROM frames AS f WHERE f.parent = ?1 ORDER BY f.seq DESC";
+     FROM frames AS f JOIN chains AS c ON c.root = f.root WHERE f.parent = ?1 ORDER BY f.seq DESC";
 
 impl Store {
     /// The calls of a frame and of all frames below it that were denied, each with its frame, in order. Of what a discarded
@@ -139,14 +140,14 @@ impl Store {
     pub fn roots(&self) -> Result<Vec<Summary>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, f.limits, coalesce(q.questions, 0) AS questions,
+                "SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, c.limits, coalesce(q.questions, 0) AS questions,
                    (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
-                 FROM frames AS f LEFT JOIN
+                 FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root LEFT JOIN
                    (SELECT asker.root, count(*) AS questions
                     FROM requests AS r CROSS JOIN frames AS asker ON asker.id = r.frame
                     WHERE r.kind = 'ask' AND r.settled IS NULL AND r.withdrawn IS NULL GROUP BY asker.root) AS q
                    ON q.root = f.id
-                 WHERE f.parent IS NULL ORDER BY f.seq DESC",
+                 ORDER BY f.seq DESC",
             )?;
             Ok(statement.query_map([], summary)?.collect::<rusqlite::Result<_>>()?)
         })
@@ -238,10 +239,13 @@ mod tests {
     fn fill(connection: &Connection, rows: u32) {
         connection
             .execute_batch(&format!(
-                "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
-                 INSERT INTO frames (id, root, depth, status, state, since, created, title, cwd, limits, launch, task)
-                 SELECT printf('%08x-0000-4000-8000-000000000000', i), printf('%08x-0000-4000-8000-000000000000', i),
-                   1, 'ready', '{{\"state\":\"ready\"}}', 0, 0, 't', '/', '{{}}', '{{}}', '{{}}' FROM n"
+                "BEGIN;
+                 WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+                 INSERT INTO chains (root, limits) SELECT printf('%08x-0000-4000-8000-000000000000', i), '{{}}' FROM n;
+                 INSERT INTO frames (id, root, depth, state, since, created, session, title, cwd, launch, task)
+                 SELECT root, root, 1, '{{\"state\":\"ready\"}}', 0, 0, root, 't', '/', '{{}}', '{{}}' FROM chains
+                 WHERE root NOT IN (SELECT id FROM frames);
+                 COMMIT"
             ))
             .unwrap();
     }

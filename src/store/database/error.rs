@@ -11,9 +11,12 @@ use crate::core::chain::admission::Hold;
 use crate::core::chain::limits::LimitReached;
 use crate::core::chain::state::IllegalEvent;
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::store::chains::lookup::Candidate;
+use crate::store::database::candidate::Candidate;
 use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::export_error::ArchiveError;
+
+/// What the functions of the store return.
+pub type Result<T> = std::result::Result<T, StoreError>;
 
 /// Why the store did not do what it was asked to do. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +47,9 @@ pub enum StoreError {
         /// The newest version that this program knows.
         known: u32,
     },
+    /// The database was made by a version of this program from before its first release.
+    #[error("{0} was made by a version of agent-cli from before its first release, and can no longer be read")]
+    Unreleased(PathBuf),
     /// Other processes kept the database locked for too long.
     #[error("{0} is locked by another process")]
     Busy(PathBuf),

@@ -38,7 +38,8 @@ pub(crate) fn connection(dir: &StateDir) -> Result<Connection, StoreError> {
     match schema::inspect(&connection).map_err(|error| explain(error.into(), dir))? {
         Found::Current => {}
         Found::Older => upgrade(&connection).map_err(|fault| explain(fault, dir))?,
-        Found::Newer(found) => return Err(StoreError::Newer { path, found, known: schema::known() }),
+        Found::Newer(found) => return Err(schema::newer(&path, found)),
+        Found::Unreleased => return Err(StoreError::Unreleased(path)),
         Found::Foreign => return Err(StoreError::NotADatabase(path)),
     }
     Ok(connection)
@@ -149,7 +150,8 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
-    use crate::store::Store;
+    use crate::core::chain::limits::NewLimits;
+    use crate::store::database::store::Store;
     use crate::store::testing::store;
 
     fn mode(path: &Path) -> u32 {
@@ -219,6 +221,29 @@ mod tests {
         store.connection.pragma_update(None, "user_version", 99).unwrap();
         let error = Store::open(store.dir().path()).unwrap_err();
         assert!(matches!(error, StoreError::Newer { found: 99, .. }), "{error}");
+    }
+
+    #[test]
+    fn who_has_it_open_when_a_newer_program_changes_it_writes_no_more() {
+        let (_temp, store) = store();
+        let root = store.root();
+        let newer = Connection::open(store.dir().database()).unwrap();
+        newer.pragma_update(None, "user_version", schema::known() + 1).unwrap();
+        let refused = [store.try_again(root).map(drop), store.set_limits(root, NewLimits::default()).map(drop)];
+        for error in refused {
+            assert!(matches!(error, Err(StoreError::Newer { .. })), "{error:?}");
+        }
+        assert_eq!(store.events(root).unwrap().len(), 1, "nothing was written");
+        newer.pragma_update(None, "user_version", schema::known()).unwrap();
+        store.set_limits(root, NewLimits::default()).unwrap();
+    }
+
+    #[test]
+    fn a_database_from_before_the_first_release_is_refused() {
+        let (_temp, store) = store();
+        store.connection.pragma_update(None, "application_id", 0x6167_6e74).unwrap();
+        let error = Store::open(store.dir().path()).unwrap_err();
+        assert!(matches!(error, StoreError::Unreleased(_)), "{error}");
     }
 
     #[test]

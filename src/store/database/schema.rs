@@ -7,12 +7,15 @@ use std::path::Path;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::failpoint::{self, Moment, Step};
-use crate::store::database::error::Fault;
+use crate::store::database::error::{Fault, StoreError};
 use crate::store::database::migrations::STEPS;
 use crate::store::database::open;
 
-/// Marks a database as one of this program ("agnt").
-const APPLICATION: i32 = 0x6167_6e74;
+/// Marks a database as one of this program ("agcl").
+const APPLICATION: i32 = 0x6167_636c;
+
+/// What marked those of the versions before the first release ("agnt"). Their chains cannot be read any more.
+const UNRELEASED: i32 = 0x6167_6e74;
 
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub(crate) enum Found {
     Older,
     /// A database of a newer version of the program.
     Newer(u32),
+    /// A database of a version from before the first release.
+    Unreleased,
     /// Somebody else's database.
     Foreign,
 }
@@ -34,12 +39,13 @@ pub(crate) const fn known() -> u32 {
 
 /// Looks at a database, without changing it.
 pub(crate) fn inspect(connection: &Connection) -> rusqlite::Result<Found> {
-    let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let version = version(connection)?;
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     Ok(match (application, version) {
         (APPLICATION, version) if version == known() => Found::Current,
         (APPLICATION, version) if version > known() => Found::Newer(version),
         (APPLICATION, _) => Found::Older,
+        (UNRELEASED, _) => Found::Unreleased,
         (0, 0) if is_empty(connection)? => Found::Older,
         _ => Found::Foreign,
     })
@@ -56,22 +62,45 @@ pub(crate) fn is_current(path: &Path) -> bool {
         && number(&header, 68) == APPLICATION.cast_unsigned()
 }
 
+/// Fails in a transaction that is about to write a database of which a newer program has changed the tables since it was
+/// opened: what this program would write may be of no use, or do harm.
+pub(crate) fn still_known(connection: &Connection, path: &Path) -> Result<(), Fault> {
+    match version(connection)? {
+        found if found > known() => Err(newer(path, found).into()),
+        _ => Ok(()),
+    }
+}
+
+/// The error of a database that a newer program has written.
+pub(crate) fn newer(path: &Path, found: u32) -> StoreError {
+    StoreError::Newer { path: path.to_owned(), found, known: known() }
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
+}
+
 /// Brings a database to the newest version, in one transaction.
 pub(crate) fn migrate(connection: &Connection) -> Result<(), Fault> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     // Another process may have been faster.
-    let version: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let version = version(&transaction)?;
     for step in STEPS.iter().skip(version as usize) {
         transaction.execute_batch(step)?;
     }
     if version < known() {
-        transaction.pragma_update(None, "application_id", APPLICATION)?;
-        transaction.pragma_update(None, "user_version", known())?;
+        mark(&transaction, known())?;
     }
     open::meet_full_disk(&transaction, Step::Migrate)?;
     failpoint::at(Step::Migrate, Moment::Within);
     transaction.commit()?;
     Ok(())
+}
+
+/// Marks a database as one of this program, and of a version.
+pub(crate) fn mark(connection: &Connection, version: u32) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "application_id", APPLICATION)?;
+    connection.pragma_update(None, "user_version", version)
 }
 
 fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
@@ -84,67 +113,6 @@ mod tests {
 
     fn memory() -> Connection {
         Connection::open_in_memory().unwrap()
-    }
-
-    #[test]
-    fn a_database_of_every_older_version_is_brought_to_the_newest() {
-        for version in 1..known() {
-            let connection = memory();
-            STEPS[..version as usize].iter().for_each(|step| connection.execute_batch(step).unwrap());
-            connection.pragma_update(None, "application_id", APPLICATION).unwrap();
-            connection.pragma_update(None, "user_version", version).unwrap();
-            assert_eq!(inspect(&connection).unwrap(), Found::Older);
-            migrate(&connection).unwrap();
-            assert_eq!(inspect(&connection).unwrap(), Found::Current);
-            connection.execute("UPDATE requests SET call = NULL, used_by = NULL", []).unwrap();
-        }
-    }
-
-    /// A database of version `version` that holds `rows`, brought to the newest.
-    fn migrated(version: u32, rows: &str) -> Connection {
-        let connection = memory();
-        connection.pragma_update(None, "foreign_keys", true).unwrap();
-        STEPS[..version as usize].iter().for_each(|step| connection.execute_batch(step).unwrap());
-        connection.execute_batch(rows).unwrap();
-        connection.pragma_update(None, "application_id", APPLICATION).unwrap();
-        connection.pragma_update(None, "user_version", version).unwrap();
-        migrate(&connection).unwrap();
-        connection
-    }
-
-    #[test]
-    fn an_attempt_keeps_its_requests_when_it_gets_an_id_of_its_own() {
-        let connection = migrated(
-            12,
-            "INSERT INTO frames (id, root, depth, status, state, since, created, title, cwd, limits, launch, task)
-             VALUES ('f', 'f', 1, '', '{}', 0, 0, '', '', '', '', '');
-             INSERT INTO attempts (session, frame, waited_since, output_from, errors_from, runner, began)
-             VALUES ('s', 'f', 0, 0, 0, 1, 0);
-             INSERT INTO requests (id, frame, attempt, kind, made, wish, carried_by, used_by, shown_in)
-             VALUES ('r', 'f', 's', 'ask', 0, '{}', 's', 's', 's');",
-        );
-        let ids: (String, String) =
-            connection.query_row("SELECT id, session FROM attempts", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-        assert_eq!(ids, ("s".into(), "s".into()));
-        assert!(connection.execute("UPDATE requests SET attempt = 'x'", []).is_err(), "it refers to attempts");
-        connection.execute("UPDATE requests SET attempt = 's', carried_by = 's'", []).unwrap();
-        let broken = connection.prepare("PRAGMA foreign_key_check").unwrap().exists([]).unwrap();
-        assert!(!broken);
-    }
-
-    #[test]
-    fn an_agent_of_an_older_version_has_nothing_to_be_given_again() {
-        let connection = migrated(
-            13,
-            "INSERT INTO frames (id, root, depth, status, state, since, created, title, cwd, limits, launch, task)
-             VALUES ('f', 'f', 1, '', '{}', 0, 0, '', '', '', '', '');
-             INSERT INTO attempts (id, frame, waited_since, output_from, errors_from, runner, began)
-             VALUES ('a', 'f', 0, 0, 0, 1, 0);",
-        );
-        let columns = "SELECT situation, mode, notice FROM frames JOIN attempts ON frame = frames.id";
-        let found: [Option<String>; 3] =
-            connection.query_row(columns, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?])).unwrap();
-        assert_eq!(found, [None, None, None]);
     }
 
     #[test]
@@ -185,6 +153,8 @@ mod tests {
         migrate(&connection).unwrap();
         connection.pragma_update(None, "user_version", known() + 1).unwrap();
         assert_eq!(inspect(&connection).unwrap(), Found::Newer(known() + 1));
+        connection.pragma_update(None, "application_id", UNRELEASED).unwrap();
+        assert_eq!(inspect(&connection).unwrap(), Found::Unreleased);
     }
 
     #[test]
@@ -193,8 +163,9 @@ mod tests {
         migrate(&connection).unwrap();
         connection
             .execute_batch(
-                "INSERT INTO frames (id, root, depth, status, state, since, created, title, cwd, limits, launch, task)
-                 VALUES ('f', 'f', 1, '', '{}', 0, 0, '', '', '', '', '');
+                "PRAGMA foreign_keys = OFF;
+                 INSERT INTO frames (id, root, depth, state, since, created, session, title, cwd, launch, task)
+                 VALUES ('f', 'f', 1, '{\"state\": \"ready\"}', 0, 0, '', '', '', '', '{}');
                  INSERT INTO events (at, frame, kind, detail) VALUES (1, 'f', '', '{}'), (1, 'gone', '', '{}');
                  DELETE FROM events WHERE frame = 'gone'",
             )

@@ -11,9 +11,10 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::store::database::error::Result;
 use crate::store::database::schema;
+use crate::store::database::store::Store;
 use crate::store::files::state_dir::StateDir;
-use crate::store::{Result, Store};
 
 /// What changes when the database does.
 #[derive(Debug, PartialEq, Eq)]

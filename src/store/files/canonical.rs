@@ -17,7 +17,7 @@ pub(crate) fn canonical(path: &Path) -> PathBuf {
 mod tests {
     use std::fs;
 
-    use crate::store::StateDir;
+    use crate::store::files::state_dir::StateDir;
 
     #[test]
     fn a_symbolic_link_is_no_other_name() {

@@ -13,9 +13,11 @@ use crate::core::chain::frame::Baseline;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::store::database::codec::{Id, id, maybe_id, maybe_json};
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
 use crate::store::files::checkpoint::attempt_of;
+use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::{STOP, StateDir, TEMPORARY};
-use crate::store::{Lease, Result, Store, StoreError};
 
 /// A file or directory that can go.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::failpoint::{self, Moment, Step};
+use crate::store::database::error::{Result, StoreError};
 use crate::store::files::canonical::canonical;
 use crate::store::files::durable::{make_private, sync, sync_dir};
-use crate::store::{Result, StoreError};
 
 /// The permissions of every file in the state directory.
 pub(crate) const PRIVATE: u32 = 0o600;

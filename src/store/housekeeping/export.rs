@@ -15,10 +15,12 @@ use crate::core::housekeeping::export_format::{
 use crate::core::id::FrameId;
 use crate::store::chains::tree_rows::{self, TABLES, Table};
 use crate::store::database::error::Fault;
+use crate::store::database::error::{Result, StoreError};
 use crate::store::database::schema;
+use crate::store::database::store::Store;
+use crate::store::files::lease::Lease;
 use crate::store::files::orphan_files::entries;
 use crate::store::housekeeping::export_error::ArchiveError;
-use crate::store::{Lease, Result, Store, StoreError};
 
 /// How much of a file is in one line.
 const PIECE: u64 = 1 << 20;
@@ -101,17 +103,18 @@ fn files(folder: &Path) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Rows are written in the order in which they were made. Their numbers are this database's own, and are left out.
+/// Rows are written in the order in which they were made.
 fn rows(connection: &Connection, table: &Table, writer: &mut Writer<'_>) -> std::result::Result<(), Fault> {
     let Table { name, of_members } = table;
     let has_seq = connection.column_exists(None, *name, "seq")?;
     let order = if has_seq { "ORDER BY seq" } else { "" };
-    let mut statement = connection.prepare(&format!("SELECT * FROM {name} WHERE {of_members} {order}"))?;
-    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let columns = tree_rows::columns(connection, name)?;
+    let mut statement =
+        connection.prepare(&format!("SELECT {} FROM {name} WHERE {of_members} {order}", columns.join(", ")))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let mut values = Map::new();
-        for (at, column) in columns.iter().enumerate().filter(|(_, column)| *column != "seq") {
+        for (at, column) in columns.iter().enumerate() {
             values.insert(column.clone(), value(row.get_ref(at)?)?);
         }
         writer.write(&Record::Row(Row { table: (*name).to_owned(), values }))?;

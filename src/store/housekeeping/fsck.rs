@@ -17,10 +17,12 @@ use crate::store::chains::frames;
 use crate::store::chains::tree_rows::TABLES;
 use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
 use crate::store::database::error::Fault;
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
 use crate::store::files::durable::PRIVATE_DIR;
+use crate::store::files::lease::Lease;
 use crate::store::files::orphan_files::entries;
 use crate::store::files::state_dir::{PRIVATE, StateDir};
-use crate::store::{Lease, Result, Store, StoreError};
 
 /// What the database holds.
 #[derive(Debug, Default)]
@@ -131,10 +133,9 @@ fn gather(
     }
     let replies = read(connection, "replies", "frame", &condition, facts, |row| id(row, "frame"))?;
     let replied: HashSet<FrameId> = replies.into_iter().collect();
-    let frame = |row: &Row<'_>| Ok((frames::from_row(row)?, row.get::<_, String>("status")?));
-    for (frame, status) in read(connection, "frames", "id", &condition, facts, frame)? {
+    for frame in read(connection, "frames", "id", &condition, facts, frames::from_row)? {
         let (replied, running) = (replied.contains(&frame.id), running.remove(&frame.id).unwrap_or_default());
-        facts.frames.push(FrameFacts { frame, status, replied, running, files: Files::default() });
+        facts.frames.push(FrameFacts { frame, replied, running, files: Files::default() });
     }
     let answers = read(connection, "answers", "question", &condition, facts, |row| id(row, "question"))?;
     let answered: HashSet<RequestId> = answers.into_iter().collect();

@@ -18,10 +18,11 @@ use crate::failpoint::Step;
 use crate::store::chains::frames;
 use crate::store::chains::tree_rows::{self, TABLES};
 use crate::store::database::error::Fault;
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
 use crate::store::housekeeping::export_error::ArchiveError;
 use crate::store::housekeeping::fsck;
 use crate::store::housekeeping::unpack::{Stage, Unpacked, damaged};
-use crate::store::{Result, Store, StoreError};
 
 impl Store {
     /// Takes up the tree of an archive. Returns its root.
@@ -77,11 +78,11 @@ fn insert(connection: &Connection, row: &Row) -> std::result::Result<(), Fault> 
             return Err(StoreError::from(ArchiveError::Exists(id.to_owned())).into());
         }
     }
+    let known = tree_rows::columns(connection, &row.table)?;
     let mut values = Vec::new();
     for (column, value) in &row.values {
         // SQLite takes names in upper case for the same, and what was shown was read by the exact ones.
-        let is_exact = column.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-        if !is_exact || column == "seq" || !connection.column_exists(None, row.table.as_str(), column.as_str())? {
+        if !known.contains(column) {
             return Err(damaged("it has a row with an unknown column").into());
         }
         values.push(match value {

@@ -8,7 +8,8 @@ use crate::failpoint::Step;
 use crate::store::chains::tree_rows::{self, TABLES, Table};
 use crate::store::database::codec::{Id, count, from_json, id, time};
 use crate::store::database::error::Fault;
-use crate::store::{Result, Store};
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
 
 /// A tree that may be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,7 +186,7 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::decision::Outcome;
-    use crate::store::Caller;
+    use crate::store::requests::request::Caller;
     use crate::store::testing::{ask, new, reply, store};
 
     fn everything() -> Retention {

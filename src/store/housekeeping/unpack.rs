@@ -18,11 +18,12 @@ use crate::core::id::FrameId;
 use crate::core::requests::plan::Decided;
 use crate::core::requests::question::{Permit, permit};
 use crate::core::requests::request::{External, Wish};
+use crate::store::database::error::{Result, StoreError};
 use crate::store::database::schema;
+use crate::store::database::store::Store;
 use crate::store::files::durable::{sync, sync_dir};
 use crate::store::files::state_dir::create_private;
 use crate::store::housekeeping::export_error::ArchiveError;
-use crate::store::{Result, Store, StoreError};
 
 /// Files that are nobody's yet. They are deleted when this is dropped.
 pub(crate) struct Stage {
@@ -148,18 +149,6 @@ fn adapt(row: &mut Row, Here { claude, path, environment, moves }: &Here) -> Res
     if row.table == "frames" {
         row.values.entry("started_from").and_modify(|session| *session = Value::Null);
     }
-    // Older archives know an attempt by its session.
-    if row.table == "attempts"
-        && let Some(session) = row.values.get("session").cloned()
-    {
-        row.values.entry("id").or_insert(session);
-    }
-    // And had a session for each attempt.
-    if row.table == "frames" && !row.values.contains_key("session") {
-        let checkpoint = row.values.get("checkpoint").filter(|checkpoint| !checkpoint.is_null());
-        let session = checkpoint.or_else(|| row.values.get("id")).cloned();
-        row.values.extend(session.map(|session| ("session".to_owned(), session)));
-    }
     for (column, value) in &mut row.values {
         let Value::String(text) = value else { continue };
         *text = match (row.table.as_str(), column.as_str()) {
@@ -203,12 +192,10 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                 let (task, launch) = (parsed(&needed(row, "task")?)?, parsed(&needed(row, "launch")?)?);
                 let baseline = text(row, "baseline").map(|text| parsed(&text)).transpose()?;
                 let situation = text(row, "situation").map(|text| parsed(&text)).transpose()?.unwrap_or_default();
-                if id == root {
-                    inventory.limits = parsed(&needed(row, "limits")?)?;
-                }
                 let start = Start { cwd: needed(row, "cwd")?.into(), launch, situation };
                 inventory.add(id, task, start, baseline);
             }
+            "chains" => inventory.limits = parsed(&needed(row, "limits")?)?,
             "requests" if is_null("withdrawn") => {
                 let agent = needed(row, "frame")?.parse().map_err(|_| damaged("it has a row without an id"))?;
                 let answer = answers.get(&needed(row, "id")?).and_then(|answer| permit(answer));

@@ -7,8 +7,9 @@ use crate::core::requests::request::{Request, Wish};
 use crate::failpoint::Step;
 use crate::store::chains::events;
 use crate::store::database::codec::{self, Id, from_json};
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
 use crate::store::requests::request::{self, Caller};
-use crate::store::{Result, Store};
 
 impl Store {
     /// Records all that one tool call asks for, or nothing.
@@ -94,7 +95,7 @@ mod tests {
 
     use super::Wish;
     use crate::core::attempt::decision::Outcome;
-    use crate::store::StoreError;
+    use crate::store::database::error::StoreError;
     use crate::store::testing::{ask, reply, store};
 
     #[test]

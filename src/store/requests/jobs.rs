@@ -8,9 +8,10 @@ use crate::core::requests::scheduled::Scheduler;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, Id, from_json};
 use crate::store::database::error::Fault;
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
 use crate::store::requests::request::{self, Caller};
 use crate::store::requests::withdraw;
-use crate::store::{Result, Store};
 
 impl Store {
     /// The jobs of a frame of which its agent has not been told.

@@ -12,8 +12,9 @@ use crate::store::chains::events;
 use crate::store::chains::trees::below;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, maybe_time, time};
 use crate::store::database::error::Fault;
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
 use crate::store::requests::request;
-use crate::store::{Result, Store, StoreError};
 
 /// A question that an agent asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::decision::Outcome;
     use crate::core::id::AttemptId;
-    use crate::store::NewAttempt;
+    use crate::store::attempts::attempt::NewAttempt;
     use crate::store::testing::{ask, attempt, reply, store};
 
     #[test]

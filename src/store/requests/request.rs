@@ -8,12 +8,13 @@ use serde_json::json;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Delivery, External, Request, RequestResult, Wish};
-use crate::store::chains::events;
 use crate::store::chains::frames::{self, NewFrame, Place};
+use crate::store::chains::{events, limits};
 use crate::store::database::codec::{self, At, Id, from_json, id, time};
 use crate::store::database::error::Fault;
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
 use crate::store::requests::results::result;
-use crate::store::{Result, Store, StoreError};
 
 use crate::core::chain::state::FrameState;
 use crate::failpoint::Step;
@@ -52,7 +53,6 @@ impl Store {
                 parent: Some(parent.id),
                 root: parent.root,
                 depth: parent.depth + 1,
-                limits: parent.limits,
                 state: FrameState::Ready,
                 checkpoint: None,
             };
@@ -218,7 +218,7 @@ pub(crate) fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::
     let frames: u32 = connection
         .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group")?
         .query_row([Id(parent.root)], |row| row.get(0))?;
-    Ok(parent.limits.admit(parent.depth + 1, frames, more)?)
+    Ok(limits::of(connection, parent.root)?.admit(parent.depth + 1, frames, more)?)
 }
 
 pub(crate) fn insert(
@@ -233,26 +233,9 @@ pub(crate) fn insert(
         Wish::Wait(External::File(path)) => &[path],
         _ => &[],
     };
-    let (kind, child) = match wish {
-        Wish::Spawn { child, .. } => ("spawn", Some(*child)),
-        Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) => ("ask", None),
-        Wish::Wait(_) => ("wait", None),
-    };
     connection
-        .prepare_cached(
-            "INSERT INTO requests (id, frame, attempt, kind, child, made, wish, call)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?
-        .execute((
-            Id(request),
-            Id(caller.frame),
-            Id(caller.attempt),
-            kind,
-            child.map(Id),
-            now,
-            codec::json(wish, paths)?,
-            call,
-        ))?;
+        .prepare_cached("INSERT INTO requests (id, frame, attempt, made, wish, call) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+        .execute((Id(request), Id(caller.frame), Id(caller.attempt), now, codec::json(wish, paths)?, call))?;
     let detail = json!({"request": request, "attempt": caller.attempt, "wish": wish});
     events::append(connection, now, caller.frame, "requested", &detail)?;
     Ok(request)
@@ -283,7 +266,7 @@ mod tests {
         let (_, child) = store.request_child(caller, None, &wanted, "child").unwrap();
         let child = store.frame(child).unwrap().unwrap();
         assert_eq!((child.parent, child.root, child.depth), (Some(caller.frame), caller.frame, 2));
-        assert_eq!((child.limits, child.state), (Limits::default(), FrameState::Ready));
+        assert_eq!((store.limits(child.id).unwrap(), child.state), (Limits::default(), FrameState::Ready));
         let tree = store.tree(caller.frame).unwrap();
         assert_eq!(tree.children(caller.frame), [child.id]);
         assert_eq!(tree.get(caller.frame).unwrap().requests.len(), 1);

@@ -9,9 +9,11 @@ use rusqlite::OptionalExtension;
 use crate::core::id::{AttemptId, RequestId};
 use crate::core::requests::request::Wish;
 use crate::failpoint::Step;
+use crate::store::chains::lookup::Target;
 use crate::store::database::codec::{Id, from_json, id};
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
 use crate::store::requests::request::{self, Caller};
-use crate::store::{Result, Store, Target};
 
 impl Store {
     /// The request whose result the resumed call of a running attempt has still to return.
@@ -119,7 +121,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::core::attempt::decision::Outcome;
-    use crate::store::NewAttempt;
+    use crate::store::attempts::attempt::NewAttempt;
     use crate::store::testing::{ask, attempt, new, reply, store};
 
     #[test]

@@ -9,7 +9,8 @@ use crate::failpoint::Step;
 use crate::store::chains::events;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id};
 use crate::store::database::error::Fault;
-use crate::store::{Result, Store};
+use crate::store::database::error::Result;
+use crate::store::database::store::Store;
 
 impl Store {
     /// Withdraws the requests of an attempt whose tool calls were not suspended after all: another hook denied or changed

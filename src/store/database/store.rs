@@ -1,0 +1,101 @@
+//! The store: one connection to the database, and the transactions that all operations are made of.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::failpoint::{self, Moment, Step};
+use crate::store::database::error::{Fault, Result};
+use crate::store::database::{open, schema};
+use crate::store::files::state_dir::StateDir;
+
+/// One connection to the database, and the directory that it lies in.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) connection: Connection,
+    pub(crate) dir: StateDir,
+    pub(crate) wrote: Cell<bool>,
+}
+
+impl Store {
+    /// A log of this size takes longer to read than to empty.
+    const LOG_LIMIT: u64 = 64 * 1024;
+
+    /// Opens the store in `dir`. Creates the directory and the database when they are absent.
+    ///
+    /// # Errors
+    ///
+    /// `dir` is no directory, cannot be written, or is on a full disk; what lies there is no database of this program,
+    /// or one of a newer version of it.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let dir = StateDir::new(dir)?;
+        let connection = open::connection(&dir)?;
+        Ok(Self::of(connection, dir))
+    }
+
+    pub(crate) fn of(connection: Connection, dir: StateDir) -> Self {
+        Self { connection, dir, wrote: Cell::new(false) }
+    }
+
+    /// The state directory.
+    #[must_use]
+    pub fn dir(&self) -> &StateDir {
+        &self.dir
+    }
+
+    /// One transaction that writes.
+    pub(crate) fn write<T>(
+        &self,
+        step: Step,
+        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
+    ) -> Result<T> {
+        self.wrote.set(true);
+        let work = |connection: &Connection| {
+            schema::still_known(connection, &self.dir.database())?;
+            let outcome = work(connection)?;
+            open::meet_full_disk(connection, step)?;
+            failpoint::at(step, Moment::Within);
+            Ok(outcome)
+        };
+        failpoint::around(step, || self.transaction(TransactionBehavior::Immediate, work))
+    }
+
+    /// Several reads of one and the same state of the database.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>) -> Result<T> {
+        self.transaction(TransactionBehavior::Deferred, work)
+    }
+
+    /// One statement that reads.
+    pub(crate) fn query<T>(&self, work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>) -> Result<T> {
+        work(&self.connection).map_err(|fault| fault.in_database(&self.dir))
+    }
+
+    fn transaction<T>(
+        &self,
+        behavior: TransactionBehavior,
+        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
+    ) -> Result<T> {
+        let run = || {
+            let transaction = Transaction::new_unchecked(&self.connection, behavior)?;
+            let outcome = work(&transaction)?;
+            transaction.commit()?;
+            Ok(outcome)
+        };
+        run().map_err(|fault: Fault| fault.in_database(&self.dir))
+    }
+}
+
+impl Drop for Store {
+    /// The last connection to close copies the log into the database and deletes it, with two syncs. A poll leaves that
+    /// to those who write (`open::connection` says so): it would cost a poll more than all its reading. But a log that
+    /// a killed writer left behind has to be read by every poll, so a long one is worth the price.
+    fn drop(&mut self) {
+        let long = || std::fs::metadata(self.dir.database_log()).is_ok_and(|log| log.len() > Self::LOG_LIMIT);
+        if self.wrote.get() || long() {
+            // When this fails, the next connection to close does it.
+            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        }
+    }
+}
