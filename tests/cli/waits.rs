@@ -2,7 +2,6 @@
 
 use rustix::process::Signal;
 
-use crate::gate::wait_until;
 use crate::world::World;
 
 fn waiting(wait: &str) -> (World, String) {
@@ -40,8 +39,12 @@ fn a_time_that_has_come_is_over_at_once() {
 
 #[test]
 fn a_duration_ends() {
-    let (world, id) = waiting("--for 1s");
-    wait_until("a second passes", || world.run(&["resume", &id]).succeeds().stdout == "over\n");
+    let (world, id) = waiting("--for 1h");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.awaited_time_comes_sooner("59 minutes");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.awaited_time_comes_sooner("1 minute");
+    world.run(&["resume", &id]).prints("over");
     assert_eq!(world.starts(), 2);
 }
 

@@ -189,6 +189,15 @@ impl World {
         database.execute(sql, [seconds * 1000]).expect("it can be written");
     }
 
+    /// Brings the time that an agent waits for so much nearer (`1 minute`).
+    pub(crate) fn awaited_time_comes_sooner(&self, by: &str) {
+        let database = rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database");
+        let sql = "UPDATE requests SET wish = json_replace(wish, '$.wait.time',
+                   strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(wish, '$.wait.time'), '-' || ?1))
+                   WHERE json_extract(wish, '$.wait.time') IS NOT NULL";
+        assert_eq!(database.execute(sql, [by]).expect("it can be written"), 1);
+    }
+
     /// The transcripts that Claude Code keeps.
     pub(crate) fn transcripts(&self) -> Vec<PathBuf> {
         files_below(&self.home().join(".claude/projects"))
