@@ -49,17 +49,17 @@
 //! 3. `runtime::run::attempt` takes the frame's lease, looks again whether the frame may run, puts a missing transcript
 //!    back, records the attempt, makes room for its fork, and only then starts `claude`. Its standard output is the
 //!    leased file, its standard input an unnamed file with the prompt.
-//! 4. The agent calls `agent-cli spawn` or `ask` in a tool call. `claude` asks `agent-cli hook` (`cli::agent::hook`) first, which
+//! 4. The agent calls `agent-cli spawn` or `ask` in a tool call. `claude` asks `agent-cli hook` (`runtime::protocol::hook`) first, which
 //!    recognises the request ([`core::requests::agent_command`]), records it, and has the call suspended: `claude` ends with the call open. A
 //!    request that is not suspended runs as a program: it finds frame and attempt in its environment, records the request,
 //!    prints the signal and is gone, and the agent ends its turn. Questions that the agent asks with Claude Code's own tool
-//!    come the same way. About calls that need an approval `claude` asks `agent-cli permission` (`cli::agent::permission`).
+//!    come the same way. About calls that need an approval `claude` asks `agent-cli permission` (`runtime::protocol::permission`).
 //! 5. `runtime::run::conclude` reads what the attempt printed, reduces it to an [`core::attempt::decision::Outcome`], asks the
 //!    [`core::attempt::record`] what that means, and [`core::attempt::decision::verdict`] says what becomes of the session and the frame. `runtime::recovery::salvage` looks whether there is
 //!    anything to continue from: what was printed need not have been written. The transcript is copied, the verdict
 //!    recorded in one transaction, and after that a discarded transcript is deleted.
 //! 6. Back to 2. The new child can run now that its parent has ended its turn. When a child is done, its parent can
-//!    run, and its call returns the child's reply, or its prompt brings it ([`core::attempt::delivery::telling`]). The deepest go
+//!    run, and its call returns the child's reply, or its prompt brings it ([`core::attempt::delivery`]). The deepest go
 //!    first.
 //! 7. When nothing can run, [`runtime::run::status`] says how the tree stands, and `cli::report::chain_status` prints it.
 //!

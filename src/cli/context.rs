@@ -15,6 +15,7 @@ use crate::cli::output;
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::stopping::GRACE;
 use crate::core::id::SessionId;
+use crate::runtime::protocol::Asking;
 use crate::runtime::run::programs;
 use crate::runtime::{RuntimeError, Settings, Stopping};
 use crate::store::{Caller, StateDir, Store};
@@ -85,12 +86,17 @@ impl Context {
             .map_err(|error| CliError::failed(format!("{} cannot be used: {error}", dir.display())))
     }
 
+    /// What the hook and the tool for approvals need to know of the agent that calls; `None`: no agent does.
+    pub(crate) fn asking(&self) -> Result<Option<Asking>, CliError> {
+        let Some(caller) = self.caller else { return Ok(None) };
+        let home = env::var("HOME").unwrap_or_default();
+        Ok(Some(Asking { caller, state_dir: self.state_dir()?, own_program: own_program()?, home }))
+    }
+
     /// Settings for a run. `claude` is what the user named on the command line.
     pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<Settings, CliError> {
-        let own_program = env::current_exe()
-            .map_err(|error| CliError::failed(format!("failed to find this program's own path: {error}")))?;
         let claude = claude.or_else(named_claude);
-        Ok(Settings { claude, own_program, stale_check: true, stopping: stopping()? })
+        Ok(Settings { claude, own_program: own_program()?, stale_check: true, stopping: stopping()? })
     }
 
     /// Checks how a chain is to be started, before it is recorded.
@@ -116,6 +122,10 @@ impl Context {
     pub(crate) fn start_log(&self) {
         log::start(self.verbose);
     }
+}
+
+fn own_program() -> Result<PathBuf, CliError> {
+    env::current_exe().map_err(|error| CliError::failed(format!("failed to find this program's own path: {error}")))
 }
 
 /// The state directory that the environment names. An empty name is none.

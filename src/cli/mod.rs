@@ -14,6 +14,7 @@ mod context;
 mod error;
 mod exit;
 mod log;
+mod lookup;
 mod output;
 
 use std::ffi::OsString;
@@ -29,6 +30,9 @@ use exit::Exit;
 use output::{Manner, tell};
 
 use crate::core::text::escape;
+use crate::runtime::protocol::Typed;
+use crate::runtime::requests::agent_request::AgentRequest;
+use crate::store::{Caller, Store};
 
 /// Run chains of headless Claude Code agents that can pause for minutes or weeks
 ///
@@ -114,8 +118,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Rm(command) => command.run(&context),
         Command::Gc(command) => command.run(&context),
         Command::Fsck(command) => command.run(&context),
-        Command::Completions(command) => command.run(),
-        Command::Hook(command) => command.run(&context),
+        Command::Completions(command) => command.run(Cli::command()),
+        Command::Hook(command) => command.run(&context, typed),
         Command::HookResult(command) => command.run(&context),
         Command::PermissionTool(command) => command.run(&context),
     });
@@ -129,6 +133,30 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     }
     .into()
+}
+
+/// What the words of a command are that an agent calls.
+fn typed(words: &[String]) -> Typed {
+    let words = std::iter::once("agent-cli").chain(words.iter().map(String::as_str));
+    let Ok(Cli { command, .. }) = Cli::try_parse_from(words) else { return Typed::Other };
+    match command {
+        Command::Answer(_) => Typed::Answer,
+        Command::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
+        Command::Wait(wait) => request_from_directory(|_, _| wait.resolve()),
+        Command::Ask(ask) => request_from_directory(|_, _| ask.resolve()),
+        Command::Spawn(spawn) => request_from_directory(|store, caller| spawn.resolve(store, caller)),
+        _ => Typed::Other,
+    }
+}
+
+/// A request that is resolved in the directory of the agent's shell, where it would run as a program.
+fn request_from_directory(
+    resolve: impl FnOnce(&Store, Caller) -> Result<AgentRequest, CliError> + 'static,
+) -> Typed {
+    Typed::Request(Box::new(|store, caller, pwd| {
+        std::env::set_current_dir(pwd).map_err(|error| format!("{pwd} cannot be entered: {error}"))?;
+        resolve(store, caller).map_err(|error| error.to_string())
+    }))
 }
 
 /// Whether a program reads what this one prints, also when the arguments are wrong.

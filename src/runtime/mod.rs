@@ -11,6 +11,7 @@
 
 mod delivery;
 pub mod housekeeping;
+pub mod protocol;
 mod recovery;
 pub mod requests;
 pub mod run;

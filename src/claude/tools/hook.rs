@@ -42,7 +42,7 @@ pub struct HookInput {
 
 /// What a hook decides about a tool call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
+pub enum HookAnswer {
     /// Nothing: the call goes the way it would go without the hook.
     Pass,
     /// `claude` saves the open call and ends. On resume it asks again.
@@ -98,7 +98,7 @@ impl HookInput {
     }
 }
 
-impl Decision {
+impl HookAnswer {
     /// What the hook prints. Nothing, if it decides nothing.
     #[must_use]
     pub fn to_json(&self) -> Option<Value> {
@@ -221,23 +221,23 @@ mod tests {
 
     #[test]
     fn decisions_are_told_as_claude_code_reads_them() {
-        assert_eq!(Decision::Pass.to_json(), None);
+        assert_eq!(HookAnswer::Pass.to_json(), None);
         assert_eq!(
-            Decision::Defer.to_json(),
+            HookAnswer::Defer.to_json(),
             Some(json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "defer"}}))
         );
         assert_eq!(
-            Decision::Allow { updated_input: json!({"command": "cat x"}), notice: None }.to_json(),
+            HookAnswer::Allow { updated_input: json!({"command": "cat x"}), notice: None }.to_json(),
             Some(json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow",
                 "updatedInput": {"command": "cat x"}}}))
         );
         assert_eq!(
-            Decision::Allow { updated_input: json!({}), notice: Some("by the way".to_owned()) }.to_json(),
+            HookAnswer::Allow { updated_input: json!({}), notice: Some("by the way".to_owned()) }.to_json(),
             Some(json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow",
                 "updatedInput": {}, "additionalContext": "by the way"}}))
         );
         assert_eq!(
-            Decision::Deny { reason: "no".to_owned() }.to_json(),
+            HookAnswer::Deny { reason: "no".to_owned() }.to_json(),
             Some(json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny",
                 "permissionDecisionReason": "no"}}))
         );

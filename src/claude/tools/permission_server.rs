@@ -12,7 +12,7 @@ pub const NAME: &str = "mcp__agent-cli__permission";
 
 /// A call that needs an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct PermissionCall {
     /// The tool that is called.
     pub tool: String,
     /// Its input.
@@ -49,7 +49,7 @@ pub fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value> {
 }
 
 /// The server's answer to a line of its input; `None`: it needs none.
-pub fn respond(line: &str, decide: impl FnOnce(&Call) -> Permission) -> Option<Value> {
+pub fn respond(line: &str, decide: impl FnOnce(&PermissionCall) -> Permission) -> Option<Value> {
     let message: Value = serde_json::from_str(line).ok()?;
     let id = message.get("id").filter(|id| !id.is_null())?;
     let parameters = &message["params"];
@@ -66,7 +66,7 @@ pub fn respond(line: &str, decide: impl FnOnce(&Call) -> Permission) -> Option<V
             "inputSchema": {"type": "object"},
         }]}),
         "tools/call" => {
-            let decision = decide(&Call::of(&parameters["arguments"])).to_json();
+            let decision = decide(&PermissionCall::of(&parameters["arguments"])).to_json();
             json!({"content": [{"type": "text", "text": decision.to_string()}]})
         }
         method => {
@@ -80,7 +80,7 @@ pub fn respond(line: &str, decide: impl FnOnce(&Call) -> Permission) -> Option<V
 const SERVER: &str = "agent-cli";
 const TOOL: &str = "permission";
 
-impl Call {
+impl PermissionCall {
     fn of(arguments: &Value) -> Self {
         Self {
             tool: arguments["tool_name"].as_str().unwrap_or_default().to_owned(),
@@ -119,8 +119,8 @@ mod tests {
         let text = answer["result"]["content"][0]["text"].as_str().unwrap();
         assert_eq!(serde_json::from_str::<Value>(text).unwrap(), json!({"behavior": "deny", "message": "not Bash"}));
         assert_eq!(
-            Call::of(&arguments),
-            Call { tool: "Bash".into(), input: json!({"command": "x"}), id: Some("t1".into()) }
+            PermissionCall::of(&arguments),
+            PermissionCall { tool: "Bash".into(), input: json!({"command": "x"}), id: Some("t1".into()) }
         );
     }
 
@@ -151,7 +151,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_line_is_answered_or_passed_over(line: String, value in crate::claude::invocation::settings::any_json()) {
-            let deny = |_: &Call| Permission::Deny { message: String::new() };
+            let deny = |_: &PermissionCall| Permission::Deny { message: String::new() };
             let _ = respond(&line, deny);
             for method in ["initialize", "tools/call"] {
                 let line = json!({"id": 1, "method": method, "params": value}).to_string();

@@ -1,18 +1,14 @@
 //! `agent-cli hook-result`: what a suspended call runs as when its result is there.
-//!
-//! It is this program, under its whole path, because nothing that a user's shell defines has such a name, and because
-//! Claude Code takes a file that `cat` is given for one that the agent has read, which it shows the agent again later.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
-use crate::core::text::shell::quoted;
 use crate::store::StateDir;
 
 /// Print the result of a request: for claude, not for people
@@ -25,13 +21,6 @@ pub(crate) struct HookResult {
 
     /// The file with the result
     file: PathBuf,
-}
-
-/// The command that prints the result in `file`. `own`: this program, an absolute path.
-pub(crate) fn command(own: &Path, file: &Path, failed: bool) -> String {
-    let [own, file] = [own, file].map(|path| quoted(&path.display().to_string()));
-    let option = if failed { "--failed " } else { "" };
-    format!("{own} hook-result {option}{file}")
 }
 
 impl HookResult {

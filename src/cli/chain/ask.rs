@@ -2,16 +2,11 @@
 
 use clap::Args;
 
-use crate::cli::chain::resume;
+use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
-use crate::cli::output::print_line;
-use crate::core::attempt::signal;
-use crate::core::id::RequestId;
-use crate::core::requests::request::Wish;
-use crate::runtime::requests::record;
-use crate::store::{Caller, Store};
+use crate::runtime::requests::agent_request::AgentRequest;
 
 /// Ask a person, from inside an agent
 ///
@@ -31,21 +26,13 @@ impl Ask {
             CliError::usage("only an agent can ask: this shell was not started by agent-cli")
                 .hint("agent-cli questions shows what agents have asked")
         })?;
-        let store = context.store()?;
-        let is_this = |wish: &Wish| matches!(wish, Wish::Ask { question, .. } if *question == self.question);
-        if let Some(progress) = record::made_before(&store, caller, is_this)? {
-            return resume::tell(progress);
-        }
-        let id = self.record(&store, caller, None)?;
-        print_line(&format!("{} ({id})", signal::STARTED))?;
-        Ok(Exit::Ok)
+        request::make(context, caller, false, |_| self.resolve())
     }
 
-    /// Records the request of an agent. `call` is the tool call that is suspended until the answer is there.
-    pub(crate) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<RequestId, CliError> {
+    pub(crate) fn resolve(self) -> Result<AgentRequest, CliError> {
         if self.question.trim().is_empty() {
             return Err(CliError::usage("the question is empty").hint("agent-cli ask \"When is your birthday?\""));
         }
-        Ok(record::ask(store, caller, call, self.question)?)
+        Ok(AgentRequest::Ask(self.question))
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod ask;
 pub(crate) mod questions;
+mod request;
 pub(crate) mod resume;
 pub(crate) mod rm;
 pub(crate) mod spawn;

@@ -7,18 +7,19 @@ use clap::Args;
 use crate::claude::program;
 use crate::cli::arguments::claude_args::ForClaude;
 use crate::cli::arguments::limits::LimitOptions;
+use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
-use crate::cli::output::{print_line, tell as tell_person};
+use crate::cli::lookup;
+use crate::cli::output::tell;
 use crate::cli::report::chain_status::{self, Telling, Told};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::repair::Repair;
-use crate::core::attempt::signal;
 use crate::core::chain::state::FrameState;
-use crate::core::id::{FrameId, IdPrefix, RequestId, SessionId};
+use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::record::{self, Progress};
+use crate::runtime::requests::record::{self, RequestStatus};
 use crate::runtime::requests::{adopt, reach};
 use crate::runtime::run::{scheduler, status};
 use crate::store::{Store, StoreError, Target};
@@ -78,19 +79,16 @@ impl Resume {
         let store = context.store()?;
         let target = self.target(context, &store)?;
         if let Some(caller) = context.caller {
-            let progress = record::progress_for(&store, caller, target)?;
-            let is_over = !matches!(progress, Progress::Open);
-            let exit = tell(progress)?;
+            let status = record::status_for(&store, caller, target)?;
+            let is_over = !matches!(status, RequestStatus::Open);
+            let exit = request::print_status(status)?;
             // Not before it was printed: an agent that was told twice has lost nothing.
             if is_over {
                 store.read_by_agent(caller, target).map_err(RuntimeError::from)?;
             }
             return Ok(exit);
         }
-        let top = match target {
-            Target::Frame(frame) => frame,
-            Target::Request(request) => chain_of(&store, request)?,
-        };
+        let top = lookup::chain_of(&store, target)?;
         if self.limits.given().any() {
             store.set_limits(top, self.limits.given())?;
         }
@@ -151,7 +149,7 @@ impl Resume {
         }
         let changed = store.repair(top, &repair)?;
         if changed > 0 {
-            tell_person(&format!("agents that are started otherwise from now on: {changed}"));
+            tell(&format!("agents that are started otherwise from now on: {changed}"));
         }
         Ok(())
     }
@@ -162,8 +160,7 @@ impl Resume {
             // A whole id, as cron gives it, needs no search.
             Ok(top) => top,
             Err(_) => match self.id.parse::<IdPrefix>().map(|prefix| store.lookup(&prefix)) {
-                Ok(Ok(Target::Frame(top))) => top,
-                Ok(Ok(Target::Request(request))) => chain_of(store, request)?,
+                Ok(Ok(target)) => lookup::chain_of(store, target)?,
                 _ => return Ok(None),
             },
         };
@@ -197,37 +194,5 @@ impl Resume {
             return Ok(Target::Frame(frame));
         }
         Err(error.into())
-    }
-}
-
-/// Tells an agent what came of its request.
-pub(crate) fn tell(progress: Progress) -> Result<Exit, CliError> {
-    match progress {
-        Progress::Over(text) => print_line(&text)?,
-        Progress::PartlyFailed(replies) => {
-            print_line(&replies)?;
-            return Ok(Exit::Failed);
-        }
-        Progress::Open => print_line(signal::ONGOING)?,
-        Progress::Failed(why) => return Err(CliError::failed(format!("the agent failed: {why}"))),
-    }
-    Ok(Exit::Ok)
-}
-
-/// A question, or another request, stands for the chain that it is made in.
-fn chain_of(store: &Store, request: RequestId) -> Result<FrameId, StoreError> {
-    store.root_of(store.request_owner(request)?)
-}
-
-/// The frame that an id names, for commands that only look.
-pub(crate) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<FrameId, CliError> {
-    let id = id.parse::<IdPrefix>()?;
-    let target = match context.caller {
-        Some(caller) => reach::named(store, caller, &id)?,
-        None => store.lookup(&id)?,
-    };
-    match target {
-        Target::Frame(frame) => Ok(frame),
-        Target::Request(request) => Ok(store.request_owner(request)?),
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal};
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::chain::resume::frame_named;
+use crate::cli::lookup::frame_named;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;

@@ -13,20 +13,19 @@ use crate::claude::program;
 use crate::cli::arguments::claude_args::ForClaude;
 use crate::cli::arguments::limits::LimitOptions;
 use crate::cli::arguments::tasks::Tasks;
-use crate::cli::chain::resume;
+use crate::cli::chain::request;
 use crate::cli::context::{Context, claude_session};
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
-use crate::cli::output::{hint, print_json, print_line, tell, warn};
+use crate::cli::output::{hint, tell, warn};
 use crate::cli::report::chain_status::{self, Telling};
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::overrides::Overrides;
-use crate::core::attempt::signal;
 use crate::core::chain::frame::Task;
 use crate::core::chain::limits::Limits;
-use crate::core::id::{FrameId, IdPrefix};
-use crate::core::requests::request::Wish;
+use crate::core::id::IdPrefix;
 use crate::runtime::RuntimeError;
+use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::fork::{self, BadSource, Source};
 use crate::runtime::requests::record::{self, Wanted};
 use crate::runtime::worktrees::worktree;
@@ -104,46 +103,25 @@ impl Spawn {
     pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
         let Some(caller) = context.caller else { return self.start(context) };
         let json = self.telling.json;
-        let store = context.store()?;
-        let wanted = self.wanted_by_agent(&store, caller)?;
-        let title = wanted.title();
-        let is_this = |wish: &Wish| matches!(wish, Wish::Spawn { task, .. } if *task == title);
-        if let Some(progress) = record::made_before(&store, caller, is_this)? {
-            return resume::tell(progress);
-        }
-        let child = self.request(&store, caller, None, wanted)?;
-        if json {
-            print_json(&serde_json::json!({"id": child, "status": "started"}))?;
-        } else {
-            print_line(&format!("{} ({child})", signal::STARTED))?;
-        }
-        Ok(Exit::Ok)
+        request::make(context, caller, json, |store| self.resolve(store, caller))
     }
 
-    /// Records the request of an agent. `call` is the tool call that is suspended until the reply is there.
-    pub(crate) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<FrameId, CliError> {
-        let wanted = self.wanted_by_agent(store, caller)?;
-        self.request(store, caller, call, wanted)
-    }
-
-    fn wanted_by_agent(&self, store: &Store, caller: Caller) -> Result<Wanted, CliError> {
+    /// What the calling agent asks for.
+    pub(crate) fn resolve(self, store: &Store, caller: Caller) -> Result<AgentRequest, CliError> {
         self.limits.refuse_to_agents()?;
         if self.claude.is_some() || self.no_hooks || self.no_stale_check {
             let message =
                 "--no-hooks, --no-stale-check and --claude are for the root of a tree, and an agent called this";
             return Err(CliError::usage(message).hint("leave them out"));
         }
-        self.wanted(|id| Ok(fork::source_for_agent(store, caller, id)?))
-    }
-
-    fn request(self, store: &Store, caller: Caller, call: Option<&str>, wanted: Wanted) -> Result<FrameId, CliError> {
+        let wanted = self.wanted(|id| Ok(fork::source_for_agent(store, caller, id)?))?;
         let overrides = Overrides {
             model: self.model,
             permission_mode: self.permission_mode,
             on_permission: self.on_permission,
             args: self.args.parsed()?,
         };
-        Ok(record::spawn(store, caller, call, wanted, overrides)?)
+        Ok(AgentRequest::Spawn(wanted, overrides))
     }
 
     /// What is wanted, checked. `source` finds the conversation to begin with.

@@ -6,16 +6,12 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::arguments::duration::{duration, moment};
-use crate::cli::chain::resume;
+use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
-use crate::cli::output::print_line;
-use crate::core::attempt::signal;
-use crate::core::id::RequestId;
-use crate::core::requests::request::{External, Wish};
-use crate::runtime::requests::record;
-use crate::store::{Caller, Store};
+use crate::core::requests::request::External;
+use crate::runtime::requests::agent_request::AgentRequest;
 
 /// Wait for a file, a time or a command, from inside an agent
 ///
@@ -47,24 +43,11 @@ impl Wait {
         let caller = context
             .caller
             .ok_or_else(|| CliError::usage("only an agent can wait: this shell was not started by agent-cli"))?;
-        let (store, wait) = (context.store()?, self.external()?);
-        // A time that was given as a duration is another one each time.
-        let is_this = |wish: &Wish| match (wish, &wait) {
-            (Wish::Wait(External::Time(_)), External::Time(_)) => true,
-            (Wish::Wait(before), now) => before == now,
-            _ => false,
-        };
-        if let Some(progress) = record::made_before(&store, caller, is_this)? {
-            return resume::tell(progress);
-        }
-        let id = record::wait(&store, caller, None, wait)?;
-        print_line(&format!("{} ({id})", signal::STARTED))?;
-        Ok(Exit::Ok)
+        request::make(context, caller, false, |_| self.resolve())
     }
 
-    /// Records the request of an agent. `call` is the tool call that is suspended until the wait is over.
-    pub(crate) fn record(self, store: &Store, caller: Caller, call: &str) -> Result<RequestId, CliError> {
-        Ok(record::wait(store, caller, Some(call), self.external()?)?)
+    pub(crate) fn resolve(self) -> Result<AgentRequest, CliError> {
+        self.external().map(AgentRequest::Wait)
     }
 
     /// Whether it would run a command, which needs a permission of its own.

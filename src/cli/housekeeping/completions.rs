@@ -1,9 +1,8 @@
 //! `agent-cli completions`: completions for shells.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::cli::Cli;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::output::print;
@@ -18,9 +17,10 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(self) -> Result<Exit, CliError> {
+    /// `program`: the whole command line.
+    pub(crate) fn run(self, mut program: Command) -> Result<Exit, CliError> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "agent-cli", &mut script);
+        clap_complete::generate(self.shell, &mut program, "agent-cli", &mut script);
         print(&String::from_utf8_lossy(&script))?;
         Ok(Exit::Ok)
     }

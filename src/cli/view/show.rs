@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::claude::invocation::command::config_dir;
 use crate::claude::transcript::locate;
-use crate::cli::chain::resume::frame_named;
+use crate::cli::lookup::frame_named;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;

@@ -53,7 +53,7 @@ pub struct Wanted {
 
 /// What came of a request so far, as the agent that made it may ask.
 #[derive(Debug)]
-pub enum Progress {
+pub enum RequestStatus {
     /// It is over: the reply, the answer, or a sentence that the wait is over.
     Over(String),
     /// The child failed, and why.
@@ -197,13 +197,13 @@ pub fn wait(store: &Store, caller: Caller, call: Option<&str>, wait: External) -
 /// # Errors
 ///
 /// Those of the state directory.
-fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, RuntimeError> {
-    let Some(frame) = store.frame(frame)? else { return Ok(Progress::Open) };
+fn status_of_frame(store: &Store, frame: FrameId) -> Result<RequestStatus, RuntimeError> {
+    let Some(frame) = store.frame(frame)? else { return Ok(RequestStatus::Open) };
     Ok(match (&frame.state, store.reply(frame.id)?) {
-        (FrameState::Done, Some(reply)) => Progress::Over(frame.reported(reply)),
-        (FrameState::Failed { .. }, Some(replies)) => Progress::PartlyFailed(replies),
-        (FrameState::Failed { failure }, None) => Progress::Failed(frame.reported(failure.message.clone())),
-        _ => Progress::Open,
+        (FrameState::Done, Some(reply)) => RequestStatus::Over(frame.reported(reply)),
+        (FrameState::Failed { .. }, Some(replies)) => RequestStatus::PartlyFailed(replies),
+        (FrameState::Failed { failure }, None) => RequestStatus::Failed(frame.reported(failure.message.clone())),
+        _ => RequestStatus::Open,
     })
 }
 
@@ -213,12 +213,12 @@ fn progress_of_frame(store: &Store, frame: FrameId) -> Result<Progress, RuntimeE
 /// # Errors
 ///
 /// [`RuntimeError`] when the caller's attempt has ended.
-fn progress_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Progress, RuntimeError> {
-    let progress = progress_of_frame(store, frame)?;
-    if let Progress::Open = progress {
+fn status_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<RequestStatus, RuntimeError> {
+    let status = status_of_frame(store, frame)?;
+    if let RequestStatus::Open = status {
         store.join(caller, frame)?;
     }
-    Ok(progress)
+    Ok(status)
 }
 
 /// What came of a request so far.
@@ -226,8 +226,8 @@ fn progress_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Pr
 /// # Errors
 ///
 /// Those of the state directory.
-fn progress_of_request(store: &Store, request: RequestId) -> Result<Progress, RuntimeError> {
-    Ok(store.result_of(request)?.map_or(Progress::Open, Progress::from))
+fn status_of_request(store: &Store, request: RequestId) -> Result<RequestStatus, RuntimeError> {
+    Ok(store.result_of(request)?.map_or(RequestStatus::Open, RequestStatus::from))
 }
 
 /// What came so far of what the calling agent asks about.
@@ -235,14 +235,14 @@ fn progress_of_request(store: &Store, request: RequestId) -> Result<Progress, Ru
 /// # Errors
 ///
 /// [`RuntimeError`] when the caller's attempt has ended.
-pub fn progress_for(store: &Store, caller: Caller, of: Target) -> Result<Progress, RuntimeError> {
+pub fn status_for(store: &Store, caller: Caller, of: Target) -> Result<RequestStatus, RuntimeError> {
     match of {
-        Target::Frame(frame) => progress_of_chain(store, caller, frame),
-        Target::Request(request) => progress_of_request(store, request),
+        Target::Frame(frame) => status_of_chain(store, caller, frame),
+        Target::Request(request) => status_of_request(store, request),
     }
 }
 
-impl From<RequestResult> for Progress {
+impl From<RequestResult> for RequestStatus {
     fn from(result: RequestResult) -> Self {
         match result {
             RequestResult::Text(text) => Self::Over(text),
@@ -261,10 +261,10 @@ pub fn made_before(
     store: &Store,
     caller: Caller,
     is_it: impl Fn(&Wish) -> bool,
-) -> Result<Option<Progress>, RuntimeError> {
+) -> Result<Option<RequestStatus>, RuntimeError> {
     let Some((request, _)) = store.to_return(caller)?.filter(|(_, wish)| is_it(wish)) else { return Ok(None) };
     store.returned(caller)?;
-    progress_of_request(store, request).map(Some)
+    status_of_request(store, request).map(Some)
 }
 
 fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {

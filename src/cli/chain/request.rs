@@ -1,0 +1,48 @@
+//! A request that an agent makes by running this program, and what came of it.
+
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::Exit;
+use crate::cli::output::{print_json, print_line};
+use crate::core::attempt::signal;
+use crate::runtime::requests::agent_request::AgentRequest;
+use crate::runtime::requests::record::RequestStatus;
+use crate::store::{Caller, Store, Target};
+
+/// Records a request of `caller`, which `resolve` finds out. Prints its id, or what came of it, if it was made before.
+pub(super) fn make(
+    context: &Context,
+    caller: Caller,
+    json: bool,
+    resolve: impl FnOnce(&Store) -> Result<AgentRequest, CliError>,
+) -> Result<Exit, CliError> {
+    let store = context.store()?;
+    let request = resolve(&store)?;
+    if let Some(status) = request.made_before(&store, caller)? {
+        return print_status(status);
+    }
+    let id = match request.record(&store, caller, None)? {
+        Target::Frame(child) => child.to_string(),
+        Target::Request(request) => request.to_string(),
+    };
+    if json {
+        print_json(&serde_json::json!({"id": id, "status": "started"}))?;
+    } else {
+        print_line(&format!("{} ({id})", signal::STARTED))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Prints for an agent what came of its request.
+pub(super) fn print_status(status: RequestStatus) -> Result<Exit, CliError> {
+    match status {
+        RequestStatus::Over(text) => print_line(&text)?,
+        RequestStatus::PartlyFailed(replies) => {
+            print_line(&replies)?;
+            return Ok(Exit::Failed);
+        }
+        RequestStatus::Open => print_line(signal::ONGOING)?,
+        RequestStatus::Failed(why) => return Err(CliError::failed(format!("the agent failed: {why}"))),
+    }
+    Ok(Exit::Ok)
+}

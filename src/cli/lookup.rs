@@ -1,0 +1,28 @@
+//! What an id on the command line names.
+
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::core::id::{FrameId, IdPrefix};
+use crate::runtime::requests::reach;
+use crate::store::{Store, StoreError, Target};
+
+/// The frame that an id names, for commands that only look.
+pub(crate) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<FrameId, CliError> {
+    let id = id.parse::<IdPrefix>()?;
+    let target = match context.caller {
+        Some(caller) => reach::named(store, caller, &id)?,
+        None => store.lookup(&id)?,
+    };
+    match target {
+        Target::Frame(frame) => Ok(frame),
+        Target::Request(request) => Ok(store.request_owner(request)?),
+    }
+}
+
+/// The chain that an id stands for: a question, or another request, for the one that it is made in.
+pub(crate) fn chain_of(store: &Store, target: Target) -> Result<FrameId, StoreError> {
+    match target {
+        Target::Frame(frame) => Ok(frame),
+        Target::Request(request) => store.root_of(store.request_owner(request)?),
+    }
+}

@@ -1,0 +1,27 @@
+//! A plan with which an agent wants to leave plan mode. Elsewhere Claude Code refuses the call.
+
+use crate::claude::tools::exit_plan_mode::{self, PLAN_MODE};
+use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT, PRE_TOOL_USE};
+use crate::core::requests::plan::modes;
+use crate::core::requests::request::Wish;
+use crate::runtime::RuntimeError;
+use crate::runtime::protocol::Asking;
+use crate::runtime::protocol::suspension::Suspension;
+
+/// The call stays suspended: what a person decided is delivered in its place.
+pub(super) fn answer(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
+    let is_call = input.hook_event_name.as_deref() == Some(PRE_TOOL_USE);
+    let is_planning = is_call && input.permission_mode.as_deref() == Some(PLAN_MODE);
+    let Some(call) = input.tool_use_id.as_ref().filter(|_| is_planning) else { return Ok(HookAnswer::Pass) };
+    if input.agent_id.is_some() {
+        return Ok(HookAnswer::Deny { reason: NOT_IN_A_SUBAGENT.to_owned() });
+    }
+    let (store, caller) = (asking.store()?, asking.caller);
+    if Suspension::of(&store, caller, call)? == Suspension::Record {
+        let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
+        let parent = frame.parent.map(|parent| store.frame(parent)).transpose()?.flatten();
+        let modes = modes(&frame.launch, parent.as_ref().map(|parent| &parent.launch));
+        store.request_all(caller, call, &[Wish::Plan(exit_plan_mode::plan(&input.tool_input, modes))])?;
+    }
+    Ok(HookAnswer::Defer)
+}

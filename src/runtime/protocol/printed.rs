@@ -1,0 +1,69 @@
+//! What the `claude` of a running attempt has printed of a call that it asks about.
+
+use std::fs::File;
+use std::io::{self, BufReader, Seek, SeekFrom};
+use std::thread;
+use std::time::Duration;
+
+use crate::claude::stream::asking_hooks::Prevailing;
+use crate::claude::stream::reader;
+use crate::claude::tools::hook::BASH;
+use crate::claude::tools::permission_server::PermissionCall;
+use crate::claude::version::Version;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::{Attempt, Caller, Store};
+
+const READ: &str = "read what claude printed";
+
+/// Whether a call that looks like one of Bash is none: the commands of other tools are shown to hooks as Bash.
+pub(super) fn is_of_another_tool(store: &Store, caller: Caller, call: &str) -> Result<bool, RuntimeError> {
+    let Some(attempt) = store.running_attempt(caller.frame)? else { return Ok(false) };
+    let tool = output(store, &attempt).and_then(|output| reader::tool_of(output, call)).map_err(while_trying(READ))?;
+    Ok(tool.is_some_and(|tool| tool != BASH))
+}
+
+fn output(store: &Store, attempt: &Attempt) -> io::Result<BufReader<File>> {
+    let mut file = File::open(store.dir().printed(attempt.frame))?;
+    file.seek(SeekFrom::Start(attempt.output_from))?;
+    Ok(BufReader::new(file))
+}
+
+/// What is printed of a call that needs an approval.
+pub(super) struct PrintedCall {
+    /// Whether the agent makes it, and not one of Claude Code's own subagents, which cannot wait.
+    pub(super) is_of_the_agent: bool,
+    /// Why a hook of the user asks for an approval of it.
+    pub(super) reason: Option<String>,
+}
+
+/// Waits until the call was printed, but not for long: one that is not is taken for a subagent's.
+pub(super) fn printed(
+    store: &Store,
+    attempt: &Attempt,
+    call: &PermissionCall,
+    id: &str,
+) -> Result<PrintedCall, RuntimeError> {
+    const LOOKS: u32 = 20;
+    const BETWEEN: Duration = Duration::from_millis(50);
+    let mut found = PrintedCall { is_of_the_agent: false, reason: None };
+    for look in 0..LOOKS {
+        let digest = output(store, attempt).and_then(reader::read).map_err(while_trying(READ))?;
+        let version = digest.version.as_deref().and_then(|version| version.parse::<Version>().ok());
+        let prevailing = match version.is_some_and(|version| version >= Version::FIRST_HOOK_PREVAILS) {
+            true => Prevailing::First,
+            false => Prevailing::Last,
+        };
+        let hooks = &digest.asking_hooks;
+        found = PrintedCall {
+            is_of_the_agent: digest.open_calls.iter().any(|open| open.id == id),
+            reason: hooks.reason(id, &call.tool, prevailing).map(str::to_owned),
+        };
+        if hooks.knows(id) || found.reason.is_some() {
+            break;
+        }
+        if look + 1 < LOOKS {
+            thread::sleep(BETWEEN);
+        }
+    }
+    Ok(found)
+}

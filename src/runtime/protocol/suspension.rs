@@ -1,0 +1,71 @@
+//! Whether a call that makes requests is suspended: one rule for all tools.
+
+use crate::core::requests::request::{Request, RequestResult};
+use crate::runtime::RuntimeError;
+use crate::store::{Caller, Store};
+
+/// What becomes of a call.
+#[derive(Debug, PartialEq)]
+pub(super) enum Suspension {
+    /// It is new: its requests are to be recorded before it is suspended.
+    Record,
+    /// It stays suspended: some of its requests are open.
+    Keep,
+    /// It returns the results of its requests.
+    Return(Vec<(Request, RequestResult)>),
+}
+
+impl Suspension {
+    /// What becomes of `call`, by what is recorded of it.
+    pub(super) fn of(store: &Store, caller: Caller, call: &str) -> Result<Self, RuntimeError> {
+        let requests = store.requests_of_call(caller.frame, call)?;
+        let with_result = |request: Request| Ok((store.result_of(request.id)?, request));
+        let known = requests.into_iter().map(with_result).collect::<Result<Vec<_>, RuntimeError>>()?;
+        Ok(Self::decide(known))
+    }
+
+    fn decide(known: Vec<(Option<RequestResult>, Request)>) -> Self {
+        if known.is_empty() {
+            return Self::Record;
+        }
+        let resolved = known.into_iter().map(|(result, request)| Some((request, result?)));
+        resolved.collect::<Option<_>>().map_or(Self::Keep, Self::Return)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::core::id::{AttemptId, FrameId, RequestId};
+    use crate::core::requests::request::Wish;
+
+    fn request() -> Request {
+        Request {
+            id: RequestId::random(),
+            frame: FrameId::random(),
+            attempt: AttemptId::random(),
+            call: Some("toolu_1".to_owned()),
+            wish: Wish::Ask { question: "When?".to_owned(), choices: None },
+            settled: false,
+            made: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn a_call_returns_when_all_that_it_asked_for_is_there() {
+        let (one, other) = (request(), request());
+        let yes = RequestResult::Text("yes".to_owned());
+        let failed = RequestResult::Failed("no".to_owned());
+        let decide = |results: [Option<&RequestResult>; 2]| {
+            Suspension::decide(vec![(results[0].cloned(), one.clone()), (results[1].cloned(), other.clone())])
+        };
+        assert_eq!(Suspension::decide(Vec::new()), Suspension::Record);
+        assert_eq!(decide([None, None]), Suspension::Keep);
+        assert_eq!(decide([Some(&yes), None]), Suspension::Keep);
+        assert_eq!(decide([None, Some(&failed)]), Suspension::Keep);
+        let both = vec![(one.clone(), yes.clone()), (other.clone(), failed.clone())];
+        assert_eq!(decide([Some(&yes), Some(&failed)]), Suspension::Return(both));
+    }
+}

@@ -1,0 +1,54 @@
+//! What an agent asks for with a command of this program, whether it runs as a program or its call is suspended.
+
+use crate::core::agent::overrides::Overrides;
+use crate::core::requests::request::{External, Wish};
+use crate::runtime::RuntimeError;
+use crate::runtime::requests::record::{self, RequestStatus, Wanted};
+use crate::store::{Caller, Store, Target};
+
+/// A request, with nothing left to look up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentRequest {
+    /// Other agents, and how their `claude` is to be started otherwise than the caller's.
+    Spawn(Wanted, Overrides),
+    /// An answer to this question.
+    Ask(String),
+    /// Something outside.
+    Wait(External),
+}
+
+impl AgentRequest {
+    /// Records it. `call` is the tool call that is suspended until the result is there.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`] when the request is refused, or the caller's attempt has ended.
+    pub fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<Target, RuntimeError> {
+        match self {
+            Self::Spawn(wanted, overrides) => record::spawn(store, caller, call, wanted, overrides).map(Target::Frame),
+            Self::Ask(question) => record::ask(store, caller, call, question).map(Target::Request),
+            Self::Wait(wait) => record::wait(store, caller, call, wait).map(Target::Request),
+        }
+    }
+
+    /// What came of it, if the resumed call of the caller's attempt has made it already and now runs as a program: it must not be
+    /// made a second time.
+    ///
+    /// # Errors
+    ///
+    /// Those of the state directory.
+    pub fn made_before(&self, store: &Store, caller: Caller) -> Result<Option<RequestStatus>, RuntimeError> {
+        record::made_before(store, caller, |wish| self.is(wish))
+    }
+
+    fn is(&self, recorded: &Wish) -> bool {
+        match (self, recorded) {
+            (Self::Spawn(wanted, _), Wish::Spawn { task, .. }) => *task == wanted.title(),
+            (Self::Ask(asked), Wish::Ask { question, .. }) => asked == question,
+            // A time that was given as a duration is another one each time.
+            (Self::Wait(External::Time(_)), Wish::Wait(External::Time(_))) => true,
+            (Self::Wait(wait), Wish::Wait(recorded)) => wait == recorded,
+            _ => false,
+        }
+    }
+}
