@@ -150,9 +150,7 @@ fn typed(words: &[String]) -> Typed {
 }
 
 /// A request that is resolved in the directory of the agent's shell, where it would run as a program.
-fn request_from_directory(
-    resolve: impl FnOnce(&Store, Caller) -> Result<AgentRequest, CliError> + 'static,
-) -> Typed {
+fn request_from_directory(resolve: impl FnOnce(&Store, Caller) -> Result<AgentRequest, CliError> + 'static) -> Typed {
     Typed::Request(Box::new(|store, caller, pwd| {
         std::env::set_current_dir(pwd).map_err(|error| format!("{pwd} cannot be entered: {error}"))?;
         resolve(store, caller).map_err(|error| error.to_string())

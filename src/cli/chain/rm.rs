@@ -5,10 +5,10 @@ use std::io::{self, BufRead, IsTerminal};
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::lookup::frame_named;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
+use crate::cli::lookup::frame_named;
 use crate::cli::output::{print_json, print_line, tell};
 use crate::cli::report::format::{bytes, one_line};
 use crate::core::agent::worktree::Held;

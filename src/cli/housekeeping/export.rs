@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::cli::lookup::frame_named;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
+use crate::cli::lookup::frame_named;
 use crate::cli::output::{hint, tell};
 use crate::core::housekeeping::inventory;
 use crate::core::id::FrameId;

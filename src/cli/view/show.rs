@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::claude::invocation::command::config_dir;
 use crate::claude::transcript::locate;
-use crate::cli::lookup::frame_named;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
+use crate::cli::lookup::frame_named;
 use crate::cli::output::{self, print, print_json};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::{abandoned, described};

@@ -6,10 +6,10 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::cli::lookup::frame_named;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
+use crate::cli::lookup::frame_named;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::chain_status::{self, described};
 use crate::cli::report::format::{age, cut, fitted};

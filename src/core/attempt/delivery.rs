@@ -3,41 +3,44 @@
 use crate::core::chain::frame::Frame;
 use crate::core::requests::request::{Delivery, RequestResult, Wish};
 
-/// How an agent is told what it was waiting for.
+/// The way in which an agent is given the results that are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Telling {
+pub enum DeliveryWay {
     /// Its suspended tool call returns the result: there is nothing to say.
-    Call,
-    /// Its suspended tool calls have their results when it is told to go on.
-    Calls,
+    ResumedCall,
+    /// Its suspended tool calls have their results in its transcript when it is told to go on.
+    ResultsInTranscript,
     /// The call that it was stopped at is open again, and decided on when it is come to once more.
-    Permission {
+    ReopenedCall {
         /// The call.
         call: String,
     },
-    /// With a prompt.
+    /// A prompt.
     Prompt,
 }
 
-/// How the next attempt of `frame` is told what came of its requests, and `notices` beside that. `hooks`: whether a suspended call can be answered.
-#[must_use]
-pub fn telling(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool) -> Telling {
-    let permission = deliveries.iter().find(|delivery| matches!(delivery.wish, Wish::Permission { .. }));
-    if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
-        return Telling::Permission { call };
-    }
-    let of_suspended = |delivery: &Delivery| delivery.call.is_some() && delivery.call == frame.suspended;
-    if deliveries.iter().all(|delivery| delivery.call.is_none()) {
-        Telling::Prompt
-    } else if hooks
-        && notices.is_empty()
-        && deliveries.iter().all(returns_by_itself)
-        && deliveries.iter().all(of_suspended)
-        && is_returned(deliveries)
-    {
-        Telling::Call
-    } else {
-        Telling::Calls
+impl DeliveryWay {
+    /// The way for the next attempt of `frame`, which is told `notices` beside the results. `hooks`: whether a suspended call can
+    /// return its result.
+    #[must_use]
+    pub fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool) -> Self {
+        let permission = deliveries.iter().find(|delivery| matches!(delivery.wish, Wish::Permission { .. }));
+        if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
+            return Self::ReopenedCall { call };
+        }
+        let of_suspended = |delivery: &Delivery| delivery.call.is_some() && delivery.call == frame.suspended;
+        if deliveries.iter().all(|delivery| delivery.call.is_none()) {
+            Self::Prompt
+        } else if hooks
+            && notices.is_empty()
+            && deliveries.iter().all(returns_by_itself)
+            && deliveries.iter().all(of_suspended)
+            && is_returned(deliveries)
+        {
+            Self::ResumedCall
+        } else {
+            Self::ResultsInTranscript
+        }
     }
 }
 
@@ -124,28 +127,31 @@ mod tests {
         };
         let told = |results: &[&str], native| {
             let (frame, deliveries) = suspended(results, native);
-            telling(&frame, &deliveries, &[], true)
+            DeliveryWay::of(&frame, &deliveries, &[], true)
         };
         let (most, more) = ("x".repeat(30_000), "x".repeat(30_001));
         for (results, native, expected) in [
-            (&["Jan 1st"][..], false, Telling::Call),
-            (&[most.as_str()], false, Telling::Call),
-            (&[more.as_str()], false, Telling::Calls),
-            (&[""], false, Telling::Calls),
-            (&[" a"], false, Telling::Calls),
-            (&["a\n"], false, Telling::Calls),
-            (&["a\0b"], false, Telling::Calls),
-            (&["", " a"], true, Telling::Call),
-            (&[&most[..20_000], &most[..10_000]], true, Telling::Call),
-            (&[&most[..20_000], &most[..10_001]], true, Telling::Calls),
+            (&["Jan 1st"][..], false, DeliveryWay::ResumedCall),
+            (&[most.as_str()], false, DeliveryWay::ResumedCall),
+            (&[more.as_str()], false, DeliveryWay::ResultsInTranscript),
+            (&[""], false, DeliveryWay::ResultsInTranscript),
+            (&[" a"], false, DeliveryWay::ResultsInTranscript),
+            (&["a\n"], false, DeliveryWay::ResultsInTranscript),
+            (&["a\0b"], false, DeliveryWay::ResultsInTranscript),
+            (&["", " a"], true, DeliveryWay::ResumedCall),
+            (&[&most[..20_000], &most[..10_000]], true, DeliveryWay::ResumedCall),
+            (&[&most[..20_000], &most[..10_001]], true, DeliveryWay::ResultsInTranscript),
         ] {
             assert_eq!(told(results, native), expected, "{} of {}", results.len(), results[0].len());
         }
         let (frame, deliveries) = suspended(&["a"], false);
-        assert_eq!(telling(&frame, &deliveries, &["a notice".to_owned()], true), Telling::Calls);
-        assert_eq!(telling(&frame, &deliveries, &[], false), Telling::Calls, "without hooks");
-        assert_eq!(telling(&frame, &[answer("a")], &[], true), Telling::Prompt, "it was not suspended");
+        assert_eq!(
+            DeliveryWay::of(&frame, &deliveries, &["a notice".to_owned()], true),
+            DeliveryWay::ResultsInTranscript
+        );
+        assert_eq!(DeliveryWay::of(&frame, &deliveries, &[], false), DeliveryWay::ResultsInTranscript, "without hooks");
+        assert_eq!(DeliveryWay::of(&frame, &[answer("a")], &[], true), DeliveryWay::Prompt, "it was not suspended");
         let elsewhere = Frame { suspended: Some("t2".to_owned()), ..frame };
-        assert_eq!(telling(&elsewhere, &deliveries, &[], true), Telling::Calls);
+        assert_eq!(DeliveryWay::of(&elsewhere, &deliveries, &[], true), DeliveryWay::ResultsInTranscript);
     }
 }

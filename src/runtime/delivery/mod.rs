@@ -3,4 +3,5 @@
 pub(crate) mod plans;
 pub(crate) mod situation;
 pub(crate) mod stale_files;
+mod transcript_copies;
 pub(crate) mod ways;

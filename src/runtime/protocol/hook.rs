@@ -48,7 +48,11 @@ impl Answered {
 /// # Errors
 ///
 /// [`ProtocolError`] when there is nothing to say about the call.
-pub fn answer(asking: &Asking, input: &[u8], parse: impl FnOnce(&[String]) -> Typed) -> Result<Answered, ProtocolError> {
+pub fn answer(
+    asking: &Asking,
+    input: &[u8],
+    parse: impl FnOnce(&[String]) -> Typed,
+) -> Result<Answered, ProtocolError> {
     let input = HookInput::parse(input).map_err(|error| while_trying("read the hook's input")(error.into()))?;
     let is_over = input.hook_event_name.as_deref() == Some(POST_TOOL_USE);
     let answer = match (input.tool_name.as_deref(), is_over) {

@@ -33,11 +33,7 @@ const PERHAPS_RUN: &str = "a person has allowed this call once, and it may have 
     before you make it again";
 
 /// Decides on a call. `asking`: the agent that makes it, if one does. `note` is given what went wrong.
-pub fn decide(
-    asking: Option<&Asking>,
-    call: &PermissionCall,
-    note: impl FnOnce(Caller, RuntimeError),
-) -> Permission {
+pub fn decide(asking: Option<&Asking>, call: &PermissionCall, note: impl FnOnce(Caller, RuntimeError)) -> Permission {
     if call.tool == ASK_USER_QUESTION {
         return deny(NO_QUESTIONS);
     }
@@ -161,8 +157,7 @@ mod tests {
             input: json!({"command": command}),
             id: Some("toolu_1".to_owned()),
         };
-        let asked =
-            Wish::Permission { tool: BASH.to_owned(), input: json!({"command": "touch made"}), reason: None };
+        let asked = Wish::Permission { tool: BASH.to_owned(), input: json!({"command": "touch made"}), reason: None };
         let shell = || Some(PathBuf::from("/project/sub"));
         let denied = |reason: &str| Ruling::Deny(reason.to_owned());
         for (command, said, shell, is_gone, expected) in [

@@ -25,7 +25,7 @@ use crate::core::requests::request::Delivery;
 use crate::failpoint::{self, Step};
 use crate::runtime::delivery::plans;
 use crate::runtime::delivery::situation;
-use crate::runtime::delivery::ways::{How, Told, told};
+use crate::runtime::delivery::ways::{self, AttemptInput, Means};
 use crate::runtime::recovery::restore;
 use crate::runtime::run::programs::Program;
 use crate::runtime::worktrees::worktree;
@@ -102,7 +102,7 @@ pub(crate) fn start(
 
     let settings = settings(store, own, &frame, program)?;
     let hooks = settings.is_some() && has_hooks(&frame, program);
-    let how = How { hooks: hooks && way != Way::Prompt, source };
+    let means = Means { hooks: hooks && way != Way::Prompt, source };
     let id = AttemptId::random();
     let continued = frame.continues().map(|kept| kept.session);
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
@@ -112,7 +112,8 @@ pub(crate) fn start(
         let deliveries = store.deliveries(frame.id)?;
         let chosen = plans::chosen(store, frame.id, &deliveries)?;
         let restored = situation::restored(&frame, program, chosen.as_ref().map(plans::ChosenMode::as_chosen));
-        let Told { text, transcript, to_return, notice } = told(store, own, &frame, &deliveries, &restored, &how)?;
+        let AttemptInput { prompt: text, transcript, to_return, notice } =
+            ways::input(store, own, &frame, &deliveries, &restored, &means)?;
         let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
         let attempt = NewAttempt {
             id,

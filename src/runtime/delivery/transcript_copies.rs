@@ -1,0 +1,116 @@
+//! Copies of transcripts that hold results, for agents that cannot be given them otherwise.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use crate::claude::tools::ask_user_question;
+use crate::claude::transcript::ancestry::Broken;
+use crate::claude::transcript::insert_results::{self, Answered, CallResult};
+use crate::claude::transcript::reopen;
+use crate::claude::transcript::rewrite::Entries;
+use crate::core::chain::frame::Frame;
+use crate::core::id::AttemptId;
+use crate::core::requests::request::{Delivery, RequestResult};
+use crate::failpoint::Step;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::Store;
+
+/// Opens a call again in a copy of the checkpoint. Returns whether that could be done.
+pub(super) fn with_open_call(
+    store: &Store,
+    frame: &Frame,
+    checkpoint: AttemptId,
+    call: &str,
+) -> Result<bool, RuntimeError> {
+    let copy = || {
+        let transcript = entries(&store.dir().checkpoint(frame.id, checkpoint))?;
+        let Some(text) = unless_broken(frame, reopen::copy(&transcript, call)).flatten() else { return Ok(false) };
+        store.dir().write(Step::Answered, &store.dir().answered(frame.id), &text)?;
+        Ok(true)
+    };
+    copy().map_err(while_trying("open a call of the transcript again"))
+}
+
+/// Adds results to a copy of a transcript. Returns those that have no open call in it.
+pub(super) fn with_results(
+    store: &Store,
+    frame: &Frame,
+    transcript: &Path,
+    deliveries: &[Delivery],
+) -> Result<Vec<Delivery>, RuntimeError> {
+    let results = results_of_calls(deliveries);
+    let copy = || {
+        let copied = insert_results::copy(&entries(transcript)?, results);
+        let Some(Answered { text, others }) = unless_broken(frame, copied) else { return Ok(None) };
+        store.dir().write(Step::Answered, &store.dir().answered(frame.id), &text)?;
+        Ok(Some(others))
+    };
+    let others = copy().map_err(while_trying("add results to the transcript"))?;
+    let given = |call: &String| others.as_ref().is_some_and(|others| !others.contains_key(call));
+    let is_other = |delivery: &&Delivery| !delivery.call.as_ref().is_some_and(given);
+    Ok(deliveries.iter().filter(is_other).cloned().collect())
+}
+
+fn entries(transcript: &Path) -> io::Result<Entries> {
+    Entries::read(BufReader::new(File::open(transcript)?))
+}
+
+/// A copy that would lack some of the conversation is not made: what it would tell, a prompt tells.
+fn unless_broken<T>(frame: &Frame, copied: Result<T, Broken>) -> Option<T> {
+    let warn = |broken: &Broken| {
+        tracing::warn!(
+            "{}: the results come by prompt, for the transcript cannot take them: {broken}",
+            frame.id.short()
+        );
+    };
+    copied.inspect_err(warn).ok()
+}
+
+/// The transcript of the conversation that a frame begins with. If calls stand suspended in it, that is a copy. Their results go
+/// to the agent that made them; Claude Code would have the calls made anew in the fork.
+pub(super) fn of_baseline(
+    store: &Store,
+    frame: &Frame,
+    source: Option<&Path>,
+) -> Result<Option<PathBuf>, RuntimeError> {
+    const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
+    let Some(source) = source else { return Ok(None) };
+    let close = || {
+        let conversation = entries(source)?;
+        let open = insert_results::suspended_calls(&conversation);
+        if open.is_empty() {
+            return Ok(source.to_owned());
+        }
+        let result = CallResult { text: ELSEWHERE.to_owned(), is_error: false };
+        let results = open.into_iter().map(|call| (call, result.clone())).collect();
+        let copied = insert_results::copy(&conversation, results);
+        let Answered { text, .. } = copied.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
+        let file = store.dir().answered(frame.id);
+        store.dir().write(Step::Answered, &file, &text)?;
+        Ok(file)
+    };
+    close().map(Some).map_err(while_trying("copy the conversation to begin with"))
+}
+
+/// The result of each call. Several questions of one call have their answers in one result.
+fn results_of_calls(deliveries: &[Delivery]) -> HashMap<String, CallResult> {
+    let mut results = HashMap::new();
+    let mut answers: HashMap<&String, Vec<(&str, &str)>> = HashMap::new();
+    for delivery in deliveries {
+        let Some(call) = &delivery.call else { continue };
+        match (delivery.wish.native_question(), &delivery.result) {
+            (Some(question), RequestResult::Text(answer)) => answers.entry(call).or_default().push((question, answer)),
+            (_, RequestResult::Text(text)) => {
+                results.insert(call.clone(), CallResult { text: text.clone(), is_error: false });
+            }
+            (_, RequestResult::Failed(why)) => {
+                results.insert(call.clone(), CallResult { text: why.clone(), is_error: true });
+            }
+        }
+    }
+    let answered = |answers: Vec<_>| CallResult { text: ask_user_question::result(&answers), is_error: false };
+    results.extend(answers.into_iter().map(|(call, answers)| (call.clone(), answered(answers))));
+    results
+}
