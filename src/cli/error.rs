@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::claude::program::ProgramError;
 use crate::core::agent::worktree::Worktree;
-use crate::core::housekeeping::export_format::BadArchive;
+use crate::core::housekeeping::archive::BadArchive;
 use crate::core::id::{BadId, FrameId};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::BadSource;

@@ -2,23 +2,25 @@
 
 use serde_json::{Value, json};
 
-use crate::archive::{elsewhere, exported, forged, forged_row, import, moved, nothing_is_there};
+use crate::archive::{elsewhere, export, exported, import, moved, nothing_is_there};
+use crate::forgery::{archive_of, entries, forged_column, forged_rows};
 use crate::outcome::Outcome;
 use crate::world::World;
 
-fn without_trust(here: &World, archive: &str, arguments: &[&str]) -> Outcome {
+fn without_trust(here: &World, archive: &[u8], arguments: &[&str]) -> Outcome {
     here.command([&["import", "-"], arguments].concat()).reads(archive).run()
 }
 
+fn is_question(request: &Value) -> bool {
+    request["wish"].as_str().is_some_and(|wish| wish.contains("\"ask\""))
+}
+
 /// The archive with fields of all launches changed.
-fn launched(archive: &str, change: impl Fn(&mut Value)) -> String {
-    forged(archive, |line| {
-        if line["row"]["table"] == "frames" {
-            let launch = &mut line["row"]["values"]["launch"];
-            let mut fields: Value = serde_json::from_str(launch.as_str().expect("a text")).expect("JSON");
-            change(&mut fields);
-            *launch = fields.to_string().into();
-        }
+fn launched(archive: &[u8], change: impl Fn(&mut Value)) -> Vec<u8> {
+    forged_rows(archive, "frames", |row| {
+        let mut fields: Value = serde_json::from_str(row["launch"].as_str().expect("a text")).expect("JSON");
+        change(&mut fields);
+        row["launch"] = fields.to_string().into();
     })
 }
 
@@ -58,10 +60,9 @@ fn a_command_that_polls_would_run_is_shown() {
     let (_there, id, archive) = exported();
     let here = World::new();
     let wait = json!({"wait": {"command": "id > made\n: \u{202e}x"}}).to_string();
-    let hostile = forged(&archive, |line| {
-        if line["row"]["values"]["kind"] == "ask" {
-            line["row"]["values"]["wish"] = wait.as_str().into();
-            line["row"]["values"]["kind"] = "wait".into();
+    let hostile = forged_rows(&archive, "requests", |row| {
+        if is_question(row) {
+            row["wish"] = wait.as_str().into();
         }
     });
     let said = without_trust(&here, &hostile, &[]).exits_with(2).stdout.clone();
@@ -76,11 +77,11 @@ fn a_call_that_is_allowed_already_is_shown() {
     let (there, _, _) = exported();
     let id = there.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     there.answer("ALLOW");
-    let archive = there.run(&["export", &id]).stdout;
+    let archive = export(&there, &id);
     let call = json!({"permission": {"tool": "Bash", "input": {"command": "rm -rf ~"}}}).to_string();
-    let hostile = forged(&archive, |line| {
-        if line["row"]["values"]["kind"] == "ask" {
-            line["row"]["values"]["wish"] = call.as_str().into();
+    let hostile = forged_rows(&archive, "requests", |row| {
+        if is_question(row) {
+            row["wish"] = call.as_str().into();
         }
     });
     let here = World::new();
@@ -144,15 +145,21 @@ fn everything_that_widens_is_shown() {
 
 #[test]
 fn no_second_name_hides_what_would_run() {
-    let (_there, _, archive) = exported();
+    let (there, id, archive) = exported();
     let here = World::new();
     for (table, column, value) in [
         ("requests", "WISH", json!({"wait": {"command": "id"}}).to_string()),
         ("requests", "Settled", "1".to_owned()),
         ("frames", "Launch", "{}".to_owned()),
     ] {
-        import(&here, &forged_row(&archive, table, column, &value.into()), &[]).exits_with(1);
+        import(&here, &forged_column(&archive, table, column, &value.into()), &[]).exits_with(1);
     }
+    let mut entries = entries(&archive);
+    let (_, limits) = entries.iter_mut().find(|(path, _)| path == "rows/chains.ndjson").expect("its limits");
+    let child = there.log().starts[1].session().to_owned();
+    let harmless = String::from_utf8(limits.clone()).expect("UTF-8").replace(&id, &child);
+    limits.extend_from_slice(harmless.as_bytes());
+    import(&here, &archive_of(&entries), &[]).exits_with(1);
     nothing_is_there(&here);
 }
 
@@ -161,8 +168,8 @@ fn a_chain_from_elsewhere_is_started_by_no_session_of_this_machine() {
     let (_there, id, archive) = exported();
     let here = World::new();
     let session = "0193e7b0-1c2d-4abc-8def-0123456789ff";
-    import(&here, &forged_row(&archive, "frames", "started_from", &session.into()), &[]).succeeds();
-    let again = here.run(&["export", &id]).stdout;
+    import(&here, &forged_column(&archive, "frames", "started_from", &session.into()), &[]).succeeds();
+    let again = String::from_utf8(export(&here, &id)).expect("UTF-8");
     assert!(!again.contains(session), "{again}");
 }
 
@@ -173,13 +180,13 @@ fn an_export_says_what_may_be_secret() {
     let settings = "{\"env\":{\"ANTHROPIC_API_KEY\":\"sk-secret\"}}";
     world.run(&["spawn", "root.md", "--", "--settings", settings]).prints("fine");
     let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
-    let exported = world.run(&["export", &id, "-o", "chain.ndjson"]);
+    let exported = world.run(&["export", &id, "-o", "chain.tar"]);
     insta::assert_snapshot!(exported, @r"
     --- stderr
     the archive has arguments for claude that may be secret, as they were given: --settings
     hint: what a file holds that an argument only names is not in the archive
-    the chain [ID1:8] is in chain.ndjson
-    hint: agent-cli import chain.ndjson takes it up
+    the chain [ID1:8] is in chain.tar
+    hint: agent-cli import chain.tar takes it up
     --- exit status: 0
     ");
     let plain = World::new();

@@ -1,11 +1,11 @@
 //! `agent-cli export`: a chain as one file.
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tempfile::NamedTempFile;
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -73,23 +73,14 @@ fn secret_options(store: &Store, root: FrameId) -> Result<Vec<String>, CliError>
     Ok(names)
 }
 
-/// What was there before is replaced when all is written.
+/// What was there before is replaced when all is written. Files of this library are private.
 fn write(store: &Store, root: FrameId, path: &Path) -> Result<(), CliError> {
     let broken = |error: io::Error| CliError::failed(format!("cannot write {}: {error}", path.display()));
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.tmp", uuid::Uuid::new_v4()));
-    let fresh = PathBuf::from(name);
-    let work = || {
-        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).map_err(broken)?;
-        let mut writer = BufWriter::new(file);
-        store.export(root, &mut writer)?;
-        writer.flush().map_err(broken)?;
-        writer.get_ref().sync_all().map_err(broken)?;
-        fs::rename(&fresh, path).map_err(broken)
-    };
-    let written = work();
-    if written.is_err() {
-        let _ = fs::remove_file(&fresh);
-    }
-    written
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let mut file = BufWriter::new(NamedTempFile::new_in(folder).map_err(broken)?);
+    store.export(root, &mut file)?;
+    let file = file.into_inner().map_err(|error| broken(error.into_error()))?;
+    file.as_file().sync_all().map_err(broken)?;
+    file.persist(path).map_err(|error| broken(error.error))?;
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(broken)
 }

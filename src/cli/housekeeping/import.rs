@@ -26,7 +26,7 @@ use crate::store::Here;
 /// chain is taken up only with --trust, or when you say so on a terminal.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  agent-cli import chain.ndjson
+  agent-cli import chain.tar
   ssh old agent-cli export 4f2c1a90 | agent-cli import - --trust --cwd /home/ann/work=/home/bob/work")]
 pub(crate) struct Import {
     /// The file; - is standard input
@@ -48,19 +48,19 @@ pub(crate) struct Import {
 impl Import {
     pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
         context.only_for_people("an agent does not import chains", "this is for the person")?;
-        let (claude, Launch { path, environment, .. }) = (context.settings(None)?.claude, context.launch()?);
-        let claude = program::locate(claude.as_deref(), None, path.as_ref().map(AsRef::as_ref))?;
-        let here = Here { claude, path, environment, moves: Moves::new(self.cwd.clone()) };
-        let store = context.store()?;
+        let (store, moves) = (context.store()?, Moves::new(self.cwd.clone()));
         let archive = if self.file == Path::new("-") {
-            store.unpack(&mut io::stdin().lock(), &here)?
+            store.unpack(&mut io::stdin().lock(), &moves)?
         } else {
             let file = File::open(&self.file).map_err(|error| {
                 CliError::usage(format!("cannot read {}: {error}", self.file.display()))
                     .hint("agent-cli export ID > FILE writes such a file")
             })?;
-            store.unpack(&mut BufReader::new(file), &here)?
+            store.unpack(&mut BufReader::new(file), &moves)?
         };
+        let (claude, Launch { path, environment, .. }) = (context.settings(None)?.claude, context.launch()?);
+        let claude = program::locate(claude.as_deref(), None, path.as_ref().map(AsRef::as_ref))?;
+        let archive = archive.adapt(&Here { claude, path, environment })?;
         if !self.trust && !self.is_trusted(archive.inventory())? {
             let file = self.file.display().to_string();
             let is_plain = file.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));

@@ -3,6 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+/// How the names of directories end that hold what an agent had besides its conversation.
+pub const BESIDE: &str = ".beside";
+
 /// A folder with such files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {

@@ -1,7 +1,7 @@
 //! Rules of `fsck`, `doctor`, `gc`, `export` and `import`.
 
+pub mod archive;
 pub mod doctor_finding;
-pub mod export_format;
 pub mod fsck;
 pub mod fsck_finding;
 pub mod inventory;

@@ -13,7 +13,7 @@ use crate::core::chain::state::IllegalEvent;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::store::database::candidate::Candidate;
 use crate::store::files::state_dir::StateDir;
-use crate::store::housekeeping::export_error::ArchiveError;
+use crate::store::housekeeping::archive::error::ArchiveError;
 
 /// What the functions of the store return.
 pub type Result<T> = std::result::Result<T, StoreError>;

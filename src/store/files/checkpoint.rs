@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::de::IgnoredAny;
 
-use crate::core::housekeeping::export_format::BESIDE;
+use crate::core::agent::session_files::BESIDE;
 use crate::core::housekeeping::fsck::Lines;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Moment, Step};

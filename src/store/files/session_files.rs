@@ -5,8 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::core::agent::session_files::{Files, Folder};
-use crate::core::housekeeping::export_format::BESIDE;
+use crate::core::agent::session_files::{BESIDE, Files, Folder};
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::store::files::checkpoint::{is_same, replace};

@@ -4,9 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::core::agent::worktree::Worktree;
-use crate::core::housekeeping::export_format::BadArchive;
+use crate::core::housekeeping::archive::BadArchive;
 use crate::core::housekeeping::fsck_finding::Flaw;
 use crate::core::id::FrameId;
+use crate::store::database::error::StoreError;
 
 /// Why a tree was not exported, or an archive not imported. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +19,9 @@ pub enum ArchiveError {
     /// The archive cannot be read.
     #[error("the archive cannot be read")]
     Read(#[source] io::Error),
+    /// It is larger than what is read again.
+    #[error("{0} is too large for an archive")]
+    TooLarge(String),
     /// An agent of the tree runs, or has run and nobody has taken up what it left.
     #[error("the agent {} is running", .0.short())]
     Running(FrameId),
@@ -43,4 +47,9 @@ pub enum ArchiveError {
         /// The git worktree that was made for it, and that the directory is in.
         worktree: Option<Box<Worktree>>,
     },
+}
+
+/// The archive is not what was written.
+pub(crate) fn damaged(why: &str) -> StoreError {
+    ArchiveError::from(BadArchive::Damaged(why.to_owned())).into()
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameState;
-use crate::core::housekeeping::export_format::{Row, session_of};
+use crate::core::housekeeping::archive::{Row, is_id};
 use crate::core::housekeeping::fsck::judge;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
@@ -20,9 +20,10 @@ use crate::store::chains::tree_rows::{self, TABLES};
 use crate::store::database::error::Fault;
 use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
-use crate::store::housekeeping::export_error::ArchiveError;
+use crate::store::housekeeping::archive::adapt::Adapted;
+use crate::store::housekeeping::archive::error::{ArchiveError, damaged};
+use crate::store::housekeeping::archive::unpack::{Stage, Unpacked};
 use crate::store::housekeeping::fsck;
-use crate::store::housekeeping::unpack::{Stage, Unpacked, damaged};
 
 impl Store {
     /// Takes up the tree of an archive. Returns its root.
@@ -31,8 +32,9 @@ impl Store {
     ///
     /// [`StoreError::Archive`] when the archive is refused, or a database or a state directory that cannot be written.
     /// Nothing of it is there then.
-    pub fn import(&self, archive: &Unpacked) -> Result<FrameId> {
-        let root = archive.header.root;
+    pub fn import(&self, archive: &Adapted) -> Result<FrameId> {
+        let archive: &Unpacked = &archive.unpacked;
+        let root = archive.root;
         let mut given = Vec::new();
         let written = self.write(Step::Import, |connection| {
             connection.pragma_update(None, "defer_foreign_keys", true)?;
@@ -65,9 +67,6 @@ impl Store {
 }
 
 fn insert(connection: &Connection, row: &Row) -> std::result::Result<(), Fault> {
-    if !TABLES.iter().any(|table| table.name == row.table) {
-        return Err(damaged("it has a row of an unknown table").into());
-    }
     let ids = [("frames", "id"), ("attempts", "id"), ("requests", "id")];
     for (table, column) in ids.into_iter().filter(|(table, _)| *table == row.table) {
         let Some(id) = row.values.get(column).and_then(Value::as_str).filter(|id| is_id(id)) else {
@@ -150,9 +149,4 @@ fn usable(connection: &Connection, stage: &Stage) -> std::result::Result<(), Fau
         }
     }
     Ok(())
-}
-
-/// As this program writes one.
-fn is_id(text: &str) -> bool {
-    session_of(&format!("{text}.jsonl")).is_some()
 }

@@ -1,0 +1,150 @@
+//! The rows of an archive as they will be written here, and what they would run.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::core::agent::launch::Launch;
+use crate::core::housekeeping::archive::Row;
+use crate::core::housekeeping::inventory::{AllowedCall, Command, Inventory, Start};
+use crate::core::housekeeping::relocation::Moves;
+use crate::core::id::FrameId;
+use crate::core::requests::plan::Decided;
+use crate::core::requests::question::{Permit, permit};
+use crate::core::requests::request::{External, Wish};
+use crate::store::database::error::Result;
+use crate::store::housekeeping::archive::error::damaged;
+use crate::store::housekeeping::archive::unpack::Unpacked;
+
+/// What a chain finds here, in the place of what it had elsewhere. Nothing in an archive names a program to run.
+#[derive(Clone, Debug)]
+pub struct Here {
+    /// The `claude` of this machine.
+    pub claude: PathBuf,
+    /// `PATH` of this shell.
+    pub path: Option<String>,
+    /// What else of this shell's environment it records: another machine's could lead to an API that gets this user's key.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// An archive that can be imported.
+pub struct Adapted {
+    pub(super) unpacked: Unpacked,
+    inventory: Inventory,
+}
+
+impl Unpacked {
+    /// Gives the chain what it finds here.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Archive`] when its rows cannot be.
+    ///
+    /// [`StoreError::Archive`]: crate::store::StoreError::Archive
+    pub fn adapt(mut self, here: &Here) -> Result<Adapted> {
+        for row in &mut self.rows {
+            adapt(row, here, &self.moves)?;
+        }
+        let inventory = inventory(self.root, &self.rows)?;
+        Ok(Adapted { unpacked: self, inventory })
+    }
+}
+
+impl Adapted {
+    /// What the chain would run.
+    #[must_use]
+    pub fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+}
+
+/// Makes the values of a row those of this machine. What is shown to a person is what comes of this, and so is what is
+/// written.
+fn adapt(row: &mut Row, here: &Here, moves: &Moves) -> Result<()> {
+    // No session of this machine has started it.
+    if row.table == "frames" {
+        row.values.entry("started_from").and_modify(|session| *session = Value::Null);
+    }
+    for (column, value) in &mut row.values {
+        let Value::String(text) = value else { continue };
+        *text = match (row.table.as_str(), column.as_str()) {
+            ("frames", "cwd") => moves.path(Path::new(text)).to_string_lossy().into_owned(),
+            ("frames", "task") => written(&moves.task(parsed(text)?))?,
+            ("frames", "launch") => {
+                let Here { claude, path, environment } = here.clone();
+                let launch: Launch = moves.launch(parsed(text)?);
+                // Where that directory is not, sessions are kept where this user keeps them.
+                let config_dir = launch.config_dir.filter(|dir| dir.is_dir());
+                written(&Launch { claude, path, environment, config_dir, ..launch })?
+            }
+            ("frames", "situation") => written(&moves.situation(parsed(text)?))?,
+            ("requests", "wish") => written(&moves.wish(parsed(text)?))?,
+            _ => continue,
+        };
+    }
+    Ok(())
+}
+
+/// What the rows would run: whatever is not in it has to be unable to run or to allow anything.
+fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
+    let mut inventory = Inventory::new(root);
+    let text = |row: &Row, column: &str| row.values.get(column).and_then(Value::as_str).map(str::to_owned);
+    let needed = |row: &Row, column: &str| text(row, column).ok_or_else(|| damaged("it has a row that lacks a value"));
+    let answers: HashMap<_, _> = rows
+        .iter()
+        .filter(|row| row.table == "answers")
+        .filter_map(|row| Some((text(row, "question")?, text(row, "answer")?)))
+        .collect();
+    for row in rows {
+        let is_null = |column: &str| row.values.get(column).is_none_or(Value::is_null);
+        match row.table.as_str() {
+            "frames" => {
+                let id: FrameId = needed(row, "id")?.parse().map_err(|_| damaged("it has a row without an id"))?;
+                let (task, launch) = (parsed(&needed(row, "task")?)?, parsed(&needed(row, "launch")?)?);
+                let baseline = text(row, "baseline").map(|text| parsed(&text)).transpose()?;
+                let situation = text(row, "situation").map(|text| parsed(&text)).transpose()?.unwrap_or_default();
+                let start = Start { cwd: needed(row, "cwd")?.into(), launch, situation };
+                inventory.add(id, task, start, baseline);
+            }
+            "chains" if needed(row, "root")? != root.to_string() => {
+                return Err(damaged("it has the limits of another chain"));
+            }
+            "chains" => inventory.limits = parsed(&needed(row, "limits")?)?,
+            "requests" if is_null("withdrawn") => {
+                let agent = needed(row, "frame")?.parse().map_err(|_| damaged("it has a row without an id"))?;
+                let answer = answers.get(&needed(row, "id")?).and_then(|answer| permit(answer));
+                match parsed(&needed(row, "wish")?)? {
+                    // In the mode that was chosen with it, the agent may be for the rest of its life.
+                    Wish::Plan(plan) => {
+                        let decided = answers.get(&needed(row, "id")?).and_then(|answer| plan.decided(answer));
+                        if let Some(Decided::Approved { mode }) = decided {
+                            let (tool, input) = ("ExitPlanMode".to_owned(), json!({"continues in the mode": mode}));
+                            inventory.allowed_calls.push(AllowedCall { agent, tool, input });
+                        }
+                    }
+                    _ if !is_null("delivered") => {}
+                    Wish::Wait(External::Command(command)) if is_null("settled") => {
+                        inventory.commands.push(Command { agent, command });
+                    }
+                    Wish::Permission { tool, input, .. } if answer == Some(Permit::Allow) => {
+                        inventory.allowed_calls.push(AllowedCall { agent, tool, input });
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(inventory)
+}
+
+fn parsed<T: DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| damaged(&error.to_string()))
+}
+
+fn written<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| damaged(&error.to_string()))
+}

@@ -1,0 +1,121 @@
+//! What of a chain goes into an archive: all that is needed to go on with it.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use serde_json::{Map, Value};
+
+use crate::core::agent::session_files::BESIDE;
+use crate::core::chain::state::FrameState;
+use crate::core::housekeeping::archive::{FORMAT, Manifest, Member, is_id, is_transcript};
+use crate::core::id::FrameId;
+use crate::store::chains::frames;
+use crate::store::chains::tree_rows::{self, TABLES, Table};
+use crate::store::database::error::{Fault, Result, StoreError};
+use crate::store::database::schema;
+use crate::store::database::store::Store;
+use crate::store::files::lease::Lease;
+use crate::store::files::orphan_files::entries;
+use crate::store::files::session_files;
+use crate::store::files::state_dir::TEMPORARY;
+use crate::store::files::tool_results;
+use crate::store::housekeeping::archive::error::ArchiveError;
+use crate::store::housekeeping::archive::writer::Writer;
+
+impl Store {
+    /// Writes the tree of `root` to `to`: its rows, the kept copies of the sessions that its frames continue from, and the
+    /// results of tools that lie beside those.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Archive`] when an agent of the tree runs, a copy is missing, or `to` cannot be written;
+    /// [`StoreError::UnknownFrame`], or a database or a state directory that cannot be read.
+    pub fn export(&self, root: FrameId, to: &mut dyn Write) -> Result<()> {
+        self.read(|connection| {
+            tree_rows::collect(connection, root)?;
+            let ids = tree_rows::frames(connection)?;
+            let frames = ids.into_iter().map(|id| frames::existing(connection, id));
+            let frames = frames.collect::<std::result::Result<Vec<_>, _>>()?;
+            for frame in &frames {
+                if matches!(frame.state, FrameState::Running { .. }) || Lease::is_held(&self.dir, frame.id)? {
+                    return Err(StoreError::from(ArchiveError::Running(frame.id)).into());
+                }
+            }
+            let program = env!("CARGO_PKG_VERSION").to_owned();
+            let manifest = Manifest { program, format: FORMAT, schema: schema::known(), root };
+            let mut writer = Writer::new(to, &manifest)?;
+            for table in TABLES {
+                let rows = rows(connection, &table)?;
+                if !rows.is_empty() {
+                    writer.rows(table.name, &rows)?;
+                }
+            }
+            for frame in frames {
+                let kept = frame.checkpoint.is_none_or(|session| self.dir.checkpoint(frame.id, session).is_file());
+                if !kept && frame.state != FrameState::Done {
+                    return Err(StoreError::from(ArchiveError::NoCopy(frame.id)).into());
+                }
+                let current = frame.checkpoint.map(|attempt| attempt.to_string());
+                let folder = self.dir.frame_path(frame.id);
+                let names = files(&folder, current.as_deref()).map_err(|error| StoreError::io(&folder, error))?;
+                for name in names {
+                    let path = folder.join(&name);
+                    writer.file(&Member::File { frame: frame.id, name }, &path)?;
+                }
+            }
+            Ok(writer.finish()?)
+        })
+    }
+}
+
+/// What was kept of the checkpoint `current`, and the results of tools of all sessions.
+fn files(folder: &Path, current: Option<&str>) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in entries(folder)? {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_current = current.is_some_and(|current| name.starts_with(current));
+        if is_current && is_transcript(&name) {
+            found.push(name);
+        } else if is_current && name.ends_with(BESIDE) {
+            let kept = session_files::kept(&entry.path())?;
+            found.extend(kept.iter().map(|file| format!("{name}/{}", file.to_string_lossy())));
+        } else if is_id(&name) {
+            let results = entries(&entry.path().join(tool_results::FOLDER))?;
+            let results = results.iter().map(|result| result.file_name().to_string_lossy().into_owned());
+            let whole = results.filter(|result| !result.ends_with(TEMPORARY));
+            found.extend(whole.map(|result| format!("{name}/{}/{result}", tool_results::FOLDER)));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The rows in the order in which they were made.
+fn rows(connection: &Connection, table: &Table) -> std::result::Result<Vec<u8>, Fault> {
+    let Table { name, of_members } = table;
+    let has_seq = connection.column_exists(None, *name, "seq")?;
+    let order = if has_seq { "ORDER BY seq" } else { "" };
+    let columns = tree_rows::columns(connection, name)?;
+    let sql = format!("SELECT {} FROM {name} WHERE {of_members} {order}", columns.join(", "));
+    let mut statement = connection.prepare(&sql)?;
+    let (mut rows, mut text) = (statement.query([])?, Vec::new());
+    while let Some(row) = rows.next()? {
+        let mut values = Map::new();
+        for (at, column) in columns.iter().enumerate() {
+            values.insert(column.clone(), value(row.get_ref(at)?)?);
+        }
+        text.extend_from_slice(format!("{}\n", Value::Object(values)).as_bytes());
+    }
+    Ok(text)
+}
+
+fn value(value: ValueRef<'_>) -> rusqlite::Result<Value> {
+    Ok(match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => number.into(),
+        ValueRef::Real(number) => number.into(),
+        text @ (ValueRef::Text(_) | ValueRef::Blob(_)) => text.as_str()?.into(),
+    })
+}

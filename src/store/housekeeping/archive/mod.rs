@@ -1,0 +1,12 @@
+//! A chain leaves as an archive, and an archive becomes a chain.
+
+mod adapt;
+pub(crate) mod error;
+mod export;
+mod hashed;
+mod import;
+mod reader;
+pub(crate) mod unpack;
+mod writer;
+
+pub use adapt::{Adapted, Here};

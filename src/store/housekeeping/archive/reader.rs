@@ -1,0 +1,109 @@
+//! Reads an archive, entry by entry, and refuses whatever the writer would not have written.
+
+use std::collections::HashSet;
+use std::io::{self, Read};
+
+use tar::{Archive, Entry, EntryType};
+
+use crate::core::housekeeping::archive::{
+    BadArchive, LARGEST_ARCHIVE, LARGEST_MANIFEST, MANIFEST, MOST_ENTRIES, Manifest, Member, SUMS,
+};
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::schema;
+use crate::store::housekeeping::archive::error::{ArchiveError, damaged};
+use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
+
+/// What has been read.
+#[derive(Default)]
+struct Reading {
+    manifest: Option<Manifest>,
+    paths: HashSet<String>,
+    bytes: u64,
+    sums: Sums,
+    is_over: bool,
+}
+
+/// Gives every member and its content to `take`. Only when this returns, all of it is known to be what was written.
+pub(super) fn read(from: &mut dyn Read, mut take: impl FnMut(Member, &mut dyn Read) -> Result<()>) -> Result<Manifest> {
+    let mut archive = Archive::new(from);
+    let mut reading = Reading::default();
+    // Raw: nothing but what the header itself says gives an entry its name and its size.
+    for entry in archive.entries().map_err(ArchiveError::Read)?.raw(true) {
+        reading.entry(entry.map_err(|error| reading.unreadable(error))?, &mut take)?;
+    }
+    match reading.manifest {
+        Some(manifest) if reading.is_over => Ok(manifest),
+        Some(_) => Err(refused(BadArchive::Short)),
+        None => Err(refused(BadArchive::Foreign)),
+    }
+}
+
+impl Reading {
+    fn entry(
+        &mut self,
+        mut entry: Entry<'_, impl Read>,
+        take: &mut impl FnMut(Member, &mut dyn Read) -> Result<()>,
+    ) -> Result<()> {
+        let header = entry.header();
+        let path = str::from_utf8(&header.path_bytes()).unwrap_or_default().to_owned();
+        let bytes = header.entry_size().map_err(|error| self.unreadable(error))?;
+        let is_file = header.entry_type() == EntryType::Regular;
+        if self.manifest.is_none() && !(is_file && path == MANIFEST && bytes <= LARGEST_MANIFEST) {
+            return Err(refused(BadArchive::Foreign));
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.is_over || !is_file || self.bytes > LARGEST_ARCHIVE || self.paths.len() >= MOST_ENTRIES {
+            return Err(damaged(&format!("{path:?} cannot be in it")));
+        }
+        if !self.paths.insert(path.clone()) {
+            return Err(damaged(&format!("{path:?} is in it twice")));
+        }
+        let mut content = Hashed::new(&mut entry);
+        match (path.as_str(), &self.manifest) {
+            (_, None) => {
+                let text = whole(&mut content)?;
+                // What was cut may be no JSON any more.
+                if text.len() as u64 == bytes {
+                    self.manifest = Some(Manifest::parse(&text, schema::known()).map_err(refused)?);
+                }
+            }
+            (SUMS, Some(_)) => {
+                let expected = self.sums.0.as_bytes();
+                let is_complete = bytes == expected.len() as u64;
+                let sums = whole(&mut (&mut content).take(expected.len() as u64))?;
+                if !is_complete || (sums.len() == expected.len() && sums != expected) {
+                    return Err(damaged("the checksums are other ones"));
+                }
+                self.is_over = true;
+            }
+            (_, Some(_)) => {
+                let member = Member::parse(&path).filter(|member| bytes <= member.limit());
+                take(member.ok_or_else(|| damaged(&format!("{path:?} cannot be in it")))?, &mut content)?;
+            }
+        }
+        if content.bytes < bytes {
+            return Err(refused(BadArchive::Short));
+        }
+        self.sums.add(&path, content);
+        Ok(())
+    }
+
+    /// The system fails with a number; the library, which finds an entry that is none, without.
+    fn unreadable(&self, error: io::Error) -> StoreError {
+        match (error.raw_os_error(), &self.manifest) {
+            (Some(_), _) => ArchiveError::Read(error).into(),
+            (None, None) => refused(BadArchive::Foreign),
+            (None, Some(_)) => damaged(&error.to_string()),
+        }
+    }
+}
+
+fn whole(content: &mut dyn Read) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    content.read_to_end(&mut text).map_err(ArchiveError::Read)?;
+    Ok(text)
+}
+
+fn refused(why: BadArchive) -> StoreError {
+    ArchiveError::from(why).into()
+}

@@ -1,0 +1,99 @@
+//! Reads an archive: its files into a directory that is nobody's, and its rows. Nobody has decided then whether to import it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::Deserializer;
+
+use crate::core::housekeeping::archive::{Member, Row};
+use crate::core::housekeeping::relocation::Moves;
+use crate::core::id::FrameId;
+use crate::store::chains::tree_rows::TABLES;
+use crate::store::database::error::{Result, StoreError};
+use crate::store::database::store::Store;
+use crate::store::files::durable::{make_private, sync, sync_dir};
+use crate::store::files::state_dir::create_private;
+use crate::store::housekeeping::archive::error::damaged;
+use crate::store::housekeeping::archive::reader;
+
+/// Files that are nobody's yet. They are deleted when this is dropped.
+pub(super) struct Stage {
+    path: PathBuf,
+}
+
+/// An archive that was read and is what was written. Nothing of it is there yet; its files are nobody's.
+pub struct Unpacked {
+    pub(super) stage: Stage,
+    pub(super) root: FrameId,
+    pub(super) rows: Vec<Row>,
+    /// Those that have files.
+    pub(super) frames: BTreeSet<FrameId>,
+    pub(super) moves: Moves,
+}
+
+/// Longer lines of transcripts are looked at in pieces.
+const LONGEST_LINE: u64 = 256 << 20;
+
+impl Store {
+    /// Reads an archive, for a machine where directories have other paths.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Archive`] when it is refused, or a state directory that cannot be written.
+    pub fn unpack(&self, from: &mut dyn Read, moves: &Moves) -> Result<Unpacked> {
+        let path = self.dir.stage().map_err(|error| StoreError::io(&self.dir.frames(), error))?;
+        let (stage, mut rows, mut frames) = (Stage { path }, Vec::new(), BTreeSet::new());
+        let manifest = reader::read(from, |member, content| match &member {
+            Member::Rows(table) if TABLES.iter().any(|known| known.name == table) => {
+                for values in Deserializer::from_reader(BufReader::new(content)).into_iter() {
+                    let values = values.map_err(|error| damaged(&format!("{}: {error}", member.path())))?;
+                    rows.push(Row { table: table.clone(), values });
+                }
+                Ok(())
+            }
+            Member::Rows(_) => Err(damaged("it has rows of an unknown table")),
+            Member::File { frame, name } => {
+                frames.insert(*frame);
+                let path = stage.folder(*frame).join(name);
+                write(&path, content, moves).map_err(|error| StoreError::io(&path, error))
+            }
+        })?;
+        Ok(Unpacked { stage, root: manifest.root, rows, frames, moves: moves.clone() })
+    }
+}
+
+/// Writes a file that is not there yet. A transcript is told where its session works now.
+fn write(path: &Path, content: &mut dyn Read, moves: &Moves) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    make_private(folder)?;
+    let mut file = create_private(path)?;
+    if *moves != Moves::default() && path.extension().is_some_and(|extension| extension == "jsonl") {
+        let (mut content, mut line) = (BufReader::new(content), Vec::new());
+        while (&mut content).take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
+            match str::from_utf8(&line) {
+                Ok(text) => file.write_all(moves.transcript_line(text).as_bytes())?,
+                Err(_) => file.write_all(&line)?,
+            }
+            line.clear();
+        }
+    } else {
+        io::copy(content, &mut file)?;
+    }
+    sync(&file)?;
+    sync_dir(folder)
+}
+
+impl Stage {
+    pub(super) fn folder(&self, frame: FrameId) -> PathBuf {
+        self.path.join(frame.to_string())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // What cannot be deleted, gc removes.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}

@@ -1,0 +1,75 @@
+//! Writes an archive. The same content makes the same bytes.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use crate::core::housekeeping::archive::{MANIFEST, Manifest, Member, SUMS};
+use crate::store::database::error::{Result, StoreError};
+use crate::store::housekeeping::archive::error::ArchiveError;
+use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
+
+pub(super) struct Writer<'a> {
+    tar: tar::Builder<&'a mut dyn Write>,
+    sums: Sums,
+}
+
+/// When every entry was written. Programs warn of years before 1980.
+const WRITTEN: u64 = 315_532_800;
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(to: &'a mut dyn Write, manifest: &Manifest) -> Result<Self> {
+        let mut writer = Self { tar: tar::Builder::new(to), sums: Sums::default() };
+        let content = serde_json::to_vec(manifest).map_err(|error| ArchiveError::Write(error.into()))?;
+        writer.add(MANIFEST, content.len() as u64, &*content)?;
+        Ok(writer)
+    }
+
+    pub(super) fn rows(&mut self, table: &str, rows: &[u8]) -> Result<()> {
+        let (member, bytes) = (Member::Rows(table.to_owned()), rows.len() as u64);
+        fits(&member, bytes)?;
+        Ok(self.add(&member.path(), bytes, rows)?)
+    }
+
+    pub(super) fn file(&mut self, member: &Member, path: &Path) -> Result<()> {
+        let broken = |error| StoreError::io(path, error);
+        let file = File::open(path).map_err(broken)?;
+        let bytes = file.metadata().map_err(broken)?.len();
+        fits(member, bytes)?;
+        self.add(&member.path(), bytes, file).map_err(|error| match error {
+            ArchiveError::Read(error) => broken(error),
+            error => error.into(),
+        })
+    }
+
+    /// The rest of an archive.
+    pub(super) fn finish(mut self) -> Result<()> {
+        let sums = std::mem::take(&mut self.sums.0);
+        self.add(SUMS, sums.len() as u64, sums.as_bytes())?;
+        Ok(self.tar.into_inner().and_then(Write::flush).map_err(ArchiveError::Write)?)
+    }
+
+    fn add(&mut self, path: &str, bytes: u64, content: impl Read) -> std::result::Result<(), ArchiveError> {
+        let mut header = tar::Header::new_ustar();
+        header.set_path(path).map_err(ArchiveError::Write)?;
+        header.set_size(bytes);
+        header.set_mode(0o600);
+        header.set_mtime(WRITTEN);
+        header.set_cksum();
+        let mut content = Hashed::new(content.take(bytes));
+        match self.tar.append(&header, &mut content) {
+            Err(error) if content.is_broken => Err(ArchiveError::Read(error)),
+            Err(error) => Err(ArchiveError::Write(error)),
+            Ok(()) if content.bytes < bytes => Err(ArchiveError::Read(io::ErrorKind::UnexpectedEof.into())),
+            Ok(()) => {
+                self.sums.add(path, content);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What import would refuse is not written.
+fn fits(member: &Member, bytes: u64) -> Result<()> {
+    if bytes > member.limit() { Err(ArchiveError::TooLarge(member.path()).into()) } else { Ok(()) }
+}
