@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use agent_cli::core::agent::launch::Launch;
 use agent_cli::core::agent::situation::Situation;
-use agent_cli::core::attempt::decision::{Outcome, Turn, verdict};
+use agent_cli::core::attempt::decision::decide;
+use agent_cli::core::attempt::ending::Ending;
+use agent_cli::core::attempt::facts::Facts;
 use agent_cli::core::attempt::usage::Usage;
 use agent_cli::core::chain::frame::Task;
 use agent_cli::core::chain::limits::Limits;
@@ -169,17 +171,17 @@ fn chain(store: &Store, done: bool) -> FrameId {
         } else {
             let wish = Wish::Ask { question: "When is your birthday?".into(), choices: None };
             let question = store.request(caller, None, &wish).expect("the attempt runs");
-            end(store, caller, &Outcome::Requested);
+            end(store, caller, Ending::Suspended);
             if done {
                 store.record_answer(question, "Jan 1st", &Origin::default()).expect("it is open");
             }
             continue;
         }
-        end(store, caller, &Outcome::Requested);
+        end(store, caller, Ending::Suspended);
     }
     for frame in frames.into_iter().rev().filter(|_| done) {
         let caller = begin(store, frame, SessionId::random());
-        end(store, caller, &Outcome::Reply("done".into()));
+        end(store, caller, Ending::Reply("done".into()));
     }
     root
 }
@@ -204,12 +206,13 @@ fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
     Caller { frame, attempt: id }
 }
 
-fn end(store: &Store, caller: Caller, outcome: &Outcome) {
+fn end(store: &Store, caller: Caller, ending: Ending) {
+    let has_requests = ending == Ending::Suspended;
+    let decision = decide(&Facts { has_requests, ..Facts::of(ending) });
     let settlement = Settlement {
         frame: caller.frame,
         attempt: caller.attempt,
-        verdict: &verdict(outcome, Turn::First),
-        outcome,
+        decision: &decision,
         usage: Usage::default(),
         cost_usd: 0.0,
         total_cost_usd: 0.0,
@@ -219,9 +222,7 @@ fn end(store: &Store, caller: Caller, outcome: &Outcome) {
         leaves: None,
         suspended: None,
         situation: Situation::default(),
-        lost: Vec::new(),
         denied: Vec::new(),
-        trouble: None,
     };
     store.settle(&settlement).expect("the attempt runs");
 }

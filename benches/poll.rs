@@ -12,7 +12,9 @@ use std::process::{Command, Stdio};
 
 use agent_cli::core::agent::launch::Launch;
 use agent_cli::core::agent::situation::Situation;
-use agent_cli::core::attempt::decision::{Outcome, Turn, verdict};
+use agent_cli::core::attempt::decision::decide;
+use agent_cli::core::attempt::ending::Ending;
+use agent_cli::core::attempt::facts::Facts;
 use agent_cli::core::attempt::usage::Usage;
 use agent_cli::core::chain::frame::Task;
 use agent_cli::core::chain::limits::Limits;
@@ -97,12 +99,11 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
             None
         }
     };
-    let outcome = Outcome::Requested;
+    let decision = decide(&Facts { has_requests: true, ..Facts::of(Ending::Suspended) });
     let settlement = Settlement {
         frame,
         attempt: id,
-        verdict: &verdict(&outcome, Turn::First),
-        outcome: &outcome,
+        decision: &decision,
         usage: Usage::default(),
         cost_usd: 0.0,
         total_cost_usd: 0.0,
@@ -112,9 +113,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         leaves: None,
         suspended: None,
         situation: Situation::default(),
-        lost: Vec::new(),
         denied: Vec::new(),
-        trouble: None,
     };
     store.settle(&settlement).expect("the attempt runs");
     child

@@ -35,7 +35,7 @@
 //!
 //! | module | holds | has no |
 //! | --- | --- | --- |
-//! | [`core`] | the rules, as pure functions: [`core::chain::state`] (the states of a frame), [`core::attempt::decision`] (what the end of an attempt does), [`core::attempt::record`] (what its words mean), [`core::chain::tree`] (which frame is next), [`core::chain::group`] (several agents of one command), [`core::chain::admission`] (what keeps it from starting), [`core::chain::backoff`] (waits that only time ends), [`core::attempt::signal`], [`core::attempt::prompt`], [`core::attempt::delivery`] (how results are given), [`core::agent::situation`] (what an agent has besides its conversation), [`core::agent::starting_mode`] (in which permission mode an attempt begins), [`core::requests::agent_command`] (which commands are requests), [`core::agent::launch`] (options, and what a child may not have), [`core::agent::worktree`] (what is told of an agent's git worktree), [`core::attempt::stale_files`] (what an agent is told of its files), [`core::attempt::stopping`] (how an agent is stopped), [`core::attempt::rest`] (how long `claude` may go on when its agent's turn is over), [`core::housekeeping::fsck`] (what is wrong with a state directory), [`core::housekeeping::archive`] (the file that carries a chain elsewhere) | I/O, clock, environment, async |
+//! | [`core`] | the rules, as pure functions: [`core::chain::state`] (the states of a frame), [`core::attempt::decision`] (what the end of an attempt does), [`core::attempt::meaning`] (what its words mean), [`core::chain::tree`] (which frame is next), [`core::chain::group`] (several agents of one command), [`core::chain::admission`] (what keeps it from starting), [`core::chain::backoff`] (waits that only time ends), [`core::attempt::signal`], [`core::attempt::prompt`], [`core::attempt::delivery`] (how results are given), [`core::agent::situation`] (what an agent has besides its conversation), [`core::agent::starting_mode`] (in which permission mode an attempt begins), [`core::requests::agent_command`] (which commands are requests), [`core::agent::launch`] (options, and what a child may not have), [`core::agent::worktree`] (what is told of an agent's git worktree), [`core::attempt::stale_files`] (what an agent is told of its files), [`core::attempt::stopping`] (how an agent is stopped), [`core::attempt::rest`] (how long `claude` may go on when its agent's turn is over), [`core::housekeeping::fsck`] (what is wrong with a state directory), [`core::housekeeping::archive`] (the file that carries a chain elsewhere) | I/O, clock, environment, async |
 //! | [`claude`] | all that is peculiar to Claude Code: the program and its version, command line and environment, hooks and settings, process, output ([`claude::stream::digest`]), transcripts | state of its own |
 //! | [`store`] | what outlives a process: the database, the state directory, the lease, the kept copies of transcripts, whole trees that come and go | `claude`, SQL that leaves it |
 //! | [`runtime`] | the loop that drives a tree, attempts and their conclusion, requests, polls, adoption | terminal, arguments |
@@ -54,10 +54,10 @@
 //!    request that is not suspended runs as a program: it finds frame and attempt in its environment, records the request,
 //!    prints the signal and is gone, and the agent ends its turn. Questions that the agent asks with Claude Code's own tool
 //!    come the same way. About calls that need an approval `claude` asks `agent-cli permission` (`runtime::protocol::permission`).
-//! 5. `runtime::run::conclude` reads what the attempt printed, reduces it to an [`core::attempt::decision::Outcome`], asks the
-//!    [`core::attempt::record`] what that means, and [`core::attempt::decision::verdict`] says what becomes of the session and the frame. `runtime::recovery::salvage` looks whether there is
-//!    anything to continue from: what was printed need not have been written. The transcript is copied, the verdict
-//!    recorded in one transaction, and after that a discarded transcript is deleted.
+//! 5. `runtime::conclude` gathers what is known of the attempt: how it ended ([`core::attempt::ending`]), what it asked for, what can be
+//!    continued from ([`core::attempt::salvage`]: what was printed need not have been written). [`core::attempt::decision::decide`]
+//!    says what becomes of the session and the frame. The transcript is copied, the decision recorded in one transaction, and after
+//!    that a discarded transcript is deleted.
 //! 6. Back to 2. The new child can run now that its parent has ended its turn. When a child is done, its parent can
 //!    run, and its call returns the child's reply, or its prompt brings it ([`core::attempt::delivery`]). The deepest go
 //!    first.

@@ -1,43 +1,43 @@
-//! How an attempt ended: from what `claude` printed and how its process ended, to an [`Outcome`].
+//! How an attempt ended: from what `claude` printed and how its process ended, to an [`Ending`].
 
 use crate::claude::processes::process::Exit;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::result_event::ResultEvent;
-use crate::core::attempt::decision::Outcome;
+use crate::core::attempt::ending::{Ending, Objection};
 
-/// How an attempt ended. `errors` is what it wrote to standard error. What a reply means, the record tells.
+/// How an attempt ended. `errors` is what it wrote to standard error.
 ///
 /// The last `result` event decides, and in it `is_error`. Without one the process died, or refused to begin.
 #[must_use]
-pub fn outcome(digest: &Digest, exit: Exit, errors: &str) -> Outcome {
+pub fn classify(digest: &Digest, exit: Exit, errors: &str) -> Ending {
     match &digest.result {
         // A turn that had ended well before the stop reached it counts.
         None | Some(ResultEvent { is_error: true, .. }) if exit.is_stopped() => {
-            Outcome::Stopped { worked: digest.worked }
+            Ending::Stopped { worked: digest.worked }
         }
         Some(result) if result.stopped_by_hook => match exit {
             // It may have been ours: then its runner was killed after a person had stopped it.
-            Exit::Stopped | Exit::Killed | Exit::Ended | Exit::Unknown => Outcome::Stopped { worked: digest.worked },
-            Exit::Code(_) | Exit::Signal(_) => Outcome::Error("a hook has stopped the agent".to_owned()),
+            Exit::Stopped | Exit::Killed | Exit::Ended | Exit::Unknown => Ending::Stopped { worked: digest.worked },
+            Exit::Code(_) | Exit::Signal(_) => Ending::Error("a hook has stopped the agent".to_owned()),
         },
         Some(result) if result.is_error => of_error(digest, result, errors),
-        Some(result) if result.deferred => Outcome::Requested,
-        Some(result) => Outcome::Reply(result.text.clone()),
+        Some(result) if result.deferred => Ending::Suspended,
+        Some(result) => Ending::Reply(result.text.clone()),
         None => of_silence(digest, exit, errors),
     }
 }
 
-fn of_error(digest: &Digest, result: &ResultEvent, errors: &str) -> Outcome {
+fn of_error(digest: &Digest, result: &ResultEvent, errors: &str) -> Ending {
     let worked = digest.worked;
     if let Some(resets_at) = digest.limit_resets_at {
-        return Outcome::UsageLimit { resets_at, worked };
+        return Ending::UsageLimit { resets_at, worked };
     }
     let why = [result.text.trim(), errors.trim()].into_iter().find(|text| !text.is_empty());
     let why = why.unwrap_or("claude reported an error without a word").to_owned();
     if passes_by_itself(digest, result) {
-        return Outcome::Unavailable { why, worked };
+        return Ending::Unavailable { why, worked };
     }
-    if worked { Outcome::Error(why) } else { Outcome::Refused(why) }
+    if worked { Ending::Error(why) } else { refused(digest, why) }
 }
 
 /// Whether an error of the API goes away when nothing is done about it.
@@ -64,41 +64,46 @@ fn are_words_of_an_error_that_passes(text: &str) -> bool {
         || status.and_then(|status| status.parse().ok()).is_some_and(is_status_that_passes)
 }
 
+fn of_silence(digest: &Digest, exit: Exit, errors: &str) -> Ending {
+    let how = how_it_ended(exit);
+    let said = errors.trim();
+    if digest.worked || exit.was_killed() {
+        return Ending::Died { worked: digest.worked, how };
+    }
+    let why = match (said, digest.spoke, digest.broken_lines) {
+        ("", false, 0) => format!("{how} and said nothing"),
+        ("", false, lines) => format!("{how} after {lines} lines that are not what claude prints"),
+        ("", true, _) => format!("{how} without a result"),
+        (said, _, _) => said.to_owned(),
+    };
+    refused(digest, why)
+}
+
+fn refused(digest: &Digest, why: String) -> Ending {
+    let objection = objection(digest, &why);
+    Ending::Refused { why, objection }
+}
+
 /// Whether `claude` says that the session is not there.
 #[must_use]
 pub fn has_no_session(said: &str) -> bool {
     said.contains("No conversation found with session ID")
 }
 
-/// Whether a refusal is about the command line, the login or the session, and not about what is to be gone on with.
-#[must_use]
-pub fn is_about_the_start(said: &str) -> bool {
-    // What parses the options speaks like this, and nothing else does.
-    said.starts_with("error: ") || said.contains("/login") || said.contains("already in use") || has_no_session(said)
-}
-
-/// Whether `claude` has refused to go on at the suspended call of an attempt that it was started for without a prompt, in
-/// whatever words: what the call returns can be given with a prompt. `elsewhere`: whether it said that the cause is another one.
+/// What `claude` objects to. Where it cannot go on at a suspended call it says so in whatever words, and before that has returned.
 ///
 /// A login, a model or the API matter only when the call has returned, and Claude Code words such errors as messages.
-#[must_use]
-pub fn wants_prompt(outcome: &Outcome, digest: &Digest, elsewhere: bool) -> bool {
-    let is_of_api = digest.worded || digest.result.as_ref().is_some_and(|result| result.api_error_status.is_some());
-    matches!(outcome, Outcome::Refused(_)) && digest.returned.is_none() && !is_of_api && !elsewhere
-}
-
-fn of_silence(digest: &Digest, exit: Exit, errors: &str) -> Outcome {
-    let how = how_it_ended(exit);
-    let said = errors.trim();
-    if digest.worked || exit.was_killed() {
-        return Outcome::Died { worked: digest.worked, how };
+fn objection(digest: &Digest, why: &str) -> Objection {
+    // What parses the options speaks like this, and nothing else does.
+    let is_of_start = || why.starts_with("error: ") || why.contains("/login") || why.contains("already in use");
+    let is_of_api = || digest.worded || digest.result.as_ref().is_some_and(|result| result.api_error_status.is_some());
+    if has_no_session(why) {
+        Objection::Session
+    } else if is_of_start() || is_of_api() || digest.returned.is_some() {
+        Objection::Start
+    } else {
+        Objection::Unknown
     }
-    Outcome::Refused(match (said, digest.spoke, digest.broken_lines) {
-        ("", false, 0) => format!("{how} and said nothing"),
-        ("", false, lines) => format!("{how} after {lines} lines that are not what claude prints"),
-        ("", true, _) => format!("{how} without a result"),
-        (said, _, _) => said.to_owned(),
-    })
 }
 
 fn how_it_ended(exit: Exit) -> String {
@@ -118,8 +123,12 @@ mod tests {
 
     const OK: Exit = Exit::Code(0);
 
-    fn ended(lines: &str, exit: Exit, errors: &str) -> Outcome {
-        outcome(&reader::read(lines.as_bytes()).unwrap(), exit, errors)
+    fn refused(why: &str, objection: Objection) -> Ending {
+        Ending::Refused { why: why.into(), objection }
+    }
+
+    fn ended(lines: &str, exit: Exit, errors: &str) -> Ending {
+        classify(&reader::read(lines.as_bytes()).unwrap(), exit, errors)
     }
 
     fn result(is_error: bool, text: &str) -> String {
@@ -132,7 +141,7 @@ mod tests {
     #[test]
     fn a_good_result_is_a_reply() {
         for text in ["Jan 1st", "SGN_PEND_STARTED"] {
-            assert_eq!(ended(&result(false, text), OK, ""), Outcome::Reply(text.into()));
+            assert_eq!(ended(&result(false, text), OK, ""), Ending::Reply(text.into()));
         }
     }
 
@@ -140,33 +149,33 @@ mod tests {
     fn an_agent_that_a_hook_has_stopped_has_not_replied() {
         let line = r#"{"type":"result","is_error":false,"result":"","terminal_reason":"hook_stopped"}"#;
         for exit in [Exit::Stopped, Exit::Killed, Exit::Unknown] {
-            assert_eq!(ended(&format!("{WORK}\n{line}"), exit, ""), Outcome::Stopped { worked: true });
+            assert_eq!(ended(&format!("{WORK}\n{line}"), exit, ""), Ending::Stopped { worked: true });
         }
-        assert!(matches!(ended(line, OK, ""), Outcome::Error(_)));
+        assert!(matches!(ended(line, OK, ""), Ending::Error(_)));
     }
 
     #[test]
     fn a_suspended_call_is_a_request() {
         let line = r#"{"type":"result","is_error":false,"result":"","stop_reason":"tool_deferred"}"#;
-        assert_eq!(ended(line, OK, ""), Outcome::Requested);
+        assert_eq!(ended(line, OK, ""), Ending::Suspended);
     }
 
     #[test]
     fn an_error_is_a_refusal_until_the_model_has_answered() {
         let error = result(true, "Not logged in");
-        assert_eq!(ended(&error, Exit::Code(1), ""), Outcome::Refused("Not logged in".into()));
+        assert_eq!(ended(&error, Exit::Code(1), ""), refused("Not logged in", Objection::Unknown));
         let after = format!("{WORK}\n{error}");
-        assert_eq!(ended(&after, Exit::Code(1), ""), Outcome::Error("Not logged in".into()));
+        assert_eq!(ended(&after, Exit::Code(1), ""), Ending::Error("Not logged in".into()));
     }
 
     #[test]
     fn a_limit_with_a_time_is_a_wait() {
         let lines = format!("{LIMIT}\n{}", result(true, "You've hit your limit"));
-        assert!(matches!(ended(&lines, Exit::Code(1), ""), Outcome::UsageLimit { worked: false, .. }));
+        assert!(matches!(ended(&lines, Exit::Code(1), ""), Ending::UsageLimit { worked: false, .. }));
         let lines = format!("{WORK}\n{lines}");
-        assert!(matches!(ended(&lines, Exit::Code(1), ""), Outcome::UsageLimit { worked: true, .. }));
+        assert!(matches!(ended(&lines, Exit::Code(1), ""), Ending::UsageLimit { worked: true, .. }));
         let lines = format!("{LIMIT}\n{}", result(false, "Jan 1st"));
-        assert_eq!(ended(&lines, OK, ""), Outcome::Reply("Jan 1st".into()));
+        assert_eq!(ended(&lines, OK, ""), Ending::Reply("Jan 1st".into()));
     }
 
     #[test]
@@ -185,8 +194,8 @@ mod tests {
             (Some("unknown"), Some(500)),
             (None, Some(503)),
         ] {
-            let outcome = ended(kind, status, "words");
-            assert_eq!(outcome, Outcome::Unavailable { why: "words".into(), worked: false }, "{kind:?} {status:?}");
+            let ending = ended(kind, status, "words");
+            assert_eq!(ending, Ending::Unavailable { why: "words".into(), worked: false }, "{kind:?} {status:?}");
         }
         for (kind, status) in [
             (Some("authentication_failed"), None),
@@ -198,7 +207,7 @@ mod tests {
             (Some("unknown"), None),
             (None, None),
         ] {
-            assert_eq!(ended(kind, status, "words"), Outcome::Refused("words".into()), "{kind:?} {status:?}");
+            assert_eq!(ended(kind, status, "words"), refused("words", Objection::Start), "{kind:?} {status:?}");
         }
     }
 
@@ -212,70 +221,63 @@ mod tests {
             "API Error: Unable to connect to API (ECONNREFUSED)",
             "Request timed out",
         ] {
-            assert_eq!(ended(text), Outcome::Unavailable { why: text.into(), worked: true });
+            assert_eq!(ended(text), Ending::Unavailable { why: text.into(), worked: true });
         }
         for text in ["API Error: 400 {}", "API Error: out of order", "Credit balance is too low", "500", ""] {
-            assert!(matches!(ended(text), Outcome::Error(_)), "{text}");
+            assert!(matches!(ended(text), Ending::Error(_)), "{text}");
         }
     }
 
     #[test]
     fn without_a_result_it_died_or_refused() {
-        let died = |worked, how: &str| Outcome::Died { worked, how: how.into() };
+        let died = |worked, how: &str| Ending::Died { worked, how: how.into() };
         assert_eq!(ended(WORK, Exit::Signal(9), ""), died(true, "claude was killed by signal 9"));
         assert_eq!(ended("", Exit::Signal(9), ""), died(false, "claude was killed by signal 9"));
         assert_eq!(ended("", Exit::Code(143), ""), died(false, "claude ended with exit code 143"));
         assert_eq!(ended(WORK, Exit::Code(1), "oops"), died(true, "claude ended with exit code 1"));
         assert_eq!(ended("", Exit::Unknown, ""), died(false, "claude and its runner were killed"));
-        assert_eq!(ended("", Exit::Code(1), "Error: in use\n"), Outcome::Refused("Error: in use".into()));
-        let silent = Outcome::Refused("claude ended with exit code 0 and said nothing".into());
+        assert_eq!(ended("", Exit::Code(1), "Error: in use\n"), refused("Error: in use", Objection::Unknown));
+        let silent = refused("claude ended with exit code 0 and said nothing", Objection::Unknown);
         assert_eq!(ended("", OK, ""), silent);
-        let garbage =
-            Outcome::Refused("claude ended with exit code 0 after 2 lines that are not what claude prints".into());
+        let said = "claude ended with exit code 0 after 2 lines that are not what claude prints";
+        let garbage = refused(said, Objection::Unknown);
         assert_eq!(ended("hello\nworld\n", OK, ""), garbage);
     }
 
     #[test]
-    fn a_refusal_to_start_is_no_refusal_to_go_on() {
-        for said in [
-            "error: unknown option '--nonsense'",
-            "Not logged in · Please run /login",
-            "Error: Session ID 4f2c1a90 is already in use.",
-            "No conversation found with session ID: 4f2c1a90",
+    fn what_a_refusal_objects_to_is_told_by_its_words_and_by_what_came_before() {
+        for (said, objects_to) in [
+            ("error: unknown option '--nonsense'", Objection::Start),
+            ("Not logged in · Please run /login", Objection::Start),
+            ("Error: Session ID 4f2c1a90 is already in use.", Objection::Start),
+            ("No conversation found with session ID: 4f2c1a90", Objection::Session),
+            ("Error: No deferred tool marker found in the resumed session.", Objection::Unknown),
+            (
+                "Error: Input must be provided either through stdin or as a prompt argument when using --print",
+                Objection::Unknown,
+            ),
+            ("claude reported an error without a word", Objection::Unknown),
         ] {
-            assert!(is_about_the_start(said), "{said}");
+            assert_eq!(objection(&Digest::default(), said), objects_to, "{said}");
         }
-        for said in [
-            "Error: No deferred tool marker found in the resumed session.",
-            "Error: Input must be provided either through stdin or as a prompt argument when using --print",
-            "claude reported an error without a word",
+        let of_api = ResultEvent { is_error: true, api_error_status: Some(404), ..ResultEvent::default() };
+        let deferred = ResultEvent { is_error: true, deferred_call: Some("t1".into()), ..ResultEvent::default() };
+        let returned = Returned { call: "t1".into(), text: "Jan 1st".into(), is_error: false };
+        for (digest, objects_to) in [
+            (Digest { result: Some(deferred), ..Digest::default() }, Objection::Unknown),
+            (Digest { result: Some(of_api), ..Digest::default() }, Objection::Start),
+            (Digest { worded: true, ..Digest::default() }, Objection::Start),
+            (Digest { returned: Some(returned), ..Digest::default() }, Objection::Start),
         ] {
-            assert!(!is_about_the_start(said), "{said}");
+            assert_eq!(objection(&digest, "Error: nothing to go on at"), objects_to, "{digest:?}");
         }
     }
 
     #[test]
     fn what_was_stopped_is_stopped_unless_it_had_ended_well() {
         let error = result(true, "[Request interrupted by user]");
-        assert_eq!(ended(&error, Exit::Stopped, ""), Outcome::Stopped { worked: false });
-        assert_eq!(ended(WORK, Exit::Stopped, ""), Outcome::Stopped { worked: true });
-        assert_eq!(ended(&result(false, "Jan 1st"), Exit::Stopped, ""), Outcome::Reply("Jan 1st".into()));
-    }
-
-    #[test]
-    fn a_refusal_to_go_on_at_a_call_is_one_before_the_call_has_returned() {
-        let refused = Outcome::Refused("No deferred tool marker found".into());
-        let nothing = Digest::default();
-        assert!(wants_prompt(&refused, &nothing, false));
-        let unavailable = ResultEvent { is_error: true, deferred_call: Some("t1".into()), ..ResultEvent::default() };
-        assert!(wants_prompt(&refused, &Digest { result: Some(unavailable), ..Digest::default() }, false));
-        assert!(!wants_prompt(&refused, &nothing, true));
-        assert!(!wants_prompt(&refused, &Digest { worded: true, ..Digest::default() }, false));
-        let of_api = ResultEvent { is_error: true, api_error_status: Some(404), ..ResultEvent::default() };
-        assert!(!wants_prompt(&refused, &Digest { result: Some(of_api), ..Digest::default() }, false));
-        let returned = Returned { call: "t1".into(), text: "Jan 1st".into(), is_error: false };
-        assert!(!wants_prompt(&refused, &Digest { returned: Some(returned), ..Digest::default() }, false));
-        let others = [Outcome::Reply(String::new()), Outcome::Error(String::new()), Outcome::Stopped { worked: false }];
-        assert!(!others.iter().any(|outcome| wants_prompt(outcome, &nothing, false)));
+        assert_eq!(ended(&error, Exit::Stopped, ""), Ending::Stopped { worked: false });
+        assert_eq!(ended(WORK, Exit::Stopped, ""), Ending::Stopped { worked: true });
+        assert_eq!(ended(&result(false, "Jan 1st"), Exit::Stopped, ""), Ending::Reply("Jan 1st".into()));
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead.
 
+mod conclude;
 mod delivery;
 pub mod housekeeping;
 pub mod protocol;

@@ -6,7 +6,9 @@ use tempfile::TempDir;
 
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
-use crate::core::attempt::decision::{Outcome, Turn, verdict};
+use crate::core::attempt::decision::{Decision, decide};
+use crate::core::attempt::ending::{Ending, Objection};
+use crate::core::attempt::facts::Facts;
 use crate::core::attempt::usage::Usage;
 use crate::core::chain::frame::Task;
 use crate::core::chain::limits::Limits;
@@ -61,8 +63,30 @@ pub(crate) fn ask(question: &str) -> Wish {
     Wish::Ask { question: question.to_owned(), choices: None }
 }
 
-pub(crate) fn reply(text: &str) -> Outcome {
-    Outcome::Reply(text.to_owned())
+pub(crate) fn reply(text: &str) -> Ending {
+    Ending::Reply(text.to_owned())
+}
+
+pub(crate) fn refused(why: &str) -> Ending {
+    Ending::Refused { why: why.to_owned(), objection: Objection::Unknown }
+}
+
+pub(crate) fn settlement(caller: Caller, decision: &Decision) -> Settlement<'_> {
+    Settlement {
+        frame: caller.frame,
+        attempt: caller.attempt,
+        decision,
+        usage: Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() },
+        cost_usd: 0.25,
+        total_cost_usd: 0.5,
+        model: None,
+        version: None,
+        transcript: None,
+        leaves: None,
+        suspended: None,
+        situation: Situation::default(),
+        denied: Vec::new(),
+    }
 }
 
 impl Store {
@@ -78,29 +102,12 @@ impl Store {
         Caller { frame, attempt: attempt.id }
     }
 
-    /// Ends an attempt.
-    pub(crate) fn end(&self, caller: Caller, outcome: &Outcome) -> FrameState {
-        let kept = self.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
-        let turn = if kept { Turn::Later } else { Turn::First };
-        let settlement = Settlement {
-            frame: caller.frame,
-            attempt: caller.attempt,
-            verdict: &verdict(outcome, turn),
-            outcome,
-            usage: Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() },
-            cost_usd: 0.25,
-            total_cost_usd: 0.5,
-            model: None,
-            version: None,
-            transcript: None,
-            leaves: None,
-            suspended: None,
-            situation: Situation::default(),
-            lost: Vec::new(),
-            denied: Vec::new(),
-            trouble: None,
-        };
-        self.settle(&settlement).unwrap()
+    /// Ends an attempt. One that was suspended has made requests.
+    pub(crate) fn end(&self, caller: Caller, ending: &Ending) -> FrameState {
+        let has_checkpoint = self.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
+        let has_requests = *ending == Ending::Suspended;
+        let decision = decide(&Facts { has_checkpoint, has_requests, ..Facts::of(ending.clone()) });
+        self.settle(&settlement(caller, &decision)).unwrap()
     }
 
     /// Somebody answers.
@@ -112,7 +119,7 @@ impl Store {
     pub(crate) fn asking(&self, question: &str) -> (FrameId, RequestId) {
         let caller = self.start(self.root());
         let request = self.request(caller, None, &ask(question)).unwrap();
-        self.end(caller, &Outcome::Requested);
+        self.end(caller, &Ending::Suspended);
         (caller.frame, request)
     }
 }

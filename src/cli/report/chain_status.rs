@@ -10,7 +10,7 @@ use crate::cli::report::denied;
 use crate::cli::report::format::cut;
 use crate::cli::report::hints;
 use crate::core::agent::worktree::Worktree;
-use crate::core::attempt::record::Note;
+use crate::core::attempt::decision::Note;
 use crate::core::attempt::signal;
 use crate::core::attempt::usage::Usage;
 use crate::core::chain::group::Member;

@@ -1,271 +1,221 @@
-//! What the end of an attempt does: whether its fork is kept, what becomes of the frame, and what the caller is told.
+//! What the end of an attempt does: to its session, to its frame, and in this run of the program.
 //!
-//! This table is the heart of the program. Nothing else decides whether a fork is kept or discarded.
+//! This table is the heart of the program. Nothing else decides whether a session is kept or discarded, and nothing changes
+//! what was decided here: it is [recorded](crate::store) and carried out. `docs/recovery.md` has the same table in words.
 
-use jiff::Timestamp;
-
+use crate::core::attempt::continuation::Way;
+use crate::core::attempt::ending::{Ending, Objection};
+use crate::core::attempt::facts::Facts;
+use crate::core::attempt::meaning::Meaning;
+use crate::core::attempt::salvage::Salvage;
+use crate::core::attempt::signal::Signal;
+use crate::core::chain::frame::Trouble;
 use crate::core::chain::state::{Ended, Failure, FailureKind, Wait};
+use crate::core::id::RequestId;
 
-/// How an attempt ended.
+/// The decision on an attempt.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// The agent replied.
-    Reply(String),
-    /// It waits for the requests that it made: a suspended call, or a signal, or the record of a request without one.
-    Requested,
-    /// It said `SGN_PEND_STARTED` and made no request: what it waits for, only it can judge.
-    Started,
-    /// It said `SGN_PEND_ONGOING`.
-    Ongoing,
-    /// It said `SGN_UNHANDLED`.
-    Unhandled,
-    /// The account is over its usage limit until a known time.
-    UsageLimit {
-        /// When the limit is lifted.
-        resets_at: Timestamp,
-        /// Whether the agent had worked in this attempt before it met the limit.
-        worked: bool,
-    },
-    /// The API cannot be reached, is overloaded, or wants fewer requests, and does not say until when.
-    Unavailable {
-        /// What `claude` said, for people.
-        why: String,
-        /// Whether the agent had worked in this attempt.
-        worked: bool,
-    },
-    /// `claude` refused before any work: not logged in, a bad flag, no such session, an unknown model.
-    Refused(String),
-    /// An error after work: an API error, a budget, a limit of turns.
-    Error(String),
-    /// A person stopped it.
-    Stopped {
-        /// Whether the agent had worked in this attempt.
-        worked: bool,
-    },
-    /// The process ended without a result.
-    Died {
-        /// Whether the agent had worked in this attempt.
-        worked: bool,
-        /// How it ended, as far as that is known.
-        how: String,
-    },
+pub struct Decision {
+    /// What its end means.
+    pub meaning: Meaning,
+    /// What becomes of its session.
+    pub session: Fate,
+    /// What becomes of its frame.
+    pub frame: Ended,
+    /// Which results that it was given are given again.
+    pub redelivery: Redelivery,
+    /// What the next attempt is told of it.
+    pub trouble: Option<Trouble>,
+    /// What this run of the program does with the frame.
+    pub next: Next,
+    /// What went wrong, for people; `None` when nothing did.
+    pub error: Option<String>,
+    /// What a person should know, though nothing went wrong.
+    pub notes: Vec<Note>,
 }
 
-/// Whether the frame has a checkpoint that an attempt can fall back to.
+/// What becomes of the session that an attempt made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// Nothing was kept before this attempt.
-    First,
-    /// It continued from a checkpoint.
-    Later,
-}
-
-/// What to do with the session that an attempt made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fork {
-    /// It becomes the frame's checkpoint, and what it was told counts as delivered.
+pub enum Fate {
+    /// It becomes the frame's checkpoint.
     Keep,
-    /// Its transcript is deleted, and its requests are withdrawn. What it was told is told again next time.
+    /// Its transcript is deleted, and its requests are withdrawn.
     Discard,
     /// There is no conversation in it to continue from: its process died before it was written. Its requests stand, for a
-    /// person may have answered them already. What it was told is told again next time.
+    /// person may have answered them already.
     Lost,
 }
 
-/// What the caller of `spawn` or `resume` hears of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// The reply.
-    Reply,
-    /// `SGN_PEND_STARTED`: the tree waits for something new.
-    Started,
-    /// `SGN_PEND_ONGOING`: it waits for what it waited for.
-    Ongoing,
-    /// An error on standard error.
-    Error,
-}
-
-/// The decision on an attempt.
+/// Which results that an attempt was given are given again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// What becomes of its session.
-    pub fork: Fork,
-    /// What becomes of its frame.
-    pub ended: Ended,
-    /// What the caller hears.
-    pub report: Report,
+pub enum Redelivery {
+    /// All of them.
+    All,
+    /// These; the others have been delivered.
+    Only(Vec<RequestId>),
 }
 
-impl Verdict {
-    /// The decision when the session has no conversation to continue from. A reply needs none.
+/// What a run of the program does with a frame after an attempt of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The frame runs again when its tree says so.
+    AsItComes,
+    /// The frame is not attempted again: what changed nothing would change nothing again, and a limit does not lift within
+    /// seconds.
+    Skip,
+    /// The frame continues at once in another way.
+    Continue(Way),
+}
+
+/// What a person should know of a frame, though nothing went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// Its agent said this signal inside a sentence, and it was taken for one.
+    InASentence(Signal),
+    /// Its agent has said so many times in a row that it waits, without a request.
+    PausesInARow(usize),
+}
+
+impl Decision {
+    /// Whether the frame has begun to wait for something new.
     #[must_use]
-    pub fn without_conversation(self) -> Self {
-        match self {
-            Self { fork: Fork::Keep, ended, report } if ended != Ended::Done => {
-                Self { fork: Fork::Lost, ended, report }
-            }
-            other => other,
-        }
+    pub fn begins_to_wait(&self) -> bool {
+        matches!(self.frame, Ended::Wait(_) | Ended::Retry { .. })
     }
 }
 
 /// Decides on an attempt.
 #[must_use]
-#[expect(clippy::match_same_arms, reason = "every row of the table stands for itself")]
-pub fn verdict(outcome: &Outcome, turn: Turn) -> Verdict {
-    use Fork::{Discard, Keep};
-    let of = |fork, ended, report| Verdict { fork, ended, report };
-    let failed = |kind, message: &str| Ended::Fail(Failure { kind, message: message.to_owned() });
-    match (outcome, turn) {
-        (Outcome::Reply(_), _) => of(Keep, Ended::Done, Report::Reply),
-        (Outcome::Requested, _) => of(Keep, Ended::Wait(Wait::Requests), Report::Started),
-        (Outcome::Started, _) | (Outcome::Ongoing, Turn::First) => {
-            of(Keep, Ended::Wait(Wait::AgentDecides), Report::Started)
-        }
-        (Outcome::Ongoing, Turn::Later) => of(Discard, Ended::Back, Report::Ongoing),
-        (Outcome::Unhandled, Turn::First) => {
-            of(Discard, failed(FailureKind::Unhandled, "the agent ended with SGN_UNHANDLED"), Report::Error)
-        }
-        (Outcome::Unhandled, Turn::Later) => of(Discard, Ended::Back, Report::Error),
-        // Work that was done before the limit was met is carried on from, not repeated.
-        (Outcome::UsageLimit { resets_at, worked }, _) => {
-            let fork = if *worked { Keep } else { Discard };
-            of(fork, Ended::Wait(Wait::UsageLimit { resets_at: *resets_at }), Report::Started)
-        }
-        (Outcome::Unavailable { why, worked }, _) => {
-            let fork = if *worked { Keep } else { Discard };
-            of(fork, Ended::Retry { why: why.clone() }, Report::Started)
-        }
-        (Outcome::Refused(why), Turn::First) => of(Discard, failed(FailureKind::Refused, why), Report::Error),
-        (Outcome::Refused(_), Turn::Later) => of(Discard, Ended::Back, Report::Error),
-        (Outcome::Error(why), _) => of(Keep, failed(FailureKind::Error, why), Report::Error),
-        (Outcome::Stopped { worked }, _) => of(if *worked { Keep } else { Discard }, Ended::Cancel, Report::Error),
-        // The half-done session is the best checkpoint there is. Without work there is nothing in it to keep.
-        (Outcome::Died { worked: true, .. }, _) => of(Keep, Ended::Again, Report::Error),
-        (Outcome::Died { worked: false, .. }, _) => of(Discard, Ended::Back, Report::Error),
+pub fn decide(facts: &Facts) -> Decision {
+    let meaning = Meaning::of(facts);
+    let (session, frame) = row(&meaning, facts.has_checkpoint);
+    let session = match facts.salvage {
+        // A reply needs no session.
+        Salvage::Nothing if session == Fate::Keep && frame != Ended::Done => Fate::Lost,
+        Salvage::Nothing | Salvage::Part | Salvage::Whole => session,
+    };
+    let next = next(facts, &meaning, session, &frame);
+    let is_news = !matches!(next, Next::Continue(_)) && !died_elsewhere(facts, &meaning);
+    Decision {
+        redelivery: redelivery(facts, session),
+        trouble: trouble(facts, session, &frame),
+        next,
+        error: error(&meaning).filter(|_| is_news),
+        notes: notes(facts, &meaning),
+        meaning,
+        session,
+        frame,
     }
+}
+
+/// A row of the table: what becomes of a session that can be continued from, and of its frame.
+#[expect(clippy::match_same_arms, reason = "every row of the table stands for itself")]
+fn row(meaning: &Meaning, has_checkpoint: bool) -> (Fate, Ended) {
+    use Fate::{Discard, Keep};
+    let failed = |kind, message: &str| Ended::Fail(Failure { kind, message: message.to_owned() });
+    // Work that was done is continued from, not repeated. Without any, there is nothing to keep.
+    let worth = |worked: &bool| if *worked { Keep } else { Discard };
+    match (meaning, has_checkpoint) {
+        (Meaning::Reply(_), _) => (Keep, Ended::Done),
+        (Meaning::Requested, _) => (Keep, Ended::Wait(Wait::Requests)),
+        (Meaning::Started, _) => (Keep, Ended::Wait(Wait::AgentDecides)),
+        (Meaning::Ongoing, false) => (Keep, Ended::Wait(Wait::AgentDecides)),
+        (Meaning::Ongoing, true) => (Discard, Ended::Back),
+        (Meaning::Unhandled, false) => (Discard, failed(FailureKind::Unhandled, UNHANDLED)),
+        (Meaning::Unhandled, true) => (Discard, Ended::Back),
+        (Meaning::UsageLimit { resets_at, worked }, _) => {
+            (worth(worked), Ended::Wait(Wait::UsageLimit { resets_at: *resets_at }))
+        }
+        (Meaning::Unavailable { why, worked }, _) => (worth(worked), Ended::Retry { why: why.clone() }),
+        (Meaning::Refused { why, .. }, false) => (Discard, failed(FailureKind::Refused, why)),
+        (Meaning::Refused { .. }, true) => (Discard, Ended::Back),
+        (Meaning::Error(why), _) => (Keep, failed(FailureKind::Error, why)),
+        (Meaning::Stopped { worked }, _) => (worth(worked), Ended::Cancel),
+        // The half-done session is the best checkpoint there is.
+        (Meaning::Died { worked: true, .. }, _) => (Keep, Ended::Again),
+        (Meaning::Died { worked: false, .. }, _) => (Discard, Ended::Back),
+    }
+}
+
+const UNHANDLED: &str = "the agent ended with SGN_UNHANDLED";
+
+fn redelivery(facts: &Facts, session: Fate) -> Redelivery {
+    match (session, facts.salvage) {
+        (Fate::Discard | Fate::Lost, _) => Redelivery::All,
+        (Fate::Keep, Salvage::Whole) => Redelivery::Only(facts.unseen.clone()),
+        // Whether the conversation has what its agent had looked up is not known.
+        (Fate::Keep, Salvage::Part | Salvage::Nothing) => {
+            Redelivery::Only(facts.unseen.iter().chain(&facts.looked_up).copied().collect())
+        }
+    }
+}
+
+/// What the next attempt is told of this one. A discarded attempt changes nothing about it.
+fn trouble(facts: &Facts, session: Fate, frame: &Ended) -> Option<Trouble> {
+    if session == Fate::Discard {
+        return facts.trouble.clone();
+    }
+    let what = match (frame, &facts.ending) {
+        (Ended::Fail(Failure { message, .. }), _) => message.clone(),
+        (Ended::Cancel, _) => "a person stopped it".to_owned(),
+        (_, Ending::UsageLimit { .. }) => "the usage limit was reached".to_owned(),
+        (_, Ending::Unavailable { why, .. }) => why.clone(),
+        (_, Ending::Died { how, .. }) => how.clone(),
+        _ if facts.salvage != Salvage::Whole => "claude could not write down all of it".to_owned(),
+        _ => return None,
+    };
+    let lost = session == Fate::Lost;
+    // Of what a lost attempt was told, the conversation does not know either.
+    let before = facts.trouble.iter().filter(|_| lost).flat_map(|trouble| &trouble.calls);
+    Some(Trouble { what, calls: before.chain(&facts.uncertain_calls).cloned().collect(), lost })
+}
+
+fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next {
+    if let (Meaning::Refused { objection: Objection::Unknown, .. }, Some(way), true) =
+        (meaning, facts.silent.and_then(Way::after_refusal), facts.has_checkpoint)
+    {
+        return Next::Continue(way);
+    }
+    let is_limited = matches!(meaning, Meaning::UsageLimit { .. } | Meaning::Unavailable { .. });
+    match session == Fate::Discard || *frame == Ended::Again || is_limited {
+        true if !died_elsewhere(facts, meaning) => Next::Skip,
+        _ => Next::AsItComes,
+    }
+}
+
+/// An attempt of an earlier run that died is no failure of this one, which has not tried yet.
+fn died_elsewhere(facts: &Facts, meaning: &Meaning) -> bool {
+    facts.is_abandoned && matches!(meaning, Meaning::Died { .. })
+}
+
+fn error(meaning: &Meaning) -> Option<String> {
+    match meaning {
+        Meaning::Refused { why, .. } | Meaning::Error(why) => Some(why.clone()),
+        Meaning::Unhandled => Some(UNHANDLED.to_owned()),
+        Meaning::Died { how, .. } => Some(format!("{how} before the agent had finished")),
+        Meaning::Stopped { .. } => Some("stopped".to_owned()),
+        Meaning::Reply(_)
+        | Meaning::Requested
+        | Meaning::Started
+        | Meaning::Ongoing
+        | Meaning::UsageLimit { .. }
+        | Meaning::Unavailable { .. } => None,
+    }
+}
+
+fn notes(facts: &Facts, meaning: &Meaning) -> Vec<Note> {
+    /// A new wait may follow another one at once, and another one that.
+    const MANY: usize = 3;
+    let in_a_sentence = match &facts.ending {
+        Ending::Reply(text) if Signal::on_a_line(text).is_none() => {
+            meaning.signal().filter(|signal| Signal::in_sentences(text).contains(signal))
+        }
+        _ => None,
+    };
+    let pauses = if *meaning == Meaning::Started { facts.earlier_pauses + 1 } else { 0 };
+    let pauses = (pauses >= MANY).then_some(Note::PausesInARow(pauses));
+    in_a_sentence.map(Note::InASentence).into_iter().chain(pauses).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FIRST: Turn = Turn::First;
-    const LATER: Turn = Turn::Later;
-
-    fn decided(outcome: &Outcome, turn: Turn) -> (Fork, Ended, Report) {
-        let Verdict { fork, ended, report } = verdict(outcome, turn);
-        (fork, ended, report)
-    }
-
-    fn failure(kind: FailureKind, message: &str) -> Ended {
-        Ended::Fail(Failure { kind, message: message.into() })
-    }
-
-    #[test]
-    fn a_reply_is_kept() {
-        for turn in [FIRST, LATER] {
-            let row = decided(&Outcome::Reply("Jan 1st".into()), turn);
-            assert_eq!(row, (Fork::Keep, Ended::Done, Report::Reply));
-        }
-    }
-
-    #[test]
-    fn a_new_wait_is_kept() {
-        for turn in [FIRST, LATER] {
-            let row = decided(&Outcome::Requested, turn);
-            assert_eq!(row, (Fork::Keep, Ended::Wait(Wait::Requests), Report::Started));
-            let row = decided(&Outcome::Started, turn);
-            assert_eq!(row, (Fork::Keep, Ended::Wait(Wait::AgentDecides), Report::Started));
-        }
-    }
-
-    #[test]
-    fn still_waiting_is_kept_once_and_then_leaves_no_trace() {
-        let row = decided(&Outcome::Ongoing, FIRST);
-        assert_eq!(row, (Fork::Keep, Ended::Wait(Wait::AgentDecides), Report::Started));
-        assert_eq!(decided(&Outcome::Ongoing, LATER), (Fork::Discard, Ended::Back, Report::Ongoing));
-    }
-
-    #[test]
-    fn an_unhandled_resume_is_an_error() {
-        let (fork, ended, report) = decided(&Outcome::Unhandled, FIRST);
-        assert_eq!((fork, report), (Fork::Discard, Report::Error));
-        assert!(matches!(ended, Ended::Fail(Failure { kind: FailureKind::Unhandled, .. })));
-        assert_eq!(decided(&Outcome::Unhandled, LATER), (Fork::Discard, Ended::Back, Report::Error));
-    }
-
-    #[test]
-    fn a_usage_limit_is_a_wait_and_keeps_only_work() {
-        let resets_at = Timestamp::from_second(1_795_298_091).unwrap();
-        let wait = Ended::Wait(Wait::UsageLimit { resets_at });
-        for turn in [FIRST, LATER] {
-            let row = decided(&Outcome::UsageLimit { resets_at, worked: false }, turn);
-            assert_eq!(row, (Fork::Discard, wait.clone(), Report::Started));
-            let row = decided(&Outcome::UsageLimit { resets_at, worked: true }, turn);
-            assert_eq!(row, (Fork::Keep, wait.clone(), Report::Started));
-        }
-    }
-
-    #[test]
-    fn an_api_that_is_not_available_is_a_wait_and_keeps_only_work() {
-        let retry = Ended::Retry { why: "overloaded".into() };
-        for turn in [FIRST, LATER] {
-            for (worked, fork) in [(false, Fork::Discard), (true, Fork::Keep)] {
-                let row = decided(&Outcome::Unavailable { why: "overloaded".into(), worked }, turn);
-                assert_eq!(row, (fork, retry.clone(), Report::Started));
-            }
-        }
-    }
-
-    #[test]
-    fn a_refusal_loses_nothing() {
-        let refused = Outcome::Refused("not logged in".into());
-        let failed = failure(FailureKind::Refused, "not logged in");
-        assert_eq!(decided(&refused, FIRST), (Fork::Discard, failed, Report::Error));
-        assert_eq!(decided(&refused, LATER), (Fork::Discard, Ended::Back, Report::Error));
-    }
-
-    #[test]
-    fn an_error_after_work_keeps_the_work() {
-        for turn in [FIRST, LATER] {
-            let row = decided(&Outcome::Error("max turns".into()), turn);
-            assert_eq!(row, (Fork::Keep, failure(FailureKind::Error, "max turns"), Report::Error));
-        }
-    }
-
-    #[test]
-    fn what_was_stopped_can_be_carried_on() {
-        for turn in [FIRST, LATER] {
-            let row = decided(&Outcome::Stopped { worked: true }, turn);
-            assert_eq!(row, (Fork::Keep, Ended::Cancel, Report::Error));
-            let row = decided(&Outcome::Stopped { worked: false }, turn);
-            assert_eq!(row, (Fork::Discard, Ended::Cancel, Report::Error));
-        }
-    }
-
-    #[test]
-    fn what_died_is_carried_on_from_where_it_worked() {
-        let died = |worked| Outcome::Died { worked, how: "killed by signal 9".into() };
-        for turn in [FIRST, LATER] {
-            assert_eq!(decided(&died(true), turn), (Fork::Keep, Ended::Again, Report::Error));
-            assert_eq!(decided(&died(false), turn), (Fork::Discard, Ended::Back, Report::Error));
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_continued_from_is_lost_and_nothing_else_changes() {
-        let died = |worked| Outcome::Died { worked, how: String::new() };
-        for turn in [FIRST, LATER] {
-            for outcome in [died(true), Outcome::Requested, Outcome::Stopped { worked: true }] {
-                let kept = verdict(&outcome, turn);
-                let lost = kept.clone().without_conversation();
-                assert_eq!(lost, Verdict { fork: Fork::Lost, ..kept });
-            }
-            for outcome in [died(false), Outcome::Reply("Jan 1st".into())] {
-                let decided = verdict(&outcome, turn);
-                assert_eq!(decided.clone().without_conversation(), decided);
-            }
-        }
-    }
-}
+mod tests;

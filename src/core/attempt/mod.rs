@@ -3,9 +3,12 @@
 pub mod continuation;
 pub mod decision;
 pub mod delivery;
+pub mod ending;
+pub mod facts;
+pub mod meaning;
 pub mod prompt;
-pub mod record;
 pub mod rest;
+pub mod salvage;
 pub mod signal;
 pub mod stale_files;
 pub mod stopping;

@@ -1,7 +1,7 @@
 //! Signals: the words an agent ends its turn with when it pauses.
 //!
 //! A signal stands on a line of its own: decoration, punctuation and parentheses around it do not matter, because models add
-//! them. The last such line wins. A word inside a sentence may be a mention, so the [record](crate::core::attempt::record::Record) decides
+//! them. The last such line wins. A word inside a sentence may be a mention, so the [record](crate::core::attempt::meaning) decides
 //! on it. What stands in a code block or in a quotation is never a signal. `docs/protocol.md` has the table.
 
 /// The prompt that wakes an agent begins with this line.

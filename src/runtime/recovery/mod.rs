@@ -2,4 +2,3 @@
 
 pub(crate) mod aside;
 pub(crate) mod restore;
-pub(crate) mod salvage;

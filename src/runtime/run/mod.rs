@@ -2,10 +2,8 @@
 
 pub(crate) mod attempt;
 pub(crate) mod background;
-pub(crate) mod conclude;
 pub(crate) mod external_waits;
 pub mod frame_error;
-pub(crate) mod jobs;
 pub mod programs;
 pub mod scheduler;
 pub mod signals;

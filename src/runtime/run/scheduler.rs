@@ -7,19 +7,19 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::claude::ending;
 use crate::claude::processes::process::Exit;
 use crate::core::attempt::continuation::Way;
-use crate::core::attempt::decision::{Fork, Outcome, Report};
-use crate::core::attempt::record::Note;
+use crate::core::attempt::decision::{Decision, Next, Note};
+use crate::core::attempt::ending::Objection;
+use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::progress::{ended, step};
-use crate::core::chain::state::{Ended, FrameState};
+use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::{Node, Tree, Tried};
 use crate::core::id::FrameId;
 use crate::core::text::shell::quoted;
 use crate::failpoint::{self, Step};
+use crate::runtime::conclude::{self, Begun};
 use crate::runtime::run::attempt::{self, Live, Start};
-use crate::runtime::run::conclude::{self, Conclusion};
 use crate::runtime::run::frame_error::{FrameError, Why};
 use crate::runtime::run::stopping::{self, Agent};
 use crate::runtime::run::{background, external_waits, programs};
@@ -188,13 +188,12 @@ impl Drive<'_> {
                 continue;
             };
             let Some(frame) = self.store.frame(node.id)? else { continue };
-            let harvested = || conclude::conclude(self.store, &frame, exit, &lease);
-            if let Some(conclusion) = failpoint::around(Step::Harvest, harvested)? {
+            let harvested = || conclude::conclude(self.store, &frame, Begun::Earlier, exit, &lease);
+            if let Some(decision) = failpoint::around(Step::Harvest, harvested)? {
                 tracing::info!("{}", step(node.id, &node.title, "its runner had died"));
                 self.say_how_it_ended(node.id)?;
-                let died = matches!(conclusion.outcome, Outcome::Died { .. });
                 if is_below {
-                    self.take_note(node.id, &conclusion, !died)?;
+                    self.take_note(node.id, &decision)?;
                 }
                 any = true;
             }
@@ -273,10 +272,9 @@ impl Drive<'_> {
                 self.exits.spawn(async move { (id, ended.await) });
             }
             Ok(Start::NotStarted(_lease, why)) => {
-                let conclusion = conclude::conclude_unstarted(self.store, &frame, why)?;
-                if let Some(conclusion) = conclusion {
+                if let Some(decision) = conclude::conclude_unstarted(self.store, &frame, why)? {
                     self.say_how_it_ended(id)?;
-                    self.take_note(id, &conclusion, true)?;
+                    self.take_note(id, &decision)?;
                 }
                 return Ok(true);
             }
@@ -302,13 +300,12 @@ impl Drive<'_> {
 
     fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<(), RuntimeError> {
         let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(()) };
-        let Some(conclusion) = conclude::conclude(self.store, &frame, exit, &live.lease)? else { return Ok(()) };
-        if live.is_silent
-            && conclusion.wants_prompt
-            && let Some(next) = live.way.after_refusal()
-        {
-            self.ways.insert(id, next);
-            let how = match next {
+        let begun = Begun::Here { silent: live.is_silent.then_some(live.way) };
+        let concluded = conclude::conclude(self.store, &frame, begun, exit, &live.lease)?;
+        let Some(decision) = concluded else { return Ok(()) };
+        if let Next::Continue(way) = decision.next {
+            self.ways.insert(id, way);
+            let how = match way {
                 Way::Prompt => "refused to go on at its call, which is answered by prompt",
                 Way::Fork | Way::InPlace => "refused to go on at its call in a fork, and is asked to do so in place",
             };
@@ -316,7 +313,7 @@ impl Drive<'_> {
             return Ok(());
         }
         self.say_how_it_ended(id)?;
-        self.take_note(id, &conclusion, true)
+        self.take_note(id, &decision)
     }
 
     /// The command that starts the chain anew.
@@ -338,32 +335,26 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// `here`: whether the attempt was made, or its end is news, in this run of the program.
-    fn take_note(&mut self, id: FrameId, conclusion: &Conclusion, here: bool) -> Result<(), RuntimeError> {
-        let verdict = &conclusion.verdict;
+    fn take_note(&mut self, id: FrameId, decision: &Decision) -> Result<(), RuntimeError> {
         self.driven.worked = true;
-        match verdict.report {
-            Report::Started => self.driven.started.insert(id),
-            Report::Reply | Report::Ongoing | Report::Error => self.driven.started.remove(&id),
-        };
-        self.driven.errors.retain(|error| error.frame != id);
-        self.driven.notes.extend(conclusion.notes().into_iter().map(|note| (id, note)));
-        if !here {
-            return Ok(());
+        if decision.begins_to_wait() {
+            self.driven.started.insert(id);
+        } else {
+            self.driven.started.remove(&id);
         }
-        if let Some(message) = conclusion.error() {
-            let why = match conclusion.outcome {
-                Outcome::Refused(_) if ending::has_no_session(&message) => {
+        self.driven.errors.retain(|error| error.frame != id);
+        self.driven.notes.extend(decision.notes.iter().map(|note| (id, *note)));
+        if let Some(message) = decision.error.clone() {
+            let why = match decision.meaning {
+                Meaning::Refused { objection: Objection::Session, .. } => {
                     Why::NoConversation { said: message, anew: self.anew()? }
                 }
-                Outcome::Refused(_) => Why::Refused(message),
+                Meaning::Refused { .. } => Why::Refused(message),
                 _ => Why::Ended(message),
             };
             self.fail(id, why);
         }
-        // What changed nothing would change nothing again, and a limit does not lift within seconds.
-        let limited = matches!(conclusion.outcome, Outcome::UsageLimit { .. } | Outcome::Unavailable { .. });
-        if verdict.fork == Fork::Discard || verdict.ended == Ended::Again || limited {
+        if decision.next == Next::Skip {
             self.tried.bench(id);
         }
         Ok(())

@@ -271,7 +271,7 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::store::testing::{attempt, reply, store};
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         let (_, child) = store.request_child(caller, None, &crate::store::testing::new("child"), "child").unwrap();
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         store.end(store.start(child), &reply("42"));
         store.end(store.start(store.root()), &reply("another tree"));
         let spent = store.spent(caller.frame).unwrap();

@@ -8,11 +8,12 @@ use serde_json::json;
 
 use crate::core::agent::denied::Denied;
 use crate::core::agent::situation::Situation;
-use crate::core::attempt::decision::{Fork, Outcome, Verdict};
+use crate::core::attempt::decision::{Decision, Fate, Redelivery};
+use crate::core::attempt::meaning::Meaning;
 use crate::core::attempt::usage::Usage;
-use crate::core::chain::frame::{Frame, Trouble};
+use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{Ended, FrameEvent, FrameState};
-use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::Step;
 use crate::store::chains::{events, frames, groups};
 use crate::store::database::codec::{self, At, Id, path_text, signed, time};
@@ -30,9 +31,7 @@ pub struct Settlement<'a> {
     /// The attempt.
     pub attempt: AttemptId,
     /// What its end does.
-    pub verdict: &'a Verdict,
-    /// How it ended.
-    pub outcome: &'a Outcome,
+    pub decision: &'a Decision,
     /// Its tokens.
     pub usage: Usage,
     /// What it cost.
@@ -51,13 +50,8 @@ pub struct Settlement<'a> {
     pub suspended: Option<String>,
     /// What its agent has besides its conversation.
     pub situation: Situation,
-    /// Requests whose results it was given and has not seen, because somebody's hook or rule has put something in their
-    /// place. They are given again.
-    pub lost: Vec<RequestId>,
     /// The calls that were denied in it.
     pub denied: Vec<Denied>,
-    /// What the agent is told of it next time. `None`: nothing, not even what was to be told before.
-    pub trouble: Option<Trouble>,
 }
 
 impl Store {
@@ -74,24 +68,24 @@ impl Store {
             let now = codec::now();
             let before = frames::existing(connection, frame)?;
             let since = since(connection, settlement, now)?;
-            let event = FrameEvent::End(settlement.verdict.ended.clone());
+            let event = FrameEvent::End(settlement.decision.frame.clone());
             let state = frames::advance(connection, &before, event, since)?;
             request::check(connection, Caller { frame, attempt })?;
             close(connection, now, settlement)?;
             update(connection, &before, settlement)?;
             let detail = json!({
                 "attempt": attempt,
-                "outcome": name(settlement.outcome),
-                "kept": settlement.verdict.fork == Fork::Keep,
+                "outcome": settlement.decision.meaning.name(),
+                "kept": settlement.decision.session == Fate::Keep,
                 "cost_usd": settlement.cost_usd,
                 "from": before.state,
                 "to": state,
             });
             events::append(connection, now, frame, "ended", &detail)?;
-            match settlement.verdict.fork {
-                Fork::Keep => keep(connection, now, settlement)?,
-                Fork::Discard => withdraw::discard(connection, now, frame, attempt)?,
-                Fork::Lost => withdraw::untold(connection, attempt)?,
+            match settlement.decision.session {
+                Fate::Keep => keep(connection, now, settlement)?,
+                Fate::Discard => withdraw::discard(connection, now, frame, attempt)?,
+                Fate::Lost => withdraw::untold(connection, attempt)?,
             }
             Ok(state)
         })
@@ -124,7 +118,7 @@ fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::R
 
 /// Since when the frame is in its next state. One that goes back has been there since before the attempt.
 fn since(connection: &Connection, settlement: &Settlement<'_>, now: At) -> std::result::Result<Timestamp, Fault> {
-    if settlement.verdict.ended != Ended::Back {
+    if settlement.decision.frame != Ended::Back {
         return Ok(now.0);
     }
     let mut statement = connection.prepare_cached("SELECT waited_since FROM attempts WHERE id = ?1")?;
@@ -144,9 +138,9 @@ fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::
         .execute((
             Id(settlement.attempt),
             now,
-            name(settlement.outcome),
-            message(settlement.outcome),
-            settlement.verdict.fork == Fork::Keep,
+            settlement.decision.meaning.name(),
+            settlement.decision.meaning.message(),
+            settlement.decision.session == Fate::Keep,
             signed(usage.input_tokens),
             signed(usage.output_tokens),
             signed(usage.cache_creation_input_tokens),
@@ -163,7 +157,7 @@ fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::
 
 /// What the frame keeps of the attempt besides its state.
 fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
-    let trouble = settlement.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
+    let trouble = settlement.decision.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
     connection.prepare_cached("UPDATE frames SET trouble = ?2 WHERE id = ?1")?.execute((Id(before.id), trouble))?;
     if let Some(model) = settlement.model.as_ref().filter(|model| before.launch.model.as_ref() != Some(model)) {
         let mut launch = before.launch.clone();
@@ -172,7 +166,7 @@ fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) 
             .prepare_cached("UPDATE frames SET launch = ?2 WHERE id = ?1")?
             .execute((Id(before.id), frames::launch_text(&launch)?))?;
     }
-    if let (Ended::Done, Outcome::Reply(reply)) = (&settlement.verdict.ended, settlement.outcome) {
+    if let Meaning::Reply(reply) = &settlement.decision.meaning {
         connection
             .prepare_cached("INSERT INTO replies (frame, reply) VALUES (?1, ?2)")?
             .execute((Id(before.id), reply))?;
@@ -187,43 +181,19 @@ fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::r
     connection
         .prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3, situation = ?4 WHERE id = ?1")?
         .execute((Id(frame), Id(settlement.attempt), suspended, situation))?;
-    for lost in &settlement.lost {
-        connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE id = ?1")?.execute([Id(*lost)])?;
+    match &settlement.decision.redelivery {
+        Redelivery::All => withdraw::untold(connection, settlement.attempt)?,
+        Redelivery::Only(requests) => {
+            let mut again = connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE id = ?1")?;
+            for request in requests {
+                again.execute([Id(*request)])?;
+            }
+        }
     }
     connection
         .prepare_cached("UPDATE requests SET delivered = ?2 WHERE carried_by = ?1 AND delivered IS NULL")?
         .execute((Id(settlement.attempt), now))?;
     Ok(())
-}
-
-fn name(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Reply(_) => "reply",
-        Outcome::Requested => "requested",
-        Outcome::Started => "started",
-        Outcome::Ongoing => "ongoing",
-        Outcome::Unhandled => "unhandled",
-        Outcome::UsageLimit { .. } => "usage_limit",
-        Outcome::Unavailable { .. } => "unavailable",
-        Outcome::Refused(_) => "refused",
-        Outcome::Error(_) => "error",
-        Outcome::Stopped { .. } => "stopped",
-        Outcome::Died { .. } => "died",
-    }
-}
-
-fn message(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Refused(why) | Outcome::Error(why) | Outcome::Unavailable { why, .. } => Some(why.clone()),
-        Outcome::Died { how, .. } => Some(how.clone()),
-        Outcome::UsageLimit { resets_at, .. } => Some(format!("resets at {resets_at}")),
-        Outcome::Reply(_)
-        | Outcome::Requested
-        | Outcome::Started
-        | Outcome::Ongoing
-        | Outcome::Unhandled
-        | Outcome::Stopped { .. } => None,
-    }
 }
 
 /// The database has no word for what is not a number.
@@ -235,11 +205,14 @@ fn finite(cost: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::core::agent::launch::Launch;
-    use crate::core::attempt::decision::{Turn, verdict};
+    use crate::core::attempt::decision::decide;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::attempt::facts::Facts;
+    use crate::core::chain::frame::Trouble;
     use crate::core::chain::state::{Failure, FailureKind, Wait};
     use crate::core::requests::request::RequestResult;
     use crate::store::database::error::StoreError;
-    use crate::store::testing::{ask, attempt, new, reply, store};
+    use crate::store::testing::{ask, attempt, new, refused, reply, settlement, store};
 
     fn texts(store: &Store, frame: FrameId) -> Vec<RequestResult> {
         store.deliveries(frame).unwrap().into_iter().map(|delivery| delivery.result).collect()
@@ -261,25 +234,16 @@ mod tests {
     fn an_attempt_ends_once_and_only_the_running_one() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let outcome = reply("done");
+        let trouble = Some(Trouble { what: "it".into(), calls: Vec::new(), lost: false });
+        let decision = Decision { trouble, ..decide(&Facts::of(reply("done"))) };
         let settle = |attempt| {
             store.settle(&Settlement {
-                frame: caller.frame,
-                attempt,
-                verdict: &verdict(&outcome, Turn::First),
-                outcome: &outcome,
-                usage: Usage::default(),
                 cost_usd: f64::NAN,
                 total_cost_usd: f64::INFINITY,
                 model: Some("claude-opus-4-8".into()),
                 version: Some("2.1.330".into()),
                 transcript: Some(PathBuf::from("/t.jsonl")),
-                leaves: None,
-                suspended: None,
-                situation: Situation::default(),
-                lost: Vec::new(),
-                denied: Vec::new(),
-                trouble: Some(Trouble { what: "it".into(), calls: Vec::new(), lost: false }),
+                ..settlement(Caller { attempt, ..caller }, &decision)
             })
         };
         assert!(matches!(settle(AttemptId::random()), Err(StoreError::StaleCaller { .. })));
@@ -307,12 +271,12 @@ mod tests {
         assert_eq!(store.running_attempt(frame).unwrap().unwrap().carried, [question]);
         assert_eq!(texts(&store, frame), answer);
         let waiting = FrameState::Waiting { wait: Wait::Requests };
-        assert_eq!(store.end(caller, &Outcome::Ongoing), waiting);
+        assert_eq!(store.end(caller, &reply("SGN_PEND_ONGOING")), waiting);
         assert_eq!(store.attempts(frame).unwrap()[1].carried, []);
         assert_eq!(texts(&store, frame), answer);
 
         let caller = store.start(frame);
-        assert_eq!(store.end(caller, &Outcome::Error("max turns".into())).name(), "failed");
+        assert_eq!(store.end(caller, &Ending::Error("max turns".into())).name(), "failed");
         assert!(texts(&store, frame).is_empty());
         assert!(store.tree(frame).unwrap().get(frame).unwrap().requests.is_empty());
         assert_eq!(store.attempts(frame).unwrap()[2].carried, [question]);
@@ -330,7 +294,7 @@ mod tests {
         let question = store.request(caller, None, &ask("When?")).unwrap();
         store.answer(question, "Jan 1st").unwrap();
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         assert_eq!(texts(&store, caller.frame), [RequestResult::Text("Jan 1st".into())]);
     }
 
@@ -341,7 +305,7 @@ mod tests {
         let (spawn, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
         let question = store.request(caller, None, &ask("When?")).unwrap();
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
-        let failed = store.end(caller, &Outcome::Refused("not logged in".into()));
+        let failed = store.end(caller, &refused("not logged in"));
         assert_eq!(failed.name(), "failed");
         assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
         assert!(store.frame(child).unwrap().is_none());
@@ -362,12 +326,12 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         store.end(store.start(child), &reply("42"));
         let again = store.start(caller.frame);
         let wish = crate::core::requests::request::Wish::Spawn { child, task: "child".into() };
         store.request(again, None, &wish).unwrap();
-        store.end(again, &Outcome::Unhandled);
+        store.end(again, &reply("SGN_UNHANDLED"));
         assert!(store.frame(child).unwrap().is_some());
         assert_eq!(texts(&store, caller.frame), [RequestResult::Text("42".into())]);
     }
@@ -380,7 +344,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(3));
         let caller = store.start(frame);
         assert!(store.frame(frame).unwrap().unwrap().since > since);
-        store.end(caller, &Outcome::Ongoing);
+        store.end(caller, &reply("SGN_PEND_ONGOING"));
         assert_eq!(store.frame(frame).unwrap().unwrap().since, since);
     }
 
@@ -390,7 +354,7 @@ mod tests {
         let caller = store.start(store.root());
         let question = store.request(caller, None, &ask("When?")).unwrap();
         let failure = Failure { kind: FailureKind::Error, message: "max turns".into() };
-        assert_eq!(store.end(caller, &Outcome::Error("max turns".into())), FrameState::Failed { failure });
+        assert_eq!(store.end(caller, &Ending::Error("max turns".into())), FrameState::Failed { failure });
         assert_eq!(store.try_again(caller.frame).unwrap(), FrameState::Waiting { wait: Wait::Requests });
         store.answer(question, "x").unwrap();
         assert!(matches!(store.try_again(caller.frame), Err(StoreError::Illegal(_))));

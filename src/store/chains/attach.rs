@@ -97,11 +97,11 @@ fn size(connection: &Connection, root: FrameId) -> std::result::Result<(u32, u32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
     use crate::core::id::RequestId;
     use crate::store::chains::frames::NewFrame;
-    use crate::store::testing::{ask, new, store};
+    use crate::store::testing::{ask, new, refused, reply, store};
 
     impl Store {
         /// A chain that asks, and that the session of `frame` has started.
@@ -109,7 +109,7 @@ mod tests {
             let new = NewFrame { limits, started_from: Some(frame.into()), ..new("a chain") };
             let caller = self.start(self.create_root(&new).unwrap());
             let question = self.request(caller, None, &ask("When?")).unwrap();
-            self.end(caller, &Outcome::Requested);
+            self.end(caller, &Ending::Suspended);
             (caller.frame, question)
         }
     }
@@ -135,7 +135,7 @@ mod tests {
         let first = store.start(store.root());
         let (other, _) = store.asking_for(first.frame, Limits::default());
         assert!(store.join(first, other).unwrap());
-        store.end(first, &Outcome::Refused("a bad flag".into()));
+        store.end(first, &refused("a bad flag"));
         assert!(store.frame(other).unwrap().is_some());
         store.try_again(first.frame).unwrap();
         let second = store.start(first.frame);
@@ -153,7 +153,7 @@ mod tests {
             let started_from = Some(caller.frame.into());
             let top = store.start(store.create_root(&NewFrame { started_from, ..new("top") }).unwrap());
             store.request_child(top, None, &new("child"), "child").unwrap();
-            store.end(top, &Outcome::Requested);
+            store.end(top, &Ending::Suspended);
             (caller, top.frame)
         };
         for (limits, reached) in [((2, 9), LimitReached::Depth(2)), ((3, 2), LimitReached::Frames(2))] {
@@ -197,7 +197,7 @@ mod tests {
             assert_eq!((frame.parent, frame.root, store.limits(chain).unwrap()), (None, chain, Limits::default()));
         }
         // A later session of the agent is the agent's, too.
-        store.end(caller, &Outcome::Ongoing);
+        store.end(caller, &reply("SGN_PEND_ONGOING"));
         let later = store.start(caller.frame);
         let (own, _) = store.asking_for(FrameId(store.attempts(caller.frame).unwrap()[1].session.0), Limits::default());
         assert!(store.may_join(caller.frame, own).unwrap());
@@ -209,7 +209,7 @@ mod tests {
         let (_temp, store) = store();
         let root = store.start(store.root());
         let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
-        store.end(root, &Outcome::Requested);
+        store.end(root, &Ending::Suspended);
         let caller = store.start(child);
         for frame in [root.frame, child] {
             assert!(!store.join(caller, frame).unwrap());

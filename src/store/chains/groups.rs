@@ -162,11 +162,11 @@ fn insert(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
     use crate::core::requests::request::RequestResult;
     use crate::store::database::error::StoreError;
-    use crate::store::testing::{new, reply, store};
+    use crate::store::testing::{new, refused, reply, store};
 
     fn group(tasks: &[&str]) -> NewGroup {
         NewGroup {
@@ -191,7 +191,7 @@ mod tests {
         let (_, three) = store.request_group(caller, None, &group(&["a", "b", "c"]), "several").unwrap();
         let depths: Vec<_> = ids(&store, three).iter().map(|id| store.frame(*id).unwrap().unwrap().depth).collect();
         assert_eq!(depths, [2, 2, 2]);
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         let deep = store.request_child(store.start(ids(&store, three)[0]), None, &new("d"), "d").unwrap_err();
         assert!(matches!(deep, StoreError::Limit(LimitReached::Depth(2))), "{deep}");
         assert_eq!(store.roots().unwrap()[0].frames, 4);
@@ -217,7 +217,7 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         let (request, id) = store.request_group(caller, Some("toolu_1"), &group(&["a", "b"]), "several").unwrap();
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         let members = ids(&store, id);
         store.end(store.start(members[0]), &reply("A\n"));
         assert!(!store.end_group(id).unwrap());
@@ -237,7 +237,7 @@ mod tests {
         let id = store.create_group(&group(&["a", "b"])).unwrap();
         let members = ids(&store, id);
         store.end(store.start(members[0]), &reply("A"));
-        store.end(store.start(members[1]), &Outcome::Refused("not logged in".into()));
+        store.end(store.start(members[1]), &refused("not logged in"));
         assert!(store.end_group(id).unwrap());
         assert_eq!(store.frame(id).unwrap().unwrap().state.name(), "failed");
         assert!(store.reply(id).unwrap().unwrap().ends_with("failed\nnot logged in"));
@@ -255,7 +255,7 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         let (_, id) = store.request_group(caller, None, &group(&["a", "b"]), "several").unwrap();
-        store.end(caller, &Outcome::Refused("not logged in".into()));
+        store.end(caller, &refused("not logged in"));
         assert!(store.frame(id).unwrap().is_none());
         assert_eq!(store.tree(caller.frame).unwrap().leaves_up().len(), 1);
     }

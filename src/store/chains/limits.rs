@@ -131,12 +131,12 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::core::chain::state::Wait;
     use crate::core::chain::tree::Tried;
     use crate::store::database::error::StoreError;
     use crate::store::requests::request::Caller;
-    use crate::store::testing::{attempt, new, reply, store};
+    use crate::store::testing::{attempt, new, refused, reply, store};
 
     /// A root that waits for so many children.
     fn parent(store: &Store, limits: Limits, children: usize) -> (Caller, Vec<FrameId>) {
@@ -144,7 +144,7 @@ mod tests {
         let caller = store.start(root);
         let child = |n| store.request_child(caller, None, &new(&format!("child {n}")), "child").unwrap().1;
         let children = (0..children).map(child).collect();
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         (caller, children)
     }
 
@@ -200,7 +200,7 @@ mod tests {
         );
         let second = store.start(children[1]);
         store.set_limits(root.frame, NewLimits { max_parallel: Some(1), ..NewLimits::default() }).unwrap();
-        store.end(second, &Outcome::Refused("bad flag".into()));
+        store.end(second, &refused("bad flag"));
         assert_eq!(store.limits(children[0]).unwrap().max_parallel, 1);
         store.end(first, &reply("ok"));
         store.start(root.frame);
@@ -227,11 +227,11 @@ mod tests {
         other.launch.config_dir = Some(PathBuf::from("/home/other/.claude"));
         other.started_from = Some(children[0].into());
         let caller = store.start(store.create_root(&other).unwrap());
-        store.end(caller, &Outcome::Started);
+        store.end(caller, &reply("SGN_PEND_STARTED"));
         let limited = store.start(children[0]);
         assert!(store.join(limited, caller.frame).unwrap());
         let resets_at = "2100-01-01T00:00:00Z".parse().unwrap();
-        store.end(limited, &Outcome::UsageLimit { resets_at, worked: true });
+        store.end(limited, &Ending::UsageLimit { resets_at, worked: true });
         assert_eq!(held(&store, children[1]), Hold::UsageLimit { resets_at });
         store.end(store.start(caller.frame), &reply("not held"));
         assert_eq!(store.try_again(children[0]).unwrap(), FrameState::Ready);

@@ -171,10 +171,10 @@ fn matches(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::core::id::SessionId;
     use crate::store::attempts::attempt::NewAttempt;
-    use crate::store::testing::{ask, attempt, new, store};
+    use crate::store::testing::{ask, attempt, new, reply, store};
 
     fn prefix(text: &str) -> IdPrefix {
         text.parse().unwrap()
@@ -190,7 +190,7 @@ mod tests {
         let frame = store.root();
         let first = NewAttempt { session: frame.into(), ..attempt(vec![]) };
         store.begin(frame, &first).unwrap();
-        store.end(crate::store::Caller { frame, attempt: first.id }, &Outcome::Started);
+        store.end(crate::store::Caller { frame, attempt: first.id }, &reply("SGN_PEND_STARTED"));
         store.start(frame);
         let second = store.attempts(frame).unwrap()[1].session;
         for id in [frame.to_string(), frame.short(), second.to_string(), second.short()] {
@@ -244,10 +244,10 @@ mod tests {
         let (_temp, store) = store();
         let root = store.start(store.root());
         let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
-        store.end(root, &Outcome::Requested);
+        store.end(root, &Ending::Suspended);
         let caller = store.start(child);
         let (_, leaf) = store.request_child(caller, None, &new("leaf"), "leaf").unwrap();
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         let below = store.start(leaf);
         let question = store.request(below, None, &ask("When?")).unwrap();
         let (other, foreign) = store.asking("Where?");

@@ -61,7 +61,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::store::testing::{new, store};
 
     #[test]
@@ -72,7 +72,7 @@ mod tests {
         let repair = Repair { permission_mode: Some("plan".into()), ..Repair::default() };
         let refused = store.repair(root.frame, &repair);
         assert!(matches!(refused, Err(StoreError::Running(running)) if running == root.frame), "{refused:?}");
-        store.end(root, &Outcome::Requested);
+        store.end(root, &Ending::Suspended);
         assert_eq!(store.repair(root.frame, &repair).unwrap(), 2);
         for frame in [root.frame, child] {
             assert_eq!(store.frame(frame).unwrap().unwrap().launch.permission_mode.as_deref(), Some("plan"));

@@ -231,7 +231,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::core::chain::tree::Tried;
     use crate::store::testing::{ask, new, reply, store};
 
@@ -288,7 +288,7 @@ mod tests {
         let children: Vec<_> = (0..20)
             .map(|n| store.request_child(caller, None, &new(&format!("child {n}\nmore")), "c").unwrap().1)
             .collect();
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         let tree = store.tree(caller.frame).unwrap();
         assert_eq!(tree.children(caller.frame), children);
         assert_eq!(tree.get(children[7]).unwrap().title, "child 7");
@@ -301,7 +301,7 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         let below = store.start(child);
         store.request_child(below, None, &new("grandchild"), "grandchild").unwrap();
         let can_run = |frame| {
@@ -327,7 +327,7 @@ mod tests {
         let (first, _) = store.asking("When?");
         let caller = store.start(store.root());
         let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         let below = store.start(child);
         store.request(below, None, &ask("a?")).unwrap();
         store.request(below, None, &ask("b?")).unwrap();

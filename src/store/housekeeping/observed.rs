@@ -98,7 +98,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::store::chains::frames::NewFrame;
     use crate::store::testing::{ask, new, reply, store};
 
@@ -127,7 +127,7 @@ mod tests {
         let caller = store.start(store.root());
         store.request(caller, None, &ask("a?")).unwrap();
         store.request(caller, Some("toolu_1"), &ask("b?")).unwrap();
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         let suspended = |most| store.last_pauses(most).unwrap().iter().map(|pause| pause.suspended).collect::<Vec<_>>();
         assert_eq!(suspended(10), [true, false]);
         assert_eq!(suspended(1), [true]);

@@ -185,7 +185,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::store::requests::request::Caller;
     use crate::store::testing::{ask, new, reply, store};
 
@@ -197,12 +197,12 @@ mod tests {
     fn done(store: &Store) -> Caller {
         let first = store.start(store.root());
         store.request_child(first, None, &new("never"), "never").unwrap();
-        store.end(first, &Outcome::Unhandled);
+        store.end(first, &reply("SGN_UNHANDLED"));
         store.try_again(first.frame).unwrap();
         let second = store.start(first.frame);
         let (_, child) = store.request_child(second, None, &new("child"), "child").unwrap();
         let question = store.request(second, None, &ask("When?")).unwrap();
-        store.end(second, &Outcome::Requested);
+        store.end(second, &Ending::Suspended);
         store.answer(question, "now").unwrap();
         store.end(store.start(child), &reply("42"));
         let last = store.start(first.frame);

@@ -94,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     use super::Wish;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::store::database::error::StoreError;
     use crate::store::testing::{ask, reply, store};
 
@@ -106,7 +106,7 @@ mod tests {
         store.request_all(caller, "toolu_2", &[ask("Why?")]).unwrap();
         let asked = store.requests_of_call(caller.frame, "toolu_1").unwrap();
         assert_eq!(asked.iter().map(|request| &request.wish).collect::<Vec<_>>(), [&ask("When?"), &ask("Where?")]);
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
 
         store.answer(asked[1].id, "here").unwrap();
         assert!(store.result_of(asked[0].id).unwrap().is_none());
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(question.question, "Bash: touch made");
         store.answer(question.id, "allow").unwrap();
         assert!(store.awaits_permission(caller.attempt).unwrap());
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         store.end(store.start(caller.frame), &reply("done"));
         assert!(!store.awaits_permission(caller.attempt).unwrap());
     }
@@ -142,7 +142,7 @@ mod tests {
         let first = store.start(frame);
         assert!(store.use_permission(first, question).unwrap());
         assert!(store.use_permission(first, question).unwrap());
-        store.end(first, &Outcome::Died { worked: false, how: "killed".into() });
+        store.end(first, &Ending::Died { worked: false, how: "killed".into() });
         let second = store.start(frame);
         assert!(!store.use_permission(second, question).unwrap());
         assert!(matches!(store.use_permission(first, question), Err(StoreError::StaleCaller { .. })));

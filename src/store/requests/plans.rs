@@ -36,7 +36,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::core::requests::plan::Plan;
     use crate::store::testing::{reply, store};
 
@@ -52,7 +52,7 @@ mod tests {
             ("allow", Some("acceptEdits")),
         ] {
             let asked = store.request(caller, Some("toolu_1"), &plan()).unwrap();
-            store.end(caller, &Outcome::Requested);
+            store.end(caller, &Ending::Suspended);
             store.answer(asked, answer).unwrap();
             assert_eq!(store.chosen_mode(caller.frame).unwrap().as_deref(), before);
             caller = store.start(caller.frame);

@@ -204,10 +204,10 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::core::id::AttemptId;
     use crate::store::attempts::attempt::NewAttempt;
-    use crate::store::testing::{ask, attempt, reply, store};
+    use crate::store::testing::{ask, attempt, refused, reply, store};
 
     #[test]
     fn a_question_gets_one_answer() {
@@ -250,7 +250,7 @@ mod tests {
         assert!(matches!(late, Err(StoreError::Delivered(question)) if question == id), "{late:?}");
         // What no session has kept is not delivered.
         let caller = crate::store::Caller { frame, attempt: new.id };
-        store.end(caller, &Outcome::Refused("a bad flag".into()));
+        store.end(caller, &refused("a bad flag"));
         store.replace_answer(id, "Mar 3rd", &ann).unwrap();
         store.end(store.start(frame), &reply("done"));
         assert!(matches!(store.replace_answer(id, "Apr 4th", &ann), Err(StoreError::Delivered(_))));
@@ -296,10 +296,10 @@ mod tests {
         assert!(matches!(store.answer(spawn, "x"), Err(StoreError::NotAQuestion(id)) if id == spawn));
         let unknown = RequestId::random();
         assert!(matches!(store.answer(unknown, "x"), Err(StoreError::UnknownRequest(id)) if id == unknown));
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         let below = store.start(child);
         let question = store.request(below, None, &ask("When?")).unwrap();
-        store.end(below, &Outcome::Refused("no".into()));
+        store.end(below, &refused("no"));
         assert!(matches!(store.answer(question, "x"), Err(StoreError::QuestionWithdrawn(id)) if id == question));
         assert!(store.questions(false).unwrap().is_empty());
     }

@@ -253,7 +253,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
     use crate::store::testing::{new, reply, store};
 
@@ -283,7 +283,7 @@ mod tests {
         store.request_child(caller, None, &new("b"), "b").unwrap();
         let error = store.request_child(caller, None, &new("c"), "c").unwrap_err();
         assert!(matches!(error, StoreError::Limit(LimitReached::Frames(3))), "{error}");
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         let error = store.request_child(store.start(child), None, &new("d"), "d").unwrap_err();
         assert!(matches!(error, StoreError::Limit(LimitReached::Depth(2))), "{error}");
         assert_eq!(store.tree(caller.frame).unwrap().leaves_up().len(), 3);
@@ -304,12 +304,12 @@ mod tests {
         ];
         let waits = waits.map(|wait| store.request(caller, None, &Wish::Wait(wait)).unwrap());
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
-        store.end(caller, &Outcome::Requested);
+        store.end(caller, &Ending::Suspended);
         for wait in waits {
             store.settle_wait(wait).unwrap();
             store.settle_wait(wait).unwrap();
         }
-        store.end(store.start(bad), &Outcome::Error("max turns".into()));
+        store.end(store.start(bad), &Ending::Error("max turns".into()));
         store.end(store.start(good), &reply("42\n"));
         let results: Vec<_> = store.deliveries(caller.frame).unwrap().into_iter().map(|done| done.result).collect();
         let text = |text: &str| RequestResult::Text(text.into());

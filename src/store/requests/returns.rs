@@ -120,7 +120,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::attempt::decision::Outcome;
+    use crate::core::attempt::ending::Ending;
     use crate::store::attempts::attempt::NewAttempt;
     use crate::store::testing::{ask, attempt, new, reply, store};
 
@@ -137,7 +137,7 @@ mod tests {
         store.returned(caller).unwrap();
         assert_eq!(store.to_return(caller).unwrap(), None);
 
-        store.end(caller, &Outcome::Ongoing);
+        store.end(caller, &reply("SGN_PEND_ONGOING"));
         let again = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
         store.begin(frame, &again).unwrap();
         let caller = Caller { frame, attempt: again.id };
@@ -165,7 +165,7 @@ mod tests {
 
         let first = store.start(store.root());
         let question = store.request(first, None, &ask("When?")).unwrap();
-        store.end(first, &Outcome::Requested);
+        store.end(first, &Ending::Suspended);
         store.answer(question, "Jan 1st").unwrap();
         let later = Caller { frame: first.frame, attempt: first.attempt };
         store.read_by_agent(later, Target::Request(question)).unwrap();
@@ -183,7 +183,7 @@ mod tests {
         assert!(store.shown_in(new.id).unwrap().is_empty());
         store.shown(caller, &[question, RequestId::random()]).unwrap();
         assert_eq!(store.shown_in(new.id).unwrap(), [question]);
-        store.end(caller, &Outcome::Ongoing);
+        store.end(caller, &reply("SGN_PEND_ONGOING"));
         assert!(store.shown(caller, &[question]).is_err());
         let again = attempt(vec![question]);
         store.begin(frame, &again).unwrap();

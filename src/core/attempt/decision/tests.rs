@@ -1,0 +1,347 @@
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+use super::*;
+
+const RESETS_AT: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn first(ending: Ending) -> Facts {
+    Facts::of(ending)
+}
+
+fn later(ending: Ending) -> Facts {
+    Facts { has_checkpoint: true, ..Facts::of(ending) }
+}
+
+fn said(text: &str) -> Ending {
+    Ending::Reply(text.into())
+}
+
+fn refused(objection: Objection) -> Ending {
+    Ending::Refused { why: "No deferred tool marker found".into(), objection }
+}
+
+fn died(worked: bool) -> Ending {
+    Ending::Died { worked, how: "killed by signal 9".into() }
+}
+
+fn overloaded(worked: bool) -> Ending {
+    Ending::Unavailable { why: "overloaded".into(), worked }
+}
+
+fn limited(worked: bool) -> Ending {
+    Ending::UsageLimit { resets_at: RESETS_AT, worked }
+}
+
+fn error() -> Ending {
+    Ending::Error("max turns".into())
+}
+
+/// The rows of the table in `docs/recovery.md`, and an attempt for each.
+fn rows() -> Vec<(&'static str, Facts)> {
+    vec![
+        ("reply", first(said("Jan 1st"))),
+        (
+            "requests whose results it has not been given, whatever was said",
+            Facts { has_requests: true, ..first(said("I asked.")) },
+        ),
+        ("`SGN_PEND_STARTED` without a request", first(said("SGN_PEND_STARTED"))),
+        ("`SGN_PEND_ONGOING`", first(said("SGN_PEND_ONGOING"))),
+        ("`SGN_UNHANDLED`", first(said("SGN_UNHANDLED"))),
+        ("usage limit with a reset time, before work", first(limited(false))),
+        ("usage limit with a reset time, after work", first(limited(true))),
+        ("API not available, before work", first(overloaded(false))),
+        ("API not available, after work", first(overloaded(true))),
+        ("refused before any work", first(refused(Objection::Unknown))),
+        ("error after work", first(error())),
+        ("stopped, before work", first(Ending::Stopped { worked: false })),
+        ("stopped, after work", first(Ending::Stopped { worked: true })),
+        ("died, before work", first(died(false))),
+        ("died, after work", first(died(true))),
+    ]
+}
+
+/// A decision in the words of the table.
+fn in_words(facts: &Facts) -> String {
+    let Decision { session, frame, error, next, .. } = decide(facts);
+    let session = match session {
+        Fate::Keep => "keep",
+        Fate::Discard => "discard",
+        Fate::Lost => "lost",
+    };
+    let frame = match frame {
+        Ended::Done => "done",
+        Ended::Wait(Wait::Requests) => "waits for them",
+        Ended::Wait(Wait::AgentDecides) => "waits, agent decides",
+        Ended::Wait(Wait::UsageLimit { .. }) => "waits until then",
+        Ended::Wait(Wait::Retry { .. }) => panic!("the state counts the tries"),
+        Ended::Retry { .. } => "waits for its next try",
+        Ended::Fail(_) => "failed",
+        Ended::Cancel => "cancelled",
+        Ended::Back if facts.has_checkpoint => "as before",
+        Ended::Again | Ended::Back => "ready again",
+    };
+    let error = if error.is_some() { "; error" } else { "" };
+    let skip = if next == Next::Skip { "; not again" } else { "" };
+    format!("{session}; {frame}{error}{skip}")
+}
+
+#[test]
+fn the_table_of_the_documentation_holds() {
+    let recovery = include_str!("../../../../docs/recovery.md");
+    let (_, table) = recovery.split_once("| how the attempt ended | first attempt | later attempt").unwrap();
+    let written: Vec<_> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
+    let decided = rows().into_iter().map(|(row, facts)| {
+        let later = Facts { has_checkpoint: true, ..facts.clone() };
+        format!("| {row} | {} | {} |", in_words(&facts), in_words(&later))
+    });
+    assert_eq!(written, decided.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_frame_that_fails_says_why() {
+    for (facts, kind, message) in [
+        (first(said("SGN_UNHANDLED")), FailureKind::Unhandled, UNHANDLED),
+        (first(refused(Objection::Start)), FailureKind::Refused, "No deferred tool marker found"),
+        (first(error()), FailureKind::Error, "max turns"),
+        (later(error()), FailureKind::Error, "max turns"),
+    ] {
+        let decision = decide(&facts);
+        assert_eq!(decision.frame, Ended::Fail(Failure { kind, message: message.into() }));
+        assert_eq!(decision.error.as_deref(), Some(message));
+    }
+    let waits = decide(&later(limited(true)));
+    assert_eq!(waits.frame, Ended::Wait(Wait::UsageLimit { resets_at: RESETS_AT }));
+    assert_eq!(decide(&later(overloaded(true))).frame, Ended::Retry { why: "overloaded".into() });
+}
+
+#[test]
+fn the_caller_hears_what_went_wrong() {
+    for (ending, message) in [
+        (said("SGN_UNHANDLED"), UNHANDLED),
+        (refused(Objection::Start), "No deferred tool marker found"),
+        (error(), "max turns"),
+        (Ending::Stopped { worked: true }, "stopped"),
+        (died(true), "killed by signal 9 before the agent had finished"),
+    ] {
+        assert_eq!(decide(&later(ending)).error.as_deref(), Some(message));
+    }
+    for ending in [said("Jan 1st"), Ending::Suspended, said("SGN_PEND_ONGOING"), limited(true), overloaded(false)] {
+        assert_eq!(decide(&later(ending)).error, None);
+    }
+}
+
+#[test]
+fn a_frame_begins_to_wait_unless_it_goes_back_to_it() {
+    for ending in [Ending::Suspended, said("SGN_PEND_STARTED"), limited(false), overloaded(true)] {
+        assert!(decide(&later(ending)).begins_to_wait());
+    }
+    for ending in [said("Jan 1st"), said("SGN_PEND_ONGOING"), error(), died(true), Ending::Stopped { worked: true }] {
+        assert!(!decide(&later(ending)).begins_to_wait());
+    }
+}
+
+#[test]
+fn what_cannot_be_continued_from_is_lost_and_the_frame_as_if_it_could() {
+    for ending in [died(true), Ending::Suspended, Ending::Stopped { worked: true }, error(), limited(true)] {
+        let kept = decide(&later(ending.clone()));
+        assert_eq!((kept.session, &kept.redelivery), (Fate::Keep, &Redelivery::Only(Vec::new())));
+        let lost = decide(&Facts { salvage: Salvage::Nothing, ..later(ending) });
+        assert_eq!((lost.session, lost.redelivery, lost.frame), (Fate::Lost, Redelivery::All, kept.frame));
+    }
+    let reply = Facts { salvage: Salvage::Nothing, ..later(said("Jan 1st")) };
+    assert_eq!((decide(&reply).session, decide(&reply).frame), (Fate::Keep, Ended::Done));
+    assert_eq!(decide(&Facts { salvage: Salvage::Nothing, ..later(died(false)) }).session, Fate::Discard);
+}
+
+#[test]
+fn what_an_agent_has_perhaps_not_seen_is_given_again() {
+    let (unseen, looked_up) = (RequestId::random(), RequestId::random());
+    let facts = |salvage| Facts { unseen: vec![unseen], looked_up: vec![looked_up], salvage, ..later(died(true)) };
+    let redelivery = |salvage| decide(&facts(salvage)).redelivery;
+    assert_eq!(redelivery(Salvage::Whole), Redelivery::Only(vec![unseen]));
+    assert_eq!(redelivery(Salvage::Part), Redelivery::Only(vec![unseen, looked_up]));
+    assert_eq!(redelivery(Salvage::Nothing), Redelivery::All);
+    let discarded = Facts { ending: died(false), unseen: Vec::new(), ..facts(Salvage::Whole) };
+    assert_eq!(decide(&discarded).redelivery, Redelivery::All);
+}
+
+#[test]
+fn the_next_attempt_is_told_how_this_one_ended_if_it_ended_badly() {
+    for (facts, what) in [
+        (later(died(true)), Some("killed by signal 9")),
+        (later(error()), Some("max turns")),
+        (later(Ending::Stopped { worked: true }), Some("a person stopped it")),
+        (later(limited(true)), Some("the usage limit was reached")),
+        (later(overloaded(true)), Some("overloaded")),
+        (Facts { has_requests: true, ..later(died(true)) }, Some("killed by signal 9")),
+        (Facts { salvage: Salvage::Part, ..later(Ending::Suspended) }, Some("claude could not write down all of it")),
+        (
+            Facts { salvage: Salvage::Nothing, ..later(Ending::Suspended) },
+            Some("claude could not write down all of it"),
+        ),
+        (later(Ending::Suspended), None),
+        (later(said("SGN_PEND_STARTED")), None),
+        (later(said("Jan 1st")), None),
+    ] {
+        let known = Trouble { what: "an earlier one".into(), calls: vec!["Bash: a".into()], lost: true };
+        let facts = Facts { trouble: Some(known), uncertain_calls: vec!["Bash: b".into()], ..facts };
+        let trouble = decide(&facts).trouble;
+        assert_eq!(trouble.as_ref().map(|trouble| trouble.what.as_str()), what, "{facts:?}");
+        let Some(trouble) = trouble else { continue };
+        // What was said of an earlier one is in the conversation that is kept.
+        let (lost, calls) = match facts.salvage {
+            Salvage::Nothing => (true, vec!["Bash: a", "Bash: b"]),
+            Salvage::Part | Salvage::Whole => (false, vec!["Bash: b"]),
+        };
+        assert_eq!((trouble.lost, trouble.calls), (lost, calls.into_iter().map(str::to_owned).collect()));
+    }
+}
+
+#[test]
+fn a_refusal_to_go_on_at_a_call_is_met_with_the_next_way() {
+    let silent = |ending, way| Facts { silent: Some(way), ..later(ending) };
+    let unknown = || refused(Objection::Unknown);
+    for (facts, next) in [
+        (silent(unknown(), Way::Fork), Next::Continue(Way::InPlace)),
+        (silent(unknown(), Way::InPlace), Next::Continue(Way::Prompt)),
+        (silent(unknown(), Way::Prompt), Next::Skip),
+        (silent(refused(Objection::Start), Way::Fork), Next::Skip),
+        (silent(refused(Objection::Session), Way::Fork), Next::Skip),
+        (later(unknown()), Next::Skip),
+        (silent(error(), Way::Fork), Next::AsItComes),
+        (silent(died(false), Way::Fork), Next::Skip),
+        // It has failed: nothing is continued.
+        (Facts { has_checkpoint: false, ..silent(unknown(), Way::Fork) }, Next::Skip),
+    ] {
+        let decision = decide(&facts);
+        assert_eq!(decision.next, next, "{facts:?}");
+        if matches!(next, Next::Continue(_)) {
+            assert_eq!((decision.session, decision.frame, decision.error), (Fate::Discard, Ended::Back, None));
+        }
+    }
+}
+
+#[test]
+fn an_attempt_that_died_in_an_earlier_run_is_no_failure_of_this_one() {
+    for worked in [false, true] {
+        let here = decide(&later(died(worked)));
+        assert_eq!((here.next, here.error.is_some()), (Next::Skip, true));
+        let earlier = decide(&Facts { is_abandoned: true, ..later(died(worked)) });
+        assert_eq!((earlier.next, &earlier.error), (Next::AsItComes, &None));
+        assert_eq!(Decision { next: here.next, error: here.error.clone(), ..earlier }, here);
+    }
+    let refused = decide(&Facts { is_abandoned: true, ..later(refused(Objection::Start)) });
+    assert_eq!((refused.next, refused.error.is_some()), (Next::Skip, true));
+}
+
+#[test]
+fn a_person_is_told_of_a_signal_in_a_sentence_and_of_pauses_in_a_row() {
+    let notes = |facts: &Facts| decide(facts).notes;
+    assert_eq!(notes(&first(said("so SGN_PEND_STARTED it is"))), [Note::InASentence(Signal::Started)]);
+    assert_eq!(notes(&first(said("SGN_PEND_STARTED\nand SGN_PEND_STARTED it is"))), []);
+    assert_eq!(notes(&Facts { has_requests: true, ..first(said("so SGN_PEND_STARTED it is")) }), []);
+    for (earlier_pauses, expected) in [(1, vec![]), (2, vec![Note::PausesInARow(3)]), (6, vec![Note::PausesInARow(7)])]
+    {
+        assert_eq!(notes(&Facts { earlier_pauses, ..later(said("SGN_PEND_STARTED")) }), expected);
+        assert_eq!(notes(&Facts { earlier_pauses, ..later(said("SGN_PEND_ONGOING")) }), []);
+    }
+}
+
+fn endings() -> impl Strategy<Value = Ending> {
+    let text = prop_oneof![
+        "[a-z ]{0,20}",
+        "(SGN_PEND_STARTED|SGN_PEND_ONGOING|SGN_UNHANDLED)",
+        "so (SGN_PEND_STARTED|SGN_PEND_ONGOING|SGN_UNHANDLED) it is"
+    ];
+    let objection = prop_oneof![Just(Objection::Session), Just(Objection::Start), Just(Objection::Unknown)];
+    prop_oneof![
+        text.prop_map(Ending::Reply),
+        Just(Ending::Suspended),
+        any::<bool>().prop_map(limited),
+        any::<bool>().prop_map(overloaded),
+        objection.prop_map(refused),
+        Just(error()),
+        any::<bool>().prop_map(|worked| Ending::Stopped { worked }),
+        any::<bool>().prop_map(died),
+    ]
+}
+
+prop_compose! {
+    fn any_facts()(
+        ending in endings(),
+        (has_checkpoint, has_requests, awaits_approval, is_abandoned, is_unseen) in any::<(bool, bool, bool, bool, bool)>(),
+        salvage in prop_oneof![Just(Salvage::Whole), Just(Salvage::Part), Just(Salvage::Nothing)],
+        has_trouble: bool,
+        silent in prop_oneof![Just(None), Just(Some(Way::Fork)), Just(Some(Way::InPlace)), Just(Some(Way::Prompt))],
+        earlier_pauses in 0..5_usize,
+    ) -> Facts {
+        let trouble = Trouble { what: "it".into(), calls: vec!["Bash: a".into()], lost: false };
+        Facts {
+            ending,
+            has_checkpoint,
+            has_requests,
+            awaits_approval,
+            unseen: is_unseen.then(RequestId::random).into_iter().collect(),
+            looked_up: vec![RequestId::random()],
+            results: Vec::new(),
+            texts: Vec::new(),
+            salvage,
+            uncertain_calls: vec!["Bash: b".into()],
+            trouble: has_trouble.then_some(trouble),
+            earlier_pauses,
+            silent,
+            is_abandoned,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_frame_is_done_only_with_a_reply_of_an_agent_that_waits_for_nothing(facts in any_facts()) {
+        let is_done = decide(&facts).frame == Ended::Done;
+        let has_replied = match &facts.ending {
+            Ending::Reply(text) => Signal::on_a_line(text).is_none(),
+            _ => false,
+        };
+        prop_assert!(!is_done || (has_replied && !facts.has_requests && facts.unseen.is_empty()));
+    }
+
+    #[test]
+    fn a_discarded_attempt_changes_nothing_of_what_the_next_one_is_told(facts in any_facts()) {
+        let decision = decide(&facts);
+        if decision.session == Fate::Discard {
+            prop_assert_eq!(decision.trouble, facts.trouble);
+        }
+    }
+
+    #[test]
+    fn what_no_session_has_is_given_again(facts in any_facts()) {
+        let decision = decide(&facts);
+        match decision.session {
+            Fate::Discard | Fate::Lost => prop_assert_eq!(decision.redelivery, Redelivery::All),
+            Fate::Keep => {
+                let Redelivery::Only(again) = decision.redelivery else { return Err(TestCaseError::fail("all")) };
+                prop_assert!(facts.unseen.iter().all(|unseen| again.contains(unseen)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_session_is_a_checkpoint_only_if_it_can_be_continued_from(facts in any_facts()) {
+        let decision = decide(&facts);
+        if facts.salvage == Salvage::Nothing {
+            prop_assert!(decision.session != Fate::Keep || decision.frame == Ended::Done);
+        } else {
+            prop_assert!(decision.session != Fate::Lost);
+        }
+    }
+
+    #[test]
+    fn nobody_who_went_back_is_attempted_twice_in_a_run(facts in any_facts()) {
+        let decision = decide(&facts);
+        let is_again = matches!(decision.frame, Ended::Back | Ended::Again);
+        let died_elsewhere = facts.is_abandoned && decision.error.is_none() && decision.meaning.name() == "died";
+        prop_assert!(!is_again || died_elsewhere || decision.next != Next::AsItComes);
+    }
+}

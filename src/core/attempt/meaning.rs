@@ -1,0 +1,292 @@
+//! What the end of an attempt means with what is on record: whether its agent waits for its requests, and whether a signal in its
+//! reply is one.
+
+use jiff::Timestamp;
+
+use crate::core::attempt::ending::{Ending, Objection};
+use crate::core::attempt::facts::Facts;
+use crate::core::attempt::signal::Signal;
+
+/// What the end of an attempt means: a row of the table of [decisions](crate::core::attempt::decision).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meaning {
+    /// The agent replied.
+    Reply(String),
+    /// It waits for the requests that it made.
+    Requested,
+    /// It waits and made no request: what it waits for, only it can judge.
+    Started,
+    /// It still waits for what it waited for.
+    Ongoing,
+    /// It was woken and does not know why.
+    Unhandled,
+    /// As [`Ending::UsageLimit`].
+    UsageLimit {
+        /// When the limit is lifted.
+        resets_at: Timestamp,
+        /// Whether the agent had worked.
+        worked: bool,
+    },
+    /// As [`Ending::Unavailable`].
+    Unavailable {
+        /// What `claude` said.
+        why: String,
+        /// Whether the agent had worked.
+        worked: bool,
+    },
+    /// As [`Ending::Refused`].
+    Refused {
+        /// What `claude` said.
+        why: String,
+        /// What it objects to.
+        objection: Objection,
+    },
+    /// As [`Ending::Error`].
+    Error(String),
+    /// As [`Ending::Stopped`].
+    Stopped {
+        /// Whether the agent had worked.
+        worked: bool,
+    },
+    /// As [`Ending::Died`].
+    Died {
+        /// Whether the agent had worked.
+        worked: bool,
+        /// How its process ended.
+        how: String,
+    },
+}
+
+impl Meaning {
+    /// What the end of an attempt means.
+    ///
+    /// The record wins over the agent's words: an agent that asked and then chats has paused all the same, and so has
+    /// one whose process died after it asked. It makes no difference whether the results are there by now: an answer may come
+    /// before the process has ended.
+    #[must_use]
+    pub fn of(facts: &Facts) -> Self {
+        match &facts.ending {
+            Ending::Reply(text) => Self::of_reply(text, facts),
+            // Claude Code calls it an error that the agent was stopped at a call.
+            Ending::Error(_) if facts.awaits_approval => Self::Requested,
+            Ending::Suspended | Ending::Died { .. } if facts.waits_for_requests() => Self::Requested,
+            // Somebody else's hook suspended a call: what that waits for is not on record.
+            Ending::Suspended => Self::Started,
+            Ending::UsageLimit { resets_at, worked } => Self::UsageLimit { resets_at: *resets_at, worked: *worked },
+            Ending::Unavailable { why, worked } => Self::Unavailable { why: why.clone(), worked: *worked },
+            Ending::Refused { why, objection } => Self::Refused { why: why.clone(), objection: *objection },
+            Ending::Error(why) => Self::Error(why.clone()),
+            Ending::Stopped { worked } => Self::Stopped { worked: *worked },
+            Ending::Died { worked, how } => Self::Died { worked: *worked, how: how.clone() },
+        }
+    }
+
+    /// It in one word, as it is recorded.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Reply(_) => "reply",
+            Self::Requested => "requested",
+            Self::Started => "started",
+            Self::Ongoing => "ongoing",
+            Self::Unhandled => "unhandled",
+            Self::UsageLimit { .. } => "usage_limit",
+            Self::Unavailable { .. } => "unavailable",
+            Self::Refused { .. } => "refused",
+            Self::Error(_) => "error",
+            Self::Stopped { .. } => "stopped",
+            Self::Died { .. } => "died",
+        }
+    }
+
+    /// What else is recorded of it, for people. A reply has a place of its own.
+    #[must_use]
+    pub fn message(&self) -> Option<String> {
+        match self {
+            Self::Refused { why, .. } | Self::Error(why) | Self::Unavailable { why, .. } => Some(why.clone()),
+            Self::Died { how, .. } => Some(how.clone()),
+            Self::UsageLimit { resets_at, .. } => Some(format!("resets at {resets_at}")),
+            Self::Reply(_)
+            | Self::Requested
+            | Self::Started
+            | Self::Ongoing
+            | Self::Unhandled
+            | Self::Stopped { .. } => None,
+        }
+    }
+
+    /// The signal that it amounts to.
+    #[must_use]
+    pub fn signal(&self) -> Option<Signal> {
+        match self {
+            Self::Started => Some(Signal::Started),
+            Self::Ongoing => Some(Signal::Ongoing),
+            Self::Unhandled => Some(Signal::Unhandled),
+            _ => None,
+        }
+    }
+
+    fn of_reply(text: &str, facts: &Facts) -> Self {
+        // Word for word what it was just given: a person may answer `SGN_PEND_STARTED`.
+        let is_passed_on = facts.results.iter().any(|result| result.trim() == text.trim());
+        let on_a_line = Signal::on_a_line(text).filter(|_| !is_passed_on);
+        if facts.waits_for_requests() && on_a_line != Some(Signal::Unhandled) {
+            return Self::Requested;
+        }
+        match on_a_line.or_else(|| in_a_sentence(text, facts)) {
+            Some(Signal::Started) => Self::Started,
+            Some(Signal::Ongoing) => Self::Ongoing,
+            Some(Signal::Unhandled) => Self::Unhandled,
+            None => Self::Reply(text.to_owned()),
+        }
+    }
+}
+
+impl Facts {
+    /// Whether the agent has not been given all that it asked for. What was given to it and did not reach it is to come, too.
+    fn waits_for_requests(&self) -> bool {
+        self.has_requests || !self.unseen.is_empty()
+    }
+}
+
+/// The signal that a reply without a request says inside a sentence: the last one whose word was not given to its agent.
+fn in_a_sentence(reply: &str, facts: &Facts) -> Option<Signal> {
+    let is_mention = |signal: Signal| facts.results.iter().chain(&facts.texts).any(|text| signal.is_named_in(text));
+    // An agent that nobody woke cannot be at a loss why.
+    let makes_sense = |signal: Signal| signal != Signal::Unhandled || facts.has_checkpoint;
+    Signal::in_sentences(reply).into_iter().rev().find(|signal| makes_sense(*signal) && !is_mention(*signal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::id::RequestId;
+
+    fn facts(ending: Ending) -> Facts {
+        Facts::of(ending)
+    }
+
+    fn woken(ending: Ending) -> Facts {
+        Facts { has_checkpoint: true, ..Facts::of(ending) }
+    }
+
+    fn said(text: &str) -> Ending {
+        Ending::Reply(text.into())
+    }
+
+    fn reply(text: &str) -> Meaning {
+        Meaning::Reply(text.into())
+    }
+
+    fn given(texts: &[&str], facts: Facts) -> Facts {
+        Facts { texts: texts.iter().map(|text| (*text).to_owned()).collect(), ..facts }
+    }
+
+    #[test]
+    fn the_record_wins_over_the_words() {
+        let died = Ending::Died { worked: true, how: String::new() };
+        for ending in [
+            said("I asked, and now I chat"),
+            said("SGN_PEND_STARTED"),
+            said("SGN_PEND_ONGOING"),
+            said("I was woken and say SGN_UNHANDLED to nobody"),
+            died.clone(),
+            Ending::Suspended,
+        ] {
+            let asked = Facts { has_requests: true, ..woken(ending.clone()) };
+            assert_eq!(Meaning::of(&asked), Meaning::Requested);
+            let unseen = Facts { unseen: vec![RequestId::random()], ..woken(ending) };
+            assert_eq!(Meaning::of(&unseen), Meaning::Requested);
+        }
+        assert_eq!(Meaning::of(&facts(died)), Meaning::Died { worked: true, how: String::new() });
+        assert_eq!(Meaning::of(&facts(Ending::Suspended)), Meaning::Started);
+        let asked = |ending| Facts { has_requests: true, ..facts(ending) };
+        assert_eq!(Meaning::of(&asked(said("SGN_UNHANDLED"))), Meaning::Unhandled);
+        assert_eq!(Meaning::of(&asked(Ending::Stopped { worked: true })), Meaning::Stopped { worked: true });
+        let error = asked(Ending::Error("max turns".into()));
+        assert_eq!(Meaning::of(&error), Meaning::Error("max turns".into()));
+        assert_eq!(Meaning::of(&Facts { awaits_approval: true, ..error }), Meaning::Requested);
+    }
+
+    #[test]
+    fn a_signal_on_a_line_of_its_own_counts_unless_it_is_passed_on() {
+        for (text, meaning) in [
+            ("done\nSGN_PEND_STARTED.", Meaning::Started),
+            ("SGN_PEND_ONGOING (question.md)", Meaning::Ongoing),
+            ("`SGN_UNHANDLED`", Meaning::Unhandled),
+        ] {
+            assert_eq!(Meaning::of(&facts(said(text))), meaning);
+            let instructed = given(&["SGN_PEND_STARTED, SGN_PEND_ONGOING, SGN_UNHANDLED"], facts(said(text)));
+            assert_eq!(Meaning::of(&instructed), meaning, "an instruction names it");
+            let passed_on = Facts { results: vec![format!("{text}\n")], ..facts(said(text)) };
+            assert_eq!(Meaning::of(&passed_on), reply(text));
+        }
+    }
+
+    #[test]
+    fn a_word_in_a_sentence_counts_unless_the_agent_was_given_it() {
+        for (text, facts, meaning) in [
+            ("Replying SGN_PEND_STARTED to the caller.", facts as fn(Ending) -> Facts, Meaning::Started),
+            ("No answer yet: SGN_PEND_ONGOING it is.", woken, Meaning::Ongoing),
+            ("I do not know why, so SGN_UNHANDLED from me.", woken, Meaning::Unhandled),
+        ] {
+            assert_eq!(Meaning::of(&facts(said(text))), meaning);
+            for told in ["Do not say SGN_PEND_STARTED", "```\nSGN_PEND_ONGOING\n```", "say SGN_UNHANDLED", "nothing"] {
+                let is_mention = told.contains(text.split(' ').find(|word| word.starts_with("SGN_")).unwrap());
+                let expected = if is_mention { reply(text) } else { meaning.clone() };
+                assert_eq!(Meaning::of(&given(&[told], facts(said(text)))), expected, "{text} {told}");
+                let result = Facts { results: vec![told.to_owned()], ..facts(said(text)) };
+                assert_eq!(Meaning::of(&result), expected, "{text} {told}");
+            }
+        }
+        let never_woken = "I never had to say SGN_UNHANDLED to anybody.";
+        assert_eq!(Meaning::of(&facts(said(never_woken))), reply(never_woken));
+        // Of several, the last one that is the agent's own.
+        let several = "The document says SGN_PEND_ONGOING where I say SGN_PEND_STARTED now; SGN_PEND_ONGOING.";
+        assert_eq!(Meaning::of(&given(&["SGN_PEND_ONGOING"], woken(said(several)))), Meaning::Started);
+    }
+
+    #[test]
+    fn a_quotation_is_a_reply() {
+        for text in ["```\nSGN_PEND_STARTED\n```", "> SGN_UNHANDLED", "so:\n~~~\nSGN_PEND_ONGOING"] {
+            assert_eq!(Meaning::of(&woken(said(text))), reply(text));
+        }
+    }
+
+    #[test]
+    fn the_table_of_the_protocol_holds() {
+        let protocol = include_str!("../../../docs/protocol.md");
+        let (_, table) = protocol.split_once("| last words | on record | meaning |\n").unwrap();
+        let rows: Vec<_> = table.lines().skip(1).take_while(|line| line.starts_with('|')).collect();
+        assert!(rows.len() > 15, "{rows:?}");
+        for row in rows {
+            let [words, on_record, meaning] = row.trim_matches('|').split('|').collect::<Vec<_>>()[..] else {
+                panic!("{row}")
+            };
+            let words = words.trim();
+            let words = words.strip_prefix("`` ").and_then(|words| words.strip_suffix(" ``")).unwrap_or_else(|| {
+                words.strip_prefix('`').and_then(|words| words.strip_suffix('`')).unwrap_or_else(|| panic!("{row}"))
+            });
+            let words = words.replace('⏎', "\n");
+            let facts = match on_record.trim() {
+                "" => facts(said(&words)),
+                "woken" => woken(said(&words)),
+                "a result that it was not given" => Facts { has_requests: true, ..facts(said(&words)) },
+                "it was given a text with that word" => {
+                    given(&["say SGN_PEND_STARTED when you wait"], woken(said(&words)))
+                }
+                "it was given exactly that" => Facts { results: vec![words.clone()], ..woken(said(&words)) },
+                other => panic!("{other}"),
+            };
+            let expected = match meaning.trim() {
+                "it waits for its requests" => Meaning::Requested,
+                "it waits" => Meaning::Started,
+                "it still waits" => Meaning::Ongoing,
+                "it does not know why it was woken" => Meaning::Unhandled,
+                "a reply" => reply(&words),
+                other => panic!("{other}"),
+            };
+            assert_eq!(Meaning::of(&facts), expected, "{row}");
+        }
+    }
+}

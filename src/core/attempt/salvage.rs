@@ -1,0 +1,129 @@
+//! How much of a conversation can be continued from. `claude` has not always written down what it has printed: it may have been
+//! killed in between, and on a full disk it goes on without a word.
+
+/// What can be continued from after an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Salvage {
+    /// All of it, as far as can be told.
+    Whole,
+    /// All that the agent was given, and not all that it did.
+    Part,
+    /// Nothing.
+    Nothing,
+}
+
+/// What is known of a conversation without reading it.
+#[derive(Clone, Copy, Debug)]
+pub struct Signs {
+    /// Whether `claude` has printed a result.
+    pub has_result: bool,
+    /// Whether its process was killed, perhaps before it had written down what it had printed.
+    pub was_killed: bool,
+    /// Whether there is a transcript.
+    pub has_transcript: bool,
+    /// Whether the last line of the transcript is cut short, or there is none.
+    pub is_cut: bool,
+    /// Whether `claude` said that the session stands suspended at a call.
+    pub is_suspended: bool,
+}
+
+/// What reading the transcript has shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Contents {
+    /// Whether somebody speaks in it, and its history is all there.
+    pub continues: bool,
+    /// Whether it has every result that the agent was given.
+    pub has_deliveries: bool,
+    /// Whether it marks the call as suspended at which it is said to stand.
+    pub marks_suspension: bool,
+}
+
+impl Signs {
+    /// What can be salvaged, where that is clear without reading the transcript.
+    #[must_use]
+    pub fn unread(self) -> Option<Salvage> {
+        if !self.has_transcript {
+            // A process that came to its end has one, perhaps at a place that a newer version keeps them at.
+            return Some(if self.may_be_unwritten() { Salvage::Nothing } else { Salvage::Whole });
+        }
+        (!self.may_be_unwritten() && !self.is_cut && !self.is_suspended).then_some(Salvage::Whole)
+    }
+
+    /// What can be salvaged of this transcript.
+    #[must_use]
+    pub fn salvage(self, contents: Contents) -> Salvage {
+        let lacks_its_end = self.is_cut || (self.is_suspended && !contents.marks_suspension);
+        let continues = contents.continues && contents.has_deliveries;
+        match self.has_result && !lacks_its_end {
+            _ if (self.may_be_unwritten() || lacks_its_end) && !continues => Salvage::Nothing,
+            true => Salvage::Whole,
+            false => Salvage::Part,
+        }
+    }
+
+    /// A process that came to its end has written its transcript. One that was killed has perhaps not, even after its result.
+    fn may_be_unwritten(self) -> bool {
+        !self.has_result || self.was_killed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process that came to its end, with a transcript.
+    const ENDED: Signs =
+        Signs { has_result: true, was_killed: false, has_transcript: true, is_cut: false, is_suspended: false };
+    const KILLED: Signs = Signs { was_killed: true, ..ENDED };
+    const DIED: Signs = Signs { has_result: false, ..ENDED };
+    const ALL: Contents = Contents { continues: true, has_deliveries: true, marks_suspension: true };
+
+    #[test]
+    fn a_transcript_is_read_only_where_it_may_lack_something() {
+        assert_eq!(ENDED.unread(), Some(Salvage::Whole));
+        for doubtful in [KILLED, DIED, Signs { is_cut: true, ..ENDED }, Signs { is_suspended: true, ..ENDED }] {
+            assert_eq!(doubtful.unread(), None, "{doubtful:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_transcript_nothing_is_there_of_what_was_killed() {
+        for (remains, salvage) in [(ENDED, Salvage::Whole), (KILLED, Salvage::Nothing), (DIED, Salvage::Nothing)] {
+            assert_eq!(Signs { has_transcript: false, ..remains }.unread(), Some(salvage));
+        }
+    }
+
+    #[test]
+    fn what_was_killed_is_continued_from_if_it_has_all_that_it_was_given() {
+        let undelivered = Contents { has_deliveries: false, ..ALL };
+        let mute = Contents { continues: false, ..ALL };
+        for (remains, transcript, salvage) in [
+            (KILLED, ALL, Salvage::Whole),
+            (KILLED, undelivered, Salvage::Nothing),
+            (KILLED, mute, Salvage::Nothing),
+            (DIED, ALL, Salvage::Part),
+            (DIED, undelivered, Salvage::Nothing),
+            (DIED, mute, Salvage::Nothing),
+        ] {
+            assert_eq!(remains.salvage(transcript), salvage, "{remains:?} {transcript:?}");
+        }
+    }
+
+    #[test]
+    fn what_came_to_its_end_may_lack_it() {
+        let suspended = Signs { is_suspended: true, ..ENDED };
+        let cut = Signs { is_cut: true, ..ENDED };
+        let unmarked = Contents { marks_suspension: false, ..ALL };
+        let undelivered = |transcript| Contents { has_deliveries: false, ..transcript };
+        for (remains, transcript, salvage) in [
+            (suspended, ALL, Salvage::Whole),
+            (suspended, undelivered(ALL), Salvage::Whole),
+            (suspended, unmarked, Salvage::Part),
+            (suspended, undelivered(unmarked), Salvage::Nothing),
+            (cut, ALL, Salvage::Part),
+            (cut, undelivered(ALL), Salvage::Nothing),
+        ] {
+            assert_eq!(remains.salvage(transcript), salvage, "{remains:?} {transcript:?}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Carries out a decision that is recorded. If this process dies before it is done, the next attempt does the rest.
+
+use crate::core::attempt::decision::{Decision, Fate};
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::Ended;
+use crate::runtime::conclude::gather::Gathered;
+use crate::runtime::recovery::restore;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::Store;
+use crate::store::files::checkpoint;
+
+/// Removes what the attempt needed, and what the decision on it has made needless.
+pub(super) fn apply(
+    store: &Store,
+    frame: &Frame,
+    gathered: &Gathered,
+    decision: &Decision,
+    has_copy: bool,
+) -> Result<(), RuntimeError> {
+    store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
+    match decision.session {
+        Fate::Discard | Fate::Lost => restore::undo(store, frame, gathered.transcript.as_deref()),
+        Fate::Keep if has_copy => {
+            let pruned = checkpoint::prune(store.dir(), frame.id, &store.copies_of(frame.id)?);
+            pruned.map_err(while_trying("remove older copies of transcripts"))
+        }
+        Fate::Keep => {
+            if decision.frame != Ended::Done {
+                let session = gathered.attempt.session.short();
+                tracing::warn!("claude left no usable transcript of session {session}: it may not be resumable");
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Gathers what is known of an attempt that has ended.
+
+use std::path::PathBuf;
+
+use crate::claude::processes::orphans;
+use crate::claude::stream::digest::Digest;
+use crate::core::agent::denied::Denied;
+use crate::core::agent::situation::Situation;
+use crate::core::attempt::ending::Ending;
+use crate::core::attempt::facts::Facts;
+use crate::core::attempt::meaning::Meaning;
+use crate::core::chain::frame::Frame;
+use crate::core::id::{AttemptId, FrameId};
+use crate::failpoint::{self, Step};
+use crate::runtime::RuntimeError;
+use crate::runtime::conclude::printed::{Printed, transcript_of};
+use crate::runtime::conclude::salvage::{self, Salvaged};
+use crate::runtime::conclude::unseen::unseen;
+use crate::runtime::conclude::{Begun, cost, denied, given, jobs};
+use crate::runtime::delivery::situation;
+use crate::store::{Attempt, Store};
+
+/// What is known of an attempt that has ended.
+pub(super) struct Gathered {
+    /// What the decision on it depends on.
+    pub(super) facts: Facts,
+    pub(super) attempt: Attempt,
+    pub(super) digest: Digest,
+    pub(super) transcript: Option<PathBuf>,
+    /// The call at which its session stands suspended.
+    pub(super) suspended: Option<String>,
+    pub(super) situation: Situation,
+    pub(super) denied: Vec<Denied>,
+    /// What it has cost by itself, in US dollars.
+    pub(super) cost_usd: f64,
+    /// Whether the processes that have outlived its `claude` were ended.
+    pub(super) is_swept: bool,
+}
+
+/// Gathers what is known of an attempt, and completes the record of its requests.
+pub(super) fn gather(
+    store: &Store,
+    frame: &Frame,
+    begun: Begun,
+    attempt: Attempt,
+    printed: Printed,
+) -> Result<Gathered, RuntimeError> {
+    // Nothing runs while an agent waits, and nothing that outlives claude is to make a request in its name. A program that
+    // one that has replied was left to run by itself may live on.
+    let is_swept = printed.was_ended || !matches!(printed.ending, Ending::Reply(_));
+    if is_swept {
+        sweep(store, frame.id);
+    }
+    complete_requests(store, &attempt, &printed.digest)?;
+
+    let looked_up = store.read_in(attempt.id)?;
+    let mut given = store.deliveries(frame.id)?;
+    given.retain(|delivery| attempt.carried.contains(&delivery.request));
+    let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
+    let texts = given::texts(frame, &given);
+    // What came of those that it looked up itself, an agent was not told when it began.
+    given.retain(|delivery| !looked_up.contains(&delivery.request));
+    let has_jobs = store.jobs(frame.id)?.iter().any(|job| !attempt.carried.contains(&job.id));
+
+    let transcript = transcript_of(frame, &attempt);
+    let Salvaged { salvage, suspended, uncertain_calls } =
+        salvage::look(store, frame, &printed, transcript.as_deref(), &given)?;
+    let Printed { digest, ending, .. } = printed;
+    let attempts = store.attempts(frame.id)?;
+    let (silent, is_abandoned) = match begun {
+        Begun::Here { silent } => (silent, false),
+        Begun::Earlier => (None, true),
+    };
+    let facts = Facts {
+        ending,
+        has_checkpoint: frame.checkpoint.is_some(),
+        has_requests: has_jobs || store.has_undelivered_requests(attempt.id)?,
+        awaits_approval: store.awaits_permission(attempt.id)?,
+        unseen: unseen(&given, &digest, &store.shown_in(attempt.id)?),
+        looked_up,
+        results,
+        texts,
+        salvage,
+        uncertain_calls,
+        trouble: frame.trouble.clone(),
+        earlier_pauses: pauses_before(&attempts, attempt.id),
+        silent,
+        is_abandoned,
+    };
+    let total = digest.result.as_ref().or(digest.interim.as_ref()).map_or(0.0, |result| result.total_cost_usd);
+    Ok(Gathered {
+        facts,
+        situation: situation::at_the_end(frame, attempt.mode.as_deref(), &digest, transcript.as_deref(), &given)?,
+        denied: denied::denied(store, frame, &digest)?,
+        cost_usd: cost::own(total, frame, &attempts, digest.version.as_deref()),
+        attempt,
+        digest,
+        transcript,
+        suspended,
+        is_swept,
+    })
+}
+
+/// Ends the processes that carry the mark of a frame.
+pub(super) fn sweep(store: &Store, frame: FrameId) {
+    failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame));
+}
+
+/// Withdraws the requests whose calls were not suspended after all, and records the jobs that no hook has recorded.
+fn complete_requests(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<(), RuntimeError> {
+    if digest.result.is_some() {
+        let open: Vec<&str> = digest.open_calls.iter().map(|call| call.id.as_str()).collect();
+        store.withdraw_calls(attempt.id, &open)?;
+    }
+    jobs::record(store, attempt, &digest.jobs)
+}
+
+/// How many of the attempts right before this one have ended with an agent that waits without a request.
+fn pauses_before(attempts: &[Attempt], this: AttemptId) -> usize {
+    let before = attempts.iter().rev().filter(|attempt| attempt.id != this);
+    before.take_while(|attempt| attempt.outcome.as_deref() == Some(Meaning::Started.name())).count()
+}

@@ -1,0 +1,66 @@
+//! Concludes an attempt: gathers what is known of it, [decides](crate::core::attempt::decision) on it, records the decision, and only
+//! then carries it out.
+//!
+//! A runner calls this when its `claude` has ended, and so does the next one that finds an attempt without a runner.
+
+mod apply;
+mod cost;
+mod denied;
+mod gather;
+mod given;
+mod jobs;
+mod printed;
+mod record;
+mod salvage;
+mod unseen;
+
+use crate::claude::processes::process::Exit;
+use crate::core::attempt::continuation::Way;
+use crate::core::attempt::decision::{Decision, decide};
+use crate::core::chain::frame::Frame;
+use crate::runtime::RuntimeError;
+use crate::runtime::conclude::gather::gather;
+use crate::runtime::conclude::printed::Printed;
+use crate::store::{Attempt, Lease, Store};
+
+/// By whom an attempt was begun that is to be concluded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Begun {
+    /// By this run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does.
+    Here { silent: Option<Way> },
+    /// By an earlier one, which is over.
+    Earlier,
+}
+
+/// Concludes the attempt of `frame` that is recorded as running. The lease proves that its process has ended.
+pub(crate) fn conclude(
+    store: &Store,
+    frame: &Frame,
+    begun: Begun,
+    exit: Exit,
+    lease: &Lease,
+) -> Result<Option<Decision>, RuntimeError> {
+    let Some(attempt) = store.running_attempt(frame.id)? else { return Ok(None) };
+    let printed = Printed::read(store, frame, &attempt, exit, lease)?;
+    finish(store, frame, begun, attempt, printed).map(Some)
+}
+
+/// Concludes an attempt whose process could not be started.
+pub(crate) fn conclude_unstarted(store: &Store, frame: &Frame, why: String) -> Result<Option<Decision>, RuntimeError> {
+    let Some(attempt) = store.running_attempt(frame.id)? else { return Ok(None) };
+    finish(store, frame, Begun::Here { silent: None }, attempt, Printed::nothing(why)).map(Some)
+}
+
+fn finish(
+    store: &Store,
+    frame: &Frame,
+    begun: Begun,
+    attempt: Attempt,
+    printed: Printed,
+) -> Result<Decision, RuntimeError> {
+    let gathered = gather(store, frame, begun, attempt, printed)?;
+    let decision = decide(&gathered.facts);
+    let has_copy = record::record(store, frame, &gathered, &decision)?;
+    apply::apply(store, frame, &gathered, &decision, has_copy)?;
+    Ok(decision)
+}

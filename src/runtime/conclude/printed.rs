@@ -1,0 +1,89 @@
+//! What an attempt has printed, and what that says of its end.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::claude::ending;
+use crate::claude::invocation::command::config_dir;
+use crate::claude::processes::process::Exit;
+use crate::claude::stream::digest::Digest;
+use crate::claude::stream::reader;
+use crate::claude::transcript::{locate, turn};
+use crate::core::attempt::ending::{Ending, Objection};
+use crate::core::chain::frame::Frame;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::{Attempt, Lease, Store};
+
+/// Error output beyond this says nothing new.
+const MOST_ERROR_OUTPUT: u64 = 16 * 1024;
+
+/// What an attempt has printed, and what that says of its end.
+pub(super) struct Printed {
+    pub(super) digest: Digest,
+    pub(super) ending: Ending,
+    /// Whether its process did not end by itself.
+    pub(super) was_killed: bool,
+    /// Whether this program has ended what ran beside its agent.
+    pub(super) was_ended: bool,
+}
+
+impl Printed {
+    /// What an attempt has printed whose process has ended, completed from its transcript where it was ended too early to print it.
+    pub(super) fn read(
+        store: &Store,
+        frame: &Frame,
+        attempt: &Attempt,
+        exit: Exit,
+        lease: &Lease,
+    ) -> Result<Self, RuntimeError> {
+        let mut digest = read_output(lease, attempt)?;
+        let errors = read_errors(store, attempt)?;
+        if digest.result.is_none() || !digest.tasks.is_empty() {
+            let written = transcript_of(frame, attempt).map(|transcript| turn::read(&transcript)).transpose();
+            let written = written.map_err(while_trying("read the transcript"))?.unwrap_or_default();
+            digest.complete(
+                &written,
+                exit == Exit::Ended || exit.is_stopped(),
+                exit.was_killed() && !exit.is_stopped(),
+            );
+        }
+        let ending = ending::classify(&digest, exit, &errors);
+        Ok(Self { digest, ending, was_killed: exit.was_killed(), was_ended: exit == Exit::Ended })
+    }
+
+    /// What an attempt has printed whose process could not be started.
+    pub(super) fn nothing(why: String) -> Self {
+        let ending = Ending::Refused { why, objection: Objection::Start };
+        Self { digest: Digest::default(), ending, was_killed: false, was_ended: false }
+    }
+}
+
+/// Where the conversation of an attempt is.
+pub(super) fn transcript_of(frame: &Frame, attempt: &Attempt) -> Option<PathBuf> {
+    locate::find(&config_dir(&frame.launch)?, &frame.cwd, attempt.session)
+}
+
+fn read_output(lease: &Lease, attempt: &Attempt) -> Result<Digest, RuntimeError> {
+    let read = || reader::read(BufReader::new(lease.printed(attempt.output_from)?));
+    read().map_err(while_trying("read what claude printed"))
+}
+
+fn read_errors(store: &Store, attempt: &Attempt) -> Result<String, RuntimeError> {
+    let read = || -> io::Result<String> {
+        let mut text = Vec::new();
+        let file = open_at(&store.dir().errors(attempt.frame), attempt.errors_from)?;
+        file.take(MOST_ERROR_OUTPUT).read_to_end(&mut text)?;
+        Ok(String::from_utf8_lossy(&text).trim().to_owned())
+    };
+    match read() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        other => other.map_err(while_trying("read the error log")),
+    }
+}
+
+fn open_at(path: &Path, offset: u64) -> io::Result<File> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    Ok(file)
+}

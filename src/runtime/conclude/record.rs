@@ -1,0 +1,69 @@
+//! Puts on the disk what a decision needs to hold, and then records the decision.
+
+use std::io;
+use std::path::Path;
+
+use crate::core::attempt::decision::{Decision, Fate};
+use crate::core::attempt::meaning::Meaning;
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::Ended;
+use crate::runtime::conclude::gather::{Gathered, sweep};
+use crate::runtime::delivery::stale_files;
+use crate::runtime::recovery::restore;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::files::{checkpoint, tool_results};
+use crate::store::{Attempt, Settlement, Store};
+
+/// Records the decision. Returns whether there is a copy of the conversation.
+pub(super) fn record(
+    store: &Store,
+    frame: &Frame,
+    gathered: &Gathered,
+    decision: &Decision,
+) -> Result<bool, RuntimeError> {
+    let Gathered { attempt, digest, .. } = gathered;
+    let transcript = gathered.transcript.as_deref();
+    if !gathered.is_swept && !matches!(decision.meaning, Meaning::Reply(_)) {
+        sweep(store, frame.id);
+    }
+    let is_kept = decision.session == Fate::Keep;
+    if is_kept && decision.frame != Ended::Done && !frame.launch.no_stale_check {
+        stale_files::record(store, frame, attempt.id, &digest.files)?;
+    }
+    let has_copy = match transcript.filter(|_| is_kept) {
+        Some(transcript) => keep(store, frame, attempt, transcript)?,
+        None => false,
+    };
+    let result = digest.result.as_ref().or(digest.interim.as_ref());
+    store.settle(&Settlement {
+        frame: frame.id,
+        attempt: attempt.id,
+        decision,
+        usage: result.map(|result| result.usage).unwrap_or_default(),
+        cost_usd: gathered.cost_usd,
+        total_cost_usd: result.map_or(0.0, |result| result.total_cost_usd),
+        model: digest.model.clone().filter(|_| is_kept),
+        version: digest.version.clone(),
+        transcript: gathered.transcript.clone(),
+        // If this process dies before what it leaves behind is gone, the next one knows it.
+        leaves: transcript.filter(|_| !is_kept).map_or(Ok(None), restore::digest)?,
+        situation: gathered.situation.clone(),
+        suspended: gathered.suspended.clone(),
+        denied: gathered.denied.clone(),
+    })?;
+    Ok(has_copy)
+}
+
+/// Keeps a copy of the transcript. Returns whether there was anything to keep in it.
+fn keep(store: &Store, frame: &Frame, attempt: &Attempt, transcript: &Path) -> Result<bool, RuntimeError> {
+    match checkpoint::keep(store.dir(), frame.id, attempt.id, transcript) {
+        Ok(()) => {
+            let kept = tool_results::keep(store.dir(), frame.id, attempt.session, transcript);
+            kept.map_err(while_trying("keep copies of the results of tools"))?;
+            restore::keep_beside(store, frame, attempt.id, transcript)?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
+        Err(error) => Err(while_trying("keep a copy of the transcript")(error)),
+    }
+}
