@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::core::requests::question::{Choice, Choices};
+use crate::core::requests::choices::{Choice, Choices};
 use crate::core::requests::request::Wish;
 
 /// The name of the tool.

@@ -11,7 +11,8 @@ use crate::cli::exit::Exit;
 use crate::cli::output::{self, print_json, print_line, tell};
 use crate::cli::report::asked;
 use crate::core::id::{FrameId, IdPrefix, RequestId};
-use crate::core::requests::question::{self, NoAnswer, Permit, permit};
+use crate::core::requests::answer::{self, NoAnswer};
+use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::request::Wish;
 use crate::core::text::escape::shortened;
 use crate::core::text::shell::quoted;
@@ -77,7 +78,7 @@ impl Answer {
         // What cannot be answered is for the store to refuse.
         let text = match &asked {
             Some(asked) if asked.answered.is_none() || self.replace => {
-                let read = if is_text { question::as_text } else { question::answer };
+                let read = if is_text { answer::verbatim } else { answer::from_text };
                 read(&asked.wish, &text).map_err(|error| refused(id, &asked.wish, &text, &error))?
             }
             _ => text,

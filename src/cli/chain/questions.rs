@@ -15,7 +15,7 @@ use crate::core::chain::origin::Origin;
 use crate::core::id::{FrameId, IdPrefix, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::plan::Plan;
-use crate::core::requests::question::{Choice, Choices};
+use crate::core::requests::choices::{Choice, Choices};
 use crate::core::requests::request::Wish;
 use crate::core::text::extent;
 use crate::runtime::requests::reach;

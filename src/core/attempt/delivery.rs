@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use super::{testing::answer, testing::frame};
     use crate::core::chain::frame::Task;
-    use crate::core::requests::question::Choices;
+    use crate::core::requests::choices::Choices;
 
     #[test]
     fn a_call_returns_what_its_tool_can_return() {

@@ -9,7 +9,7 @@ use crate::core::chain::state::{FrameState, Wait};
 use crate::core::chain::tree::{Node, Tree, Tried};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::plan::Plan;
-use crate::core::requests::question::Choices;
+use crate::core::requests::choices::Choices;
 use crate::core::requests::request::{External, Wish};
 
 /// Something that a tree waits for and that no process of `agent-cli` can bring about.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::agent::launch::Launch;
 use crate::core::agent::permission_mode::{self, DEFAULT};
-use crate::core::requests::question::{Permit, permit};
+use crate::core::requests::permit::{Permit, permit};
 
 /// A plan with which an agent wants to leave plan mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use crate::claude::tools::permission_server::{Permission, PermissionCall};
 use crate::claude::transcript::reopen::NOT_RUN;
 use crate::core::agent::launch::OnPermission;
 use crate::core::id::RequestId;
-use crate::core::requests::question::{Permit, permit};
+use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::request::Wish;
 use crate::core::text::escape::one_line;
 use crate::core::text::shell::only_in;

@@ -13,7 +13,7 @@ use crate::core::housekeeping::inventory::{AllowedCall, Command, Inventory, Star
 use crate::core::housekeeping::relocation::Moves;
 use crate::core::id::FrameId;
 use crate::core::requests::plan::Decided;
-use crate::core::requests::question::{Permit, permit};
+use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::request::{External, Wish};
 use crate::store::database::error::Result;
 use crate::store::housekeeping::archive::error::damaged;

@@ -1,29 +1,8 @@
-//! What a person may be asked besides a plain question, and what counts as an answer to it.
+//! What counts as an answer to a question, an approval or a plan.
 
-use serde::{Deserialize, Serialize};
-
+use crate::core::requests::permit::permit;
 use crate::core::requests::request::Wish;
 use crate::core::text::escape::shortened;
-
-/// The choices that come with a question. Any other text is an answer too.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choices {
-    /// The question in a word or two.
-    pub header: String,
-    /// Whether several may be chosen.
-    pub multi_select: bool,
-    /// What may be chosen, in the order in which people see it.
-    pub options: Vec<Choice>,
-}
-
-/// One of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
-    /// What is chosen.
-    pub label: String,
-    /// What that means.
-    pub description: String,
-}
 
 /// Why a text is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,30 +31,6 @@ pub enum NoAnswer {
     },
 }
 
-/// What a person decides about a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Permit {
-    /// It may run, once.
-    Allow,
-    /// It may not.
-    Deny {
-        /// Why, in the person's words. May be empty.
-        reason: String,
-    },
-}
-
-/// The decision in an answer. `None`: it is neither.
-#[must_use]
-pub fn permit(text: &str) -> Option<Permit> {
-    let text = text.trim();
-    let (word, reason) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
-    match word.trim_end_matches([':', ',']).to_ascii_lowercase().as_str() {
-        "allow" if reason.is_empty() => Some(Permit::Allow),
-        "deny" => Some(Permit::Deny { reason: reason.trim().to_owned() }),
-        _ => None,
-    }
-}
-
 /// The answer that a person gives to `wish` with `text`.
 ///
 /// Choices are named by their labels or by their numbers, from 1; several are separated by commas. What names no choice is
@@ -85,16 +40,16 @@ pub fn permit(text: &str) -> Option<Permit> {
 /// # Errors
 ///
 /// [`NoAnswer`] where the text cannot be one.
-pub fn answer(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
+pub fn from_text(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
     match wish {
         Wish::Ask { choices: Some(choices), .. } => match choices.chosen(text) {
             None if choices.is_meant_as_numbers(text) => {
                 Err(NoAnswer::NoSuchChoice { given: text.trim().to_owned(), offered: choices.offered() })
             }
             Some(chosen) => Ok(chosen),
-            None => as_text(wish, text),
+            None => verbatim(wish, text),
         },
-        _ => as_text(wish, text),
+        _ => verbatim(wish, text),
     }
 }
 
@@ -103,7 +58,7 @@ pub fn answer(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
 /// # Errors
 ///
 /// [`NoAnswer`] where the text cannot be one.
-pub fn as_text(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
+pub fn verbatim(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
     if text.trim().is_empty() {
         return Err(NoAnswer::Empty);
     }
@@ -118,60 +73,13 @@ pub fn as_text(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
     Ok(text.to_owned())
 }
 
-impl Choices {
-    /// The labels that `text` names, as Claude Code joins them. `None`: it names no choice, or more than may be chosen.
-    fn chosen(&self, text: &str) -> Option<String> {
-        let one = |text: &str| self.named(text.trim()).map(str::to_owned);
-        let several = || text.split(',').map(one).collect::<Option<Vec<_>>>().map(|labels| labels.join(", "));
-        one(text).or_else(|| several().filter(|_| self.multi_select))
-    }
-
-    fn named(&self, text: &str) -> Option<&str> {
-        let labels = || self.options.iter().map(|option| option.label.as_str());
-        let numbered = || labels().nth(text.parse::<usize>().ok()?.checked_sub(1)?);
-        labels().find(|label| *label == text).or_else(numbered)
-    }
-
-    /// Whether `text` is a number, or several of them, perhaps among labels.
-    fn is_meant_as_numbers(&self, text: &str) -> bool {
-        let among_labels = || {
-            let parts = || text.split(',').map(str::trim);
-            parts().any(is_number) && parts().all(|part| is_number(part) || self.named(part).is_some())
-        };
-        let parts = text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(&c));
-        let only_numbers = parts.filter(|part| !part.is_empty()).all(is_number_or_range);
-        only_numbers && text.contains(char::is_numeric) || among_labels()
-    }
-
-    /// What can be chosen, on one line.
-    fn offered(&self) -> String {
-        let one = |(at, option): (usize, &Choice)| format!("{}. {}", at + 1, shortened(option.label.trim()));
-        let all: Vec<_> = self.options.iter().enumerate().map(one).collect();
-        let how_many = if self.multi_select { "any of" } else { "one of" };
-        format!("choose {how_many} {}", all.join(", "))
-    }
-}
-
-/// What people put between numbers.
-const SEPARATORS: [char; 5] = [',', ';', '&', '/', '+'];
-
-/// A number, as somebody types it who chooses from a list: `7`, `7.`, `#7`, `-1`.
-fn is_number(text: &str) -> bool {
-    let text = text.strip_prefix(['#', '-', '+']).unwrap_or(text);
-    let digits = text.strip_suffix(['.', ')']).unwrap_or(text);
-    !digits.is_empty() && digits.chars().all(char::is_numeric)
-}
-
-/// The same, or `1-3`. What has more hyphens may be a date.
-fn is_number_or_range(text: &str) -> bool {
-    is_number(text) || text == "-" || text.split_once('-').is_some_and(|(from, to)| is_number(from) && is_number(to))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::requests::choices::{Choice, Choices};
+    use crate::core::requests::permit::Permit;
 
     fn asked(labels: &[&str], multi_select: bool) -> Wish {
         let option = |label: &&str| Choice { label: (*label).to_owned(), description: "x".into() };
@@ -198,7 +106,7 @@ mod tests {
             ("-", "-"),
             ("  neither\n", "  neither\n"),
         ] {
-            assert_eq!(answer(&wish, text).as_deref(), Ok(expected), "{text:?}");
+            assert_eq!(from_text(&wish, text).as_deref(), Ok(expected), "{text:?}");
         }
     }
 
@@ -213,7 +121,7 @@ mod tests {
             ("Nut, salted", "Nut, salted"),
             ("Apple, figs", "Apple, figs"),
         ] {
-            assert_eq!(answer(&wish, text).as_deref(), Ok(expected), "{text:?}");
+            assert_eq!(from_text(&wish, text).as_deref(), Ok(expected), "{text:?}");
         }
     }
 
@@ -240,19 +148,19 @@ mod tests {
         ];
         for wish in [asked(&["Apple", "Pear"], false), asked(&["Apple", "Pear"], true)] {
             for text in numbers {
-                assert!(matches!(answer(&wish, text), Err(NoAnswer::NoSuchChoice { .. })), "{text:?}");
-                assert_eq!(as_text(&wish, text).as_deref(), Ok(text));
+                assert!(matches!(from_text(&wish, text), Err(NoAnswer::NoSuchChoice { .. })), "{text:?}");
+                assert_eq!(verbatim(&wish, text).as_deref(), Ok(text));
             }
         }
         let (one, several) = (asked(&["Apple", "Pear"], false), asked(&["Apple", "Pear"], true));
         for text in ["1,2", "1, 2", "Apple, 2"] {
-            assert!(answer(&one, text).is_err(), "{text:?}");
-            assert!(answer(&several, text).is_ok(), "{text:?}");
+            assert!(from_text(&one, text).is_err(), "{text:?}");
+            assert!(from_text(&several, text).is_ok(), "{text:?}");
         }
         for text in ["1,3", "Apple, 3", "3, Apple", "1,,2"] {
-            assert!(answer(&several, text).is_err(), "{text:?}");
+            assert!(from_text(&several, text).is_err(), "{text:?}");
         }
-        let error = answer(&asked(&["Apple\n\u{1b}[2J", "Pear"], false), "7").unwrap_err();
+        let error = from_text(&asked(&["Apple\n\u{1b}[2J", "Pear"], false), "7").unwrap_err();
         assert_eq!(error.to_string(), "\"7\" chooses nothing here: choose one of 1. Apple⏎\\u{1b}[2J, 2. Pear");
     }
 
@@ -262,7 +170,7 @@ mod tests {
             text in "[ 0-9,;&/+#.)-]{1,8}|\\PC{0,6}", several: bool, labels in prop::collection::vec("[a-z0-9]{1,3}", 1..4),
         ) {
             let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-            if let Ok(recorded) = answer(&asked(&labels, several), &text) {
+            if let Ok(recorded) = from_text(&asked(&labels, several), &text) {
                 let chosen = recorded.split(", ").all(|label| labels.contains(&label));
                 prop_assert!(chosen || text.trim().parse::<u64>().is_err(), "{recorded}");
             }
@@ -271,8 +179,8 @@ mod tests {
 
     #[test]
     fn a_number_that_is_a_label_is_that_label() {
-        assert_eq!(answer(&asked(&["2", "1"], false), "1").as_deref(), Ok("1"));
-        assert_eq!(answer(&asked(&["10", "20"], false), "2").as_deref(), Ok("20"));
+        assert_eq!(from_text(&asked(&["2", "1"], false), "1").as_deref(), Ok("1"));
+        assert_eq!(from_text(&asked(&["10", "20"], false), "2").as_deref(), Ok("20"));
     }
 
     #[test]
@@ -294,16 +202,16 @@ mod tests {
         ] {
             assert_eq!(permit(text), expected, "{text:?}");
             let wish = Wish::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
-            assert_eq!(answer(&wish, text).is_ok(), expected.is_some(), "{text:?}");
+            assert_eq!(from_text(&wish, text).is_ok(), expected.is_some(), "{text:?}");
         }
     }
 
     #[test]
     fn a_plain_question_takes_any_text_but_none() {
         let plain = Wish::Ask { question: "When?".into(), choices: None };
-        assert_eq!(answer(&plain, " 1 \n").as_deref(), Ok(" 1 \n"));
+        assert_eq!(from_text(&plain, " 1 \n").as_deref(), Ok(" 1 \n"));
         for wish in [plain, asked(&["Apple"], true)] {
-            assert_eq!(answer(&wish, " \n"), Err(NoAnswer::Empty));
+            assert_eq!(from_text(&wish, " \n"), Err(NoAnswer::Empty));
         }
     }
 }
