@@ -11,9 +11,9 @@ use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::report::format::{age, cut};
 use crate::core::requests::approval::{self, Before};
-use crate::core::requests::plan::{Decided, Plan};
 use crate::core::requests::choices::Choice;
 use crate::core::requests::permit::{Permit, permit};
+use crate::core::requests::plan::{Decided, Plan};
 use crate::core::requests::request::Wish;
 use crate::store::{Question, Store, StoreError};
 

@@ -9,11 +9,10 @@ use jiff::Timestamp;
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::{FrameState, Wait};
 use crate::core::chain::tree::{Node, Tree};
-use crate::core::id::FrameId;
 
 /// What keeps a frame from starting.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum Hold {
+pub enum NotAdmitted {
     /// The tree has spent its budget, in US dollars.
     #[error("the tree has spent ${spent_usd:.4} of ${max_usd:.4}, its budget")]
     Budget {
@@ -36,18 +35,6 @@ pub enum Hold {
     },
 }
 
-/// What is true of the whole tree of a root, whichever part of it is looked at.
-#[derive(Clone, Debug, Default)]
-pub struct Whole {
-    /// Its limits.
-    pub limits: Limits,
-    /// What its attempts have cost, in US dollars; read only when there is a budget.
-    pub spent_usd: f64,
-    /// The account of each frame, by the directory that holds its login; read only when an account is over its usage
-    /// limit. A frame that is not named uses the default one.
-    pub accounts: HashMap<FrameId, String>,
-}
-
 /// What a tree does and has done, as far as its limits are concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
@@ -60,11 +47,11 @@ pub struct Load {
 impl Limits {
     /// What keeps every frame of a tree with this load from starting.
     #[must_use]
-    pub fn hold(self, load: Load) -> Option<Hold> {
+    pub fn refuse(self, load: Load) -> Option<NotAdmitted> {
         let spent_usd = load.spent_usd;
         match self.max_budget_usd {
-            Some(max_usd) if spent_usd >= max_usd => Some(Hold::Budget { max_usd, spent_usd }),
-            _ => (load.running >= self.max_parallel).then_some(Hold::Parallel { most: self.max_parallel }),
+            Some(max_usd) if spent_usd >= max_usd => Some(NotAdmitted::Budget { max_usd, spent_usd }),
+            _ => (load.running >= self.max_parallel).then_some(NotAdmitted::Parallel { most: self.max_parallel }),
         }
     }
 }
@@ -72,7 +59,7 @@ impl Limits {
 impl Tree {
     /// What keeps the frames of this tree from starting.
     #[must_use]
-    pub fn holds(&self, now: Timestamp) -> Holds<'_> {
+    pub fn admission(&self, now: Timestamp) -> Admission<'_> {
         let mut load = Load { running: 0, spent_usd: self.whole().spent_usd };
         let mut accounts: HashMap<Option<&str>, Timestamp> = HashMap::new();
         for node in self.all() {
@@ -82,7 +69,7 @@ impl Tree {
                 *known = resets_at.max(*known);
             }
         }
-        Holds { tree: self, load, accounts }
+        Admission { tree: self, load, accounts }
     }
 }
 
@@ -100,21 +87,21 @@ fn usage_limit(node: &Node, now: Timestamp) -> Option<Timestamp> {
 
 /// What keeps the frames of a tree from starting.
 #[derive(Debug)]
-pub struct Holds<'a> {
+pub struct Admission<'a> {
     tree: &'a Tree,
     load: Load,
     accounts: HashMap<Option<&'a str>, Timestamp>,
 }
 
-impl Holds<'_> {
+impl Admission<'_> {
     /// What keeps this frame from starting. Of several reasons, the one that takes longest to go away by itself.
     #[must_use]
-    pub fn on(&self, node: &Node) -> Option<Hold> {
-        let whole = self.tree.whole().limits.hold(self.load);
+    pub fn refuse(&self, node: &Node) -> Option<NotAdmitted> {
+        let whole = self.tree.whole().limits.refuse(self.load);
         let limited = self.accounts.get(&account(self.tree, node));
         match (whole, limited) {
-            (Some(Hold::Budget { .. }), _) | (_, None) => whole,
-            (_, Some(resets_at)) => Some(Hold::UsageLimit { resets_at: *resets_at }),
+            (Some(NotAdmitted::Budget { .. }), _) | (_, None) => whole,
+            (_, Some(resets_at)) => Some(NotAdmitted::UsageLimit { resets_at: *resets_at }),
         }
     }
 
@@ -130,8 +117,10 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::core::chain::tree::Tried;
+    use crate::core::chain::runnable::Attempted;
+    use crate::core::chain::tree::Whole;
     use crate::core::chain::waiting_on::Blocking;
+    use crate::core::id::FrameId;
     use crate::core::requests::request::{Request, Wish};
 
     fn at(second: i64) -> Timestamp {
@@ -175,7 +164,7 @@ mod tests {
     }
 
     fn runnable(tree: &Tree) -> Vec<FrameId> {
-        tree.runnable(&Tried::default(), at(10))
+        tree.runnable(&Attempted::default(), at(10))
     }
 
     fn what_holds(tree: &Tree, n: u128) -> Vec<Blocking> {

@@ -88,12 +88,6 @@ impl Tree {
             |node: &&Node| node.is_group && waits(node) && self.is_awaited(node) && !self.has_open_requests(node);
         self.leaves_up().into_iter().filter(ends).map(|node| node.id).collect()
     }
-
-    /// How many members of this group are not over; 0 of a frame that is no group.
-    pub(crate) fn open_members(&self, node: &Node) -> usize {
-        let members = self.children(node.id).iter().filter(|_| node.is_group).filter_map(|child| self.get(*child));
-        members.filter(|member| !member.state.is_over()).count()
-    }
 }
 
 /// What headings begin with: two `#`, or as many as it takes for no line of a reply to begin like a heading.
@@ -120,8 +114,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::core::chain::runnable::Attempted;
     use crate::core::chain::state::Wait;
-    use crate::core::chain::tree::Tried;
     use crate::core::id::{AttemptId, RequestId};
     use crate::core::requests::request::{Request, Wish};
 
@@ -160,7 +154,7 @@ mod tests {
     }
 
     fn runnable(tree: &Tree) -> Vec<FrameId> {
-        tree.runnable(&Tried::default(), NOW)
+        tree.runnable(&Attempted::default(), NOW)
     }
 
     fn done(n: u128, reply: &str) -> Member {

@@ -7,6 +7,7 @@ pub mod group;
 pub mod limits;
 pub mod origin;
 pub(crate) mod progress;
+pub mod runnable;
 pub mod state;
 pub mod tree;
 pub mod waiting_on;

@@ -4,12 +4,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::core::chain::admission::Hold;
+use crate::core::chain::admission::NotAdmitted;
+use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::{FrameState, Wait};
-use crate::core::chain::tree::{Node, Tree, Tried};
+use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::plan::Plan;
 use crate::core::requests::choices::Choices;
+use crate::core::requests::plan::Plan;
 use crate::core::requests::request::{External, Wish};
 
 /// Something that a tree waits for and that no process of `agent-cli` can bring about.
@@ -103,9 +104,9 @@ impl Tree {
     /// What one frame waits for, its children not counted.
     #[must_use]
     pub fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
-        let held = self.held_back(node, now).map(|hold| (node.since, Blocking::from(hold)));
+        let not_admitted = self.not_admitted(node, now).map(|why| (node.since, Blocking::from(why)));
         let FrameState::Waiting { wait } = &node.state else {
-            return held.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect();
+            return not_admitted.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect();
         };
         let open = node.requests.iter().filter(|request| !self.is_over(request));
         let mut found: Vec<(Timestamp, Blocking)> = open
@@ -131,21 +132,21 @@ impl Tree {
             (Wait::AgentDecides, _) => found.push((node.since, Blocking::Agent)),
             (Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. }, _) => {}
         }
-        found.extend(held);
+        found.extend(not_admitted);
         found.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect()
     }
 
-    fn held_back(&self, node: &Node, now: Timestamp) -> Option<Hold> {
-        self.can_run(node, &Tried::default(), now).then(|| self.holds(now).on(node)).flatten()
+    fn not_admitted(&self, node: &Node, now: Timestamp) -> Option<NotAdmitted> {
+        self.can_run(node, &Attempted::default(), now).then(|| self.admission(now).refuse(node)).flatten()
     }
 }
 
-impl From<Hold> for Blocking {
-    fn from(hold: Hold) -> Self {
-        match hold {
-            Hold::Budget { max_usd, spent_usd } => Self::Budget { max_usd, spent_usd },
-            Hold::UsageLimit { resets_at } => Self::UsageLimit { resets_at },
-            Hold::Parallel { most } => Self::Parallel { most },
+impl From<NotAdmitted> for Blocking {
+    fn from(why: NotAdmitted) -> Self {
+        match why {
+            NotAdmitted::Budget { max_usd, spent_usd } => Self::Budget { max_usd, spent_usd },
+            NotAdmitted::UsageLimit { resets_at } => Self::UsageLimit { resets_at },
+            NotAdmitted::Parallel { most } => Self::Parallel { most },
         }
     }
 }

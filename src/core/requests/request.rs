@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::approval;
-use crate::core::requests::plan::Plan;
 use crate::core::requests::choices::Choices;
+use crate::core::requests::plan::Plan;
 use crate::core::requests::returned::Returned;
 use crate::core::requests::scheduled::Scheduled;
 use crate::core::text::escape::shortened;

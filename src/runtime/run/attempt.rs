@@ -19,7 +19,7 @@ use crate::core::attempt::continuation::Way;
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::progress::step;
-use crate::core::chain::tree::Tried;
+use crate::core::chain::runnable::Attempted;
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::request::Delivery;
 use crate::failpoint::{self, Step};
@@ -74,7 +74,7 @@ pub(crate) fn start(
     store: &Store,
     own: &Settings,
     frame: FrameId,
-    tried: &Tried,
+    tried: &Attempted,
     program: &Program,
     way: Way,
 ) -> Result<Start, RuntimeError> {

@@ -13,8 +13,9 @@ use crate::core::attempt::decision::{Decision, Next, Note};
 use crate::core::attempt::ending::Objection;
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::progress::{ended, step};
+use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::FrameState;
-use crate::core::chain::tree::{Node, Tree, Tried};
+use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::text::shell::quoted;
 use crate::failpoint::{self, Step};
@@ -65,7 +66,7 @@ pub async fn drive(
     stop: watch::Receiver<u32>,
 ) -> Result<Driven, RuntimeError> {
     let (live, exits) = (HashMap::new(), JoinSet::new());
-    let (tried, ways, driven) = (Tried::default(), HashMap::new(), Driven::default());
+    let (tried, ways, driven) = (Attempted::default(), HashMap::new(), Driven::default());
     Drive { store, settings, top, stop, tried, live, ways, exits, driven }.run().await
 }
 
@@ -115,7 +116,7 @@ struct Drive<'a> {
     settings: &'a Settings,
     top: FrameId,
     stop: watch::Receiver<u32>,
-    tried: Tried,
+    tried: Attempted,
     live: HashMap<FrameId, Live>,
     /// How to continue frames whose `claude` has refused the ways before.
     ways: HashMap<FrameId, Way>,
@@ -279,7 +280,7 @@ impl Drive<'_> {
                 return Ok(true);
             }
             Ok(Start::Busy) => self.note_busy(id)?,
-            Ok(Start::Changed) => self.tried.bench(id),
+            Ok(Start::Changed) => self.tried.skip(id),
             Ok(Start::Held) => return Ok(true),
             Err(RuntimeError::NoWorkingDirectory { cwd, .. }) => self.fail(
                 id,
@@ -355,18 +356,18 @@ impl Drive<'_> {
             self.fail(id, why);
         }
         if decision.next == Next::Skip {
-            self.tried.bench(id);
+            self.tried.skip(id);
         }
         Ok(())
     }
 
     fn fail(&mut self, frame: FrameId, why: Why) {
-        self.tried.bench(frame);
+        self.tried.skip(frame);
         self.driven.errors.push(FrameError { frame, why });
     }
 
     fn note_busy(&mut self, frame: FrameId) -> Result<(), RuntimeError> {
-        self.tried.bench(frame);
+        self.tried.skip(frame);
         let runner = self.store.running_attempt(frame)?.map(|attempt| attempt.runner);
         if !self.driven.busy.iter().any(|busy| busy.frame == frame) {
             self.driven.busy.push(Busy { frame, runner });

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 
 use crate::core::chain::group::Member;
+use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::{Failure, FailureKind, FrameState};
-use crate::core::chain::tree::{Node, Tried};
+use crate::core::chain::tree::Node;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
@@ -64,7 +65,7 @@ pub fn poll(store: &Store, top: FrameId) -> Result<Option<Standing>, RuntimeErro
         tree = store.tree(top)?;
     }
     if !tree.to_try_again().is_empty()
-        || !tree.runnable(&Tried::default(), now).is_empty()
+        || !tree.runnable(&Attempted::default(), now).is_empty()
         || !tree.groups_to_end().is_empty()
     {
         return Ok(None);

@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::json;
 
-use crate::core::chain::admission::{Hold, Load, Whole};
+use crate::core::chain::admission::{Load, NotAdmitted};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::Node;
+use crate::core::chain::tree::Whole;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::chains::{events, frames};
@@ -79,11 +80,15 @@ pub(crate) fn write(connection: &Connection, root: FrameId, limits: Limits) -> s
 
 /// What keeps a frame from starting, in the words of [`crate::core::chain::admission`]. In the transaction in which it would start,
 /// nobody can be faster.
-pub(crate) fn hold(connection: &Connection, frame: &Frame, now: Timestamp) -> std::result::Result<Option<Hold>, Fault> {
+pub(crate) fn hold(
+    connection: &Connection,
+    frame: &Frame,
+    now: Timestamp,
+) -> std::result::Result<Option<NotAdmitted>, Fault> {
     let running = connection.prepare_cached(RUNNING)?.query_row([Id(frame.root)], |row| row.get(0))?;
     let limits = of(connection, frame.root)?;
     let spent_usd = spent_for_budget(connection, frame.root, limits)?;
-    if let Some(hold) = limits.hold(Load { running, spent_usd }) {
+    if let Some(hold) = limits.refuse(Load { running, spent_usd }) {
         return Ok(Some(hold));
     }
     let until = |row: &Row<'_>| {
@@ -95,7 +100,7 @@ pub(crate) fn hold(connection: &Connection, frame: &Frame, now: Timestamp) -> st
     };
     let mut statement = connection.prepare_cached(LIMITED)?;
     let limited = statement.query_map((Id(frame.root), Id(frame.id)), until)?.collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(limited.into_iter().flatten().max().map(|resets_at| Hold::UsageLimit { resets_at }))
+    Ok(limited.into_iter().flatten().max().map(|resets_at| NotAdmitted::UsageLimit { resets_at }))
 }
 
 /// What is true of the whole tree of a frame, of which `nodes` are all frames.
@@ -132,8 +137,8 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::ending::Ending;
+    use crate::core::chain::runnable::Attempted;
     use crate::core::chain::state::Wait;
-    use crate::core::chain::tree::Tried;
     use crate::store::database::error::StoreError;
     use crate::store::requests::request::Caller;
     use crate::store::testing::{attempt, new, refused, reply, store};
@@ -148,13 +153,13 @@ mod tests {
         (caller, children)
     }
 
-    fn held(store: &Store, frame: FrameId) -> Hold {
+    fn held(store: &Store, frame: FrameId) -> NotAdmitted {
         match store.begin(frame, &attempt(vec![])) {
             Err(StoreError::Held(hold)) => {
                 let tree = store.tree(frame).unwrap();
                 let now = Timestamp::now();
-                assert_eq!(tree.holds(now).on(tree.get(frame).unwrap()), Some(hold), "both say the same");
-                assert_eq!(tree.runnable(&Tried::default(), now), []);
+                assert_eq!(tree.admission(now).refuse(tree.get(frame).unwrap()), Some(hold), "both say the same");
+                assert_eq!(tree.runnable(&Attempted::default(), now), []);
                 hold
             }
             other => panic!("{other:?}"),
@@ -174,7 +179,7 @@ mod tests {
                     barrier.wait();
                     match store.begin(child, &attempt(vec![])) {
                         Ok(()) => true,
-                        Err(StoreError::Held(Hold::Parallel { most: 3 })) => false,
+                        Err(StoreError::Held(NotAdmitted::Parallel { most: 3 })) => false,
                         Err(error) => panic!("{error}"),
                     }
                 })
@@ -190,7 +195,7 @@ mod tests {
         let (_temp, store) = store();
         let (root, children) = parent(&store, Limits { max_parallel: 1, ..Limits::default() }, 2);
         let first = store.start(children[0]);
-        assert_eq!(held(&store, children[1]), Hold::Parallel { most: 1 });
+        assert_eq!(held(&store, children[1]), NotAdmitted::Parallel { most: 1 });
         assert_eq!(
             store
                 .set_limits(children[1], NewLimits { max_parallel: Some(2), ..NewLimits::default() })
@@ -211,7 +216,7 @@ mod tests {
         let (_temp, store) = store();
         let (root, children) = parent(&store, Limits { max_budget_usd: Some(0.5), ..Limits::default() }, 1);
         store.end(store.start(children[0]), &reply("ok"));
-        assert_eq!(held(&store, root.frame), Hold::Budget { max_usd: 0.5, spent_usd: 0.5 });
+        assert_eq!(held(&store, root.frame), NotAdmitted::Budget { max_usd: 0.5, spent_usd: 0.5 });
         let raised = NewLimits { max_budget_usd: Some(0.75), ..NewLimits::default() };
         store.set_limits(children[0], raised).unwrap();
         store.end(store.start(root.frame), &reply("done"));
@@ -232,7 +237,7 @@ mod tests {
         assert!(store.join(limited, caller.frame).unwrap());
         let resets_at = "2100-01-01T00:00:00Z".parse().unwrap();
         store.end(limited, &Ending::UsageLimit { resets_at, worked: true });
-        assert_eq!(held(&store, children[1]), Hold::UsageLimit { resets_at });
+        assert_eq!(held(&store, children[1]), NotAdmitted::UsageLimit { resets_at });
         store.end(store.start(caller.frame), &reply("not held"));
         assert_eq!(store.try_again(children[0]).unwrap(), FrameState::Ready);
         store.start(children[1]);

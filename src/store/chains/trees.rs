@@ -232,7 +232,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
 mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::core::chain::tree::Tried;
+    use crate::core::chain::runnable::Attempted;
     use crate::store::testing::{ask, new, reply, store};
 
     /// Many rows, made by the database itself.
@@ -306,7 +306,7 @@ mod tests {
         store.request_child(below, None, &new("grandchild"), "grandchild").unwrap();
         let can_run = |frame| {
             let tree = store.family(frame).unwrap();
-            tree.runnable(&Tried::default(), Timestamp::UNIX_EPOCH).contains(&frame)
+            tree.runnable(&Attempted::default(), Timestamp::UNIX_EPOCH).contains(&frame)
         };
         assert_eq!(store.family(caller.frame).unwrap().leaves_up().len(), 2);
         assert!(!can_run(caller.frame));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use rusqlite::ffi::{ErrorCode, SQLITE_IOERR_SHMSIZE};
 
-use crate::core::chain::admission::Hold;
+use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::limits::LimitReached;
 use crate::core::chain::state::IllegalEvent;
 use crate::core::id::{AttemptId, FrameId, RequestId};
@@ -110,7 +110,7 @@ pub enum StoreError {
     Limit(#[from] LimitReached),
     /// The frame may not start now.
     #[error(transparent)]
-    Held(#[from] Hold),
+    Held(#[from] NotAdmitted),
     /// The frame's state does not allow it.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),

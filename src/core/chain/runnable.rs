@@ -1,0 +1,217 @@
+//! Which frames of a tree can run next.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+
+use crate::core::chain::state::{FrameState, Wait};
+use crate::core::chain::tree::{Node, Tree};
+use crate::core::id::FrameId;
+use crate::core::requests::request;
+
+/// What happened to frames in this run of the program, which keeps it from trying the same thing twice.
+#[derive(Clone, Debug, Default)]
+pub struct Attempted {
+    attempted: HashSet<FrameId>,
+    skipped: HashSet<FrameId>,
+}
+
+impl Tree {
+    /// The frames whose agents can run now, the deepest first, as many as may run beside those that do.
+    #[must_use]
+    pub fn runnable(&self, tried: &Attempted, now: Timestamp) -> Vec<FrameId> {
+        let admission = self.admission(now);
+        let wanted = self.leaves_up().into_iter().filter(|node| self.can_run(node, tried, now));
+        wanted.filter(|node| admission.refuse(node).is_none()).take(admission.room()).map(|node| node.id).collect()
+    }
+
+    /// The frames that a new `resume` tries again: those that were stopped, and those that failed as long as nobody has
+    /// been told and nobody can be. A parent that still waits for others will be told when they are over; until then, a
+    /// poll must not cost an attempt.
+    #[must_use]
+    pub fn to_try_again(&self) -> Vec<&Node> {
+        self.leaves_up()
+            .into_iter()
+            .filter(|node| self.is_awaited(node))
+            .filter(|node| match node.state {
+                FrameState::Cancelled => true,
+                FrameState::Failed { .. } => !self.parent_waits_for_others(node),
+                _ => false,
+            })
+            .collect()
+    }
+
+    /// Whether nothing is missing for another attempt of a frame, which may still be [held](crate::core::chain::admission).
+    #[must_use]
+    pub fn can_run(&self, node: &Node, tried: &Attempted, now: Timestamp) -> bool {
+        if node.is_group || tried.skipped.contains(&node.id) || !self.is_awaited(node) {
+            return false;
+        }
+        match &node.state {
+            FrameState::Ready => !self.has_open_requests(node),
+            FrameState::Waiting { wait } => match wait {
+                Wait::Requests if request::are_jobs_to_come(&node.requests) => false,
+                Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. } => {
+                    wait.paused_until(node.since, now).is_none() && !self.has_open_requests(node)
+                }
+                Wait::AgentDecides => !tried.attempted.contains(&node.id),
+            },
+            FrameState::Running { .. } | FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled => false,
+        }
+    }
+
+    fn parent_waits_for_others(&self, node: &Node) -> bool {
+        let parent = node.parent.filter(|_| node.id != self.top()).and_then(|parent| self.get(parent));
+        parent.is_some_and(|parent| self.has_open_requests(parent))
+    }
+}
+
+impl Attempted {
+    /// An attempt of this frame was made. What only its agent can judge is not asked again in this run.
+    pub fn attempted(&mut self, frame: FrameId) {
+        self.attempted.insert(frame);
+    }
+
+    /// This frame cannot run in this run of the program: an attempt changed nothing, or another process runs it.
+    pub fn skip(&mut self, frame: FrameId) {
+        self.skipped.insert(frame);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::core::chain::state::{Failure, FailureKind};
+    use crate::core::id::AttemptId;
+    use crate::core::requests::request::{Request, Wish};
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn id(n: u128) -> FrameId {
+        FrameId(Uuid::from_u128(n))
+    }
+
+    fn waiting() -> FrameState {
+        FrameState::Waiting { wait: Wait::Requests }
+    }
+
+    fn failed() -> FrameState {
+        FrameState::Failed { failure: Failure { kind: FailureKind::Error, message: String::new() } }
+    }
+
+    fn node(n: u128, parent: Option<u128>, state: FrameState, wishes: Vec<(Wish, bool)>) -> Node {
+        let request = |(wish, settled)| Request {
+            id: crate::core::id::RequestId::random(),
+            frame: id(n),
+            attempt: AttemptId::random(),
+            call: None,
+            wish,
+            settled,
+            made: NOW,
+        };
+        let requests = wishes.into_iter().map(request).collect();
+        let title = String::new();
+        Node { id: id(n), parent: parent.map(id), title, state, since: NOW, kept: true, is_group: false, requests }
+    }
+
+    fn spawn(child: u128) -> (Wish, bool) {
+        (Wish::Spawn { child: id(child), task: String::new() }, false)
+    }
+
+    fn ask(answered: bool) -> (Wish, bool) {
+        (Wish::Ask { question: "When?".into(), choices: None }, answered)
+    }
+
+    fn chain(leaf: FrameState, wishes: Vec<(Wish, bool)>) -> Tree {
+        let nodes = vec![
+            node(1, None, waiting(), vec![spawn(2)]),
+            node(2, Some(1), waiting(), vec![spawn(3)]),
+            node(3, Some(2), leaf, wishes),
+        ];
+        Tree::new(id(1), nodes)
+    }
+
+    fn runnable(tree: &Tree) -> Vec<FrameId> {
+        tree.runnable(&Attempted::default(), NOW)
+    }
+
+    #[test]
+    fn a_chain_runs_from_its_leaf_up() {
+        assert_eq!(runnable(&chain(FrameState::Ready, vec![])), [id(3)]);
+        assert_eq!(runnable(&chain(waiting(), vec![ask(false)])), []);
+        assert_eq!(runnable(&chain(waiting(), vec![ask(true)])), [id(3)]);
+        assert_eq!(runnable(&chain(FrameState::Done, vec![])), [id(2)]);
+        assert_eq!(runnable(&chain(failed(), vec![])), [id(2)]);
+        assert_eq!(runnable(&chain(FrameState::Cancelled, vec![])), []);
+        assert_eq!(runnable(&chain(FrameState::Running { waited: None }, vec![])), []);
+    }
+
+    #[test]
+    fn every_request_of_a_frame_must_be_over() {
+        assert_eq!(runnable(&chain(waiting(), vec![ask(true), ask(false)])), []);
+        assert_eq!(runnable(&chain(waiting(), vec![ask(true), ask(true)])), [id(3)]);
+    }
+
+    #[test]
+    fn a_child_starts_when_its_parents_turn_is_over() {
+        let tree = |parent| {
+            Tree::new(id(1), vec![node(1, None, parent, vec![spawn(2)]), node(2, Some(1), FrameState::Ready, vec![])])
+        };
+        assert_eq!(runnable(&tree(FrameState::Running { waited: None })), []);
+        assert_eq!(runnable(&tree(waiting())), [id(2)]);
+        assert_eq!(runnable(&tree(failed())), []);
+    }
+
+    #[test]
+    fn a_usage_limit_is_over_when_its_time_has_come() {
+        let resets_at = Timestamp::from_second(100).unwrap();
+        let tree = chain(FrameState::Waiting { wait: Wait::UsageLimit { resets_at } }, vec![]);
+        assert_eq!(tree.runnable(&Attempted::default(), Timestamp::from_second(99).unwrap()), []);
+        assert_eq!(tree.runnable(&Attempted::default(), resets_at), [id(3)]);
+    }
+
+    #[test]
+    fn what_the_agent_decides_is_asked_once_a_run() {
+        let tree = chain(FrameState::Waiting { wait: Wait::AgentDecides }, vec![]);
+        assert_eq!(runnable(&tree), [id(3)]);
+        let mut tried = Attempted::default();
+        tried.attempted(id(3));
+        assert_eq!(tree.runnable(&tried, NOW), []);
+    }
+
+    #[test]
+    fn a_skipped_frame_does_not_run() {
+        let mut tried = Attempted::default();
+        tried.skip(id(3));
+        assert_eq!(chain(FrameState::Ready, vec![]).runnable(&tried, NOW), []);
+    }
+
+    #[test]
+    fn a_failure_is_tried_again_until_the_parent_knows_of_it() {
+        let names = |tree: &Tree| tree.to_try_again().iter().map(|node| node.id).collect::<Vec<_>>();
+        assert_eq!(names(&chain(failed(), vec![])), [id(3)]);
+        let told =
+            Tree::new(id(1), vec![node(1, None, waiting(), vec![ask(false)]), node(2, Some(1), failed(), vec![])]);
+        assert_eq!(names(&told), []);
+        assert_eq!(names(&Tree::new(id(1), vec![node(1, None, FrameState::Cancelled, vec![])])), [id(1)]);
+        let beside = |state| {
+            let root = node(1, None, waiting(), vec![spawn(2), spawn(3)]);
+            Tree::new(id(1), vec![root, node(2, Some(1), state, vec![]), node(3, Some(1), waiting(), vec![ask(false)])])
+        };
+        assert_eq!(names(&beside(failed())), []);
+        assert_eq!(names(&beside(FrameState::Cancelled)), [id(2)]);
+    }
+
+    #[test]
+    fn a_damaged_tree_runs_what_can_be_reached() {
+        let cycle = Tree::new(
+            id(1),
+            vec![node(1, Some(2), waiting(), vec![spawn(2)]), node(2, Some(1), waiting(), vec![spawn(1)])],
+        );
+        assert_eq!(runnable(&cycle), []);
+        let gone = Tree::new(id(1), vec![node(1, None, waiting(), vec![spawn(9)])]);
+        assert_eq!(runnable(&gone), [id(1)]);
+    }
+}
