@@ -86,6 +86,16 @@ fn what_it_was_told_it_is_told_again_where_all_that_came_before_is_there() {
 }
 
 #[test]
+fn plan_mode_outlives_the_conversation_in_which_it_was_entered() {
+    let world = late(World::with_hooks()).with("STAND_IN_DIES_AT_ITS_END", "1");
+    world.file("root.md", "once mode plan\nask May I?\nreply {mode}: {result}\n");
+    let id = world.command(["spawn", "root.md", "--permission-mode", "acceptEdits"]).run().started();
+    world.answer("not yet");
+    let world = world.without("STAND_IN_DIES_AT_ITS_END");
+    world.run(&["resume", &id]).prints("plan: not yet");
+}
+
+#[test]
 fn one_that_is_killed_when_it_has_printed_its_end_has_perhaps_not_written_it() {
     let world = World::new().with("STAND_IN_DIES_AT_ITS_END", "1");
     world.file("root.md", "ask When?\nask Where?\nreply {results}\n");

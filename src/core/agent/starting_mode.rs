@@ -63,6 +63,17 @@ pub fn left_in(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes
     }
 }
 
+/// The mode in which the next attempt begins after one of which no conversation is left. `before`: that in which the lost one
+/// would have left its agent if it had changed nothing; `left_in`: that in which it did.
+///
+/// What the agent asked for in a narrower mode stands, and so does the mode: a person has perhaps said "not yet". A wider
+/// mode is lost with the conversation.
+#[must_use]
+pub fn after_loss(launch: &Launch, before: Option<&str>, left_in: Option<String>) -> Option<String> {
+    let is_narrower = |mode: &String| giving(launch, before).covers(mode);
+    left_in.filter(is_narrower).or_else(|| before.map(str::to_owned))
+}
+
 /// The launch options that bound those of a child which an agent asks for now: in a narrower mode than its own it gives no
 /// more than it may have itself. `is_in`: that mode, where it is another than that of `launch`.
 #[must_use]
@@ -164,6 +175,23 @@ mod tests {
         ] {
             let printed = printed.map(|(first, last): (&str, &str)| Modes { first: first.into(), last: last.into() });
             assert_eq!(left_in(&launch, began_with, printed.as_ref()).as_deref(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_lost_conversation_widens_no_mode() {
+        let edits = || launch(Some("acceptEdits"));
+        for (name, launch, before, left_in, expected) in [
+            ("it never left its own", edits(), None, None, None),
+            ("it entered plan mode", edits(), None, Some("plan"), Some("plan")),
+            ("it was in plan mode all the time", edits(), Some("plan"), Some("plan"), Some("plan")),
+            ("it left plan mode", edits(), Some("plan"), None, Some("plan")),
+            ("it left plan mode for another", edits(), Some("plan"), Some("default"), Some("plan")),
+            ("it forged a wider one", edits(), None, Some("bypassPermissions"), None),
+            ("it may do everything", unrestricted(), None, Some("plan"), Some("plan")),
+        ] {
+            let left_in = left_in.map(str::to_owned);
+            assert_eq!(after_loss(&launch, before, left_in).as_deref(), expected, "{name}");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::Ended;
 use crate::runtime::conclude::gather::{Gathered, sweep};
-use crate::runtime::delivery::stale_files;
+use crate::runtime::delivery::{situation, stale_files};
 use crate::runtime::recovery::restore;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
@@ -47,7 +47,10 @@ pub(super) fn record(
         transcript: gathered.transcript.clone(),
         // If this process dies before what it leaves behind is gone, the next one knows it.
         leaves: transcript.filter(|_| !is_kept).map_or(Ok(None), restore::digest)?,
-        situation: gathered.situation.clone(),
+        situation: match decision.session {
+            Fate::Lost => situation::after_loss(frame, gathered.situation.clone()),
+            Fate::Keep | Fate::Discard => gathered.situation.clone(),
+        },
         suspended: gathered.suspended.clone(),
         denied: gathered.denied.clone(),
     })?;

@@ -46,6 +46,13 @@ pub(crate) fn at_the_end(
     Ok(situation)
 }
 
+/// What the agent of `frame` has when nothing is left of the attempt that left it in `lost`.
+pub(crate) fn after_loss(frame: &Frame, lost: Situation) -> Situation {
+    let before = &frame.situation;
+    let mode = starting_mode::after_loss(&frame.launch, before.mode.as_deref(), lost.mode);
+    Situation { mode, ..before.clone() }
+}
+
 fn is_same(one: &Path, other: &Path) -> bool {
     one == other || fs::canonicalize(other).is_ok_and(|other| one == other)
 }

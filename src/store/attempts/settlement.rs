@@ -158,7 +158,10 @@ fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::
 /// What the frame keeps of the attempt besides its state.
 fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
     let trouble = settlement.decision.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
-    connection.prepare_cached("UPDATE frames SET trouble = ?2 WHERE id = ?1")?.execute((Id(before.id), trouble))?;
+    let situation = (settlement.decision.session != Fate::Discard).then(|| codec::json(&settlement.situation, &[]));
+    connection
+        .prepare_cached("UPDATE frames SET trouble = ?2, situation = ifnull(?3, situation) WHERE id = ?1")?
+        .execute((Id(before.id), trouble, situation.transpose()?))?;
     if let Some(model) = settlement.model.as_ref().filter(|model| before.launch.model.as_ref() != Some(model)) {
         let mut launch = before.launch.clone();
         launch.model = Some(model.clone());
@@ -177,10 +180,11 @@ fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) 
 /// The attempt becomes the checkpoint, and what it was told is told.
 fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
     let (frame, suspended) = (settlement.frame, &settlement.suspended);
-    let situation = codec::json(&settlement.situation, &[])?;
-    connection
-        .prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3, situation = ?4 WHERE id = ?1")?
-        .execute((Id(frame), Id(settlement.attempt), suspended, situation))?;
+    connection.prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3 WHERE id = ?1")?.execute((
+        Id(frame),
+        Id(settlement.attempt),
+        suspended,
+    ))?;
     match &settlement.decision.redelivery {
         Redelivery::All => withdraw::untold(connection, settlement.attempt)?,
         Redelivery::Only(requests) => {
