@@ -570,7 +570,7 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
 
     Examples:
-      agent-cli import chain.ndjson
+      agent-cli import chain.tar
       ssh old agent-cli export 4f2c1a90 | agent-cli import - --trust --cwd /home/ann/work=/home/bob/work
     ");
     insta::assert_snapshot!(help(&["gc"]), @"

@@ -102,7 +102,7 @@ fn a_chain_goes_with_a_moved_configuration(version: &str) {
 
 fn a_chain_goes_to_another_home_and_project(version: &str) {
     let (there, root) = paused(version);
-    let archive = there.home.home().join("chain.ndjson");
+    let archive = there.home.home().join("chain.tar");
     there.ok(&["export", &root, "-o", archive.to_str().unwrap()]);
     let here = Chain::with_model(version, MessagesApi::start(model));
     let moved = format!("{}={}", there.home.project().display(), here.home.project().display());
