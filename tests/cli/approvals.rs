@@ -33,7 +33,7 @@ fn a_call_is_shown_whole_wherever_it_is_approved() {
     QUESTION  ASKED  BY       CHAIN
     [ID2:8]  [AGE]    root.md  [ID1:8]
               Bash: printf 'checking formatting...' # just a harmless check of the …
-              … 2 more lines, 69 characters: agent-cli questions [ID2:8] shows all
+              … 2 more lines, 70 characters: agent-cli questions [ID2:8] shows all
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions", &id]), @"

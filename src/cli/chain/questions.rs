@@ -17,6 +17,7 @@ use crate::core::requests::approval;
 use crate::core::requests::choices::{Choice, Choices};
 use crate::core::requests::plan::Plan;
 use crate::core::requests::request::Wish;
+use crate::core::text::columns::columns;
 use crate::core::text::extent;
 use crate::runtime::requests::reach;
 use crate::store::{Question, Store, StoreError, Target};
@@ -189,7 +190,7 @@ fn rows(listed: &Listed, now: Timestamp, width: Option<usize>) -> Vec<Vec<String
     rows.extend(more.map(note));
     let reason = listed.permission.as_ref().and_then(|permission| permission.reason.as_deref());
     let reason = reason.map(|reason| format!("a hook asks: {}", one_line(reason.trim())));
-    rows.extend(reason.filter(|reason| reason.chars().count() <= most).map(note));
+    rows.extend(reason.filter(|reason| columns(reason) <= most).map(note));
     rows.extend(listed.answer.iter().map(|answer| note(format!("-> {}", cut(answer, most)))));
     rows
 }

@@ -7,7 +7,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::output::{self, print_json, print_line};
 use crate::cli::report::denied;
-use crate::cli::report::format::cut;
+use crate::cli::report::format::{cut, one_line};
 use crate::cli::report::hints;
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::decision::Note;
@@ -363,8 +363,26 @@ pub(crate) fn in_part(
     most: usize,
 ) -> (String, Option<String>) {
     let first = text.trim_start().lines().next().unwrap_or_default();
-    let shown = if first.chars().count() > most { first.chars().take(most).collect() } else { first.to_owned() };
-    let more = extent::hidden(lines, characters, &shown);
+    let seen = cut(first, most);
+    let shown = if seen == one_line(first) { first } else { seen.trim_end_matches('…') };
+    let more = extent::hidden(lines, characters, shown);
     let more = more.map(|more| format!("{more}: agent-cli questions {} shows all", id.short()));
-    (cut(first, most), more)
+    (seen, more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_not_shown_is_counted() {
+        let id = RequestId::random();
+        let part = |text: &str| in_part(id, text, text.lines().count(), text.chars().count(), 8);
+        let more = |more| Some(format!("… {more}: agent-cli questions {} shows all", id.short()));
+        assert_eq!(part("When?"), ("When?".into(), None));
+        assert_eq!(part("漢字漢字"), ("漢字漢字".into(), None));
+        assert_eq!(part("When exactly?"), ("When ex…".into(), more("6 more characters")));
+        assert_eq!(part("漢字漢字漢字"), ("漢字漢…".into(), more("3 more characters")));
+        assert_eq!(part("When?\nWhere?"), ("When?".into(), more("1 more line, 7 characters")));
+    }
 }

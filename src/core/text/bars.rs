@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
-use unicode_width::UnicodeWidthChar;
 
+use crate::core::text::columns::of_each;
 use crate::core::text::escape;
 
 /// A text that grows line by line.
@@ -74,8 +74,7 @@ impl Bars {
         let line = escape::exact(line).replace('\n', "\u{23ce}");
         let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(6).max(1));
         let (mut before, mut part, mut taken) = (first.to_owned(), String::new(), 0);
-        for c in line.chars() {
-            let columns = c.width().unwrap_or(0);
+        for (_, c, columns) in of_each(&line) {
             if taken + columns > room && !part.is_empty() {
                 self.line(&format!("{before}{part}"));
                 (before, part, taken) = (format!("  \u{2506} {mark}"), String::new(), 0);
