@@ -2,14 +2,14 @@
 //! an attempt ended, and its transcripts. `docs/claude-code.md` lists the facts that this relies on.
 
 pub mod doctor;
-pub mod invocation;
+pub mod environment;
+pub mod installation;
 pub mod options;
 pub mod processes;
+pub mod settings;
 pub mod stream;
 pub mod tools;
 pub mod transcript;
 
 pub mod ending;
-pub mod program;
-pub mod refusal;
-pub mod version;
+pub mod invocation;

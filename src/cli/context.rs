@@ -4,9 +4,10 @@ use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::claude::invocation::command::{ATTEMPT, FRAME, SESSION, STATE_DIR, named_config_dir};
-use crate::claude::invocation::recorded;
-use crate::claude::invocation::variables::Variables;
+use crate::claude::environment::config_dir::named_config_dir;
+use crate::claude::environment::recorded;
+use crate::claude::environment::variables::Variables;
+use crate::claude::invocation::{ATTEMPT, FRAME, SESSION, STATE_DIR};
 use crate::claude::processes::marks::{self, Mark};
 use crate::cli::arguments::duration::duration;
 use crate::cli::error::CliError;

@@ -5,7 +5,7 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::claude::program::ProgramError;
+use crate::claude::installation::program::ProgramError;
 use crate::core::agent::worktree::Worktree;
 use crate::core::housekeeping::archive::BadArchive;
 use crate::core::id::{BadId, FrameId};

@@ -21,7 +21,7 @@ pub mod worktrees;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::claude::program::ProgramError;
+use crate::claude::installation::program::ProgramError;
 use crate::claude::transcript::ancestry::Broken;
 use crate::core::agent::overrides::BadLaunch;
 use crate::core::id::{FrameId, SessionId};

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::claude::doctor::surroundings::{Convention, Settings, SettingsFile, Surroundings};
-use crate::claude::program::ProgramError;
-use crate::claude::version::Version;
+use crate::claude::doctor::surroundings::{Convention, Surroundings};
+use crate::claude::installation::program::ProgramError;
+use crate::claude::installation::version::Version;
+use crate::claude::settings::file::{Settings, SettingsFile};
 use crate::core::housekeeping::doctor_finding::Finding;
 
 /// Whether there is a program that can be used. `how` says how it was found, `answer` what it said of its version.

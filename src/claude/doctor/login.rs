@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::claude::doctor::surroundings::Settings;
-use crate::claude::invocation::environment::{self, Cloud};
-use crate::claude::invocation::variables::Variables;
-
-/// The field of settings with a program that prints a key.
-pub(crate) const HELPER: &str = "apiKeyHelper";
+use crate::claude::environment::config_dir::CONFIG_DIR;
+use crate::claude::environment::credentials::{self, Cloud};
+use crate::claude::environment::variables::Variables;
+use crate::claude::settings::file::Settings;
 
 /// What is there whatever the environment.
 #[derive(Debug)]
@@ -25,23 +23,21 @@ pub(crate) struct Durable<'a> {
 impl Durable<'_> {
     /// The variables that matter to agents, that no settings set and that the chain has no record of.
     pub(crate) fn missing(&self, variables: &Variables) -> Vec<String> {
-        let in_cloud = variables.set().chain(self.variables()).any(|name| environment::cloud(name).is_some());
+        let in_cloud = variables.set().chain(self.variables()).any(|name| credentials::cloud(name).is_some());
         // Each frame has a record of the configuration directory.
-        let matters = |name: &&str| {
-            environment::matters(name, in_cloud) && *name != crate::claude::invocation::command::CONFIG_DIR
-        };
+        let matters = |name: &&str| credentials::matters(name, in_cloud) && *name != CONFIG_DIR;
         variables.set().filter(matters).filter(|name| !self.sets(name)).map(str::to_owned).collect()
     }
 
     /// The variables that log in, or that switch to the login of a cloud, and that no settings set.
     pub(crate) fn missing_logins(&self, variables: &Variables) -> Vec<String> {
-        let here = variables.set().filter(|name| environment::logs_in(name) && !self.sets(name));
+        let here = variables.set().filter(|name| credentials::logs_in(name) && !self.sets(name));
         here.map(str::to_owned).collect()
     }
 
     /// The variables without which nobody is logged in. None: there is a login that lasts, or none at all.
     pub(crate) fn login_only_in(&self, variables: &Variables) -> Vec<String> {
-        let lasting = self.variables().find_map(environment::cloud);
+        let lasting = self.variables().find_map(credentials::cloud);
         if let Some(cloud) = lasting {
             return if self.keeps_credentials(cloud) { Vec::new() } else { credentials(cloud, variables) };
         }
@@ -49,7 +45,7 @@ impl Durable<'_> {
             return Vec::new();
         }
         let mut here = self.missing_logins(variables);
-        let clouds: Vec<_> = here.iter().filter_map(|name| environment::cloud(name)).collect();
+        let clouds: Vec<_> = here.iter().filter_map(|name| credentials::cloud(name)).collect();
         for name in clouds.into_iter().flat_map(|cloud| credentials(cloud, variables)) {
             if !here.contains(&name) && !self.sets(&name) {
                 here.push(name);

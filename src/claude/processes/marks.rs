@@ -14,7 +14,7 @@ use nix::unistd::{Uid, User};
 use rustix::process::Pid;
 use rustix::termios::ttyname;
 
-use crate::claude::invocation::command::{ATTEMPT, FRAME, SESSION, STATE_DIR};
+use crate::claude::invocation::{ATTEMPT, FRAME, SESSION, STATE_DIR};
 use crate::claude::processes::process_table::{self, Environment};
 use crate::core::chain::origin::Origin;
 use crate::core::id::{AttemptId, FrameId};

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rustix::process::{Pid, Signal};
 
-use crate::claude::invocation::command::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR};
+use crate::claude::invocation::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR};
 use crate::claude::processes::process_table::{self, Environment};
 use crate::core::id::FrameId;
 

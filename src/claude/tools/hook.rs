@@ -250,12 +250,12 @@ mod tests {
         }
 
         #[test]
-        fn any_json_is_read_or_refused(value in crate::claude::invocation::settings::any_json()) {
+        fn any_json_is_read_or_refused(value in crate::claude::settings::merged::any_json()) {
             prop_assert_eq!(HookInput::parse(value.to_string().as_bytes()).is_ok(), value.is_object());
         }
 
         #[test]
-        fn any_field_may_have_any_shape(name in "agent_id|tool_name|tool_input|hook_event_name|cwd", value in crate::claude::invocation::settings::any_json()) {
+        fn any_field_may_have_any_shape(name in "agent_id|tool_name|tool_input|hook_event_name|cwd", value in crate::claude::settings::merged::any_json()) {
             let mut input = of_bash();
             input[&name] = value;
             let _ = parse(&input).command();

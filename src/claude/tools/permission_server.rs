@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_answered_or_passed_over(line: String, value in crate::claude::invocation::settings::any_json()) {
+        fn any_line_is_answered_or_passed_over(line: String, value in crate::claude::settings::merged::any_json()) {
             let deny = |_: &PermissionCall| Permission::Deny { message: String::new() };
             let _ = respond(&line, deny);
             for method in ["initialize", "tools/call"] {

@@ -7,9 +7,9 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::claude::doctor::{cron, surroundings};
-use crate::claude::invocation::permission_rules;
-use crate::claude::invocation::variables::Variables;
-use crate::claude::program;
+use crate::claude::environment::variables::Variables;
+use crate::claude::installation::program;
+use crate::claude::settings::permission_rules;
 use crate::cli::arguments::claude_args::ForClaude;
 use crate::cli::arguments::limits::LimitOptions;
 use crate::cli::arguments::tasks::Tasks;

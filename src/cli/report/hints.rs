@@ -1,7 +1,7 @@
 //! What helps when a chain has failed, by the cause.
 
 use crate::claude::ending;
-use crate::claude::refusal::Refusal;
+use crate::claude::installation::refusal::Refusal;
 use crate::core::agent::worktree::Worktree;
 use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::Why;

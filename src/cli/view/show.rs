@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::claude::invocation::command::config_dir;
+use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;

@@ -1,6 +1,6 @@
 //! What an attempt has cost by itself.
 
-use crate::claude::version::Version;
+use crate::claude::installation::version::Version;
 use crate::core::chain::frame::Frame;
 use crate::store::Attempt;
 

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::claude::ending;
-use crate::claude::invocation::command::config_dir;
+use crate::claude::environment::config_dir::config_dir;
 use crate::claude::processes::process::Exit;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::reader;

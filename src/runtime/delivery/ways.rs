@@ -12,7 +12,7 @@
 
 use std::path::PathBuf;
 
-use crate::claude::invocation::user_hooks;
+use crate::claude::settings::user_hooks;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exit_plan_mode;
 use crate::claude::tools::hook::BASH;

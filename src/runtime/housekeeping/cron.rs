@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use crate::claude::doctor::cron;
 use crate::claude::doctor::surroundings::Surroundings;
-use crate::claude::invocation::command::{CONFIG_DIR, STATE_DIR};
-use crate::claude::invocation::recorded;
-use crate::claude::invocation::variables::Variables;
-use crate::claude::program;
+use crate::claude::environment::config_dir::CONFIG_DIR;
+use crate::claude::environment::recorded;
+use crate::claude::environment::variables::Variables;
+use crate::claude::installation::program;
+use crate::claude::invocation::STATE_DIR;
 use crate::core::housekeeping::doctor_finding::Finding;
 use crate::core::text::shell::quoted;
 use crate::runtime::housekeeping::doctor::Case;

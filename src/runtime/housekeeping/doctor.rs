@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use crate::claude::doctor::checks;
 use crate::claude::doctor::surroundings::{self, Surroundings};
-use crate::claude::invocation::command::CONFIG_DIR;
-use crate::claude::invocation::recorded;
-use crate::claude::invocation::variables::Variables;
-use crate::claude::program::{self, ProgramError};
-use crate::claude::version::Version;
+use crate::claude::environment::config_dir::CONFIG_DIR;
+use crate::claude::environment::recorded;
+use crate::claude::environment::variables::Variables;
+use crate::claude::installation::program::{self, ProgramError};
+use crate::claude::installation::version::Version;
 use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::doctor_finding::{Finding, Status};
 use crate::runtime::housekeeping::cron::{self, Crontab};
@@ -238,7 +238,7 @@ fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &Surroundings) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claude::doctor::surroundings::SettingsFile;
+    use crate::claude::settings::file::SettingsFile;
     use crate::core::agent::launch::Launch;
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(why(&[pause(false, true)], true, &plain), "their chains were started with --no-hooks or --bare");
         assert_eq!(why(&none, false, &plain), "this claude cannot suspend calls");
         assert_eq!(why(&none, true, &plain), "nothing seen from here switches hooks off");
-        let content = surroundings::Settings::parse("{\"disableAllHooks\": true}");
+        let content = crate::claude::settings::file::Settings::parse("{\"disableAllHooks\": true}");
         let settings = vec![SettingsFile { path: "/s.json".into(), managed: false, content }];
         assert_eq!(why(&none, true, &Surroundings { settings, ..plain }), "disableAllHooks is set in /s.json");
     }

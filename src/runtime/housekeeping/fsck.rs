@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::claude::invocation::command::config_dir;
+use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate::Places;
 use crate::core::chain::frame::{Frame, Kept};
 use crate::core::chain::state::FrameState;

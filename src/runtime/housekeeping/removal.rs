@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::claude::invocation::command::config_dir;
+use crate::claude::environment::config_dir::config_dir;
 use crate::claude::processes::orphans;
 use crate::claude::transcript::locate::{self, Places};
 use crate::core::agent::worktree::{Held, Worktree};

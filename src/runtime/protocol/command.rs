@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::claude::invocation::user_hooks;
+use crate::claude::settings::user_hooks;
 use crate::claude::tools::hook::{BASH, HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::chain::frame::Frame;
 use crate::core::id::RequestId;

@@ -5,11 +5,11 @@ use std::io::{self, BufReader, Seek, SeekFrom};
 use std::thread;
 use std::time::Duration;
 
+use crate::claude::installation::version::Version;
 use crate::claude::stream::asking_hooks::Prevailing;
 use crate::claude::stream::reader;
 use crate::claude::tools::hook::BASH;
 use crate::claude::tools::permission_server::PermissionCall;
-use crate::claude::version::Version;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, Caller, Store};
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 use uuid::{Builder, Uuid};
 
-use crate::claude::invocation::command::config_dir;
+use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::rewrite::Entries;
 use crate::claude::transcript::session_files;
 use crate::core::chain::frame::Frame;

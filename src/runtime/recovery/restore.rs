@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
-use crate::claude::invocation::command::config_dir;
+use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::ancestry::{self, Broken};
 use crate::claude::transcript::{locate, session_files};
 use crate::core::agent::session_files::Folder;

@@ -1,6 +1,6 @@
 //! Adopts a Claude session that this program did not start, for instance the interactive one at the top of a chain.
 
-use crate::claude::invocation::command::config_dir;
+use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};

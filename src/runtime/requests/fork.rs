@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::claude::invocation::command::config_dir;
+use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Baseline, Frame};

@@ -8,11 +8,13 @@ use std::process::{self, Stdio};
 
 use jiff::Timestamp;
 
-use crate::claude::invocation::command::{ATTEMPT, FRAME, Invocation, STATE_DIR, config_dir};
-use crate::claude::invocation::settings::{OwnHooks, StopHook};
-use crate::claude::invocation::{permission_rules, settings};
+use crate::claude::environment::config_dir::config_dir;
+use crate::claude::invocation::{ATTEMPT, FRAME, Invocation, STATE_DIR};
 use crate::claude::processes::orphans;
 use crate::claude::processes::process::Running;
+use crate::claude::settings::merged;
+use crate::claude::settings::merged::{OwnHooks, StopHook};
+use crate::claude::settings::permission_rules;
 use crate::claude::tools::permission_server;
 use crate::claude::transcript::locate as transcripts;
 use crate::core::attempt::continuation::Way;
@@ -183,9 +185,9 @@ pub(crate) fn start(
 ///
 /// It is a file because Claude Code leaves a copy of settings behind that it is given as a text.
 fn settings(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Result<Option<PathBuf>, RuntimeError> {
-    let user = match frame.launch.args.last(settings::OPTION) {
+    let user = match frame.launch.args.last(merged::OPTION) {
         None => None,
-        Some(given) => match settings::read(given, &frame.cwd) {
+        Some(given) => match merged::read(given, &frame.cwd) {
             Some(user) => Some(user),
             // Claude Code says what is wrong with them.
             None => return Ok(None),
@@ -197,7 +199,7 @@ fn settings(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> 
     let stop = StopHook { file: &stop_file, after_all_calls: program.hooks_after_all_calls };
     let hooks = OwnHooks { program: &own.own_program, native_questions: frame.launch.native_questions, stop };
     let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
-    let text = settings::settings(user.as_ref(), &rules, hooks.as_ref()).to_string();
+    let text = merged::settings(user.as_ref(), &rules, hooks.as_ref()).to_string();
     let file = store.dir().settings(frame.id);
     let written = store.dir().write(Step::Settings, &file, text.as_bytes());
     written.map_err(while_trying("write the settings"))?;

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::Signal;
 
-use crate::claude::invocation::command::config_dir;
+use crate::claude::environment::config_dir::config_dir;
+use crate::claude::installation::version::Version;
 use crate::claude::processes::orphans;
 use crate::claude::processes::process::{Exit, Running};
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::reader::Follower;
 use crate::claude::transcript::{locate, turn};
-use crate::claude::version::Version;
 use crate::core::attempt::rest::Rest;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::claude::invocation::command::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR, restore_environment};
+use crate::claude::invocation::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR, restore_environment};
 use crate::claude::processes::process::{Exit, Running};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::tree::Tree;

@@ -1,6 +1,6 @@
 //! What goes wrong with a frame, in the kinds that need different help.
 
-use crate::claude::program::ProgramError;
+use crate::claude::installation::program::ProgramError;
 use crate::core::agent::worktree::Worktree;
 use crate::core::id::FrameId;
 use crate::runtime::worktrees::worktree::WorktreeError;

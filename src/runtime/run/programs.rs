@@ -3,8 +3,9 @@
 use std::env;
 use std::path::PathBuf;
 
-use crate::claude::version::Version;
-use crate::claude::{options, program};
+use crate::claude::installation::program;
+use crate::claude::installation::version::Version;
+use crate::claude::options;
 use crate::core::agent::launch::Launch;
 use crate::runtime::{RuntimeError, Settings};
 use crate::store::Store;

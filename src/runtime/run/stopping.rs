@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use tokio::sync::watch;
 
 use crate::claude::doctor::{checks, surroundings};
-use crate::claude::invocation::variables::Variables;
+use crate::claude::environment::variables::Variables;
 use crate::claude::processes::process::{Exit, Running};
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::reader::Follower;

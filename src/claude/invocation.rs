@@ -5,7 +5,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::claude::invocation::{environment, recorded, settings};
+use crate::claude::environment::config_dir::{CONFIG_DIR, named_config_dir};
+use crate::claude::environment::inherited;
+use crate::claude::environment::recorded;
+use crate::claude::settings::merged;
 use crate::claude::tools::permission_server;
 use crate::core::agent::launch::Launch;
 use crate::core::id::{AttemptId, FrameId, SessionId};
@@ -18,9 +21,6 @@ pub const ATTEMPT: &str = "AGENT_CLI_ATTEMPT";
 pub const NO_ATTEMPT: AttemptId = AttemptId(uuid::Uuid::nil());
 /// Leads the commands that the agent calls to the same state directory.
 pub const STATE_DIR: &str = "AGENT_CLI_STATE_DIR";
-/// Where Claude Code keeps sessions and settings.
-pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
-
 /// Where Claude Code names its session to the programs that its tools start.
 pub const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
 
@@ -97,8 +97,8 @@ impl Invocation<'_> {
         match self.settings {
             // Of two, Claude Code would take only the last. The user's are in the file.
             Some(file) => {
-                arguments.push(format!("{}={}", settings::OPTION, file.display()));
-                arguments.extend(self.launch.args.without(settings::OPTION).words());
+                arguments.push(format!("{}={}", merged::OPTION, file.display()));
+                arguments.extend(self.launch.args.without(merged::OPTION).words());
             }
             None => arguments.extend(self.launch.args.words()),
         }
@@ -110,7 +110,7 @@ impl Invocation<'_> {
     pub fn command(&self) -> Command {
         let mut command = Command::new(self.program);
         command.args(self.arguments()).current_dir(self.cwd);
-        for name in environment::not_inherited() {
+        for name in inherited::not_inherited() {
             command.env_remove(name);
         }
         restore_environment(&mut command, self.own_program.parent(), self.launch);
@@ -136,23 +136,6 @@ impl Invocation<'_> {
 pub fn restore_environment(command: &mut Command, own: Option<&Path>, launch: &Launch) {
     command.env("PATH", search_path(own, launch.path.as_deref(), env::var_os("PATH").as_deref()));
     recorded::restore(command, &launch.environment);
-}
-
-/// The directory in which Claude Code keeps its sessions for a frame with these launch options.
-#[must_use]
-pub fn config_dir(launch: &Launch) -> Option<PathBuf> {
-    config_dir_of(named_config_dir(), launch)
-}
-
-/// The same where the environment names this directory, or none.
-pub(crate) fn config_dir_of(named: Option<PathBuf>, launch: &Launch) -> Option<PathBuf> {
-    named.or_else(|| launch.config_dir.clone()).or_else(|| dirs::home_dir().map(|home| home.join(".claude")))
-}
-
-/// The directory that the user of this process named. An empty name is none.
-#[must_use]
-pub fn named_config_dir() -> Option<PathBuf> {
-    env::var_os(CONFIG_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }
 
 /// This program's folder first, then the folders of the shell that made the frame, then those of this process that are

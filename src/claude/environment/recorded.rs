@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::process::Command;
 
-use crate::claude::invocation::environment;
-use crate::claude::invocation::variables::{self, Variables};
+use crate::claude::environment::credentials;
+use crate::claude::environment::variables::{self, Variables};
 
 /// What is recorded, by what it is for. A `*` at the end stands for any end. `PATH` and `CLAUDE_CONFIG_DIR` are recorded by
 /// themselves.
@@ -162,7 +162,7 @@ pub fn of(variables: &Variables) -> BTreeMap<String, String> {
 
 /// The names of those that matter to Claude Code itself.
 pub fn that_matter(recorded: &BTreeMap<String, String>) -> Vec<&str> {
-    recorded.keys().map(String::as_str).filter(|name| environment::matters(name, true)).collect()
+    recorded.keys().map(String::as_str).filter(|name| credentials::matters(name, true)).collect()
 }
 
 fn is_listed(name: &str) -> bool {
@@ -201,6 +201,7 @@ fn is_set_now(name: &str, value: Option<&OsStr>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claude::environment::inherited;
 
     #[test]
     fn what_matters_is_recorded_and_no_secret_is() {
@@ -242,8 +243,8 @@ mod tests {
         let names = RECORDED.iter().flat_map(|(_, names)| names.iter());
         for name in names.map(|name| name.trim_end_matches('*')) {
             let starts = |known: &&str| known.trim_end_matches('*').starts_with(name);
-            let some_are = || environment::INHERITED.iter().any(|(_, names)| names.iter().any(starts));
-            assert!(environment::is_inherited(name) || some_are(), "{name}");
+            let some_are = || inherited::INHERITED.iter().any(|(_, names)| names.iter().any(starts));
+            assert!(inherited::is_inherited(name) || some_are(), "{name}");
         }
     }
 

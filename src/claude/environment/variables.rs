@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
-use crate::claude::invocation::environment;
+use crate::claude::environment::credentials;
 
 /// Variables by name. Many of their values are secrets.
 #[derive(Clone, Default)]
@@ -48,7 +48,7 @@ impl Variables {
 
     /// The names of those that are set, as Claude Code sees it.
     pub fn set(&self) -> impl Iterator<Item = &str> {
-        let is_set = |(name, value): &(&String, &OsString)| environment::is_set(name, &value.to_string_lossy());
+        let is_set = |(name, value): &(&String, &OsString)| credentials::is_set(name, &value.to_string_lossy());
         self.0.iter().filter(is_set).map(|(name, _)| name.as_str())
     }
 }

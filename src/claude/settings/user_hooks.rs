@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::claude::doctor::surroundings::managed_settings;
-use crate::claude::invocation::command::config_dir;
-use crate::claude::invocation::settings;
+use crate::claude::environment::config_dir::config_dir;
+use crate::claude::settings::file::managed_settings;
+use crate::claude::settings::merged;
 use crate::claude::tools::hook::POST_TOOL_USE;
 use crate::core::agent::launch::Launch;
 
@@ -16,7 +16,7 @@ use crate::core::agent::launch::Launch;
 /// none.
 #[must_use]
 pub fn run_after(tool: &str, cwd: &Path, launch: &Launch) -> bool {
-    let given = launch.args.last(settings::OPTION).and_then(|given| settings::read(given, cwd));
+    let given = launch.args.last(merged::OPTION).and_then(|given| merged::read(given, cwd));
     let is_concerned = |settings: &Value| concern(settings, tool);
     given.as_ref().is_some_and(is_concerned)
         || files(cwd, launch).iter().filter_map(read).any(|file| is_concerned(&file))

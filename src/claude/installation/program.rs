@@ -11,9 +11,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::process::Command;
 
-use crate::claude::invocation::environment;
-use crate::claude::refusal::Refusal;
-use crate::claude::version::Version;
+use crate::claude::environment::inherited;
+use crate::claude::installation::refusal::Refusal;
+use crate::claude::installation::version::Version;
 
 /// Why there is no usable `claude`.
 #[derive(Debug, thiserror::Error)]
@@ -133,7 +133,7 @@ pub fn modified(program: &Path) -> Result<Timestamp, ProgramError> {
 pub async fn ask_version(program: &Path) -> Result<String, ProgramError> {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
-    environment::not_inherited().iter().for_each(|name| {
+    inherited::not_inherited().iter().for_each(|name| {
         command.env_remove(name);
     });
     let not_started = |source| ProgramError::NotStarted { path: program.to_owned(), source };
@@ -168,7 +168,7 @@ pub async fn objection(program: &Path, arguments: &[String]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(["-p", "--output-format=stream-json", "--verbose"]).args(arguments).arg("--session-id=none");
     command.stdin(Stdio::null()).kill_on_drop(true);
-    environment::not_inherited().iter().for_each(|name| {
+    inherited::not_inherited().iter().for_each(|name| {
         command.env_remove(name);
     });
     let output = tokio::time::timeout(ANSWER_WITHIN, command.output()).await.ok()?.ok()?;

@@ -1,0 +1,188 @@
+//! A settings file of Claude Code: where there are some, and what of them matters here.
+//!
+//! Of a secret it is only seen that it is there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use crate::claude::environment::credentials;
+use crate::claude::environment::inherited::BREAKING;
+use crate::claude::settings::merged;
+use crate::core::agent::launch::Launch;
+
+/// The field of settings with a program that prints a key.
+const HELPER: &str = "apiKeyHelper";
+
+/// A settings file of Claude Code.
+#[derive(Debug)]
+pub struct SettingsFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether an administrator wrote it.
+    pub managed: bool,
+    /// What it holds, or why Claude Code passes over it.
+    pub content: Result<Settings, String>,
+}
+
+/// The settings that matter here. Whatever has another shape than expected is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `disableAllHooks`.
+    pub disable_all_hooks: Option<bool>,
+    /// `allowManagedHooksOnly`.
+    pub allow_managed_hooks_only: bool,
+    /// `cleanupPeriodDays`.
+    pub cleanup_period_days: Option<i64>,
+    /// `permissions.deny` and `permissions.ask`: what nobody can be asked for is denied.
+    pub denied: Vec<String>,
+    /// `permissions.disableBypassPermissionsMode`.
+    pub disable_bypass: bool,
+    /// The names of what it brings to log in with.
+    pub logins: Vec<String>,
+    /// Whether it names a program that logs in to a cloud.
+    pub logs_in_to_cloud: bool,
+    /// The variables that it sets.
+    pub variables: Vec<String>,
+    /// The variables that it sets and that break a chain.
+    pub breaking: Vec<String>,
+}
+
+impl Settings {
+    /// Reads settings.
+    ///
+    /// # Errors
+    ///
+    /// Why Claude Code passes over the whole file.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let is_json = serde_json::from_str::<IgnoredAny>(text);
+        // What the parser says of a value could be a secret: only the place is told.
+        is_json.map_err(|error| format!("is no JSON (line {}, column {})", error.line(), error.column()))?;
+        let file: File = serde_json::from_str(text).map_err(|_| "is no JSON object".to_owned())?;
+        let days = file.cleanup_period_days;
+        if days.as_ref().is_some_and(|days| days.as_i64().is_none_or(|days| days < 1)) {
+            return Err("has a cleanupPeriodDays that is no number of 1 or more".to_owned());
+        }
+        let permissions = file.permissions.unwrap_or_default();
+        let denied = [&permissions["deny"], &permissions["ask"]].into_iter().filter_map(Value::as_array).flatten();
+        let helper = file.api_key_helper.map(|_| HELPER.to_owned());
+        let named = file.env.unwrap_or_default();
+        let variables: Vec<_> =
+            named.iter().filter(|(name, value)| value.is_set(name)).map(|(name, _)| name.clone()).collect();
+        let logs_in = variables.iter().filter(|name| credentials::logs_in(name)).cloned();
+        Ok(Self {
+            disable_all_hooks: file.disable_all_hooks.as_ref().and_then(Value::as_bool),
+            allow_managed_hooks_only: file.allow_managed_hooks_only == Some(Value::Bool(true)),
+            cleanup_period_days: days.as_ref().and_then(Value::as_i64),
+            denied: denied.filter_map(Value::as_str).map(str::to_owned).collect(),
+            disable_bypass: permissions["disableBypassPermissionsMode"] == "disable",
+            logins: helper.into_iter().chain(logs_in).collect(),
+            logs_in_to_cloud: [file.aws_auth_refresh, file.aws_credential_export, file.gcp_auth_refresh]
+                .iter()
+                .any(Option::is_some),
+            variables,
+            breaking: named.into_keys().filter(|name| BREAKING.contains(&name.as_str())).collect(),
+        })
+    }
+}
+
+/// The values are not kept where only their presence counts.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    disable_all_hooks: Option<Value>,
+    allow_managed_hooks_only: Option<Value>,
+    cleanup_period_days: Option<Value>,
+    permissions: Option<Value>,
+    api_key_helper: Option<IgnoredAny>,
+    aws_auth_refresh: Option<IgnoredAny>,
+    aws_credential_export: Option<IgnoredAny>,
+    gcp_auth_refresh: Option<IgnoredAny>,
+    #[serde(default)]
+    env: Option<BTreeMap<String, VariableOfSettings>>,
+}
+
+/// The value of a variable, which may be a secret: it is dropped as soon as its name says what to look for.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct VariableOfSettings(Value);
+
+impl VariableOfSettings {
+    fn is_set(&self, name: &str) -> bool {
+        match &self.0 {
+            Value::Null => false,
+            Value::String(text) => credentials::is_set(name, text),
+            other => credentials::is_set(name, &other.to_string()),
+        }
+    }
+}
+
+pub(crate) fn managed_settings() -> PathBuf {
+    let folder = if cfg!(target_os = "macos") { "/Library/Application Support/ClaudeCode" } else { "/etc/claude-code" };
+    Path::new(folder).join("managed-settings.json")
+}
+
+pub(crate) fn settings_file(path: PathBuf, managed: bool) -> Option<SettingsFile> {
+    let content = match fs::read_to_string(&path) {
+        // An empty file is no mistake of anybody's.
+        Ok(text) if text.trim().is_empty() => return None,
+        Ok(text) => Settings::parse(&text),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return None,
+        Err(error) => Err(format!("cannot be read ({error})")),
+    };
+    Some(SettingsFile { path, managed, content })
+}
+
+/// The settings that the user gives on the command line.
+pub(crate) fn given_settings(cwd: &Path, launch: &Launch) -> Option<SettingsFile> {
+    let text = launch.args.last(merged::OPTION)?;
+    let content = Settings::parse(&merged::read(text, cwd)?.to_string());
+    Some(SettingsFile { path: merged::OPTION.into(), managed: false, content })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matters_is_read_and_no_secret_is_kept() {
+        let text = r#"{"disableAllHooks": true, "allowManagedHooksOnly": true, "cleanupPeriodDays": 7,
+            "permissions": {"deny": ["Bash(rm:*)", 7], "ask": ["Bash"], "disableBypassPermissionsMode": "disable"},
+            "apiKeyHelper": "echo secret", "env": {"ANTHROPIC_API_KEY": "secret", "CLAUDE_CODE_SIMPLE": "1", "EDITOR": "vi"}}"#;
+        let settings = Settings::parse(text).unwrap();
+        let logins = vec!["apiKeyHelper".to_owned(), "ANTHROPIC_API_KEY".to_owned()];
+        let expected = Settings {
+            disable_all_hooks: Some(true),
+            allow_managed_hooks_only: true,
+            cleanup_period_days: Some(7),
+            denied: vec!["Bash(rm:*)".into(), "Bash".into()],
+            disable_bypass: true,
+            logins,
+            logs_in_to_cloud: false,
+            variables: ["ANTHROPIC_API_KEY", "CLAUDE_CODE_SIMPLE", "EDITOR"].map(str::to_owned).to_vec(),
+            breaking: vec!["CLAUDE_CODE_SIMPLE".to_owned()],
+        };
+        assert_eq!(settings, expected);
+        assert!(!format!("{settings:?}").contains("secret"));
+        assert_eq!(Settings::parse("{}"), Ok(Settings::default()));
+        let off = r#"{"env": {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_USE_BEDROCK": 0, "CLAUDE_CODE_USE_VERTEX": true}}"#;
+        assert_eq!(Settings::parse(off).unwrap().logins, ["CLAUDE_CODE_USE_VERTEX"]);
+    }
+
+    #[test]
+    fn what_claude_code_passes_over_is_told_without_its_text() {
+        let told = |text: &str| Settings::parse(text).unwrap_err();
+        assert_eq!(told("{\"env\": secret"), "is no JSON (line 1, column 9)");
+        assert_eq!(told("// comment\n{}"), "is no JSON (line 1, column 1)");
+        assert_eq!(told("\"secret\""), "is no JSON object");
+        for days in ["0", "-1", "\"secret\""] {
+            let told = told(&format!("{{\"cleanupPeriodDays\": {days}}}"));
+            assert_eq!(told, "has a cleanupPeriodDays that is no number of 1 or more");
+        }
+    }
+}
