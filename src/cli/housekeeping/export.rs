@@ -5,7 +5,6 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tempfile::NamedTempFile;
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -73,11 +72,12 @@ fn secret_options(store: &Store, root: FrameId) -> Result<Vec<String>, CliError>
     Ok(names)
 }
 
-/// What was there before is replaced when all is written. Files of this library are private.
+/// What was there before is replaced when all is written. A temporary file is private, and stays so.
 fn write(store: &Store, root: FrameId, path: &Path) -> Result<(), CliError> {
     let broken = |error: io::Error| CliError::failed(format!("cannot write {}: {error}", path.display()));
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let mut file = BufWriter::new(NamedTempFile::new_in(folder).map_err(broken)?);
+    let file = tempfile::Builder::new().prefix(".agent-cli-export-").tempfile_in(folder).map_err(broken)?;
+    let mut file = BufWriter::new(file);
     store.export(root, &mut file)?;
     let file = file.into_inner().map_err(|error| broken(error.into_error()))?;
     file.as_file().sync_all().map_err(broken)?;
