@@ -10,34 +10,38 @@
 //! * Nothing waits for a process inside a transaction, and nothing waits for a lease at all.
 
 mod attempts;
+mod candidate;
 mod chains;
 mod database;
+mod error;
 pub mod files;
 pub mod housekeeping;
 mod requests;
+mod tables;
 
 #[cfg(test)]
 mod testing;
 
 pub use crate::store::attempts::attempt::{Attempt, NewAttempt, Spent};
 pub use crate::store::attempts::settlement::Settlement;
-pub use crate::store::chains::events::EventRecord;
-pub use crate::store::chains::frames::NewFrame;
-pub use crate::store::chains::groups::NewGroup;
+pub use crate::store::candidate::Candidate;
 pub use crate::store::chains::lookup::Target;
 pub use crate::store::chains::trees::Summary;
 pub use crate::store::chains::worktrees::Worker;
-pub use crate::store::database::candidate::Candidate;
-pub use crate::store::database::error::{Result, StoreError};
 pub use crate::store::database::store::Store;
+pub use crate::store::error::{Result, StoreError};
+pub use crate::store::files::entries::size;
 pub use crate::store::files::lease::Lease;
-pub use crate::store::files::orphan_files::{Leftover, size};
 pub use crate::store::files::state_dir::StateDir;
 pub use crate::store::housekeeping::archive::error::ArchiveError;
 pub use crate::store::housekeeping::archive::unpack::Unpacked;
 pub use crate::store::housekeeping::archive::{Adapted, Here};
 pub use crate::store::housekeeping::fsck::Facts;
 pub use crate::store::housekeeping::observed::{Pause, RecordedProgram};
+pub use crate::store::housekeeping::orphan_files::Leftover;
 pub use crate::store::housekeeping::removal::Removable;
+pub use crate::store::requests::groups::NewGroup;
 pub use crate::store::requests::questions::Question;
 pub use crate::store::requests::request::Caller;
+pub use crate::store::tables::events::EventRecord;
+pub use crate::store::tables::frames::NewFrame;

@@ -18,11 +18,11 @@ use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::request::Wish;
 use crate::store::attempts::attempt::NewAttempt;
 use crate::store::attempts::settlement::Settlement;
-use crate::store::chains::frames::NewFrame;
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Result;
 use crate::store::requests::questions::Question;
 use crate::store::requests::request::Caller;
+use crate::store::tables::frames::NewFrame;
 
 /// A store in a directory of its own.
 pub(crate) fn store() -> (TempDir, Store) {

@@ -45,14 +45,16 @@ pub struct Load {
 }
 
 impl Limits {
-    /// What keeps every frame of a tree with this load from starting.
+    /// What keeps a frame of a tree with this load from starting, whose account is over its usage limit until `limited`. Of
+    /// several reasons, the one that takes longest to go away by itself.
     #[must_use]
-    pub fn refuse(self, load: Load) -> Option<NotAdmitted> {
-        let spent_usd = load.spent_usd;
-        match self.max_budget_usd {
-            Some(max_usd) if spent_usd >= max_usd => Some(NotAdmitted::Budget { max_usd, spent_usd }),
-            _ => (load.running >= self.max_parallel).then_some(NotAdmitted::Parallel { most: self.max_parallel }),
-        }
+    pub fn refuse(self, load: Load, limited: Option<Timestamp>) -> Option<NotAdmitted> {
+        let Load { running, spent_usd } = load;
+        let budget = self.max_budget_usd.filter(|max_usd| spent_usd >= *max_usd);
+        let budget = budget.map(|max_usd| NotAdmitted::Budget { max_usd, spent_usd });
+        let usage_limit = limited.map(|resets_at| NotAdmitted::UsageLimit { resets_at });
+        let parallel = (running >= self.max_parallel).then_some(NotAdmitted::Parallel { most: self.max_parallel });
+        budget.or(usage_limit).or(parallel)
     }
 }
 
@@ -94,15 +96,11 @@ pub struct Admission<'a> {
 }
 
 impl Admission<'_> {
-    /// What keeps this frame from starting. Of several reasons, the one that takes longest to go away by itself.
+    /// What keeps this frame from starting.
     #[must_use]
     pub fn refuse(&self, node: &Node) -> Option<NotAdmitted> {
-        let whole = self.tree.whole().limits.refuse(self.load);
-        let limited = self.accounts.get(&account(self.tree, node));
-        match (whole, limited) {
-            (Some(NotAdmitted::Budget { .. }), _) | (_, None) => whole,
-            (_, Some(resets_at)) => Some(NotAdmitted::UsageLimit { resets_at: *resets_at }),
-        }
+        let limited = self.accounts.get(&account(self.tree, node)).copied();
+        self.tree.whole().limits.refuse(self.load, limited)
     }
 
     /// How many more frames may run at the same time.

@@ -10,12 +10,13 @@ use crate::core::attempt::usage::Usage;
 use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::failpoint::Step;
-use crate::store::chains::{events, frames, limits};
+use crate::store::chains::limits;
 use crate::store::database::codec::{self, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
-use crate::store::database::error::Fault;
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::{Result, StoreError};
 use crate::store::requests::questions;
+use crate::store::tables::{events, frames};
 
 /// An attempt that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]

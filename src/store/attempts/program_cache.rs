@@ -7,8 +7,8 @@ use rusqlite::OptionalExtension;
 
 use crate::failpoint::Step;
 use crate::store::database::codec::path_text;
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Result;
 
 impl Store {
     /// The version of the program at `program`, if it was remembered and the program has not changed since.

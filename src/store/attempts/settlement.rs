@@ -15,13 +15,14 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{Ended, FrameEvent, FrameState};
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::Step;
-use crate::store::chains::{events, frames, groups};
 use crate::store::database::codec::{self, At, Id, path_text, signed, time};
-use crate::store::database::error::Fault;
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::Result;
+use crate::store::requests::groups;
 use crate::store::requests::request::{self, Caller};
 use crate::store::requests::withdraw;
+use crate::store::tables::{events, frames};
 
 /// How an attempt ended, and what that does.
 #[derive(Clone, Debug)]
@@ -215,7 +216,7 @@ mod tests {
     use crate::core::chain::frame::Trouble;
     use crate::core::chain::state::{Failure, FailureKind, Wait};
     use crate::core::requests::request::RequestResult;
-    use crate::store::database::error::StoreError;
+    use crate::store::error::StoreError;
     use crate::store::testing::{ask, attempt, new, refused, reply, settlement, store};
 
     fn texts(store: &Store, frame: FrameId) -> Vec<RequestResult> {

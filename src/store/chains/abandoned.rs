@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::core::id::{AttemptId, FrameId};
 use crate::store::database::codec::id;
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Result;
 use crate::store::files::lease::Lease;
 
 impl Store {

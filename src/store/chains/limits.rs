@@ -14,11 +14,11 @@ use crate::core::chain::tree::Node;
 use crate::core::chain::tree::Whole;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
-use crate::store::chains::{events, frames};
 use crate::store::database::codec::{self, Id, from_json, id, time};
-use crate::store::database::error::Fault;
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::Result;
+use crate::store::tables::{chains, events, frames};
 
 // These two find the few frames in question by an index, however large the tree is. Each repeats the condition of its
 // index (`schema`) word for word.
@@ -37,7 +37,7 @@ impl Store {
     ///
     /// There is no such frame, or the database cannot be read.
     pub fn limits(&self, frame: FrameId) -> Result<Limits> {
-        self.read(|connection| of(connection, frames::existing(connection, frame)?.root))
+        self.read(|connection| chains::limits(connection, frames::existing(connection, frame)?.root))
     }
 
     /// Changes limits of the tree that a frame belongs to, from now on. Returns all of its limits.
@@ -48,34 +48,14 @@ impl Store {
     pub fn set_limits(&self, frame: FrameId, new: NewLimits) -> Result<Limits> {
         self.write(Step::ChangeLimits, |connection| {
             let frame = frames::existing(connection, frame)?;
-            let before = of(connection, frame.root)?;
+            let before = chains::limits(connection, frame.root)?;
             let limits = before.changed(new);
-            write(connection, frame.root, limits)?;
+            chains::set_limits(connection, frame.root, limits)?;
             let detail = json!({"from": before, "to": limits});
             events::append(connection, codec::now(), frame.root, "limits", &detail)?;
             Ok(limits)
         })
     }
-}
-
-/// The limits of a tree.
-pub(crate) fn of(connection: &Connection, root: FrameId) -> std::result::Result<Limits, Fault> {
-    let mut statement = connection.prepare_cached("SELECT limits FROM chains WHERE root = ?1")?;
-    Ok(statement.query_row([Id(root)], |row| from_json(row, "limits"))?)
-}
-
-/// Gives a tree that is being made its limits.
-pub(crate) fn insert(connection: &Connection, root: FrameId, limits: Limits) -> std::result::Result<(), Fault> {
-    let limits = codec::json(&limits, &[])?;
-    connection.prepare_cached("INSERT INTO chains (root, limits) VALUES (?1, ?2)")?.execute((Id(root), limits))?;
-    Ok(())
-}
-
-/// Gives a tree other limits.
-pub(crate) fn write(connection: &Connection, root: FrameId, limits: Limits) -> std::result::Result<(), Fault> {
-    let limits = codec::json(&limits, &[])?;
-    connection.prepare_cached("UPDATE chains SET limits = ?2 WHERE root = ?1")?.execute((Id(root), limits))?;
-    Ok(())
 }
 
 /// What keeps a frame from starting, in the words of [`crate::core::chain::admission`]. In the transaction in which it would start,
@@ -86,11 +66,8 @@ pub(crate) fn hold(
     now: Timestamp,
 ) -> std::result::Result<Option<NotAdmitted>, Fault> {
     let running = connection.prepare_cached(RUNNING)?.query_row([Id(frame.root)], |row| row.get(0))?;
-    let limits = of(connection, frame.root)?;
+    let limits = chains::limits(connection, frame.root)?;
     let spent_usd = spent_for_budget(connection, frame.root, limits)?;
-    if let Some(hold) = limits.refuse(Load { running, spent_usd }) {
-        return Ok(Some(hold));
-    }
     let until = |row: &Row<'_>| {
         let (state, since) = (from_json(row, "state")?, time(row, "since")?);
         Ok(match state {
@@ -100,7 +77,7 @@ pub(crate) fn hold(
     };
     let mut statement = connection.prepare_cached(LIMITED)?;
     let limited = statement.query_map((Id(frame.root), Id(frame.id)), until)?.collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(limited.into_iter().flatten().max().map(|resets_at| NotAdmitted::UsageLimit { resets_at }))
+    Ok(limits.refuse(Load { running, spent_usd }, limited.into_iter().flatten().max()))
 }
 
 /// What is true of the whole tree of a frame, of which `nodes` are all frames.
@@ -139,7 +116,7 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::runnable::Attempted;
     use crate::core::chain::state::Wait;
-    use crate::store::database::error::StoreError;
+    use crate::store::error::StoreError;
     use crate::store::requests::request::Caller;
     use crate::store::testing::{attempt, new, refused, reply, store};
 
@@ -242,6 +219,24 @@ mod tests {
         assert_eq!(store.try_again(children[0]).unwrap(), FrameState::Ready);
         store.start(children[1]);
         assert_eq!(store.frame(root.frame).unwrap().unwrap().state, FrameState::Waiting { wait: Wait::Requests });
+    }
+
+    #[test]
+    fn of_several_reasons_the_one_that_lasts_longest_is_told() {
+        let (_temp, store) = store();
+        let limits = Limits { max_parallel: 1, max_budget_usd: Some(9.0), ..Limits::default() };
+        let (_, children) = parent(&store, limits, 3);
+        let resets_at = "2100-01-01T00:00:00Z".parse().unwrap();
+        store.end(store.start(children[0]), &Ending::UsageLimit { resets_at, worked: true });
+        assert_eq!(held(&store, children[2]), NotAdmitted::UsageLimit { resets_at });
+        // One that began before the limit was met still runs.
+        let running = FrameState::Running { waited: None };
+        let state = codec::json(&running, &[]).unwrap();
+        store.connection.execute("UPDATE frames SET state = ?2 WHERE id = ?1", (Id(children[1]), state)).unwrap();
+        assert_eq!(held(&store, children[2]), NotAdmitted::UsageLimit { resets_at }, "all places are taken as well");
+        let spent = NewLimits { max_budget_usd: Some(0.1), ..NewLimits::default() };
+        store.set_limits(children[2], spent).unwrap();
+        assert!(matches!(held(&store, children[2]), NotAdmitted::Budget { .. }));
     }
 
     #[test]

@@ -6,13 +6,13 @@ use crate::core::chain::frame::{Frame, Task};
 use crate::core::id::{FrameId, IdPrefix, RequestId};
 use crate::core::requests::request::Wish;
 use crate::core::text::escape::shortened;
-use crate::store::chains::frames;
-use crate::store::chains::trees::below;
-use crate::store::database::candidate::Candidate;
+use crate::store::candidate::Candidate;
 use crate::store::database::codec::{Id, from_json, id};
-use crate::store::database::error::Fault;
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::{Result, StoreError};
+use crate::store::tables::below::below;
+use crate::store::tables::frames;
 
 /// What an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

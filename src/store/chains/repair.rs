@@ -8,11 +8,11 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
-use crate::store::chains::events;
-use crate::store::chains::frames::{self, launch_text};
 use crate::store::database::codec::{self, Id, id};
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::{Result, StoreError};
+use crate::store::tables::events;
+use crate::store::tables::frames::{self, launch_text};
 
 impl Store {
     /// Changes the launch options of all agents of the tree of `root` that are not done and have what its first agent has.

@@ -15,10 +15,11 @@ use crate::core::requests::request::Request;
 use crate::store::attempts::attempt::{Spent, usage};
 use crate::store::chains::limits;
 use crate::store::database::codec::{Id, count, from_json, id, maybe_id, path, time};
-use crate::store::database::error::Fault;
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::Result;
 use crate::store::requests::request;
+use crate::store::tables::below::below;
 
 /// A root, as a list shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,18 +43,6 @@ pub struct Summary {
     /// The limits of its tree.
     pub limits: Limits,
 }
-
-/// `below`: the ids of a frame and of all below it. `UNION` ends it even where a damaged tree has a cycle.
-macro_rules! below {
-    ($query:literal) => {
-        concat!(
-            "WITH RECURSIVE below (id) AS (VALUES (?1) UNION
-               SELECT child.id FROM below CROSS JOIN frames AS child ON child.parent = below.id) ",
-            $query
-        )
-    };
-}
-pub(crate) use below;
 
 // The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
 // time to prepare than the rest takes to read.

@@ -6,8 +6,8 @@ use rusqlite::Row;
 use crate::core::agent::worktree::Worktree;
 use crate::core::id::FrameId;
 use crate::store::database::codec::{self, At, Id, from_json, id};
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Result;
 
 impl Store {
     /// The worktrees of all frames in the tree of `frame`, the deepest frames first.

@@ -11,7 +11,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::store::database::error::{Fault, StoreError};
+use crate::store::error::{Fault, StoreError};
 
 /// An id, as text.
 #[derive(Clone, Copy)]

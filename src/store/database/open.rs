@@ -10,8 +10,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::failpoint::{self, Moment, Step};
-use crate::store::database::error::{Fault, StoreError};
 use crate::store::database::schema::{self, Found};
+use crate::store::error::{Fault, StoreError};
 use crate::store::files::durable::sync;
 use crate::store::files::state_dir::{PRIVATE, StateDir};
 
@@ -116,19 +116,9 @@ fn keep_a_log(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Has SQLite itself run out of space, where a test wants that. It does not get any for as long as this process lives.
-pub(crate) fn meet_full_disk(connection: &Connection, step: Step) -> Result<(), Fault> {
-    if failpoint::is_full(step) {
-        let pages: u32 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
-        connection.execute_batch("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(10000000));")?;
-    }
-    Ok(())
-}
-
 /// SQLite does not say why it cannot open its log. Trying to write a file beside it tells.
 fn explain(fault: Fault, dir: &StateDir) -> StoreError {
-    let error = fault.in_database(dir);
+    let error = fault.in_database(dir.database());
     if !matches!(error, StoreError::Database { .. }) {
         return error;
     }

@@ -7,9 +7,9 @@ use std::path::Path;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::failpoint::{self, Moment, Step};
-use crate::store::database::error::{Fault, StoreError};
+use crate::store::database::full_disk;
 use crate::store::database::migrations::STEPS;
-use crate::store::database::open;
+use crate::store::error::{Fault, StoreError};
 
 /// Marks a database as one of this program ("agcl").
 const APPLICATION: i32 = 0x6167_636c;
@@ -91,7 +91,7 @@ pub(crate) fn migrate(connection: &Connection) -> Result<(), Fault> {
     if version < known() {
         mark(&transaction, known())?;
     }
-    open::meet_full_disk(&transaction, Step::Migrate)?;
+    full_disk::meet_full_disk(&transaction, Step::Migrate)?;
     failpoint::at(Step::Migrate, Moment::Within);
     transaction.commit()?;
     Ok(())

@@ -11,9 +11,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::store::database::error::Result;
 use crate::store::database::schema;
 use crate::store::database::store::Store;
+use crate::store::error::Result;
 use crate::store::files::state_dir::StateDir;
 
 /// What changes when the database does.

@@ -7,8 +7,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::failpoint::{self, Moment, Step};
-use crate::store::database::error::{Fault, Result};
-use crate::store::database::{open, schema};
+use crate::store::database::{full_disk, open, schema};
+use crate::store::error::{Fault, Result};
 use crate::store::files::state_dir::StateDir;
 
 /// One connection to the database, and the directory that it lies in.
@@ -55,7 +55,7 @@ impl Store {
         let work = |connection: &Connection| {
             schema::still_known(connection, &self.dir.database())?;
             let outcome = work(connection)?;
-            open::meet_full_disk(connection, step)?;
+            full_disk::meet_full_disk(connection, step)?;
             failpoint::at(step, Moment::Within);
             Ok(outcome)
         };
@@ -69,7 +69,7 @@ impl Store {
 
     /// One statement that reads.
     pub(crate) fn query<T>(&self, work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>) -> Result<T> {
-        work(&self.connection).map_err(|fault| fault.in_database(&self.dir))
+        work(&self.connection).map_err(|fault| fault.in_database(self.dir.database()))
     }
 
     fn transaction<T>(
@@ -83,7 +83,7 @@ impl Store {
             transaction.commit()?;
             Ok(outcome)
         };
-        run().map_err(|fault: Fault| fault.in_database(&self.dir))
+        run().map_err(|fault: Fault| fault.in_database(self.dir.database()))
     }
 }
 

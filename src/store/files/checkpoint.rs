@@ -12,7 +12,7 @@ use crate::core::housekeeping::fsck::Lines;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Moment, Step};
 use crate::store::files::durable::{make_private, sync, sync_dir};
-use crate::store::files::orphan_files::remove;
+use crate::store::files::entries::remove;
 use crate::store::files::state_dir::{SEEN, StateDir, TEMPORARY, create_private};
 
 /// Copies a transcript, up to its last whole line. When this returns, the copy outlives a power failure.

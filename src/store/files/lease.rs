@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::core::id::FrameId;
 use crate::failpoint::{self, Step};
-use crate::store::database::error::{Result, StoreError};
+use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 
 /// The right to run a frame, until it and all copies of its output are closed.

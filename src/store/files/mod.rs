@@ -3,8 +3,8 @@
 pub(crate) mod canonical;
 pub mod checkpoint;
 pub(crate) mod durable;
+pub(crate) mod entries;
 pub(crate) mod lease;
-pub(crate) mod orphan_files;
 pub mod session_files;
 pub(crate) mod state_dir;
 pub mod tool_results;

@@ -10,7 +10,7 @@ use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::store::files::checkpoint::{is_same, replace};
 use crate::store::files::durable::{make_private, sync_dir};
-use crate::store::files::orphan_files::{entries, remove};
+use crate::store::files::entries::{entries, remove};
 use crate::store::files::state_dir::{StateDir, TEMPORARY};
 
 impl StateDir {

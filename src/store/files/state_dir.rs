@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::failpoint::{self, Moment, Step};
-use crate::store::database::error::{Result, StoreError};
+use crate::store::error::{Result, StoreError};
 use crate::store::files::canonical::canonical;
 use crate::store::files::durable::{make_private, sync, sync_dir};
 
@@ -47,7 +47,9 @@ impl StateDir {
     pub fn new(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
         let path = canonical(&path);
-        crate::store::database::codec::path_text(&path)?;
+        if path.to_str().is_none() {
+            return Err(StoreError::NotUtf8(path));
+        }
         Ok(Self { path })
     }
 

@@ -9,7 +9,7 @@ use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::failpoint::{self, Step};
 use crate::store::files::checkpoint::replace;
 use crate::store::files::durable::make_private;
-use crate::store::files::orphan_files::entries;
+use crate::store::files::entries::entries;
 use crate::store::files::state_dir::StateDir;
 
 /// The directory of results, in the directory of a session.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use crate::core::housekeeping::doctor_finding::Finding;
-use crate::store::database::error::StoreError;
 use crate::store::database::store::Store;
+use crate::store::error::StoreError;
 use crate::store::files::state_dir::{StateDir, TEMPORARY, create_private};
 
 /// What is to be said of the state directory at `dir`. Nothing is made that stays. `named`: a person chose it.

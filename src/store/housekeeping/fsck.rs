@@ -13,16 +13,16 @@ use crate::core::housekeeping::fsck::{Files, FrameFacts, RequestFacts};
 use crate::core::housekeeping::fsck_finding::{Flaw, What};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::Wish;
-use crate::store::chains::frames;
-use crate::store::chains::tree_rows::TABLES;
 use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
-use crate::store::database::error::Fault;
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::PRIVATE_DIR;
+use crate::store::files::entries::entries;
 use crate::store::files::lease::Lease;
-use crate::store::files::orphan_files::entries;
 use crate::store::files::state_dir::{PRIVATE, StateDir};
+use crate::store::tables::frames;
+use crate::store::tables::tree_rows::TABLES;
 
 /// What the database holds.
 #[derive(Debug, Default)]

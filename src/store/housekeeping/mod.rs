@@ -4,4 +4,5 @@ pub(crate) mod archive;
 pub mod doctor;
 pub(crate) mod fsck;
 pub(crate) mod observed;
+pub(crate) mod orphan_files;
 pub(crate) mod removal;

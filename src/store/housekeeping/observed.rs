@@ -7,8 +7,8 @@ use rusqlite::OptionalExtension;
 
 use crate::core::agent::launch::Launch;
 use crate::store::database::codec::{count, from_json, path_text};
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Result;
 
 /// A program that chains were started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::store::chains::frames::NewFrame;
+    use crate::store::tables::frames::NewFrame;
     use crate::store::testing::{ask, new, reply, store};
 
     fn started_with(claude: &str) -> NewFrame {

@@ -5,11 +5,11 @@ use rusqlite::{Connection, Row};
 use crate::core::housekeeping::retention::{Age, Retention};
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
-use crate::store::chains::tree_rows::{self, TABLES, Table};
 use crate::store::database::codec::{Id, count, from_json, id, time};
-use crate::store::database::error::Fault;
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::Result;
+use crate::store::tables::tree_rows::{self, TABLES, Table};
 
 /// A tree that may be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use serde_json::json;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Request, Wish};
 use crate::failpoint::Step;
-use crate::store::chains::events;
 use crate::store::database::codec::{self, Id, from_json};
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Result;
 use crate::store::requests::request::{self, Caller};
+use crate::store::tables::events;
 
 impl Store {
     /// Records all that one tool call asks for, or nothing.
@@ -95,7 +95,7 @@ mod tests {
 
     use super::Wish;
     use crate::core::attempt::ending::Ending;
-    use crate::store::database::error::StoreError;
+    use crate::store::error::StoreError;
     use crate::store::testing::{ask, reply, store};
 
     #[test]

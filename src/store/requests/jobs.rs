@@ -7,9 +7,9 @@ use crate::core::requests::request::{Request, Wish};
 use crate::core::requests::scheduled::Scheduler;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, Id, from_json};
-use crate::store::database::error::Fault;
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::Result;
 use crate::store::requests::request::{self, Caller};
 use crate::store::requests::withdraw;
 

@@ -1,6 +1,8 @@
 //! The rows of requests, from the call to the delivery.
 
+pub(crate) mod attach;
 pub(crate) mod calls;
+pub(crate) mod groups;
 pub(crate) mod jobs;
 pub(crate) mod plans;
 pub(crate) mod questions;

@@ -4,8 +4,8 @@ use crate::core::id::FrameId;
 use crate::core::requests::plan::Decided;
 use crate::core::requests::request::Wish;
 use crate::store::database::codec::{Id, from_json};
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Result;
 
 impl Store {
     /// The permission mode that a person chose when they approved the last plan of a frame of which its agent was told.

@@ -8,13 +8,13 @@ use crate::core::chain::origin::Origin;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::Wish;
 use crate::failpoint::Step;
-use crate::store::chains::events;
-use crate::store::chains::trees::below;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, maybe_time, time};
-use crate::store::database::error::Fault;
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::{Result, StoreError};
 use crate::store::requests::request;
+use crate::store::tables::below::below;
+use crate::store::tables::events;
 
 /// A question that an agent asked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,13 +8,13 @@ use serde_json::json;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Delivery, External, Request, RequestResult, Wish};
-use crate::store::chains::frames::{self, NewFrame, Place};
-use crate::store::chains::{events, limits};
 use crate::store::database::codec::{self, At, Id, from_json, id, time};
-use crate::store::database::error::Fault;
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::{Result, StoreError};
 use crate::store::requests::results::result;
+use crate::store::tables::frames::{self, NewFrame, Place};
+use crate::store::tables::{chains, events};
 
 use crate::core::chain::state::FrameState;
 use crate::failpoint::Step;
@@ -218,7 +218,7 @@ pub(crate) fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::
     let frames: u32 = connection
         .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group")?
         .query_row([Id(parent.root)], |row| row.get(0))?;
-    Ok(limits::of(connection, parent.root)?.admit(parent.depth + 1, frames, more)?)
+    Ok(chains::limits(connection, parent.root)?.admit(parent.depth + 1, frames, more)?)
 }
 
 pub(crate) fn insert(

@@ -7,9 +7,9 @@ use crate::core::id::FrameId;
 use crate::core::requests::request::{External, Request, RequestResult, Wish};
 use crate::core::requests::scheduled::{Scheduled, Scheduler};
 use crate::core::text::escape;
-use crate::store::chains::frames;
 use crate::store::database::codec::Id;
-use crate::store::database::error::Fault;
+use crate::store::error::Fault;
+use crate::store::tables::frames;
 
 /// What came of a request, if it is over.
 pub(crate) fn result(connection: &Connection, request: &Request) -> Result<Option<RequestResult>, Fault> {

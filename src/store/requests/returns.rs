@@ -11,8 +11,8 @@ use crate::core::requests::request::Wish;
 use crate::failpoint::Step;
 use crate::store::chains::lookup::Target;
 use crate::store::database::codec::{Id, from_json, id};
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Result;
 use crate::store::requests::request::{self, Caller};
 
 impl Store {

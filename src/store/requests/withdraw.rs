@@ -6,11 +6,11 @@ use serde_json::json;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::Wish;
 use crate::failpoint::Step;
-use crate::store::chains::events;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id};
-use crate::store::database::error::Fault;
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::Result;
+use crate::store::tables::events;
 
 impl Store {
     /// Withdraws the requests of an attempt whose tool calls were not suspended after all: another hook denied or changed

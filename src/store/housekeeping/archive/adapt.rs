@@ -15,7 +15,7 @@ use crate::core::id::FrameId;
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::Decided;
 use crate::core::requests::request::{External, Wish};
-use crate::store::database::error::Result;
+use crate::store::error::Result;
 use crate::store::housekeeping::archive::error::damaged;
 use crate::store::housekeeping::archive::unpack::Unpacked;
 

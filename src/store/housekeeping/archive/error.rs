@@ -7,7 +7,7 @@ use crate::core::agent::worktree::Worktree;
 use crate::core::housekeeping::archive::BadArchive;
 use crate::core::housekeeping::fsck_finding::Flaw;
 use crate::core::id::FrameId;
-use crate::store::database::error::StoreError;
+use crate::store::error::StoreError;
 
 /// Why a tree was not exported, or an archive not imported. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]

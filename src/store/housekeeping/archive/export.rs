@@ -11,18 +11,18 @@ use crate::core::agent::session_files::BESIDE;
 use crate::core::chain::state::FrameState;
 use crate::core::housekeeping::archive::{FORMAT, Manifest, Member, is_id, is_transcript};
 use crate::core::id::FrameId;
-use crate::store::chains::frames;
-use crate::store::chains::tree_rows::{self, TABLES, Table};
-use crate::store::database::error::{Fault, Result, StoreError};
 use crate::store::database::schema;
 use crate::store::database::store::Store;
+use crate::store::error::{Fault, Result, StoreError};
+use crate::store::files::entries::entries;
 use crate::store::files::lease::Lease;
-use crate::store::files::orphan_files::entries;
 use crate::store::files::session_files;
 use crate::store::files::state_dir::TEMPORARY;
 use crate::store::files::tool_results;
 use crate::store::housekeeping::archive::error::ArchiveError;
 use crate::store::housekeeping::archive::writer::Writer;
+use crate::store::tables::frames;
+use crate::store::tables::tree_rows::{self, TABLES, Table};
 
 impl Store {
     /// Writes the tree of `root` to `to`: its rows, the kept copies of the sessions that its frames continue from, and the

@@ -15,15 +15,14 @@ use crate::core::housekeeping::archive::{Row, is_id};
 use crate::core::housekeeping::fsck::judge;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
-use crate::store::chains::frames;
-use crate::store::chains::tree_rows::{self, TABLES};
-use crate::store::database::error::Fault;
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::{Fault, Result, StoreError};
 use crate::store::housekeeping::archive::adapt::Adapted;
 use crate::store::housekeeping::archive::error::{ArchiveError, damaged};
 use crate::store::housekeeping::archive::unpack::{Stage, Unpacked};
 use crate::store::housekeeping::fsck;
+use crate::store::tables::frames;
+use crate::store::tables::tree_rows::{self, TABLES};
 
 impl Store {
     /// Takes up the tree of an archive. Returns its root.

@@ -8,8 +8,8 @@ use tar::{Archive, Entry, EntryType};
 use crate::core::housekeeping::archive::{
     BadArchive, LARGEST_ARCHIVE, LARGEST_MANIFEST, MANIFEST, MOST_ENTRIES, Manifest, Member, SUMS,
 };
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::schema;
+use crate::store::error::{Result, StoreError};
 use crate::store::housekeeping::archive::error::{ArchiveError, damaged};
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
 

@@ -10,13 +10,13 @@ use serde_json::Deserializer;
 use crate::core::housekeeping::archive::{Member, Row};
 use crate::core::housekeeping::relocation::Moves;
 use crate::core::id::FrameId;
-use crate::store::chains::tree_rows::TABLES;
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::{make_private, sync, sync_dir};
 use crate::store::files::state_dir::create_private;
 use crate::store::housekeeping::archive::error::damaged;
 use crate::store::housekeeping::archive::reader;
+use crate::store::tables::tree_rows::TABLES;
 
 /// Files that are nobody's yet. They are deleted when this is dropped.
 pub(super) struct Stage {

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::core::housekeeping::archive::{MANIFEST, Manifest, Member, SUMS};
-use crate::store::database::error::{Result, StoreError};
+use crate::store::error::{Result, StoreError};
 use crate::store::housekeeping::archive::error::ArchiveError;
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
 

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::core::id::{FrameId, SessionId};
 use crate::failpoint::Step;
 use crate::store::database::codec::{At, Id, from_json, id, now, time};
-use crate::store::database::error::Fault;
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::Result;
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq)]

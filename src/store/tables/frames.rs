@@ -13,11 +13,11 @@ use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::text::escape::shortened;
 use crate::failpoint::Step;
-use crate::store::chains::{events, limits};
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
-use crate::store::database::error::Fault;
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::{Result, StoreError};
+use crate::store::tables::{chains, events};
 
 /// A frame that is to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +106,7 @@ impl Store {
         let id = new.id;
         let place = Place { parent: None, root: id, depth: 1, state, checkpoint };
         self.write(step, |connection| {
-            limits::insert(connection, id, new.limits)?;
+            chains::insert(connection, id, new.limits)?;
             insert(connection, codec::now(), new, &place)
         })?;
         Ok(id)

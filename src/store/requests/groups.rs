@@ -12,13 +12,13 @@ use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::Wish;
 use crate::failpoint::Step;
-use crate::store::chains::frames::{self, NewFrame, Place};
-use crate::store::chains::{events, limits};
 use crate::store::database::codec::{self, At, Id, from_json, id};
-use crate::store::database::error::Fault;
-use crate::store::database::error::Result;
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::Result;
 use crate::store::requests::request::{self, Caller};
+use crate::store::tables::frames::{self, NewFrame, Place};
+use crate::store::tables::{chains, events};
 
 /// Several frames that are to be made at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,7 @@ impl Store {
             let limits = new.members[0].limits;
             limits.admit(1, 0, count(&new.members))?;
             let group = FrameId::random();
-            limits::insert(connection, group, limits)?;
+            chains::insert(connection, group, limits)?;
             insert(connection, codec::now(), group, new, None)
         })
     }
@@ -165,7 +165,7 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
     use crate::core::requests::request::RequestResult;
-    use crate::store::database::error::StoreError;
+    use crate::store::error::StoreError;
     use crate::store::testing::{new, refused, reply, store};
 
     fn group(tasks: &[&str]) -> NewGroup {

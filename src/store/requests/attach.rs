@@ -10,13 +10,13 @@ use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
 use crate::core::requests::request::Wish;
 use crate::failpoint::Step;
-use crate::store::chains::frames;
-use crate::store::chains::{events, limits};
 use crate::store::database::codec::{self, Id};
-use crate::store::database::error::Fault;
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::{Result, StoreError};
 use crate::store::requests::request::{self, Caller};
+use crate::store::tables::frames;
+use crate::store::tables::{chains, events};
 
 impl Store {
     /// Whether the agent of `frame` may join the chain of `root`: one that its session has started before it was adopted.
@@ -62,7 +62,8 @@ impl Store {
             if is_other_root {
                 let (below, more) = size(connection, child.id)?;
                 let (_, frames) = size(connection, parent.root)?;
-                let (limits, others) = (limits::of(connection, parent.root)?, limits::of(connection, child.id)?);
+                let (limits, others) =
+                    (chains::limits(connection, parent.root)?, chains::limits(connection, child.id)?);
                 limits.admit(parent.depth + below, frames, more)?;
                 connection
                     .prepare_cached("UPDATE frames SET root = ?2, depth = depth + ?3 WHERE root = ?1")?
@@ -71,7 +72,7 @@ impl Store {
                     .prepare_cached("UPDATE frames SET parent = ?2 WHERE id = ?1")?
                     .execute((Id(child.id), Id(parent.id)))?;
                 connection.prepare_cached("DELETE FROM chains WHERE root = ?1")?.execute([Id(child.id)])?;
-                limits::write(connection, parent.root, limits.stricter(others))?;
+                chains::set_limits(connection, parent.root, limits.stricter(others))?;
                 events::append(connection, now, child.id, "joined", &json!({"parent": parent.id}))?;
             }
             request::insert(connection, now, caller, None, &Wish::Spawn { child: child.id, task: child.task.title() })?;
@@ -100,7 +101,7 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
     use crate::core::id::RequestId;
-    use crate::store::chains::frames::NewFrame;
+    use crate::store::tables::frames::NewFrame;
     use crate::store::testing::{ask, new, refused, reply, store};
 
     impl Store {

@@ -11,8 +11,7 @@ use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::limits::LimitReached;
 use crate::core::chain::state::IllegalEvent;
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::store::database::candidate::Candidate;
-use crate::store::files::state_dir::StateDir;
+use crate::store::candidate::Candidate;
 use crate::store::housekeeping::archive::error::ArchiveError;
 
 /// What the functions of the store return.
@@ -174,8 +173,7 @@ impl StoreError {
 }
 
 impl Fault {
-    pub(crate) fn in_database(self, dir: &StateDir) -> StoreError {
-        let path = dir.database();
+    pub(crate) fn in_database(self, path: PathBuf) -> StoreError {
         let error = match self {
             Self::Known(error) => return error,
             Self::Sql(error) => error,

@@ -1,7 +1,7 @@
 //! Files of the state directory that nothing uses any more: a killed process left them, or a frame that is gone.
 
 use std::collections::HashMap;
-use std::fs::{self, DirEntry, Metadata};
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,10 @@ use crate::core::chain::frame::Baseline;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::store::database::codec::{Id, id, maybe_id, maybe_json};
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::{Result, StoreError};
 use crate::store::files::checkpoint::attempt_of;
+use crate::store::files::entries::{entries, remove, size};
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::{STOP, StateDir, TEMPORARY};
 
@@ -207,16 +208,6 @@ impl Store {
     }
 }
 
-/// How many bytes the files at `path` and below it hold; links are not followed. What cannot be read counts nothing.
-#[must_use]
-pub fn size(path: &Path) -> u64 {
-    match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => entries(path).unwrap_or_default().iter().map(|entry| size(&entry.path())).sum(),
-        Ok(found) if found.is_file() => found.len(),
-        _ => 0,
-    }
-}
-
 /// Somebody may have been faster.
 fn leftover(path: PathBuf, frame: Option<FrameId>) -> Option<Leftover> {
     path.symlink_metadata().ok().map(|_| Leftover { bytes: size(&path), path, frame })
@@ -228,15 +219,6 @@ fn of_frame(folder: &Path, frame: FrameId, copies: &[AttemptId]) -> io::Result<V
         |name: &str| is_of_attempt(name) || attempt_of(name).is_some_and(|attempt| !copies.contains(&attempt));
     let files = entries(folder)?.into_iter().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
     Ok(files.filter_map(|entry| leftover(entry.path(), Some(frame))).collect())
-}
-
-/// Removes a file or a directory, if it is there.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
-    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Whether a file of a frame only lives during an attempt.
@@ -255,14 +237,6 @@ fn is_left(name: &str, metadata: io::Result<Metadata>) -> bool {
 /// Where this cannot be told, it is safer to say so.
 fn is_run(dir: &StateDir, frame: FrameId) -> bool {
     Lease::is_held(dir, frame).unwrap_or(true)
-}
-
-/// The entries of a directory, none when it does not exist.
-pub(crate) fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
-    match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        entries => entries?.collect(),
-    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::core::id::FrameId;
 use crate::store::database::codec::Id;
-use crate::store::database::error::Fault;
-use crate::store::database::error::{Result, StoreError};
 use crate::store::database::store::Store;
+use crate::store::error::Fault;
+use crate::store::error::{Result, StoreError};
 
 /// A table, and which of its rows belong to the frames in the temporary table `members`.
 pub(crate) struct Table {
