@@ -169,9 +169,7 @@ impl From<StoreError> for CliError {
             StoreError::Ambiguous { .. } => {
                 Self::new(Exit::NoSuchFrame, message).hint("give more characters of the id")
             }
-            StoreError::NotADirectory(_) | StoreError::NoStateDir => {
-                Self::failed(message).hint("set AGENT_CLI_STATE_DIR to a directory")
-            }
+            StoreError::NotADirectory(_) => Self::failed(message).hint("set AGENT_CLI_STATE_DIR to a directory"),
             StoreError::ReadOnly(_) => Self::failed(message)
                 .hint("give this user the right to write there, or set AGENT_CLI_STATE_DIR to another directory"),
             StoreError::Full(_) => Self::failed(message).hint(FREE_SPACE),

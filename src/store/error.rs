@@ -21,9 +21,6 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The platform names no directory for state.
-    #[error("the platform names no directory for state")]
-    NoStateDir,
     /// The state directory is something else.
     #[error("the state directory {0} is not a directory")]
     NotADirectory(PathBuf),

@@ -53,16 +53,6 @@ impl StateDir {
         Ok(Self { path })
     }
 
-    /// The state directory that a user named, or the platform's.
-    ///
-    /// # Errors
-    ///
-    /// The platform names none, or [`StateDir::new`] refuses it.
-    pub fn resolve(explicit: Option<PathBuf>) -> Result<Self> {
-        let path = explicit.or_else(Self::default_path).ok_or(StoreError::NoStateDir)?;
-        Self::new(&path)
-    }
-
     /// The platform's directory for state, or for data where it has none for state, and `agent-cli` in it.
     #[must_use]
     pub fn default_path() -> Option<PathBuf> {
@@ -395,7 +385,7 @@ mod tests {
 
     #[test]
     fn what_a_user_names_is_made_absolute() {
-        let dir = StateDir::resolve(Some(PathBuf::from("state"))).unwrap();
+        let dir = StateDir::new(Path::new("state")).unwrap();
         assert_eq!(dir.path(), std::env::current_dir().unwrap().join("state"));
         assert!(StateDir::new(Path::new("")).is_err());
     }
