@@ -8,17 +8,9 @@ use serde_json::{Value, json};
 use crate::beside::{Beside, Task, started, task};
 use crate::chain::Chain;
 use crate::processes::wait_until;
-use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, processes_of};
+use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, processes_of};
 
-/// Runs a test on both versions.
-macro_rules! on_both_versions {
-    ($($test:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $test() { super::$test(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $test() { super::$test(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     it_pauses_and_its_server_is_ended,
     it_stops_for_an_approval_and_its_server_is_ended,
     its_claude_is_killed_and_it_continues,

@@ -6,17 +6,9 @@ use std::fs;
 use serde_json::json;
 
 use crate::chain::{Chain, Said};
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, Turn};
+use crate::support::{Conversation, Item, MessagesApi, NEWEST, Turn, on_every_version};
 
-/// Runs a test on both versions.
-macro_rules! on_both_versions {
-    ($($test:ident),+ $(,)?) => {
-        mod newest { $(#[test] fn $test() { super::$test(crate::support::NEWEST); })+ }
-        mod older { $(#[test] fn $test() { super::$test(crate::support::OLDER); })+ }
-    };
-}
-
-on_both_versions!(
+on_every_version!(
     tasks_and_plan_are_there_when_the_state_directory_has_moved,
     a_finished_subagent_can_be_messaged,
     a_finished_workflow_is_resumed_from_its_journal,

@@ -1,9 +1,11 @@
 //! One-shot jobs that agents make with Claude Code's own tool CronCreate, two levels deep: the chain stays open until they were
 //! due.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
+use crate::processes::{Gate, wait_until};
 use crate::support::{Conversation, Item, NEWEST, Turn, on_every_version, processes_of};
 use crate::wakeups::{above, time_passes, waits_for};
 
@@ -11,6 +13,7 @@ on_every_version!(
     each_job_is_due_once_and_the_last_reply_counts,
     a_job_that_is_deleted_is_not_waited_for,
     a_question_is_answered_before_the_job_is_due,
+    a_job_of_an_agent_that_was_stopped_is_due_all_the_same,
     what_recurs_or_never_comes_is_refused,
 );
 
@@ -113,6 +116,32 @@ fn a_question_is_answered_before_the_job_is_due(version: &str) {
     comes(&chain, "Look at A.");
     let reply = chain.ok(&["resume", &root]);
     assert!(reply.contains("(one-shot) [session-only]") && reply.ends_with("|after: Look at A.\n"), "{reply}");
+}
+
+/// It is stopped while a command runs that it has called after it made the job.
+fn a_job_of_an_agent_that_was_stopped_is_due_all_the_same(version: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = Gate::new(folder.path().join("gate"));
+    let command = json!({"command": gate.wait_command()});
+    let calls = vec![("CronCreate", job(FAR, "Look at A.")), ("Bash", command), ("CronList", json!({}))];
+    let chain = calling(version, calls, |said| format!("{}|{}", said.last_result().unwrap_or_default(), echo(said)));
+    let runner = chain.start(&["spawn", "root.md", "--permission-mode", "bypassPermissions"]);
+    gate.reached();
+    let root = chain.only_root();
+    let frames = chain.json(&["tree", &root, "--json"]);
+    let child = frames.as_array().unwrap().iter().find(|frame| !frame["parent"].is_null()).unwrap();
+    let stop = chain.state().join("frames").join(child["id"].as_str().unwrap()).join("stop");
+    runner.signal(Signal::INT);
+    wait_until("the agent is told to stop", || stop.exists());
+    gate.open();
+    assert_eq!(runner.ends().code, Some(130));
+    chain.started(&["resume", &root]);
+    let waits = waits_for(&chain, &root);
+    assert_eq!(waits[0]["wait"]["scheduled"]["prompt"], "Look at A.", "{waits}");
+    assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
+    comes(&chain, "Look at A.");
+    let reply = chain.ok(&["resume", &root]);
+    assert!(reply.ends_with("|after: Look at A.\n"), "{reply}");
 }
 
 fn what_recurs_or_never_comes_is_refused(version: &str) {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
+use crate::processes::wait_until;
 use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, processes_of};
 
 on_every_version!(
@@ -10,6 +11,7 @@ on_every_version!(
     a_refused_plan_leaves_the_agent_in_plan_mode,
     an_agent_that_entered_plan_mode_is_asked_about_too,
     a_plan_survives_a_killed_runner_and_a_killed_claude,
+    no_agent_approves_a_plan,
 );
 
 const PLAN: &str = "# The plan\n\n1. write made.txt\n\u{1b}[2J2. say so\n";
@@ -183,4 +185,53 @@ fn a_plan_survives_a_killed_runner_and_a_killed_claude(version: &str) {
     assert_eq!(chain.ok(&["resume", &root]), "the child says: done\n");
     assert!(chain.home.project().join("made.txt").is_file());
     assert_eq!(chain.json(&["questions", "--json"]), json!([]), "nobody is asked twice");
+}
+
+/// Neither the agent itself does, beside the call or later, nor one beside it.
+fn no_agent_approves_a_plan(version: &str) {
+    const APPROVE: &str = "agent-cli questions --json > asked; agent-cli answer $(cat id) allow --mode bypassPermissions; \
+        agent-cli answer --replace $(cat id) allow; echo $?";
+    let hold = Hold::new();
+    let held = hold.clone();
+    let loads = version == NEWEST;
+    let model = move |said: &Conversation| {
+        let made = results(said).len();
+        let replies = || Turn::text(results(said).iter().map(|(text, _)| *text).collect::<Vec<_>>().join("\n"));
+        match (task(said), made) {
+            (task, 0) if task.contains("root.md") => Turn::bash("agent-cli spawn planner.md hostile.md"),
+            (task, 0) if task.contains("hostile.md") => Turn::bash(APPROVE).held(&held),
+            (task, 0) if task.contains("planner.md") && loads => {
+                Turn::call("ToolSearch", json!({"query": "select:EnterPlanMode,ExitPlanMode"}))
+            }
+            (task, 0) if task.contains("planner.md") => Turn::bash("true"),
+            (task, 1) if task.contains("planner.md") => Turn::call("EnterPlanMode", json!({})),
+            (task, 2) if task.contains("planner.md") => Turn::bash(APPROVE).and_call("ExitPlanMode", json!({})),
+            (task, 4) if task.contains("planner.md") => Turn::bash(APPROVE),
+            _ => replies(),
+        }
+    };
+    let chain = Chain::with_model(version, MessagesApi::start(model));
+    for name in ["root.md", "planner.md", "hostile.md"] {
+        chain.home.write(name, "Do what you do.");
+    }
+    chain.home.write("id", "none");
+    let allow = "--allowedTools=Bash(agent-cli:*),Bash(cat:*),Bash(echo:*)";
+    let runner = chain.start(&["spawn", "root.md", "--permission-mode", "bypassPermissions", "--", allow]);
+    chain
+        .api
+        .wait_until(|requests| requests.iter().any(|request| task(&request.conversation()).contains("hostile.md")));
+    wait_until("the plan is asked about", || chain.json(&["questions", "--json"]) != json!([]));
+    let question = only_question(&chain);
+    chain.home.write("id", question["id"].as_str().unwrap());
+    hold.release();
+    assert_eq!(runner.ends().code, Some(0));
+    assert_eq!(only_question(&chain)["id"], question["id"], "nobody has answered");
+    chain.answer("deny not yet");
+    let reply = chain.ok(&["resume", &chain.only_root()]);
+    let refused = reply.matches("an agent cannot answer in a person's place").count();
+    // In plan mode most commands are refused before they run.
+    assert!(refused >= 2 && !reply.contains("the answer is recorded"), "{reply}");
+    assert!(reply.contains("not yet"), "{reply}");
+    let asked = chain.json(&["questions", "--all", "--json"]);
+    assert_eq!((asked.as_array().map(Vec::len), &asked[0]["answer"]), (Some(1), &json!("deny not yet")), "{asked}");
 }

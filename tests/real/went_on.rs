@@ -1,4 +1,4 @@
-//! A person goes on in the session that an agent waits in, with Claude Code itself.
+//! A person goes on in the session that an agent waits or works in, with Claude Code itself.
 
 use std::fs;
 use std::process::Stdio;
@@ -6,10 +6,12 @@ use std::process::Stdio;
 use serde_json::json;
 
 use crate::chain::{Chain, Said};
-use crate::support::{Conversation, Item, MessagesApi, Turn, claude, on_every_version};
+use crate::processes::Gate;
+use crate::support::{Conversation, Hold, Item, MessagesApi, RecordedRequest, Turn, claude, on_every_version};
 
 on_every_version!(
     an_agent_goes_on_though_a_person_spoke_in_its_session,
+    an_agent_goes_on_though_a_person_spoke_while_it_worked,
     an_agent_goes_on_though_its_session_was_summed_up,
     an_agent_goes_on_though_its_call_was_run_by_a_person,
     without_a_kept_copy_the_answer_comes_by_prompt,
@@ -81,6 +83,62 @@ fn an_agent_goes_on_though_a_person_spoke_in_its_session(version: &str) {
     goes_on(&chain, version, &root, &before);
     let request = chain.api.requests().pop().unwrap().conversation();
     assert!(format!("{request:?}").contains(WORDS), "what the person said is in the saved session");
+}
+
+/// The person speaks while a command of the agent runs, and is answered before it has ended, or when the agent has paused.
+fn an_agent_goes_on_though_a_person_spoke_while_it_worked(version: &str) {
+    for is_answered_late in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let gate = Gate::new(folder.path().join("gate"));
+        let (command, hold) = (gate.wait_command(), Hold::new());
+        let held = hold.clone();
+        let chain = Chain::with_model(
+            version,
+            MessagesApi::start(move |said| match said.items().last() {
+                Some(Item::User(text)) if text.contains(WORDS) => Turn::text("I wait.").held(&held),
+                Some(Item::User(text)) if text.contains("ins.md") => Turn::bash(&command),
+                Some(Item::Result { text, .. }) if text == "go" => Turn::bash("agent-cli ask 'When?'"),
+                _ => model(said),
+            }),
+        );
+        chain.home.write("ins.md", "Work and ask.\n");
+        let runner = chain.start(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
+        gate.reached();
+        let root = chain.only_root();
+        let mut person = chain.home.command(claude(version));
+        person.args(["-p", "--resume", &root, WORDS]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let person = person.spawn().unwrap();
+        let is_asked = |request: &RecordedRequest| request.conversation().last_user_text() == Some(WORDS);
+        chain.api.wait_until(|requests| requests.iter().any(is_asked));
+        let ends = || Said::from(person.wait_with_output().unwrap());
+        let answered = if is_answered_late {
+            gate.open();
+            assert_eq!(runner.ends().code, Some(0));
+            hold.release();
+            ends()
+        } else {
+            hold.release();
+            let answered = ends();
+            gate.open();
+            assert_eq!(runner.ends().code, Some(0));
+            answered
+        };
+        assert_eq!(answered.out, "I wait.\n");
+        chain.answer("May 1st");
+        let said = chain.run(&["resume", &root]);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), "May 1st\n"), "{said:?}");
+        let request = format!("{:?}", chain.api.requests().pop().unwrap().conversation().items());
+        assert!(request.contains("\"go\"") && !request.contains("interrupted"), "{request}");
+        assert!(!request.contains(WORDS), "{request}");
+        let own = fs::read_to_string(chain.home.transcript(&root).unwrap()).unwrap();
+        assert!(!own.contains("I wait."), "the session is the agent's");
+        let (_, rest) = said.err.split_once("claude --resume ").unwrap_or_else(|| panic!("{said:?}"));
+        let opened = self::person(&chain, version, &["--resume", &rest[..36], "and now?"]);
+        assert_eq!(opened.code, Some(0), "{opened:?}");
+        let request = format!("{:?}", chain.api.requests().pop().unwrap().conversation().items());
+        assert!(request.contains(WORDS) && request.contains("I wait."), "{request}");
+        chain.ok(&["fsck"]);
+    }
 }
 
 fn an_agent_goes_on_though_its_session_was_summed_up(version: &str) {

@@ -1,9 +1,11 @@
 //! Reads what an attempt printed.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::claude::stream::digest::Digest;
@@ -52,6 +54,26 @@ pub fn tool_of(mut stream: impl BufRead, call: &str) -> io::Result<Option<String
         line.clear();
     }
     Ok(None)
+}
+
+/// What the events are known by: the transcript has the same messages under the same names.
+///
+/// # Errors
+///
+/// Those of `stream`.
+pub(crate) fn names(mut stream: impl BufRead) -> io::Result<HashSet<String>> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Named {
+        uuid: Value,
+    }
+    let (mut names, mut line) = (HashSet::new(), Vec::new());
+    while stream.read_until(b'\n', &mut line)? > 0 {
+        let named: Named = serde_json::from_slice(&line).unwrap_or_default();
+        names.extend(named.uuid.as_str().map(str::to_owned));
+        line.clear();
+    }
+    Ok(names)
 }
 
 /// Reads what a running attempt has printed so far, from where it left off.

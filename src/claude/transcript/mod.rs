@@ -3,6 +3,7 @@
 pub mod ancestry;
 pub mod insert_results;
 pub mod locate;
+pub(crate) mod others;
 pub mod reopen;
 pub mod rewrite;
 pub mod salvage;

@@ -98,6 +98,34 @@ impl Entries {
         text
     }
 
+    /// All lines, as they are read.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Value> {
+        self.lines.iter().map(|line| &line.entry)
+    }
+
+    /// The conversation up to what is in `said`, without what others have said elsewhere. All of it, if nobody has.
+    pub(crate) fn leading_to(self, said: &Self) -> Self {
+        let wanted: HashSet<&str> = said.rows().filter_map(|(_, row)| row["uuid"].as_str()).collect();
+        let is_last = self
+            .rows()
+            .next_back()
+            .is_none_or(|(_, row)| row["uuid"].as_str().is_some_and(|uuid| wanted.contains(uuid)));
+        if is_last {
+            return self;
+        }
+        let parents: HashMap<&str, Option<&str>> =
+            self.rows().filter_map(|(_, row)| Some((row["uuid"].as_str()?, row["parentUuid"].as_str()))).collect();
+        let mut leading = HashSet::new();
+        for uuid in &wanted {
+            let mut next = Some(*uuid);
+            while let Some(uuid) = next.filter(|uuid| leading.insert(*uuid)) {
+                next = parents.get(uuid).copied().flatten();
+            }
+        }
+        let leads = |line: &&Line| line.entry["uuid"].as_str().is_none_or(|uuid| leading.contains(uuid));
+        Self { lines: self.lines.iter().filter(leads).cloned().collect() }
+    }
+
     /// The lines that have a place in the conversation, with their numbers. Others may repeat what was said.
     pub(crate) fn rows(&self) -> impl DoubleEndedIterator<Item = (usize, &Value)> {
         self.lines.iter().map(|line| &line.entry).enumerate().filter(|(_, entry)| entry["uuid"].is_string())

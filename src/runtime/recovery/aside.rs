@@ -1,15 +1,17 @@
-//! A session that a person went on in while its agent waited. What was said there becomes a session of its own, so that the
+//! A session that a person went on in while its agent waited or worked. What was said there becomes a session of its own, so that the
 //! agent can go on from where it stopped and nobody's words are lost.
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Seek, SeekFrom};
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use uuid::{Builder, Uuid};
 
 use crate::claude::environment::config_dir::config_dir;
+use crate::claude::stream::reader;
+use crate::claude::transcript::others;
 use crate::claude::transcript::rewrite::Entries;
 use crate::claude::transcript::session_files;
 use crate::core::chain::frame::Frame;
@@ -17,7 +19,7 @@ use crate::core::id::{AttemptId, SessionId};
 use crate::core::text::shell::quoted;
 use crate::failpoint::Step;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{self, Store};
+use crate::store::{self, Attempt, Store};
 
 /// Saves what lies at `place`, the transcript of the session of `frame`, as another session, if anything was said in it that the
 /// kept copy does not have.
@@ -34,7 +36,8 @@ pub(crate) fn set_aside(
         return Ok(());
     }
     let file_of = |session: SessionId| place.with_file_name(format!("{session}.jsonl"));
-    let mut saved = (id_of(&found), found.clone());
+    let conversation = found.clone().leading_to(&said);
+    let mut saved = (id_of(&conversation), conversation);
     if found.check().is_err() {
         // Whoever had the session open when it was set aside has gone on where it was.
         for earlier in store.set_aside(frame.id)?.into_iter().filter(|earlier| file_of(*earlier).is_file()) {
@@ -50,12 +53,35 @@ pub(crate) fn set_aside(
     share_beside(frame, place, other)?;
     store.record_set_aside(frame.id, frame.session, other)?;
     tracing::warn!(
-        "somebody has gone on in the session of {} while it waited. That conversation is kept as a session of its own: \
+        "somebody has gone on in the session of {}. That conversation is kept as a session of its own: \
          cd {} && claude --resume {other} opens it. The agent goes on from where it stopped.",
         frame.id.short(),
         quoted(&frame.cwd.display().to_string()),
     );
     Ok(())
+}
+
+/// The conversation of an attempt without what a person has said in its session while it ran, if one has. That stays in Claude Code's
+/// folder: before the next attempt it is set aside.
+pub(crate) fn without_others(
+    store: &Store,
+    frame: &Frame,
+    attempt: &Attempt,
+    transcript: &Path,
+) -> Result<Option<Vec<u8>>, RuntimeError> {
+    let found = read(transcript)?;
+    let begun_with = frame.continues().map(|kept| store.dir().checkpoint(kept.frame, kept.copy));
+    let known = begun_with.filter(|copy| copy.is_file()).map(|copy| read(&copy)).transpose()?.unwrap_or_default();
+    if !others::has_prompts(&found, &known) {
+        return Ok(None);
+    }
+    let printed = || {
+        let mut file = File::open(store.dir().output(frame.id))?;
+        file.seek(SeekFrom::Start(attempt.output_from))?;
+        reader::names(BufReader::new(file))
+    };
+    let printed = printed().map_err(while_trying("read what claude printed"))?;
+    Ok(others::without_others(&found, &known, &printed))
 }
 
 fn read(transcript: &Path) -> Result<Entries, RuntimeError> {

@@ -31,6 +31,12 @@ pub fn keep(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcript: &Pat
     replace(Step::KeepCopy, &mut source, whole, &dir.checkpoint(frame, attempt))
 }
 
+/// Keeps this conversation as the copy of an attempt. When this returns, it outlives a power failure.
+pub(crate) fn keep_conversation(dir: &StateDir, frame: FrameId, attempt: AttemptId, text: &[u8]) -> io::Result<()> {
+    dir.frame_dir(frame)?;
+    dir.write_synced(Step::KeepCopy, &dir.checkpoint(frame, attempt), text)
+}
+
 /// Deletes the copies of a frame's attempts and what belongs to them, except those in `keep`, and what a killed process left half
 /// written.
 ///
