@@ -16,8 +16,8 @@ use crate::cli::output;
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::stopping::GRACE;
 use crate::core::id::SessionId;
+use crate::runtime::programs;
 use crate::runtime::protocol::Asking;
-use crate::runtime::run::programs;
 use crate::runtime::{RuntimeError, Settings, Stopping};
 use crate::store::{Caller, StateDir, Store};
 

@@ -12,6 +12,7 @@
 mod conclude;
 mod delivery;
 pub mod housekeeping;
+pub mod programs;
 pub mod protocol;
 mod recovery;
 pub mod requests;

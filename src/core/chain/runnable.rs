@@ -12,16 +12,16 @@ use crate::core::requests::request;
 /// What happened to frames in this run of the program, which keeps it from trying the same thing twice.
 #[derive(Clone, Debug, Default)]
 pub struct Attempted {
-    attempted: HashSet<FrameId>,
+    begun: HashSet<FrameId>,
     skipped: HashSet<FrameId>,
 }
 
 impl Tree {
     /// The frames whose agents can run now, the deepest first, as many as may run beside those that do.
     #[must_use]
-    pub fn runnable(&self, tried: &Attempted, now: Timestamp) -> Vec<FrameId> {
+    pub fn runnable(&self, attempted: &Attempted, now: Timestamp) -> Vec<FrameId> {
         let admission = self.admission(now);
-        let wanted = self.leaves_up().into_iter().filter(|node| self.can_run(node, tried, now));
+        let wanted = self.leaves_up().into_iter().filter(|node| self.can_run(node, attempted, now));
         wanted.filter(|node| admission.refuse(node).is_none()).take(admission.room()).map(|node| node.id).collect()
     }
 
@@ -43,8 +43,8 @@ impl Tree {
 
     /// Whether nothing is missing for another attempt of a frame, which may still be [held](crate::core::chain::admission).
     #[must_use]
-    pub fn can_run(&self, node: &Node, tried: &Attempted, now: Timestamp) -> bool {
-        if node.is_group || tried.skipped.contains(&node.id) || !self.is_awaited(node) {
+    pub fn can_run(&self, node: &Node, attempted: &Attempted, now: Timestamp) -> bool {
+        if node.is_group || attempted.skipped.contains(&node.id) || !self.is_awaited(node) {
             return false;
         }
         match &node.state {
@@ -54,10 +54,21 @@ impl Tree {
                 Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. } => {
                     wait.paused_until(node.since, now).is_none() && !self.has_open_requests(node)
                 }
-                Wait::AgentDecides => !tried.attempted.contains(&node.id),
+                Wait::AgentDecides => !attempted.begun.contains(&node.id),
             },
             FrameState::Running { .. } | FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled => false,
         }
+    }
+
+    /// Whether what went wrong with a frame concerns whoever drives the tree. A failure that the parent was told of is the
+    /// parent's to handle, and a frame that went on has no error any more.
+    #[must_use]
+    pub fn concerns_the_caller(&self, frame: FrameId) -> bool {
+        self.get(frame).is_some_and(|node| match node.state {
+            FrameState::Done => false,
+            FrameState::Failed { .. } => self.is_awaited(node),
+            FrameState::Ready | FrameState::Running { .. } | FrameState::Waiting { .. } | FrameState::Cancelled => true,
+        })
     }
 
     fn parent_waits_for_others(&self, node: &Node) -> bool {
@@ -68,8 +79,8 @@ impl Tree {
 
 impl Attempted {
     /// An attempt of this frame was made. What only its agent can judge is not asked again in this run.
-    pub fn attempted(&mut self, frame: FrameId) {
-        self.attempted.insert(frame);
+    pub fn begin(&mut self, frame: FrameId) {
+        self.begun.insert(frame);
     }
 
     /// This frame cannot run in this run of the program: an attempt changed nothing, or another process runs it.
@@ -176,16 +187,16 @@ mod tests {
     fn what_the_agent_decides_is_asked_once_a_run() {
         let tree = chain(FrameState::Waiting { wait: Wait::AgentDecides }, vec![]);
         assert_eq!(runnable(&tree), [id(3)]);
-        let mut tried = Attempted::default();
-        tried.attempted(id(3));
-        assert_eq!(tree.runnable(&tried, NOW), []);
+        let mut attempted = Attempted::default();
+        attempted.begin(id(3));
+        assert_eq!(tree.runnable(&attempted, NOW), []);
     }
 
     #[test]
     fn a_skipped_frame_does_not_run() {
-        let mut tried = Attempted::default();
-        tried.skip(id(3));
-        assert_eq!(chain(FrameState::Ready, vec![]).runnable(&tried, NOW), []);
+        let mut attempted = Attempted::default();
+        attempted.skip(id(3));
+        assert_eq!(chain(FrameState::Ready, vec![]).runnable(&attempted, NOW), []);
     }
 
     #[test]
@@ -213,5 +224,21 @@ mod tests {
         assert_eq!(runnable(&cycle), []);
         let gone = Tree::new(id(1), vec![node(1, None, waiting(), vec![spawn(9)])]);
         assert_eq!(runnable(&gone), [id(1)]);
+    }
+
+    #[test]
+    fn a_failure_concerns_the_caller_as_long_as_no_parent_knows_of_it() {
+        let leaf = |state| chain(state, vec![]);
+        for state in
+            [failed(), FrameState::Ready, FrameState::Cancelled, FrameState::Running { waited: None }, waiting()]
+        {
+            assert!(leaf(state.clone()).concerns_the_caller(id(3)), "{state:?}");
+        }
+        assert!(!leaf(FrameState::Done).concerns_the_caller(id(3)));
+        assert!(!leaf(failed()).concerns_the_caller(id(9)));
+        let told =
+            Tree::new(id(1), vec![node(1, None, waiting(), vec![ask(false)]), node(2, Some(1), failed(), vec![])]);
+        assert!(!told.concerns_the_caller(id(2)));
+        assert!(Tree::new(id(2), vec![node(2, Some(1), failed(), vec![])]).concerns_the_caller(id(2)));
     }
 }

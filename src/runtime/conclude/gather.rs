@@ -6,6 +6,7 @@ use crate::claude::processes::orphans;
 use crate::claude::stream::digest::Digest;
 use crate::core::agent::denied::Denied;
 use crate::core::agent::situation::Situation;
+use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
 use crate::core::attempt::meaning::Meaning;
@@ -16,9 +17,18 @@ use crate::runtime::RuntimeError;
 use crate::runtime::conclude::printed::{Printed, transcript_of};
 use crate::runtime::conclude::salvage::{self, Salvaged};
 use crate::runtime::conclude::unseen::unseen;
-use crate::runtime::conclude::{Begun, cost, denied, given, jobs};
+use crate::runtime::conclude::{cost, denied, given, jobs};
 use crate::runtime::delivery::situation;
 use crate::store::{Attempt, Store};
+
+/// By whom an attempt was begun that is to be concluded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Begun {
+    /// By this run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does.
+    Here { silent: Option<Way> },
+    /// By an earlier one, which is over.
+    Earlier,
+}
 
 /// What is known of an attempt that has ended.
 pub(super) struct Gathered {

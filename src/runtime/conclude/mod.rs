@@ -15,22 +15,13 @@ mod salvage;
 mod unseen;
 
 use crate::claude::processes::process::Exit;
-use crate::core::attempt::continuation::Way;
 use crate::core::attempt::decision::{Decision, decide};
 use crate::core::chain::frame::Frame;
 use crate::runtime::RuntimeError;
+pub(crate) use crate::runtime::conclude::gather::Begun;
 use crate::runtime::conclude::gather::gather;
 use crate::runtime::conclude::printed::Printed;
 use crate::store::{Attempt, Lease, Store};
-
-/// By whom an attempt was begun that is to be concluded.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Begun {
-    /// By this run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does.
-    Here { silent: Option<Way> },
-    /// By an earlier one, which is over.
-    Earlier,
-}
 
 /// Concludes the attempt of `frame` that is recorded as running. The lease proves that its process has ended.
 pub(crate) fn conclude(

@@ -21,3 +21,58 @@ pub(super) fn unseen(told: &[Delivery], digest: &Digest, shown: &[RequestId]) ->
     });
     unseen.map(|delivery| delivery.request).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claude::stream::result_event::ResultEvent;
+    use crate::core::requests::request::RequestResult;
+    use crate::core::requests::returned::Returned;
+
+    fn told(call: &str, text: &str) -> Delivery {
+        Delivery {
+            request: RequestId::random(),
+            call: Some(call.to_owned()),
+            wish: Wish::Ask { question: "When?".into(), choices: None },
+            result: RequestResult::Text(text.into()),
+        }
+    }
+
+    fn returned(call: &str, text: &str, is_error: bool) -> Digest {
+        Digest { returned: Some(Returned { call: call.into(), text: text.into(), is_error }), ..Digest::default() }
+    }
+
+    #[test]
+    fn a_result_is_unseen_where_its_call_returned_something_else() {
+        let delivery = told("t1", "Jan 1st");
+        for (digest, is_unseen) in [
+            (Digest::default(), false),
+            (returned("t1", "Jan 1st", false), false),
+            (returned("t1", "denied by a hook", true), true),
+            (returned("t1", "another command's output", false), true),
+            (returned("t2", "of another call", false), false),
+        ] {
+            let expected = if is_unseen { vec![delivery.request] } else { vec![] };
+            assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[]), expected, "{digest:?}");
+            assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[delivery.request]), []);
+        }
+    }
+
+    #[test]
+    fn one_result_of_a_call_that_is_not_there_makes_all_of_them_unseen() {
+        let both = [told("t1", "Jan 1st"), told("t1", "Ann")];
+        let requests = [both[0].request, both[1].request];
+        assert_eq!(unseen(&both, &returned("t1", "Jan 1st", false), &[]), requests);
+        assert_eq!(unseen(&both, &returned("t1", "Jan 1st, Ann", false), &[]), []);
+    }
+
+    #[test]
+    fn a_call_that_was_suspended_again_has_returned_nothing() {
+        let delivery = told("t1", "Jan 1st");
+        let result = ResultEvent { deferred_call: Some("t1".into()), ..ResultEvent::default() };
+        let digest = Digest { result: Some(result), ..Digest::default() };
+        assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[]), [delivery.request]);
+        let permission = Wish::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
+        assert_eq!(unseen(&[Delivery { wish: permission, ..delivery }], &digest, &[]), []);
+    }
+}

@@ -12,7 +12,7 @@ use crate::core::agent::situation::{self, Situation};
 use crate::core::agent::starting_mode::{self, Beginning, Chosen};
 use crate::core::chain::frame::Frame;
 use crate::core::requests::request::{Delivery, Wish};
-use crate::runtime::run::programs::Program;
+use crate::runtime::programs::Program;
 use crate::runtime::{RuntimeError, while_trying};
 
 /// What the agent of `frame` has at the end of an attempt that printed `digest`. `began_with`: the permission mode that it

@@ -14,7 +14,6 @@ use crate::claude::installation::program;
 use crate::claude::invocation::STATE_DIR;
 use crate::core::housekeeping::doctor_finding::Finding;
 use crate::core::text::shell::quoted;
-use crate::runtime::housekeeping::doctor::Case;
 use crate::store::StateDir;
 
 /// What goes into the crontab.
@@ -27,7 +26,7 @@ pub struct Crontab {
 }
 
 /// What cron does not see that this shell sees. `here` is what this shell sees, `there` what cron would.
-pub(crate) fn findings(case: &Case<'_>, shell: &Variables, here: &Surroundings, there: &Surroundings) -> Vec<Finding> {
+pub(crate) fn findings(state_dir: &Path, shell: &Variables, here: &Surroundings, there: &Surroundings) -> Vec<Finding> {
     let cron = shell.under_cron();
     let path = cron.get("PATH").unwrap_or_default();
     let config_dir = shell.get(CONFIG_DIR).and_then(|dir| std::path::absolute(dir).ok());
@@ -38,7 +37,7 @@ pub(crate) fn findings(case: &Case<'_>, shell: &Variables, here: &Surroundings, 
         cron::variables(here, &recorded::that_matter(&recorded)),
     ];
     findings.extend(cron::configuration(config_dir.as_deref().map(Path::as_os_str)));
-    findings.extend(other_state_dir(case.state_dir, StateDir::default_path_without_variables().as_deref()));
+    findings.extend(other_state_dir(state_dir, StateDir::default_path_without_variables().as_deref()));
     findings
 }
 
@@ -69,13 +68,13 @@ fn are_one(one: &Path, other: &Path) -> bool {
 }
 
 /// A line with all that belongs into it.
-pub(crate) fn crontab(case: &Case<'_>, here: &Surroundings) -> Crontab {
+pub(crate) fn crontab(state_dir: &Path, own_program: &Path, here: &Surroundings) -> Crontab {
     let default = StateDir::default_path_without_variables();
-    let is_elsewhere = !default.is_some_and(|default| are_one(&default, case.state_dir));
-    let state_dir = is_elsewhere.then(|| format!("{STATE_DIR}={} ", word(case.state_dir.as_os_str())));
-    let log = dirs::home_dir().unwrap_or_else(|| case.state_dir.to_owned()).join("chain.log");
-    let (program, log) = (word(case.own_program.as_os_str()), word(log.as_os_str()));
-    let line = format!("*/5 * * * * {}{program} resume ID >> {log} 2>&1", state_dir.unwrap_or_default());
+    let is_elsewhere = !default.is_some_and(|default| are_one(&default, state_dir));
+    let variable = is_elsewhere.then(|| format!("{STATE_DIR}={} ", word(state_dir.as_os_str())));
+    let log = dirs::home_dir().unwrap_or_else(|| state_dir.to_owned()).join("chain.log");
+    let (program, log) = (word(own_program.as_os_str()), word(log.as_os_str()));
+    let line = format!("*/5 * * * * {}{program} resume ID >> {log} 2>&1", variable.unwrap_or_default());
     Crontab { line, variables: here.only_here.clone() }
 }
 

@@ -87,8 +87,8 @@ pub async fn examine(case: &Case<'_>) -> Report {
     let (claude, mut checks) = claude(case, path).await;
     let (around, crontab) = if case.under_cron {
         let there = surroundings::look(case.cwd, &shell.under_cron(), &recorded);
-        checks.extend(cron::findings(case, &shell, &here, &there));
-        (there, Some(cron::crontab(case, &here)))
+        checks.extend(cron::findings(case.state_dir, &shell, &here, &there));
+        (there, Some(cron::crontab(case.state_dir, case.own_program, &here)))
     } else {
         checks.extend(checks::in_path(&program::all_in_path(path), case.claude.is_some()));
         checks.push(checks::login(&here));

@@ -21,7 +21,7 @@ use crate::core::attempt::rest::Rest;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
-use crate::runtime::run::stopping::Agent;
+use crate::runtime::run::agent::Agent;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, Lease, StateDir, Store};
 

@@ -2,6 +2,9 @@
 
 use crate::claude::installation::program::ProgramError;
 use crate::core::agent::worktree::Worktree;
+use crate::core::attempt::decision::Decision;
+use crate::core::attempt::ending::Objection;
+use crate::core::attempt::meaning::Meaning;
 use crate::core::id::FrameId;
 use crate::runtime::worktrees::worktree::WorktreeError;
 
@@ -43,4 +46,42 @@ pub enum Why {
     /// The attempt ended badly.
     #[error("{0}")]
     Ended(String),
+}
+
+impl Why {
+    /// What went wrong with an attempt, if anything did. `anew`: the command that starts its chain anew.
+    pub(super) fn of<E>(decision: &Decision, anew: impl FnOnce() -> Result<String, E>) -> Result<Option<Self>, E> {
+        let Some(said) = decision.error.clone() else { return Ok(None) };
+        Ok(Some(match decision.meaning {
+            Meaning::Refused { objection: Objection::Session, .. } => Self::NoConversation { said, anew: anew()? },
+            Meaning::Refused { .. } => Self::Refused(said),
+            _ => Self::Ended(said),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::core::attempt::decision::decide;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::attempt::facts::Facts;
+
+    fn of(ending: Ending) -> Option<Why> {
+        Why::of(&decide(&Facts::of(ending)), || Ok::<_, Infallible>("agent-cli spawn root.md".to_owned())).unwrap()
+    }
+
+    #[test]
+    fn a_refusal_is_told_from_an_attempt_that_ended_badly() {
+        let refused = |objection| of(Ending::Refused { why: "no".into(), objection });
+        assert!(matches!(refused(Objection::Start), Some(Why::Refused(said)) if said == "no"));
+        assert!(matches!(refused(Objection::Unknown), Some(Why::Refused(_))));
+        assert!(
+            matches!(refused(Objection::Session), Some(Why::NoConversation { anew, .. }) if anew.ends_with("root.md"))
+        );
+        assert!(matches!(of(Ending::Error("max turns".into())), Some(Why::Ended(said)) if said == "max turns"));
+        assert!(of(Ending::Reply("Jan 1st".into())).is_none());
+    }
 }

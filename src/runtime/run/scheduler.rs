@@ -3,15 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use serde::Serialize;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::claude::processes::process::Exit;
 use crate::core::attempt::continuation::Way;
-use crate::core::attempt::decision::{Decision, Next, Note};
-use crate::core::attempt::ending::Objection;
-use crate::core::attempt::meaning::Meaning;
+use crate::core::attempt::decision::{Decision, Next};
 use crate::core::chain::progress::{ended, step};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::FrameState;
@@ -20,38 +17,15 @@ use crate::core::id::FrameId;
 use crate::core::text::shell::quoted;
 use crate::failpoint::{self, Step};
 use crate::runtime::conclude::{self, Begun};
+use crate::runtime::programs;
+use crate::runtime::run::agent::Agent;
 use crate::runtime::run::attempt::{self, Live, Start};
-use crate::runtime::run::frame_error::{FrameError, Why};
-use crate::runtime::run::stopping::{self, Agent};
-use crate::runtime::run::{background, external_waits, programs};
+use crate::runtime::run::driven::{Busy, Driven};
+use crate::runtime::run::frame_error::Why;
+use crate::runtime::run::stopping;
+use crate::runtime::run::{background, external_waits};
 use crate::runtime::{RuntimeError, Settings, while_trying};
 use crate::store::{Lease, Store, StoreError};
-
-/// What happened while a tree was driven.
-#[derive(Debug, Default)]
-pub struct Driven {
-    /// Frames that began to wait for something new.
-    pub started: HashSet<FrameId>,
-    /// Whether an attempt has ended.
-    pub worked: bool,
-    /// What went wrong and nobody in the tree has been told.
-    pub errors: Vec<FrameError>,
-    /// Frames that another process runs.
-    pub busy: Vec<Busy>,
-    /// A person stopped it.
-    pub interrupted: bool,
-    /// What a person should know of frames, though nothing went wrong.
-    pub notes: Vec<(FrameId, Note)>,
-}
-
-/// A frame that another process runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Busy {
-    /// The frame.
-    pub frame: FrameId,
-    /// The process that started the attempt; it may have died, and `claude` alone be finishing its turn.
-    pub runner: Option<u32>,
-}
 
 /// Drives the tree below `top` until nothing in it can run.
 ///
@@ -66,8 +40,8 @@ pub async fn drive(
     stop: watch::Receiver<u32>,
 ) -> Result<Driven, RuntimeError> {
     let (live, exits) = (HashMap::new(), JoinSet::new());
-    let (tried, ways, driven) = (Attempted::default(), HashMap::new(), Driven::default());
-    Drive { store, settings, top, stop, tried, live, ways, exits, driven }.run().await
+    let (attempted, ways, driven) = (Attempted::default(), HashMap::new(), Driven::default());
+    Drive { store, settings, top, stop, attempted, live, ways, exits, driven }.run().await
 }
 
 /// Drives the tree below `top` after frames that failed or were stopped were made ready to be tried again.
@@ -116,7 +90,7 @@ struct Drive<'a> {
     settings: &'a Settings,
     top: FrameId,
     stop: watch::Receiver<u32>,
-    tried: Attempted,
+    attempted: Attempted,
     live: HashMap<FrameId, Live>,
     /// How to continue frames whose `claude` has refused the ways before.
     ways: HashMap<FrameId, Way>,
@@ -142,10 +116,8 @@ impl Drive<'_> {
                 None => break,
             }
         }
-        self.driven.interrupted = *self.stop.borrow() > 0;
-        let tree = self.store.tree(self.top)?;
-        self.driven.errors.retain(|error| concerns_the_caller(&tree, error));
-        Ok(self.driven)
+        let is_interrupted = *self.stop.borrow() > 0;
+        Ok(self.driven.finish(&self.store.tree(self.top)?, is_interrupted))
     }
 
     /// The tree when what has happened to it without this program is recorded. Reading it costs more than all else where
@@ -229,7 +201,7 @@ impl Drive<'_> {
     /// once other processes are done with it.
     async fn start_what_can_run(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
         let mut look_again = false;
-        for frame in tree.runnable(&self.tried, Timestamp::now()) {
+        for frame in tree.runnable(&self.attempted, Timestamp::now()) {
             if *self.stop.borrow() > 0 {
                 return Ok(false);
             }
@@ -249,10 +221,10 @@ impl Drive<'_> {
             Err(error) => return Err(error),
         };
         let way = self.ways.get(&id).copied().unwrap_or_default();
-        match attempt::start(self.store, self.settings, id, &self.tried, &program, way) {
+        match attempt::start(self.store, self.settings, id, &self.attempted, &program, way) {
             Ok(Start::Started { running, live, output_from, has_stop_hook, transcript }) => {
                 tracing::info!("{}", step(id, &frame.task.title(), "started"));
-                self.tried.attempted(id);
+                self.attempted.begin(id);
                 let attempt = live.attempt;
                 self.live.insert(id, live);
                 let dir = self.store.dir().clone();
@@ -280,7 +252,7 @@ impl Drive<'_> {
                 return Ok(true);
             }
             Ok(Start::Busy) => self.note_busy(id)?,
-            Ok(Start::Changed) => self.tried.skip(id),
+            Ok(Start::Changed) => self.attempted.skip(id),
             Ok(Start::Held) => return Ok(true),
             Err(RuntimeError::NoWorkingDirectory { cwd, .. }) => self.fail(
                 id,
@@ -337,50 +309,25 @@ impl Drive<'_> {
     }
 
     fn take_note(&mut self, id: FrameId, decision: &Decision) -> Result<(), RuntimeError> {
-        self.driven.worked = true;
-        if decision.begins_to_wait() {
-            self.driven.started.insert(id);
-        } else {
-            self.driven.started.remove(&id);
-        }
-        self.driven.errors.retain(|error| error.frame != id);
-        self.driven.notes.extend(decision.notes.iter().map(|note| (id, *note)));
-        if let Some(message) = decision.error.clone() {
-            let why = match decision.meaning {
-                Meaning::Refused { objection: Objection::Session, .. } => {
-                    Why::NoConversation { said: message, anew: self.anew()? }
-                }
-                Meaning::Refused { .. } => Why::Refused(message),
-                _ => Why::Ended(message),
-            };
-            self.fail(id, why);
+        self.driven.ended(id, decision);
+        if let Some(why) = Why::of(decision, || self.anew())? {
+            self.driven.failed(id, why);
         }
         if decision.next == Next::Skip {
-            self.tried.skip(id);
+            self.attempted.skip(id);
         }
         Ok(())
     }
 
     fn fail(&mut self, frame: FrameId, why: Why) {
-        self.tried.skip(frame);
-        self.driven.errors.push(FrameError { frame, why });
+        self.attempted.skip(frame);
+        self.driven.failed(frame, why);
     }
 
     fn note_busy(&mut self, frame: FrameId) -> Result<(), RuntimeError> {
-        self.tried.skip(frame);
+        self.attempted.skip(frame);
         let runner = self.store.running_attempt(frame)?.map(|attempt| attempt.runner);
-        if !self.driven.busy.iter().any(|busy| busy.frame == frame) {
-            self.driven.busy.push(Busy { frame, runner });
-        }
+        self.driven.is_busy(Busy { frame, runner });
         Ok(())
     }
-}
-
-/// A failure that the parent was told of is the parent's to handle, and a frame that went on has no error any more.
-fn concerns_the_caller(tree: &Tree, error: &FrameError) -> bool {
-    tree.get(error.frame).is_some_and(|node| match node.state {
-        FrameState::Done => false,
-        FrameState::Failed { .. } => tree.is_awaited(node),
-        _ => true,
-    })
 }

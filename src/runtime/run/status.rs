@@ -9,8 +9,8 @@ use crate::core::chain::tree::Node;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
+use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::{FrameError, Why};
-use crate::runtime::run::scheduler::{Busy, Driven};
 use crate::runtime::run::{background, external_waits};
 use crate::store::{Lease, Store};
 

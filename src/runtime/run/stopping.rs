@@ -2,53 +2,21 @@
 //! [`crate::core::attempt::stopping`].
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tokio::sync::watch;
 
-use crate::claude::doctor::{checks, surroundings};
-use crate::claude::environment::variables::Variables;
-use crate::claude::processes::process::{Exit, Running};
+use crate::claude::processes::process::Exit;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::reader::Follower;
-use crate::core::agent::launch::Launch;
 use crate::core::attempt::stopping::{Phase, Tool};
-use crate::core::id::{AttemptId, FrameId};
 use crate::runtime::Stopping;
+use crate::runtime::run::agent::Agent;
 use crate::runtime::run::background::{self, Turn};
-use crate::store::StateDir;
 
 /// How often it is looked at what an agent does that is to stop.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// A running agent.
-#[derive(Debug)]
-pub(crate) struct Agent {
-    pub(crate) frame: FrameId,
-    pub(crate) attempt: AttemptId,
-    pub(crate) running: Box<Running>,
-    pub(crate) dir: StateDir,
-    /// Where its events begin in the frame's output.
-    pub(crate) output_from: u64,
-    /// Where it works.
-    pub(crate) cwd: PathBuf,
-    /// Where its transcript is, or will be.
-    pub(crate) transcript: Option<PathBuf>,
-    /// How long its `claude` may go on with what runs beside it when it has replied.
-    pub(crate) background_grace: Duration,
-    /// Whether it was given a hook that stops it when its running tool is done.
-    pub(crate) has_stop_hook: bool,
-}
-
-impl Agent {
-    /// Whether its running tool is waited for: without a hook it would go on to the next one.
-    fn can_finish(&self) -> bool {
-        let around = || surroundings::look(&self.cwd, &Variables::of_process(), &Launch::default());
-        self.has_stop_hook && checks::hooks_switched_off(&around()).is_none()
-    }
-}
 
 /// Waits until an agent has ended, and ends it when there are `signals`.
 pub(crate) async fn ended(mut agent: Agent, mut signals: watch::Receiver<u32>, stopping: Stopping) -> Exit {

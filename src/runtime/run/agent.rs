@@ -1,0 +1,38 @@
+//! An agent that runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::claude::doctor::{checks, surroundings};
+use crate::claude::environment::variables::Variables;
+use crate::claude::processes::process::Running;
+use crate::core::agent::launch::Launch;
+use crate::core::id::{AttemptId, FrameId};
+use crate::store::StateDir;
+
+/// A running agent.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) frame: FrameId,
+    pub(crate) attempt: AttemptId,
+    pub(crate) running: Box<Running>,
+    pub(crate) dir: StateDir,
+    /// Where its events begin in the frame's output.
+    pub(crate) output_from: u64,
+    /// Where it works.
+    pub(crate) cwd: PathBuf,
+    /// Where its transcript is, or will be.
+    pub(crate) transcript: Option<PathBuf>,
+    /// How long its `claude` may go on with what runs beside it when it has replied.
+    pub(crate) background_grace: Duration,
+    /// Whether it was given a hook that stops it when its running tool is done.
+    pub(crate) has_stop_hook: bool,
+}
+
+impl Agent {
+    /// Whether its running tool is waited for: without a hook it would go on to the next one.
+    pub(crate) fn can_finish(&self) -> bool {
+        let around = || surroundings::look(&self.cwd, &Variables::of_process(), &Launch::default());
+        self.has_stop_hook && checks::hooks_switched_off(&around()).is_none()
+    }
+}

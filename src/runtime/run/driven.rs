@@ -1,0 +1,125 @@
+//! What came of driving a tree, as far as its records do not tell.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+use crate::core::attempt::decision::{Decision, Note};
+use crate::core::chain::tree::Tree;
+use crate::core::id::FrameId;
+use crate::runtime::run::frame_error::{FrameError, Why};
+
+/// What happened while a tree was driven.
+#[derive(Debug, Default)]
+pub struct Driven {
+    /// Frames that began to wait for something new.
+    pub started: HashSet<FrameId>,
+    /// Whether an attempt has ended.
+    pub worked: bool,
+    /// What went wrong and nobody in the tree has been told.
+    pub errors: Vec<FrameError>,
+    /// Frames that another process runs.
+    pub busy: Vec<Busy>,
+    /// A person stopped it.
+    pub interrupted: bool,
+    /// What a person should know of frames, though nothing went wrong.
+    pub notes: Vec<(FrameId, Note)>,
+}
+
+/// A frame that another process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Busy {
+    /// The frame.
+    pub frame: FrameId,
+    /// The process that started the attempt; it may have died, and `claude` alone be finishing its turn.
+    pub runner: Option<u32>,
+}
+
+impl Driven {
+    /// An attempt of a frame has ended. What was said of the frame before counts no more.
+    pub(super) fn ended(&mut self, frame: FrameId, decision: &Decision) {
+        self.worked = true;
+        if decision.begins_to_wait() {
+            self.started.insert(frame);
+        } else {
+            self.started.remove(&frame);
+        }
+        self.errors.retain(|error| error.frame != frame);
+        self.notes.extend(decision.notes.iter().map(|note| (frame, *note)));
+    }
+
+    /// Something went wrong with a frame.
+    pub(super) fn failed(&mut self, frame: FrameId, why: Why) {
+        self.errors.push(FrameError { frame, why });
+    }
+
+    /// Another process runs a frame.
+    pub(super) fn is_busy(&mut self, busy: Busy) {
+        if !self.busy.iter().any(|known| known.frame == busy.frame) {
+            self.busy.push(busy);
+        }
+    }
+
+    /// Nothing in the tree can run any more, or a person has stopped it.
+    pub(super) fn finish(mut self, tree: &Tree, interrupted: bool) -> Self {
+        self.errors.retain(|error| tree.concerns_the_caller(error.frame));
+        Self { interrupted, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::decision::decide;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::attempt::facts::Facts;
+
+    fn said(text: &str) -> Decision {
+        decide(&Facts { has_checkpoint: true, ..Facts::of(Ending::Reply(text.into())) })
+    }
+
+    fn errors(driven: &Driven) -> Vec<FrameId> {
+        driven.errors.iter().map(|error| error.frame).collect()
+    }
+
+    #[test]
+    fn the_last_attempt_of_a_frame_counts() {
+        let [one, other] = [FrameId::random(), FrameId::random()];
+        let mut driven = Driven::default();
+        driven.ended(one, &said("SGN_PEND_STARTED"));
+        assert_eq!((driven.worked, &driven.started), (true, &HashSet::from([one])));
+        driven.failed(one, Why::Ended("max turns".into()));
+        driven.failed(other, Why::Ended("max turns".into()));
+        assert_eq!(errors(&driven), [one, other]);
+        driven.ended(one, &said("SGN_PEND_ONGOING"));
+        assert_eq!((&driven.started, errors(&driven)), (&HashSet::new(), vec![other]));
+    }
+
+    #[test]
+    fn what_a_person_should_know_of_a_frame_is_collected() {
+        let frame = FrameId::random();
+        let mut driven = Driven::default();
+        driven.ended(frame, &said("so SGN_PEND_STARTED it is"));
+        driven.ended(frame, &said("Jan 1st"));
+        assert_eq!(driven.notes.len(), 1);
+    }
+
+    #[test]
+    fn a_frame_is_named_once_as_run_by_another_process() {
+        let frame = FrameId::random();
+        let mut driven = Driven::default();
+        for runner in [Some(1), Some(2)] {
+            driven.is_busy(Busy { frame, runner });
+        }
+        assert_eq!(driven.busy, [Busy { frame, runner: Some(1) }]);
+    }
+
+    #[test]
+    fn an_error_of_a_frame_that_is_gone_is_not_reported() {
+        let frame = FrameId::random();
+        let mut driven = Driven::default();
+        driven.failed(frame, Why::Ended("max turns".into()));
+        let driven = driven.finish(&Tree::new(frame, Vec::new()), true);
+        assert!(driven.errors.is_empty() && driven.interrupted);
+    }
+}
