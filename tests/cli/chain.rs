@@ -2,13 +2,13 @@
 
 use crate::world::World;
 
-/// Four agents deep: the last one asks for a birthday.
+/// Four agents deep: the last one asks for a birthday. The files are those that people are shown.
 fn birthday_chain() -> World {
     let world = World::new();
-    world.file("ins1.md", "spawn ins2.md\nreply {result}\n");
-    world.file("ins2.md", "spawn ins3.md\nreply {result}\n");
-    world.file("ins3.md", "spawn ins4.md\nreply {result}\n");
-    world.file("ins4.md", "ask When is your birthday?\nreply {result}\n");
+    world.file("ins1.md", include_str!("../../examples/birthday/ins1.md"));
+    world.file("ins2.md", include_str!("../../examples/birthday/ins2.md"));
+    world.file("ins3.md", include_str!("../../examples/birthday/ins3.md"));
+    world.file("ins4.md", include_str!("../../examples/birthday/ins4.md"));
     world
 }
 

@@ -12,7 +12,7 @@ const OTHER_DEPTH: &str = "AGENT_CLI_REAL_DEPTH";
 /// What the runner may take in memory, in kilobytes, beyond what it takes at the beginning.
 const MORE_MEMORY: u64 = 8 * 1024;
 /// Notes the memory of the runner, which is the parent of the `claude` whose tool this is.
-const NOTE_MEMORY: &str = "_run_ `ps -o rss=,comm= -p $(ps -o ppid= -p $PPID) >> memory`.";
+const NOTE_MEMORY: &str = "run ps -o rss=,comm= -p $(ps -o ppid= -p $PPID) >> memory";
 
 #[test]
 fn one_process_lives_at_a_time_and_each_level_costs_the_same() {
@@ -20,12 +20,12 @@ fn one_process_lives_at_a_time_and_each_level_costs_the_same() {
     let depth = depth.map_or_else(|_| sample_or_all(DEPTH[0], DEPTH[1]), |depth| depth.parse().expect("a depth"));
     let chain = Chain::new(NEWEST);
     for level in 2..depth {
-        let steps = format!("1. _spawn_ `{}.md`.\n2. _terminate_ {{the sub-agent's reply}}.\n", level + 1);
+        let steps = format!("spawn {}.md\nreply {{result}}\n", level + 1);
         chain.home.write(&format!("{level}.md"), &steps);
     }
-    let first = format!("1. {NOTE_MEMORY}\n2. _spawn_ `2.md`.\n3. _terminate_ {{the sub-agent's reply}}.\n");
+    let first = format!("{NOTE_MEMORY}\nspawn 2.md\nreply {{result}}\n");
     chain.home.write("1.md", &first);
-    let last = format!("1. {NOTE_MEMORY}\n2. _ask_ \"When?\"\n3. _terminate_ {{the answer}}.\n");
+    let last = format!("{NOTE_MEMORY}\nask When?\nreply {{result}}\n");
     chain.home.write(&format!("{depth}.md"), &last);
 
     let root = chain.started(&["spawn", "1.md", "--permission-mode", "bypassPermissions"]);

@@ -10,7 +10,7 @@ on_every_version!(any_answer_is_delivered_to_the_byte, children_started_in_a_loo
 fn any_answer_is_delivered_to_the_byte(version: &str) {
     let chain = Chain::new(version);
     chain.home.write("secret.md", "the content of the file");
-    chain.home.write("ins.md", "1. _ask_ \"A?\" and \"B?\".\n2. _terminate_ \"over\".\n");
+    chain.home.write("ins.md", "ask A? ++ ask B?\nend over\n");
     let root = chain.started(&["spawn", "ins.md"]);
     let mut long =
         "@secret.md \"quoted\" 'and' `so` $HOME \\n <b>\u{1F382}</b>\r\n\ttab\n\n/help\nSGN_RESUME\n".to_owned();
@@ -39,11 +39,9 @@ fn any_answer_is_delivered_to_the_byte(version: &str) {
 fn children_started_in_a_loop_all_reply_in_order(version: &str) {
     let chain = Chain::new(version);
     for name in ["a", "b", "c"] {
-        chain.home.write(&format!("{name}.md"), &format!("1. _ask_ \"{name}?\"\n2. _terminate_ {{the answer}}.\n"));
+        chain.home.write(&format!("{name}.md"), &format!("ask {name}?\nreply {{result}}\n"));
     }
-    chain
-        .home
-        .write("ins.md", "1. _run_ `for f in a b c; do agent-cli spawn $f.md; done`.\n2. _terminate_ \"over\".\n");
+    chain.home.write("ins.md", "run for f in a b c; do agent-cli spawn $f.md; done\nend over\n");
     let root = chain.started(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
     for name in ["c", "a", "b"] {
         assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");

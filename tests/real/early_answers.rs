@@ -20,7 +20,7 @@ fn is_one_asked(chain: &Chain) -> bool {
 
 fn an_answer_that_comes_before_claude_has_ended_is_delivered(version: &str) {
     let chain = Chain::new(version);
-    chain.home.write("ins.md", "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n");
+    chain.home.write("ins.md", "ask When?\nreply {result}\n");
     // Claude Code suspends the call when all hooks have ended, and the user's ends when the test lets it.
     let gate = Gate::new(chain.home.home().join("gate"));
     let hook = json!({"type": "command", "command": gate.wait_command()});

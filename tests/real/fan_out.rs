@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::{Chain, TEMPLATE};
-use crate::support::extent::sample_or_all;
+use crate::support::extent::{sample_or_all, some_of};
 use crate::support::{Hold, Item, MessagesApi, NEWEST, Turn, claude, follow, on_every_version};
 
 on_every_version!(
@@ -31,11 +31,11 @@ fn results(chain: &Chain) -> Vec<(String, bool)> {
 
 fn an_agent_fans_out_and_one_asks_and_one_fails(version: &str) {
     let chain = Chain::new(version);
-    chain.home.write("ins.md", "1. _spawn_ `mid.md`.\n2. _terminate_ {the reply}.\n");
-    chain.home.write("mid.md", "1. _run_ `agent-cli spawn a.md b.md c.md`.\n2. _terminate_ \"over\".\n");
-    chain.home.write("a.md", "1. _terminate_ \"A\".\n");
-    chain.home.write("b.md", "1. _ask_ \"B?\"\n2. _terminate_ {the answer}.\n");
-    chain.home.write("c.md", "1. _terminate_ \"SGN_UNHANDLED\".\n");
+    chain.home.write("ins.md", "spawn mid.md\nreply {result}\n");
+    chain.home.write("mid.md", "run agent-cli spawn a.md b.md c.md\nend over\n");
+    chain.home.write("a.md", "end A\n");
+    chain.home.write("b.md", "ask B?\nreply {result}\n");
+    chain.home.write("c.md", "end SGN_UNHANDLED\n");
     let root = chain.started(&["spawn", "ins.md"]);
     let paused = chain.api.count();
     assert_eq!(paused, 10, "two each for those who spawn, ask, reply or fail");
@@ -72,7 +72,7 @@ fn siblings_share_three_processes() {
     };
     let chain = Chain::with_model(NEWEST, MessagesApi::start(model));
     chain.home.write("CLAUDE.md", TEMPLATE);
-    chain.home.write("child.md", "1. _terminate_ \"ok\".\n");
+    chain.home.write("child.md", "end ok\n");
     let count = sample_or_all(6, 20);
     let files = vec!["child.md"; count];
     let spawn = chain.start(&[&["spawn", "--max-parallel", "3"], files.as_slice()].concat());
@@ -87,11 +87,11 @@ fn siblings_share_three_processes() {
 
 fn an_agent_tells_its_child_in_words_and_cannot_fork_itself(version: &str) {
     let chain = Chain::new(version);
-    let steps = "1. _run_ `agent-cli spawn --prompt \"Say 'hi', please\"`.\n\
-        2. _run_ `agent-cli spawn a.md --fork-from $AGENT_CLI_FRAME`.\n\
-        3. _terminate_ {the reply}.\n";
+    let steps = "run agent-cli spawn --prompt \"Say 'hi', please\"\n\
+        run agent-cli spawn a.md --fork-from $AGENT_CLI_FRAME\n\
+        reply {result}\n";
     chain.home.write("ins.md", steps);
-    chain.home.write("a.md", "1. _terminate_ \"A\".\n");
+    chain.home.write("a.md", "end A\n");
     let said = chain.ok(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
     let replies = results(&chain);
     assert_eq!(replies[1], ("I have no instructions.".to_owned(), false), "the scripted child's reply");
@@ -126,7 +126,7 @@ fn price_of_a_token(chain: &Chain, frame: &str) -> f64 {
 
 fn forks_share_the_prefix_of_their_baseline(version: &str) {
     let chain = Chain::new(version);
-    chain.home.write("base.md", "1. _run_ `agent-cli ls`.\n2. _terminate_ \"base\".\n");
+    chain.home.write("base.md", "run agent-cli ls\nend base\n");
     assert_eq!(chain.ok(&["spawn", "base.md", "--permission-mode", "bypassPermissions"]), "base\n");
     let base = chain.only_root();
     let baseline = chain.api.requests().pop().unwrap();
@@ -134,7 +134,7 @@ fn forks_share_the_prefix_of_their_baseline(version: &str) {
     let before = fs::read(&transcript).unwrap();
 
     let files = ["a.md", "b.md", "c.md"];
-    files.iter().for_each(|name| drop(chain.home.write(name, "1. _terminate_ \"fork\".\n")));
+    files.iter().for_each(|name| drop(chain.home.write(name, "end fork\n")));
     let from = ["--fork-from", &base, "--permission-mode", "bypassPermissions", "--json"];
     let told = chain.json(&[&["spawn"], files.as_slice(), &from].concat());
     let requests = chain.api.requests();
@@ -159,8 +159,8 @@ fn forks_share_the_prefix_of_their_baseline(version: &str) {
 
 fn a_fork_of_a_suspended_conversation_leaves_its_call_to_it(version: &str) {
     let chain = Chain::new(version);
-    chain.home.write("base.md", "1. _ask_ \"When?\" and \"Where?\"\n2. _terminate_ {the answers}.\n");
-    chain.home.write("fork.md", "1. _terminate_ \"fork\".\n");
+    chain.home.write("base.md", "ask When? ++ ask Where?\nreply {result}\n");
+    chain.home.write("fork.md", "end fork\n");
     let base = chain.started(&["spawn", "base.md"]);
     let baseline = chain.api.requests().pop().unwrap();
     assert_eq!(chain.ok(&["spawn", "fork.md", "--fork-from", &base]), "fork\n");
@@ -178,8 +178,8 @@ fn a_fork_of_a_suspended_conversation_leaves_its_call_to_it(version: &str) {
 fn a_foreign_session_is_forked(version: &str) {
     let chain = Chain::new(version);
     let session = "0193e7b0-1c2d-4abc-8def-0123456789ff";
-    chain.home.write("base.md", "1. _terminate_ \"base\".\n");
-    chain.home.write("fork.md", "1. _terminate_ \"fork\".\n");
+    chain.home.write("base.md", "end base\n");
+    chain.home.write("fork.md", "end fork\n");
     let mut command = chain.home.command(claude(version));
     // Without a model an older version takes one whose whole name the transcript does not have (`[1m]`).
     let model = if version == NEWEST { "claude-opus-5-5" } else { "claude-opus-4-8" };
@@ -205,7 +205,7 @@ fn a_prompt_is_text(version: &str) {
     chain.home.write("secret.md", "the content of the file");
     let prompts =
         ["/help me", "/compact", "@secret.md and @./secret.md", "- a list\n- with @secret.md", "!ls", "#note", "-p"];
-    for prompt in prompts {
+    for prompt in some_of(prompts, 3) {
         let before = chain.api.count();
         assert_eq!(chain.ok(&["spawn", "--prompt", prompt]), "ok\n");
         let requests = chain.api.requests();

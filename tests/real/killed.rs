@@ -26,7 +26,7 @@ fn held(version: &str) -> (Chain, Hold) {
     });
     let chain = Chain::with_model(version, api);
     chain.home.write("CLAUDE.md", TEMPLATE);
-    chain.home.write("ins.md", "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n");
+    chain.home.write("ins.md", "ask When?\nreply {result}\n");
     (chain, hold)
 }
 
@@ -34,7 +34,7 @@ fn held(version: &str) -> (Chain, Hold) {
 fn gated(version: &str) -> (Chain, Gate) {
     let chain = Chain::new(version);
     let gate = Gate::new(chain.home.home().join("gate"));
-    chain.home.write("ins.md", &format!("1. _run_ `{}`.\n2. _terminate_ {{the output}}.\n", gate.wait_command()));
+    chain.home.write("ins.md", &format!("run {}\nreply {{result}}\n", gate.wait_command()));
     (chain, gate)
 }
 

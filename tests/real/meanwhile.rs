@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::chain::Chain;
 use crate::support::{Item, NEWEST, on_every_version};
 
-const ASK: &str = "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n";
+const ASK: &str = "ask When?\nreply {result}\n";
 
 /// The prompt that woke the agent last, if it was woken by one.
 fn waking_prompt(chain: &Chain) -> Option<String> {

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::{Chain, TEMPLATE};
+use crate::support::extent::some_of;
 use crate::support::{Conversation, Item, MessagesApi, RecordedRequest, Turn, follow, on_every_version};
 
 /// The text and kind of every result so far.
@@ -34,9 +35,9 @@ fn a_chain_works_with_no_permission_at_all(version: &str) {
     let outside = chain.home.home().join("else where (1)");
     std::fs::create_dir(&outside).unwrap();
     let write = |name: &str, text: &str| std::fs::write(outside.join(name), text).unwrap();
-    write("ins1.md", "1. _spawn_ `../project/inside.md`, `outside.md`.\n2. _terminate_ {the replies}.\n");
-    write("outside.md", "1. _terminate_ \"a secret\".\n");
-    chain.home.write("inside.md", "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n");
+    write("ins1.md", "spawn ../project/inside.md ++ spawn outside.md\nreply {result}\n");
+    write("outside.md", "end a secret\n");
+    chain.home.write("inside.md", "ask When?\nreply {result}\n");
 
     let root = chain.started(&["spawn", outside.join("ins1.md").to_str().unwrap()]);
     chain.answer("Jan 1st");
@@ -265,7 +266,7 @@ fn why_a_hook_asks_is_what_plain_claude_says(version: &str) {
         (vec![print(&"long ".repeat(10_000))], Turn::bash("touch a")),
         (vec![of_each], Turn::bash("touch a").and_bash("touch b")),
     ];
-    for (hooks, turn) in cases {
+    for (hooks, turn) in some_of(cases, 1) {
         let chain = asking(version, vec![turn]);
         hooks_before(&chain, "Bash", &hooks);
         let plain = results_of_plain_claude(&chain, version);

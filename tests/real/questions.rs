@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::Chain;
+use crate::support::extent::is_whole;
 use crate::support::{Conversation, Item, MessagesApi, RecordedRequest, Turn, on_every_version};
 
 on_every_version!(
@@ -238,6 +239,9 @@ fn a_version_that_cannot_suspend_refuses_the_call() {
 
 #[test]
 fn the_first_version_that_can_suspend_asks() {
+    if !is_whole() {
+        return;
+    }
     let chain = caller("2.1.89", || asking(&[question("A?", false, &["x", "y"])]));
     let root = chain.started(&["spawn", "ins.md"]);
     chain.answer("2");

@@ -15,7 +15,7 @@ fn gated(version: &str, end: &str) -> (Chain, Gate) {
     let chain = Chain::new(version);
     let gate = Gate::new(chain.home.home().join("gate"));
     let command = format!("echo run >> runs; {}; {end}", gate.wait_command());
-    chain.home.write("ins.md", &format!("1. _run_ `{command}`.\n2. _terminate_ {{the output}}.\n"));
+    chain.home.write("ins.md", &format!("run {command}\nreply {{result}}\n"));
     (chain, gate)
 }
 

@@ -8,8 +8,8 @@ on_every_version!(the_convention_may_lie_beside_the_instructions);
 fn the_convention_may_lie_beside_the_instructions(version: &str) {
     let chain = Chain::with_model(version, MessagesApi::start(follow));
     chain.home.write("examples/some/CLAUDE.md", TEMPLATE);
-    chain.home.write("examples/some/ins1.md", "1. _spawn_ `ins2.md`.\n2. _terminate_ {the sub-agent's reply}.\n");
-    chain.home.write("examples/some/ins2.md", "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n");
+    chain.home.write("examples/some/ins1.md", "spawn ins2.md\nreply {result}\n");
+    chain.home.write("examples/some/ins2.md", "ask When?\nreply {result}\n");
     let root = chain.started(&["spawn", "examples/some/ins1.md"]);
     chain.answer("Jan 1st");
     assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");

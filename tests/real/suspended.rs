@@ -1,9 +1,10 @@
 //! Requests whose tool call is suspended, and those that are not, beside what users do with hooks.
 
 use crate::chain::Chain;
+use crate::support::extent::is_whole;
 use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version};
 
-const ASK: &str = "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n";
+const ASK: &str = "ask When?\nreply {result}\n";
 
 on_every_version!(
     without_hooks_agents_pause_with_signals,
@@ -55,7 +56,7 @@ fn without_hooks_agents_pause_with_signals(version: &str) {
 
 fn a_person_is_asked_once_when_hooks_are_switched_off_meanwhile(version: &str) {
     let chain = Chain::new(version);
-    chain.home.write("ins.md", "1. _spawn_ `child.md`.\n2. _terminate_ {the sub-agent's reply}.\n");
+    chain.home.write("ins.md", "spawn child.md\nreply {result}\n");
     chain.home.write("child.md", ASK);
     let root = chain.started(&["spawn", "ins.md"]);
     user_settings(&chain, &serde_json::json!({"disableAllHooks": true}));
@@ -79,7 +80,7 @@ fn a_request_that_a_users_hook_denies_is_none(version: &str) {
 
 fn a_request_in_a_pipe_pauses_with_a_signal(version: &str) {
     let chain = Chain::new(version);
-    chain.home.write("ins.md", "1. _run_ `agent-cli ask When? | tee log`.\n2. _terminate_ {the output}.\n");
+    chain.home.write("ins.md", "run agent-cli ask When? | tee log\nreply {result}\n");
     let root = chain.started(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
     chain.answer("Jan 1st");
     assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
@@ -89,7 +90,7 @@ fn a_request_in_a_pipe_pauses_with_a_signal(version: &str) {
 
 fn a_wrong_request_is_told_what_is_wrong_and_does_not_pause(version: &str) {
     let chain = Chain::new(version);
-    chain.home.write("ins.md", "1. _run_ `agent-cli spawn none.md --frobnicate`.\n2. _terminate_ \"over\".\n");
+    chain.home.write("ins.md", "run agent-cli spawn none.md --frobnicate\nend over\n");
     assert_eq!(chain.ok(&["spawn", "ins.md"]), "over\n");
     let (text, is_error) = results(&chain).pop().unwrap();
     assert!(is_error && text.contains("--frobnicate"), "{text}");
@@ -97,8 +98,8 @@ fn a_wrong_request_is_told_what_is_wrong_and_does_not_pause(version: &str) {
 
 fn a_child_that_fails_fails_the_call(version: &str) {
     let chain = Chain::new(version);
-    chain.home.write("ins.md", "1. _spawn_ `child.md`.\n2. _terminate_ \"over\".\n");
-    chain.home.write("child.md", "1. _terminate_ \"SGN_UNHANDLED\".\n");
+    chain.home.write("ins.md", "spawn child.md\nend over\n");
+    chain.home.write("child.md", "end SGN_UNHANDLED\n");
     assert_eq!(chain.ok(&["spawn", "ins.md"]), "over\n");
     let (text, is_error) = results(&chain).pop().unwrap();
     assert!(is_error && text.contains("SGN_UNHANDLED"), "{text}");
@@ -106,7 +107,7 @@ fn a_child_that_fails_fails_the_call(version: &str) {
 
 fn a_call_that_is_resumed_without_hooks_does_not_ask_again(version: &str) {
     let chain = Chain::new(version);
-    chain.home.write("ins.md", "1. _ask_ \"When?\"\n2. _ask_ \"When?\"\n3. _terminate_ {the answer}.\n");
+    chain.home.write("ins.md", "ask When?\nask When?\nreply {result}\n");
     let root = chain.started(&["spawn", "ins.md"]);
     user_settings(&chain, &serde_json::json!({"disableAllHooks": true}));
     chain.answer("Jan 1st");
@@ -119,7 +120,7 @@ fn a_call_that_is_resumed_without_hooks_does_not_ask_again(version: &str) {
 
 fn a_child_is_started_once_though_hooks_were_switched_off_meanwhile(version: &str) {
     let chain = Chain::new(version);
-    chain.home.write("ins.md", "1. _spawn_ `child.md`.\n2. _terminate_ {the reply}.\n");
+    chain.home.write("ins.md", "spawn child.md\nreply {result}\n");
     chain.home.write("child.md", ASK);
     let root = chain.started(&["spawn", "ins.md"]);
     user_settings(&chain, &serde_json::json!({"disableAllHooks": true}));
@@ -189,6 +190,9 @@ fn a_result_that_a_rule_forbids_comes_by_prompt(version: &str) {
 
 #[test]
 fn the_first_version_that_can_suspend_does_and_the_one_before_pauses_with_a_signal() {
+    if !is_whole() {
+        return;
+    }
     pauses_with_a_signal(&Chain::new("2.1.88"), &["spawn", "ins.md"]);
     let chain = Chain::new("2.1.89");
     chain.home.write("ins.md", ASK);

@@ -18,8 +18,8 @@ fn a_transcript_that_is_lost_or_damaged_is_put_back(version: &str) {
         ("emptied", |chain| damage(chain, Vec::clear)),
         ("not ended", |chain| damage(chain, |text| text.extend(b"{\"torn\":"))),
     ];
-    let questions = damages.map(|(how, _)| format!("1. _ask_ \"{how}?\"\n")).concat();
-    chain.home.write("ins.md", &format!("{questions}9. _terminate_ {{the last answer}}.\n"));
+    let questions = damages.map(|(how, _)| format!("ask {how}?\n")).concat();
+    chain.home.write("ins.md", &format!("{questions}reply {{result}}\n"));
     let root = chain.started(&["spawn", "ins.md"]);
     let last = damages.len() - 1;
     for (at, (how, damage)) in damages.iter().enumerate() {
@@ -44,7 +44,7 @@ fn damage(chain: &Chain, change: impl Fn(&mut Vec<u8>)) {
 
 fn a_project_that_was_moved_away_can_be_moved_back(version: &str) {
     let chain = Chain::new(version);
-    chain.home.write("ins.md", "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n");
+    chain.home.write("ins.md", "ask When?\nreply {result}\n");
     let root = chain.started(&["spawn", "ins.md"]);
     chain.answer("Jan 1st");
     let resume =

@@ -8,7 +8,7 @@ use jiff::{Timestamp, ToSpan};
 use crate::chain::{Chain, Said, TEMPLATE};
 use crate::support::{Item, MessagesApi, Turn, follow, on_every_version};
 
-const ASK: &str = "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n";
+const ASK: &str = "ask When?\nreply {result}\n";
 
 on_every_version!(
     without_a_login_nothing_is_lost,

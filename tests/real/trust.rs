@@ -46,7 +46,7 @@ fn leader(conversation: &Conversation) -> Turn {
 
 fn a_session_comes_to_stand_above_the_chain_that_it_started(version: &str) {
     let chain = Chain::with_model(version, MessagesApi::start(leader));
-    chain.home.write("asks.md", "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n");
+    chain.home.write("asks.md", "ask When?\nreply {result}\n");
     chain.home.write("CLAUDE.md", crate::chain::TEMPLATE);
     let session = Uuid::new_v4().to_string();
     let folder = Path::new(env!("CARGO_BIN_EXE_agent-cli")).parent().unwrap();
@@ -88,7 +88,7 @@ fn an_agent_in_disguise_is_an_agent(version: &str) {
             }
         }),
     );
-    chain.home.write("asks.md", "1. _ask_ \"Deploy?\"\n2. _terminate_ {the answer}.\n");
+    chain.home.write("asks.md", "ask Deploy?\nreply {result}\n");
     chain.home.write("CLAUDE.md", crate::chain::TEMPLATE);
     chain.started(&["spawn", "asks.md"]);
     let question = chain.json(&["questions", "--json"])[0]["id"].as_str().unwrap().to_owned();

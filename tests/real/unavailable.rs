@@ -24,7 +24,7 @@ fn failing(version: &str, after_work: bool) -> (Chain, Arc<AtomicU16>) {
     });
     let chain = Chain::with_model(version, api);
     chain.home.write("CLAUDE.md", TEMPLATE);
-    chain.home.write("ins.md", "1. _ask_ \"When?\"\n2. _terminate_ {the answer}.\n");
+    chain.home.write("ins.md", "ask When?\nreply {result}\n");
     (chain, status)
 }
 

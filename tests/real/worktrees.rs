@@ -46,13 +46,11 @@ const ALLOWED: [&str; 3] = ["--", "--allowedTools=Bash(git:*)", "--allowedTools=
 
 fn siblings_commit_apart_and_their_parent_merges(version: &str) {
     let chain = chain(version);
-    let steps = "1. _run_ `agent-cli spawn a.md b.md --worktree`.\n\
-        2. _run_ `git merge -q -m merge BRANCHES`.\n\
-        3. _terminate_ \"merged\".\n";
+    let steps = "run agent-cli spawn a.md b.md --worktree\nrun git merge -q -m merge BRANCHES\nend merged\n";
     chain.home.write("ins.md", steps);
     for name in ["a", "b"] {
         let commit = format!("touch {name}.txt && git add {name}.txt && git commit -q -m {name}");
-        let steps = format!("1. _run_ `{commit}`.\n2. _ask_ \"{name}?\"\n3. _terminate_ {{the answer}}.\n");
+        let steps = format!("run {commit}\nask {name}?\nreply {{result}}\n");
         chain.home.write(&format!("{name}.md"), &steps);
     }
     let root = chain.started(&[["spawn", "ins.md"].as_slice(), &ALLOWED].concat());
@@ -75,8 +73,8 @@ fn siblings_commit_apart_and_their_parent_merges(version: &str) {
 
 fn a_conversation_goes_on_in_a_worktree(version: &str) {
     let chain = chain(version);
-    chain.home.write("base.md", "1. _ask_ \"Base?\"\n2. _terminate_ {the answer}.\n");
-    chain.home.write("fork.md", "1. _run_ `touch forked.txt`.\n2. _ask_ \"Fork?\"\n3. _terminate_ {the answer}.\n");
+    chain.home.write("base.md", "ask Base?\nreply {result}\n");
+    chain.home.write("fork.md", "run touch forked.txt\nask Fork?\nreply {result}\n");
     let base = chain.started(&[["spawn", "base.md"].as_slice(), &ALLOWED].concat());
     let fork = [["spawn", "fork.md", "--worktree", "--fork-from", &base].as_slice(), &ALLOWED].concat();
     // Once with a call that stands suspended, which takes a copy of the transcript, and once as it is.

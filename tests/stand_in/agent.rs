@@ -14,7 +14,7 @@ use crate::hooks::Hooks;
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::plan::Next;
-use crate::steps::{Break, Step};
+use crate::script::{Break, Call, Step};
 use crate::transcript::{self, Mark, Transcript};
 use crate::turn::{Flow, Turn};
 use crate::version;
@@ -108,7 +108,8 @@ async fn take_step(turn: &mut Turn<'_>) -> Result<Flow> {
     next.begin()?;
     let over = Mark { step: next.number, over: true, request: None };
     match next.step {
-        Step::Call { mut calls, go_on } => {
+        Step::Call { calls, go_on } => {
+            let mut calls: Vec<_> = calls.iter().map(Call::tool).collect();
             for (_, input) in &mut calls {
                 if let Some(command) = input["command"].as_str() {
                     input["command"] = filled(command, &memory).into();

@@ -9,19 +9,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::bash::SHELL;
+use crate::script::Kind;
 use crate::transcript::Mark;
 use crate::turn::Turn;
 
 /// What runs.
 pub(crate) enum Beside {
     Command(Pid),
-    Subagent,
-}
-
-/// What is started.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
-    Command,
     Subagent,
 }
 

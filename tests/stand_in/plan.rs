@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use crate::memory::Memory;
-use crate::steps::{self, Condition, Step};
+use crate::script::{self, Condition, Step};
 
 /// The step that an agent takes next.
 pub(crate) struct Next {
@@ -27,7 +27,7 @@ impl Next {
             Some(text) => text.clone(),
             None => fs::read_to_string(task).unwrap_or_else(|error| format!("end I cannot read {task}: {error}")),
         };
-        for (at, line) in steps::parse(&instructions)?.into_iter().enumerate().skip(memory.over) {
+        for (at, line) in script::parse(&instructions)?.into_iter().enumerate().skip(memory.over) {
             let number = at + 1;
             let (wanted, once) = match line.condition {
                 Condition::Always => (true, None),

@@ -2,7 +2,7 @@
 //!
 //! It takes the arguments that `agent-cli` gives to `claude -p`, keeps transcripts where Claude Code keeps them, forks
 //! and refuses sessions as it does, and prints events of the shapes that 2.1.330 prints. Its model is an interpreter:
-//! the first prompt names a file, and every line of that file is a step (see [`steps`]). What was done is remembered in
+//! the first prompt names a file, and every line of that file is a step (see [`script`]). What was done is remembered in
 //! the transcript alone, so a fork carries on exactly where its checkpoint stopped.
 //!
 //! It runs the PreToolUse and PostToolBatch hooks of `--settings` and of the user's settings, and a call that they defer ends it as it ends
@@ -32,8 +32,9 @@ mod hooks;
 mod log;
 mod memory;
 mod plan;
+#[path = "../support/script.rs"]
+mod script;
 mod sections;
-mod steps;
 mod transcript;
 mod turn;
 mod version;

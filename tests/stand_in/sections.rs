@@ -1,6 +1,6 @@
 //! The results in the prompt that wakes an agent.
 
-use crate::steps::{self, Step};
+use crate::script::{self, Call, Step};
 
 /// A section of the prompt: what came of a request.
 pub(crate) struct Section {
@@ -51,7 +51,7 @@ fn parts(prompt: &str) -> Vec<&str> {
 pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: usize, again: &[usize]) -> Vec<Section> {
     let mut found: Vec<Section> = Vec::new();
     let mut pending = pending.to_vec();
-    let all = steps::parse(instructions).unwrap_or_default();
+    let all = script::parse(instructions).unwrap_or_default();
     let mut steps = all.iter().enumerate().skip(over);
     let mut recalled: Vec<&str> = Vec::new();
     for part in parts(prompt) {
@@ -93,7 +93,7 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
 /// Whether a command, as a prompt names it, is what a step asks for.
 fn is_about(command: &str, step: &Step) -> bool {
     let Step::Call { calls, .. } = step else { return false };
-    calls.iter().filter_map(|(_, input)| input["command"].as_str()).any(|own| is_what(command, own))
+    calls.iter().filter_map(Call::command).any(|own| is_what(command, &own))
 }
 
 /// Whether a command, as a prompt names it, is the one that was called.
@@ -108,7 +108,7 @@ fn is_what(command: &str, own: &str) -> bool {
         (Some(_), None) | (None, Some(_)) => false,
         (None, None) => {
             let question = command.strip_prefix("ask \"").and_then(|rest| rest.strip_suffix('"'));
-            question.is_some_and(|question| own == steps::ask(question))
+            question.and_then(|question| Call::Ask(question.to_owned()).command()).is_some_and(|asked| own == asked)
         }
     }
 }

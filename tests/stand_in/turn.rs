@@ -16,7 +16,7 @@ use crate::events::{self, End, Events};
 use crate::hooks::{Decision, Hooks};
 use crate::log::Log;
 use crate::memory::Memory;
-use crate::steps::Break;
+use crate::script::Break;
 use crate::transcript::{Mark, Transcript};
 
 /// One turn of an agent: from a prompt to the end of the process.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::conversation::{Conversation, Item};
-use super::instructions::Step;
+use super::script::{Call, single_quoted};
 use super::turn::ToolCall;
 
 const QUESTION_FILE: &str = "question.md";
@@ -30,39 +30,38 @@ impl Dialect {
         Some(if theirs { Self::QuestionFile } else { Self::AgentCli })
     }
 
-    /// The calls that begin a step of the instruction file in `folder`.
-    pub(super) fn calls(self, step: &Step, folder: &str) -> Vec<ToolCall> {
-        match (self, step) {
-            (Self::AgentCli, Step::Spawn(files)) => {
-                each(files, |file| ToolCall::bash(&format!("agent-cli spawn {}", quoted(&in_folder(folder, file)))))
+    /// How the model makes a call of the instruction file in `folder`.
+    pub(super) fn call(self, call: &Call, folder: &str) -> ToolCall {
+        match (self, call) {
+            (Self::AgentCli, Call::Spawn(words)) if words.contains(' ') => {
+                ToolCall::bash(&format!("agent-cli spawn {words}"))
             }
-            (Self::QuestionFile, Step::Spawn(files)) => {
-                each(files, |file| ToolCall::bash(&format!("$PWD/agent-cli spawn $PWD/{file}")))
+            (Self::AgentCli, Call::Spawn(file)) => {
+                ToolCall::bash(&format!("agent-cli spawn {}", quoted(&in_folder(folder, file))))
             }
-            (Self::AgentCli, Step::Ask(questions)) => {
-                each(questions, |question| ToolCall::bash(&format!("agent-cli ask {}", spoken(question))))
-            }
-            (Self::QuestionFile, Step::Ask(questions)) => each(questions, |question| ToolCall {
+            (Self::QuestionFile, Call::Spawn(file)) => ToolCall::bash(&format!("$PWD/agent-cli spawn $PWD/{file}")),
+            (Self::AgentCli, Call::Ask(question)) => ToolCall::bash(&format!("agent-cli ask {}", spoken(question))),
+            (Self::QuestionFile, Call::Ask(question)) => ToolCall {
                 name: "Write".to_owned(),
                 input: json!({"file_path": in_folder(folder, QUESTION_FILE), "content": format!("Q: {question}\nA:")}),
-            }),
-            (_, Step::Run(commands)) => each(commands, |command| ToolCall::bash(command)),
-            _ => Vec::new(),
+            },
+            (_, Call::Run(command)) => ToolCall::bash(command),
+            (_, Call::Tool(name, input)) => ToolCall { name: name.clone(), input: input.clone() },
         }
     }
 
-    /// The call that tells whether a wait is over: the wait of `step`, or of the frame `id` where it has one.
-    pub(super) fn check(self, step: &Step, id: Option<&str>) -> ToolCall {
-        ToolCall::bash(&match (self, step, id) {
-            (Self::QuestionFile, Step::Ask(_), _) => format!("cat \"$PWD/{QUESTION_FILE}\""),
+    /// The call that tells whether a wait is over: that of `call`, or of the frame `id` where it has one.
+    pub(super) fn check(self, call: &Call, id: Option<&str>) -> ToolCall {
+        ToolCall::bash(&match (self, call, id) {
+            (Self::QuestionFile, Call::Ask(_), _) => format!("cat \"$PWD/{QUESTION_FILE}\""),
             (Self::QuestionFile, _, id) => format!("$PWD/agent-cli resume {}", id.unwrap_or_default()),
             (Self::AgentCli, _, id) => format!("agent-cli resume {}", id.unwrap_or_default()),
         })
     }
 
-    /// Whether the question of this step is asked through a file, whose text is the answer to [`Self::check`].
-    pub(super) fn asks_in_file(self, step: &Step) -> bool {
-        self == Self::QuestionFile && matches!(step, Step::Ask(_))
+    /// Whether this question is asked through a file, whose text is the answer to [`Self::check`].
+    pub(super) fn asks_in_file(self, call: &Call) -> bool {
+        self == Self::QuestionFile && matches!(call, Call::Ask(_))
     }
 }
 
@@ -82,10 +81,6 @@ fn conventions_read(conversation: &Conversation) -> String {
     found
 }
 
-fn each(arguments: &[String], call: impl Fn(&String) -> ToolCall) -> Vec<ToolCall> {
-    arguments.iter().map(call).collect()
-}
-
 fn in_folder(folder: &str, file: &str) -> String {
     if file.starts_with('/') { file.to_owned() } else { format!("{folder}/{file}") }
 }
@@ -99,8 +94,4 @@ fn quoted(word: &str) -> String {
 /// A sentence of a shell command, in double quotes where these keep it as it is.
 fn spoken(sentence: &str) -> String {
     if sentence.contains(['"', '\\', '$', '`']) { single_quoted(sentence) } else { format!("\"{sentence}\"") }
-}
-
-fn single_quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -20,6 +20,11 @@ pub(crate) fn is_whole() -> bool {
     }
 }
 
+/// The first of some cases, or all in a whole run.
+pub(crate) fn some_of<T>(cases: impl IntoIterator<Item = T>, sample: usize) -> impl Iterator<Item = T> {
+    cases.into_iter().take(sample_or_all(sample, usize::MAX))
+}
+
 /// A number of cases: a sample, or what there is in a whole run.
 pub(crate) fn sample_or_all(sample: usize, all: usize) -> usize {
     if is_whole() { all } else { sample }

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::conversation::{Conversation, Item, without_line_numbers};
 use super::dialect::Dialect;
-use super::instructions::{Step, steps};
 use super::part::{ONGOING, Part, STARTED, State};
+use super::script::{self, Call, Condition, Line, Step};
 use super::turn::Turn;
 
 const RESUME: &str = "SGN_RESUME";
@@ -27,14 +27,16 @@ struct Progress {
     file: Option<String>,
     /// The call that reads it.
     read: Option<String>,
-    /// What it says; a file that cannot be read is an error to report.
-    steps: Option<Result<Vec<Step>, String>>,
+    /// What it says; a file that cannot be read or followed is an error to report.
+    steps: Option<Result<Vec<Line>, String>>,
     /// How many steps are over.
     over: usize,
     /// The requests of the step after those, one for each argument. Empty until the model has begun it.
     parts: Vec<Part>,
-    /// The result of the last step that had one.
+    /// The result of the last step that had one, or its results, a line each.
     result: String,
+    /// All results.
+    results: Vec<String>,
     /// Results that it was told of before it had read what its steps are.
     told: Vec<Section>,
 }
@@ -78,14 +80,17 @@ impl Progress {
                 self.told.push(Section { command, result });
                 continue;
             };
-            let of = |over: usize| match steps.get(over) {
-                Some(Step::Spawn(arguments) | Step::Ask(arguments)) => {
-                    let at = arguments.iter().position(|argument| command.contains(argument.as_str()));
-                    at.map(|at| (over, at, arguments.len()))
-                }
-                _ => None,
+            let of = |over: usize| {
+                let calls = calls(&steps.get(over)?.step);
+                let is_meant = |call: &Call| match call {
+                    Call::Spawn(argument) | Call::Ask(argument) => command.contains(argument.as_str()),
+                    Call::Run(_) | Call::Tool(..) => false,
+                };
+                Some((over, calls.iter().position(is_meant)?, calls.len()))
             };
-            let does_more = |step: &&Step| matches!(step, Step::Run(_) | Step::Remember);
+            let is_request = |call: &Call| matches!(call, Call::Spawn(_) | Call::Ask(_));
+            let does_more =
+                |line: &&Line| matches!(&line.step, Step::Call { calls, .. } if !calls.iter().any(is_request));
             let passed = steps[self.over.min(steps.len())..].iter().take_while(does_more).count();
             if let Some((over, at, width)) = of(self.over).or_else(|| of(self.over + passed)) {
                 if over > self.over {
@@ -121,41 +126,36 @@ impl Progress {
             self.parts.iter_mut().filter(|part| part.call.as_deref() == Some(id)).for_each(|part| part.call = None);
         } else if self.read.as_deref() == Some(id) {
             let text = without_line_numbers(text);
-            self.steps = Some(if is_error { Err(text) } else { Ok(steps(&text)) });
+            self.steps = Some(if is_error { Err(text) } else { steps(&text) });
             let told = std::mem::take(&mut self.told);
             self.recall(told);
-        } else if let Some(step) = self.step().cloned()
-            && let Some(part) = self.parts.iter_mut().find(|part| part.call.as_deref() == Some(id))
-        {
-            let in_file = dialect.is_some_and(|dialect| dialect.asks_in_file(&step));
-            part.returned(text, in_file);
+        } else if let Some(at) = self.parts.iter().position(|part| part.call.as_deref() == Some(id)) {
+            let call = self.step().and_then(|step| calls(step).get(at));
+            let in_file = dialect.zip(call).is_some_and(|(dialect, call)| dialect.asks_in_file(call));
+            self.parts[at].returned(text, in_file);
         }
     }
 
     /// Goes on to the step that is not over, and makes room for its requests.
     fn settle(&mut self) {
         while let Some(step) = self.step() {
-            let width = match step {
-                Step::Spawn(arguments) | Step::Ask(arguments) | Step::Run(arguments) => arguments.len(),
-                Step::Remember => 0,
-                Step::Say(_) | Step::Reply | Step::Unknown(_) => return,
-            };
+            let Step::Call { calls, .. } = step else { return };
+            let width = calls.len();
             if self.parts.len() < width {
                 self.parts.resize_with(width, Part::default);
             }
             let Some(results) = self.parts.iter().map(Part::result).collect::<Option<Vec<_>>>() else {
                 return;
             };
-            if !results.is_empty() {
-                self.result = results.join("\n");
-            }
+            self.result = results.join("\n");
+            self.results.extend(results.into_iter().map(str::to_owned).collect::<Vec<_>>());
             self.parts.clear();
             self.over += 1;
         }
     }
 
     fn step(&self) -> Option<&Step> {
-        self.steps.as_ref()?.as_ref().ok()?.get(self.over)
+        Some(&self.steps.as_ref()?.as_ref().ok()?.get(self.over)?.step)
     }
 
     fn next(&self, dialect: Option<Dialect>) -> Turn {
@@ -165,7 +165,7 @@ impl Progress {
         match &self.steps {
             None => return Turn::call("Read", json!({"file_path": file})),
             Some(Err(error)) => {
-                return Turn::text(format!("I cannot read my instructions: {error}"));
+                return Turn::text(format!("I cannot follow my instructions: {error}"));
             }
             Some(Ok(_)) => {}
         }
@@ -173,19 +173,20 @@ impl Progress {
             return Turn::text("I do not know what _spawn_ means.");
         };
         match self.step() {
-            None | Some(Step::Reply) => Turn::text(&self.result),
-            Some(Step::Say(text)) => Turn::text(text),
-            Some(Step::Unknown(keyword)) => Turn::text(format!("I do not know what _{keyword}_ means.")),
+            None => Turn::text(&self.result),
+            Some(Step::Reply(text)) => {
+                Turn::text(text.replace("{result}", &self.result).replace("{results}", &self.results.join("; ")))
+            }
+            Some(Step::End(text)) => Turn::text(text),
             Some(step) => self.pursue(step, dialect, file.rsplit_once('/').map_or("", |(folder, _)| folder)),
         }
     }
 
     /// Makes the requests of a step that have no result, or pauses when all are made.
     fn pursue(&self, step: &Step, dialect: Dialect, folder: &str) -> Turn {
-        let calls = dialect.calls(step, folder);
-        let due = self.parts.iter().zip(calls).filter_map(|(part, call)| match &part.state {
-            State::Open => Some(call),
-            State::Due(id) => Some(dialect.check(step, id.as_deref())),
+        let due = self.parts.iter().zip(calls(step)).filter_map(|(part, call)| match &part.state {
+            State::Open => Some(dialect.call(call, folder)),
+            State::Due(id) => Some(dialect.check(call, id.as_deref())),
             _ => None,
         });
         let turn = due.fold(Turn::default(), Turn::and);
@@ -195,6 +196,23 @@ impl Progress {
         let started = self.parts.iter().any(|part| matches!(part.state, State::Started(_)));
         Turn::text(if started { STARTED } else { ONGOING })
     }
+}
+
+/// The steps of a file, as far as a model can take them.
+fn steps(text: &str) -> Result<Vec<Line>, String> {
+    let lines = script::parse(text).map_err(|error| format!("{error:#}"))?;
+    let can_be_taken = |line: &Line| {
+        let step = matches!(line.step, Step::Call { go_on: false, .. } | Step::Reply(_) | Step::End(_));
+        step && line.condition == Condition::Always
+    };
+    match lines.iter().find(|line| !can_be_taken(line)) {
+        Some(line) => Err(format!("a model cannot {line:?}")),
+        None => Ok(lines),
+    }
+}
+
+fn calls(step: &Step) -> &[Call] {
+    if let Step::Call { calls, .. } = step { calls } else { &[] }
 }
 
 /// The absolute path in `Read <path> and follow its instructions.`
