@@ -165,7 +165,7 @@ impl Progress {
         match &self.steps {
             None => return Turn::call("Read", json!({"file_path": file})),
             Some(Err(error)) => {
-                return Turn::text(format!("I cannot follow my instructions: {error}"));
+                return Turn::text(format!("I cannot read my instructions: {error}"));
             }
             Some(Ok(_)) => {}
         }
