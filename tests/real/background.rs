@@ -3,12 +3,11 @@
 use serde_json::json;
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version};
+use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
 
-on_every_version!(
-    an_agent_that_asks_twice_beside_a_background_task_keeps_its_conversation,
-    an_agent_that_asks_for_several_things_beside_a_background_task_keeps_its_conversation,
-);
+on_every_version!(an_agent_that_asks_twice_beside_a_background_task_keeps_its_conversation);
+
+on_every_version_of_a_whole_run!(an_agent_that_asks_for_several_things_beside_a_background_task_keeps_its_conversation);
 
 /// Longer than Claude Code bridges a gap in a transcript by the time of its lines.
 const TASK: &str = "sleep 8";

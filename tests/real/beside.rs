@@ -10,7 +10,10 @@ use serde_json::json;
 use crate::chain::Chain;
 use crate::processes::{Background, wait_until};
 use crate::support::extent::is_whole;
-use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, processes_of};
+use crate::support::{
+    Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
+    processes_of,
+};
 
 /// What runs beside the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +198,7 @@ fn is_told(said: &Conversation, beside: Beside) {
 }
 
 fn is_ended_at_a_pause(version: &str) {
-    for beside in of(&ALL, version) {
+    for beside in sampled(version) {
         let world = World::new(version, beside, Then::Asks);
         world.then.release();
         let runner = world.spawn();
@@ -344,9 +347,9 @@ fn a_subagent_does_not_see_the_tool_for_approvals(version: &str) {
 
 on_every_version!(
     is_ended_at_a_pause,
-    is_ended_when_another_agent_is_called,
     is_ended_a_while_after_a_reply,
     the_next_resume_ends_what_a_killed_runner_has_left,
-    a_killed_claude_has_paused,
     a_subagent_does_not_see_the_tool_for_approvals,
 );
+
+on_every_version_of_a_whole_run!(a_killed_claude_has_paused, is_ended_when_another_agent_is_called,);

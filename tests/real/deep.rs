@@ -7,7 +7,7 @@ use crate::support::NEWEST;
 use crate::support::extent::sample_or_all;
 
 /// How deep the chain is, in a sample and in a whole run. Another test names its own number in the variable.
-const DEPTH: [usize; 2] = [5, 50];
+const DEPTH: [usize; 2] = [3, 50];
 const OTHER_DEPTH: &str = "AGENT_CLI_REAL_DEPTH";
 /// What the runner may take in memory, in kilobytes, beyond what it takes at the beginning.
 const MORE_MEMORY: u64 = 8 * 1024;

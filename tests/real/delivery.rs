@@ -1,9 +1,11 @@
 //! Answers and replies reach the agent as they are, whatever they look like.
 
 use crate::chain::Chain;
-use crate::support::{Item, on_every_version};
+use crate::support::{Item, on_every_version, on_every_version_of_a_whole_run};
 
-on_every_version!(any_answer_is_delivered_to_the_byte, children_started_in_a_loop_all_reply_in_order,);
+on_every_version!(any_answer_is_delivered_to_the_byte);
+
+on_every_version_of_a_whole_run!(children_started_in_a_loop_all_reply_in_order);
 
 /// Two questions in one turn: a large answer with everything that somebody might take for something else, and a short
 /// one that begins like a command and is a signal.

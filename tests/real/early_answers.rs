@@ -7,12 +7,11 @@ use serde_json::json;
 
 use crate::chain::Chain;
 use crate::processes::{Gate, wait_until};
-use crate::support::{Conversation, MessagesApi, Turn, on_every_version};
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
 
-on_every_version!(
-    an_answer_that_comes_before_claude_has_ended_is_delivered,
-    a_call_that_is_allowed_before_its_runner_has_seen_the_end_runs,
-);
+on_every_version!(an_answer_that_comes_before_claude_has_ended_is_delivered);
+
+on_every_version_of_a_whole_run!(a_call_that_is_allowed_before_its_runner_has_seen_the_end_runs);
 
 fn is_one_asked(chain: &Chain) -> bool {
     chain.json(&["questions", "--json"]).as_array().is_some_and(|asked| asked.len() == 1)

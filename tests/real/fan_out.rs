@@ -8,15 +8,20 @@ use serde_json::Value;
 use crate::birthday::shares_its_prefix;
 use crate::chain::{Chain, TEMPLATE};
 use crate::support::extent::{sample_or_all, some_of};
-use crate::support::{Hold, Item, MessagesApi, NEWEST, Turn, claude, follow, on_every_version};
+use crate::support::{
+    Hold, Item, MessagesApi, NEWEST, Turn, claude, follow, on_every_version, on_every_version_of_a_whole_run,
+};
 
 on_every_version!(
     an_agent_fans_out_and_one_asks_and_one_fails,
     forks_share_the_prefix_of_their_baseline,
+    a_prompt_is_text,
+);
+
+on_every_version_of_a_whole_run!(
+    an_agent_tells_its_child_in_words_and_cannot_fork_itself,
     a_fork_of_a_suspended_conversation_leaves_its_call_to_it,
     a_foreign_session_is_forked,
-    a_prompt_is_text,
-    an_agent_tells_its_child_in_words_and_cannot_fork_itself,
 );
 
 /// The results of tool calls in the last request.

@@ -10,13 +10,18 @@ use serde_json::json;
 
 use crate::chain::Chain;
 use crate::support::extent::sample_or_all;
-use crate::support::{Conversation, Item, MessagesApi, Turn, claude, on_every_version};
+use crate::support::{
+    Conversation, Item, MessagesApi, Turn, claude, on_every_version, on_every_version_of_a_whole_run,
+};
 
 on_every_version!(
-    an_agent_has_its_tasks_after_pauses_and_kills,
     a_discarded_attempt_leaves_conversation_tasks_and_plan_as_they_were,
-    an_agent_can_go_on_with_a_finished_subagent,
     pauses_leave_one_session_that_a_person_can_open,
+);
+
+on_every_version_of_a_whole_run!(
+    an_agent_has_its_tasks_after_pauses_and_kills,
+    an_agent_can_go_on_with_a_finished_subagent,
 );
 
 /// One of the models that are offered tools for tasks.
@@ -218,19 +223,19 @@ fn an_agent_can_go_on_with_a_finished_subagent(version: &'static str) {
 }
 
 fn pauses_leave_one_session_that_a_person_can_open(version: &'static str) {
-    const PAUSES: usize = 12;
-    let model = |said: &Conversation| match results(said).len() {
-        count if count < PAUSES => Turn::bash(&format!("agent-cli ask 'Number {count}?'")),
+    let pauses = sample_or_all(3, 12);
+    let model = move |said: &Conversation| match results(said).len() {
+        count if count < pauses => Turn::bash(&format!("agent-cli ask 'Number {count}?'")),
         _ => Turn::text(results(said).join(" ")),
     };
     let chain = Chain::with_model(version, MessagesApi::start(model));
     let root = chain.started(&["spawn", "--prompt", "ask"]);
-    for number in 0..PAUSES - 1 {
+    for number in 0..pauses - 1 {
         chain.answer(&number.to_string());
         chain.started(&["resume", &root]);
     }
     chain.answer("last");
-    let answers: Vec<_> = (0..PAUSES - 1).map(|number| number.to_string()).collect();
+    let answers: Vec<_> = (0..pauses - 1).map(|number| number.to_string()).collect();
     let reply = format!("{} last", answers.join(" "));
     assert_eq!(chain.ok(&["resume", &root]), format!("{reply}\n"));
     assert_eq!(chain.home.transcripts(), [chain.home.transcript(&root).unwrap()]);
@@ -240,6 +245,6 @@ fn pauses_leave_one_session_that_a_person_can_open(version: &'static str) {
     assert_eq!(chain.home.transcripts().len(), 1);
     let sum = chain.json(&["show", &root, "--json"])["cost_usd"].as_f64().unwrap();
     let attempts = chain.json(&["show", &root, "--json"])["sessions"].as_array().unwrap().len();
-    assert_eq!(attempts, PAUSES + 1);
+    assert_eq!(attempts, pauses + 1);
     assert!(sum > 0.0);
 }

@@ -6,16 +6,19 @@ use serde_json::{Value, json};
 
 use crate::chain::Chain;
 use crate::processes::{Gate, wait_until};
-use crate::support::{Conversation, Item, NEWEST, Turn, on_every_version, processes_of};
+use crate::support::extent::is_whole;
+use crate::support::{
+    Conversation, Item, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run, processes_of,
+};
 use crate::wakeups::{above, time_passes, waits_for};
 
 on_every_version!(
     each_job_is_due_once_and_the_last_reply_counts,
     a_job_that_is_deleted_is_not_waited_for,
-    a_question_is_answered_before_the_job_is_due,
     a_job_of_an_agent_that_was_stopped_is_due_all_the_same,
-    what_recurs_or_never_comes_is_refused,
 );
+
+on_every_version_of_a_whole_run!(a_question_is_answered_before_the_job_is_due, what_recurs_or_never_comes_is_refused,);
 
 const FAR: &str = "59 23 31 12 *";
 
@@ -170,6 +173,9 @@ fn what_recurs_or_never_comes_is_refused(version: &str) {
 
 #[test]
 fn fifty_jobs_are_the_most_of_one_agent() {
+    if !is_whole() {
+        return;
+    }
     let chain = above(NEWEST, |said| match (said.last_result(), ids(said).len()) {
         (None, _) => Turn::call("ToolSearch", json!({"query": "select:CronCreate"})),
         (Some(refused), _) if refused.contains("Too many") => Turn::text(refused),

@@ -122,11 +122,17 @@ fn an_agent_with_tasks_and_a_server_survives_kills() {
 
 #[test]
 fn an_agent_in_another_worktree_survives_kills() {
+    if !is_whole() {
+        return;
+    }
     survives(&ELSEWHERE);
 }
 
 #[test]
 fn an_agent_in_plan_mode_survives_kills() {
+    if !is_whole() {
+        return;
+    }
     survives(&PLANNING);
 }
 

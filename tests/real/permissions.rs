@@ -5,7 +5,9 @@ use serde_json::json;
 use crate::birthday::shares_its_prefix;
 use crate::chain::{Chain, TEMPLATE};
 use crate::support::extent::some_of;
-use crate::support::{Conversation, Item, MessagesApi, RecordedRequest, Turn, follow, on_every_version};
+use crate::support::{
+    Conversation, Item, MessagesApi, RecordedRequest, Turn, follow, on_every_version, on_every_version_of_a_whole_run,
+};
 
 /// The text and kind of every result so far.
 fn results(conversation: &Conversation) -> Vec<(String, bool)> {
@@ -72,11 +74,14 @@ on_every_version!(
     an_allowed_call_runs_once_and_only_that_one,
     a_call_that_a_person_denies_does_not_run_and_says_why,
     a_call_beside_others_is_asked_about_alone,
-    an_allowed_call_that_was_cut_short_does_not_run_again,
     a_call_of_a_subagent_is_denied,
     why_a_hook_asks_is_what_plain_claude_says,
-    a_person_is_told_why_a_hook_asks,
     calls_side_by_side_are_denied_each_for_its_own_reason,
+);
+
+on_every_version_of_a_whole_run!(
+    an_allowed_call_that_was_cut_short_does_not_run_again,
+    a_person_is_told_why_a_hook_asks,
 );
 
 /// An agent that makes these calls, one after another, and replies with their results.

@@ -4,14 +4,20 @@ use serde_json::{Value, json};
 
 use crate::chain::Chain;
 use crate::processes::wait_until;
-use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, processes_of};
+use crate::support::{
+    Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
+    processes_of,
+};
 
 on_every_version!(
     an_approved_plan_is_carried_out_in_the_chosen_mode_from_then_on,
-    a_refused_plan_leaves_the_agent_in_plan_mode,
     an_agent_that_entered_plan_mode_is_asked_about_too,
-    a_plan_survives_a_killed_runner_and_a_killed_claude,
     no_agent_approves_a_plan,
+);
+
+on_every_version_of_a_whole_run!(
+    a_refused_plan_leaves_the_agent_in_plan_mode,
+    a_plan_survives_a_killed_runner_and_a_killed_claude,
 );
 
 const PLAN: &str = "# The plan\n\n1. write made.txt\n\u{1b}[2J2. say so\n";

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Hold, Item, MessagesApi, OLDER, RecordedRequest, Turn, on_every_version};
+use crate::support::{
+    Conversation, Hold, Item, MessagesApi, OLDER, RecordedRequest, Turn, on_every_version,
+    on_every_version_of_a_whole_run,
+};
 
 on_every_version!(
     an_agent_in_plan_mode_is_in_it_after_every_pause,
-    plan_mode_holds_where_everything_else_is_allowed,
     a_shell_is_where_it_was_after_every_pause,
     a_directory_that_is_gone_breaks_no_result_and_is_told,
     the_rules_of_a_skill_hold_after_every_pause,
@@ -21,6 +23,10 @@ on_every_version!(
     an_agent_without_hooks_is_told_where_its_shell_is,
     nobody_gets_another_mode_by_what_is_forged,
     plan_mode_and_the_shell_survive_kills_of_runner_and_claude,
+);
+
+on_every_version_of_a_whole_run!(
+    plan_mode_holds_where_everything_else_is_allowed,
     a_child_works_where_its_parents_shell_is_after_a_pause_as_before,
 );
 

@@ -29,5 +29,5 @@ pub(crate) use marked::{Kind, processes_of};
 pub use messages_api::{MessagesApi, RecordedRequest};
 pub use real::RealHome;
 pub use turn::{Hold, ToolCall, Turn};
-pub(crate) use versions::on_every_version;
-pub use versions::{NEWEST, OLDER, versions, with_each_version};
+pub use versions::{NEWEST, OLDER, in_a_whole_run, versions, with_each_version};
+pub(crate) use versions::{on_every_version, on_every_version_of_a_whole_run};

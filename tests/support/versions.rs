@@ -21,6 +21,13 @@ pub fn with_each_version(test: impl Fn(&'static str)) {
     }
 }
 
+/// Tries a function of the version with each version, in a whole run.
+pub fn in_a_whole_run(test: impl Fn(&'static str)) {
+    if extent::is_whole() {
+        with_each_version(test);
+    }
+}
+
 /// Makes a test of each function of the version.
 macro_rules! on_every_version {
     ($($test:ident),+ $(,)?) => {
@@ -30,3 +37,13 @@ macro_rules! on_every_version {
     };
 }
 pub(crate) use on_every_version;
+
+/// The same of functions that tell little more than others do, or take long: they are left to whole runs.
+macro_rules! on_every_version_of_a_whole_run {
+    ($($test:ident),+ $(,)?) => {
+        mod on_every_version_of_a_whole_run {
+            $(#[test] fn $test() { crate::support::in_a_whole_run(super::$test); })+
+        }
+    };
+}
+pub(crate) use on_every_version_of_a_whole_run;
