@@ -227,6 +227,7 @@ fn archive(message: String, error: &ArchiveError) -> CliError {
         }
         ArchiveError::Exists(id) => format!("agent-cli show {id}"),
         ArchiveError::Bad(BadArchive::Newer(_)) => "upgrade agent-cli".to_owned(),
+        ArchiveError::Bad(BadArchive::Foreign) => "agent-cli export ID -o FILE writes one".to_owned(),
         ArchiveError::Bad(_) | ArchiveError::Contradicts(_) => "export it again".to_owned(),
         _ => return CliError::failed(message),
     };

@@ -30,7 +30,7 @@ fn a_file_that_is_something_else_is_refused() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(said, @r"
             error: the archive cannot be imported: it is not an archive of agent-cli export
-            hint: export it again
+            hint: agent-cli export ID -o FILE writes one
             ");
         }
     }

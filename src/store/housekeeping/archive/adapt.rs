@@ -16,7 +16,7 @@ use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::Decided;
 use crate::core::requests::request::{External, Wish};
 use crate::store::error::Result;
-use crate::store::housekeeping::archive::error::damaged;
+use crate::store::housekeeping::archive::refusal::damaged;
 use crate::store::housekeeping::archive::unpack::Unpacked;
 
 /// What a chain finds here, in the place of what it had elsewhere. Nothing in an archive names a program to run.

@@ -7,7 +7,6 @@ use crate::core::agent::worktree::Worktree;
 use crate::core::housekeeping::archive::BadArchive;
 use crate::core::housekeeping::fsck_finding::Flaw;
 use crate::core::id::FrameId;
-use crate::store::error::StoreError;
 
 /// Why a tree was not exported, or an archive not imported. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]
@@ -47,9 +46,4 @@ pub enum ArchiveError {
         /// The git worktree that was made for it, and that the directory is in.
         worktree: Option<Box<Worktree>>,
     },
-}
-
-/// The archive is not what was written.
-pub(crate) fn damaged(why: &str) -> StoreError {
-    ArchiveError::from(BadArchive::Damaged(why.to_owned())).into()
 }

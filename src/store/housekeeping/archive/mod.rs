@@ -6,6 +6,7 @@ mod export;
 mod hashed;
 mod import;
 mod reader;
+mod refusal;
 pub(crate) mod unpack;
 mod writer;
 

@@ -10,8 +10,9 @@ use crate::core::housekeeping::archive::{
 };
 use crate::store::database::schema;
 use crate::store::error::{Result, StoreError};
-use crate::store::housekeeping::archive::error::{ArchiveError, damaged};
+use crate::store::housekeeping::archive::error::ArchiveError;
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
+use crate::store::housekeeping::archive::refusal::{damaged, refused};
 
 /// What has been read.
 #[derive(Default)]
@@ -102,8 +103,4 @@ fn whole(content: &mut dyn Read) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     content.read_to_end(&mut text).map_err(ArchiveError::Read)?;
     Ok(text)
-}
-
-fn refused(why: BadArchive) -> StoreError {
-    ArchiveError::from(why).into()
 }

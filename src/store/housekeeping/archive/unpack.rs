@@ -14,8 +14,8 @@ use crate::store::database::store::Store;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::{make_private, sync, sync_dir};
 use crate::store::files::state_dir::create_private;
-use crate::store::housekeeping::archive::error::damaged;
 use crate::store::housekeeping::archive::reader;
+use crate::store::housekeeping::archive::refusal::damaged;
 use crate::store::tables::tree_rows::TABLES;
 
 /// Files that are nobody's yet. They are deleted when this is dropped.
