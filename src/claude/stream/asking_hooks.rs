@@ -99,7 +99,7 @@ impl AskingHooks {
                 }
             }
             Some("assistant") => {
-                let calls = event.message.0.content.0.iter().filter(|block| block.kind == "tool_use");
+                let calls = event.message.content.iter().filter(|block| block.kind == "tool_use");
                 for call in calls {
                     let (id, tool) = (text(&call.id), text(&call.name));
                     if !self.knows(&id) {
@@ -108,7 +108,7 @@ impl AskingHooks {
                 }
             }
             Some("user") => {
-                let results = event.message.0.content.0.iter().filter_map(|block| block.tool_use_id.as_str());
+                let results = event.message.content.iter().filter_map(|block| block.tool_use_id.as_str());
                 results.for_each(|call| self.close(call));
             }
             _ => {}

@@ -7,19 +7,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::event::Event;
 use crate::claude::stream::result_event::ResultEvent;
 use crate::core::attempt::rest::Rest;
-use crate::core::text::escape::shortened;
-
-/// A task that runs beside the agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
-    /// Claude's id of it.
-    pub id: String,
-    /// What the agent says that it is, on one short line.
-    pub title: String,
-}
 
 /// How far the turn of an agent is, as its conversation was written down. What its stream says is in the [`Digest`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,7 +44,7 @@ impl Digest {
             Some(result) if result.is_error || result.deferred || result.stopped_by_hook => Rest::Paused,
             Some(result) => Rest::of_reply(&result.text),
             None if self.stands_suspended(written) => Rest::Paused,
-            None if !self.open_calls.is_empty() => Rest::Works,
+            None if !self.calls.open.is_empty() => Rest::Works,
             None => written.reply.as_deref().map_or(Rest::Works, Rest::of_reply),
         }
     }
@@ -73,9 +62,9 @@ impl Digest {
         }
         let total_cost_usd = written.total_cost_usd.unwrap_or_default();
         if self.stands_suspended(written) {
-            let deferred_call = self.open_calls.last().map(|call| call.id.clone());
+            let deferred_call = self.calls.open.last().map(|call| call.id.clone());
             self.result = Some(ResultEvent { deferred: true, deferred_call, total_cost_usd, ..ResultEvent::default() });
-        } else if let Some(reply) = written.reply.clone().filter(|_| by_us && self.worked && self.open_calls.is_empty())
+        } else if let Some(reply) = written.reply.clone().filter(|_| by_us && self.worked && self.calls.open.is_empty())
         {
             self.result = Some(ResultEvent { text: reply, total_cost_usd, ..ResultEvent::default() });
         }
@@ -83,7 +72,7 @@ impl Digest {
 
     /// Whether all that its agent still waits for are calls that were suspended: one that runs beside them may finish.
     fn stands_suspended(&self, written: &Written) -> bool {
-        !self.open_calls.is_empty() && self.open_calls.iter().all(|call| written.suspended.contains(&call.id))
+        !self.calls.open.is_empty() && self.calls.open.iter().all(|call| written.suspended.contains(&call.id))
     }
 
     /// What runs beside the agent, for people.
@@ -91,25 +80,6 @@ impl Digest {
     pub fn background(&self) -> String {
         let titles: Vec<&str> = self.tasks.iter().map(|task| task.title.as_str()).collect();
         titles.join(", ")
-    }
-
-    /// Notes what begins to run, and what has ended. Claude Code tells of every task, those too that it waits for.
-    pub(crate) fn absorb_task(&mut self, event: &Event) {
-        let Some(id) = event.task_id.as_str() else { return };
-        match event.subtype.as_str() {
-            Some("task_started") => {
-                let title = event.description.as_str().filter(|title| !title.trim().is_empty()).unwrap_or(id);
-                self.tasks.retain(|task| task.id != id);
-                self.tasks.push(Task { id: id.to_owned(), title: shortened(title) });
-            }
-            Some("task_notification") => self.tasks.retain(|task| task.id != id),
-            _ => {}
-        }
-    }
-
-    /// Notes that `claude` goes on: what it has printed as a result was not the last word.
-    pub(crate) fn goes_on(&mut self) {
-        self.interim = self.result.take().or(self.interim.take());
     }
 }
 

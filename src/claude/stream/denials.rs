@@ -40,7 +40,7 @@ impl Denials {
         match event.kind.as_str() {
             Some("user") => {
                 let by_subagent = !event.parent_tool_use_id.is_null();
-                let results = event.message.0.content.0.iter().filter_map(Block::as_result);
+                let results = event.message.content.iter().filter_map(Block::as_result);
                 for result in results.filter(|result| result.is_error) {
                     if self.errors.len() == MOST {
                         break;

@@ -1,20 +1,17 @@
 //! What the events of a whole attempt amount to.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::path::PathBuf;
-
-use jiff::Timestamp;
-use serde_json::Value;
+use std::collections::HashSet;
 
 use crate::claude::stream::asking_hooks::AskingHooks;
-use crate::claude::stream::background::Task;
 use crate::claude::stream::denials::Denials;
 use crate::claude::stream::event::{Block, Event};
 use crate::claude::stream::jobs::Jobs;
-use crate::claude::stream::lenient::LooseList;
 use crate::claude::stream::result_event::ResultEvent;
 use crate::claude::stream::rights::Rights;
+use crate::claude::stream::tasks::{self, Task};
+use crate::claude::stream::tool_calls::ToolCalls;
 use crate::core::requests::returned::Returned;
+use jiff::Timestamp;
 
 /// What an attempt printed, in short.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,18 +32,8 @@ pub struct Digest {
     pub limit_resets_at: Option<Timestamp>,
     /// What the call that was open when the run began has returned: it comes before the model says anything.
     pub returned: Option<Returned>,
-    /// Tool calls of the agent that have no result yet, the last one last.
-    pub open_calls: Vec<ToolCall>,
-    /// Tool calls of the agent that were cut short: they have a result, which tells nothing of what they did.
-    pub cut_short: Vec<ToolCall>,
-    /// Tool calls of the agent with the result that their command was killed, when nothing has followed yet.
-    pub(crate) killed: Vec<ToolCall>,
-    /// Tool calls of subagents that have no result yet, or were cut short, each with the call that it belongs to.
-    pub(crate) of_subagents: Vec<(Value, ToolCall)>,
-    /// The files that its tools were given by name, to read or to write, as it named them.
-    pub files: BTreeSet<PathBuf>,
-    /// The last tool calls that the agent made, a few of them, the last one last.
-    pub last_calls: VecDeque<ToolCall>,
+    /// The tool calls of the agent and its subagents.
+    pub calls: ToolCalls,
     /// The calls that were denied.
     pub denials: Denials,
     /// The hooks that ask for an approval.
@@ -65,18 +52,6 @@ pub struct Digest {
     pub broken_lines: u64,
 }
 
-/// A tool call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolCall {
-    /// Claude's id of it.
-    pub id: String,
-    /// The tool and its input, on one short line.
-    pub summary: String,
-}
-
-/// How many calls are remembered. Those that a conversation does not have were made within a fraction of a second.
-const LAST_CALLS: usize = 20;
-
 impl Digest {
     /// The tool call at which the session stands suspended, if its result can be given to it as such: the call has to be
     /// the last of its message, or Claude Code may lose the result (seen with 2.1.197). A call of an earlier attempt that was
@@ -84,7 +59,7 @@ impl Digest {
     #[must_use]
     pub fn suspended_call(&self) -> Option<&str> {
         let call = self.result.as_ref()?.deferred_call.as_deref()?;
-        (self.last_calls.back().is_some_and(|last| last.id == call)).then_some(call)
+        (self.calls.last().is_some_and(|last| last.id == call)).then_some(call)
     }
 
     /// Takes the next event into account.
@@ -98,15 +73,15 @@ impl Digest {
             Some("system") => self.absorb_system(&event),
             Some("assistant") if event.parent_tool_use_id.is_null() => self.absorb_assistant(event),
             Some("user") if event.parent_tool_use_id.is_null() => {
-                let LooseList(results) = event.message.0.content;
+                let results = event.message.content;
                 if !self.worked && self.returned.is_none() {
                     self.returned = results.iter().find_map(Block::as_result);
                 }
                 for result in &results {
-                    self.absorb_result(result, &event.tool_use_result);
+                    self.calls.absorb_result(result, &event.tool_use_result);
                 }
             }
-            Some("assistant" | "user") => self.absorb_of_subagent(event),
+            Some("assistant" | "user") => self.calls.absorb_of_subagent(event),
             Some("rate_limit_event") => {
                 let info = &event.rate_limit_info;
                 let resets_at = info["resetsAt"].as_i64().and_then(|at| Timestamp::from_second(at).ok());
@@ -123,11 +98,11 @@ impl Digest {
             self.version = event.claude_code_version.as_str().map(str::to_owned);
             self.goes_on();
         }
-        self.absorb_task(event);
+        tasks::absorb(&mut self.tasks, event);
     }
 
     fn absorb_assistant(&mut self, event: Event) {
-        let message = event.message.0;
+        let message = event.message;
         self.goes_on();
         self.api_error = event.error.as_str().map(str::to_owned);
         // Claude Code words its own error messages as a model of this name.
@@ -136,25 +111,33 @@ impl Digest {
             return;
         }
         self.worked = true;
-        self.killed.clear();
-        let calls = message.content.0.into_iter().filter(|block| block.kind == "tool_use");
-        for call in calls {
-            self.files.extend(call.file());
-            let Some(call) = call.into_call() else { continue };
-            self.last_calls.push_back(call.clone());
-            self.open_calls.push(call);
-        }
-        while self.last_calls.len() > LAST_CALLS {
-            self.last_calls.pop_front();
-        }
+        self.calls.absorb(message.content);
+    }
+
+    /// Notes that `claude` goes on: what it has printed as a result was not the last word.
+    fn goes_on(&mut self) {
+        self.interim = self.result.take().or(self.interim.take());
+    }
+
+    /// The last tool calls of which a conversation does not tell what came of them, when it has the results of the calls
+    /// `answered`. Claude Code takes a call without a result out of a conversation that is continued.
+    #[must_use]
+    pub fn uncertain_calls(&self, answered: &HashSet<String>) -> Vec<String> {
+        self.calls.uncertain(self.result.is_some(), answered)
+    }
+
+    /// The tool calls of which the conversation does not tell what came of them, when it has all that was printed.
+    #[must_use]
+    pub fn unfinished_calls(&self) -> Vec<String> {
+        self.calls.unfinished(self.result.is_some())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use proptest::prelude::*;
+
+    use std::path::PathBuf;
 
     use super::*;
 
@@ -208,8 +191,8 @@ mod tests {
     fn a_tool_call_is_open_until_its_result_comes() {
         let call = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"git push"}}]}}"#;
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
-        assert_eq!(digest(&[call]).open_calls[0].summary, "Bash: git push");
-        assert!(digest(&[call, result]).open_calls.is_empty());
+        assert_eq!(digest(&[call]).calls.open[0].summary, "Bash: git push");
+        assert!(digest(&[call, result]).calls.open.is_empty());
     }
 
     #[test]
@@ -220,7 +203,10 @@ mod tests {
             r#"{"type":"assistant","parent_tool_use_id":"t0","message":{"content":[{"type":"tool_use","id":"t2","name":"Read","input":{"file_path":"/a"}}]}}"#,
         ];
         let both = digest(&[call, theirs[0], theirs[1]]);
-        assert_eq!((both.open_calls.len(), both.last_calls.len(), both.files.len()), (1, 1, 0));
+        assert_eq!(
+            (both.calls.open.len(), both.calls.last().map(|call| call.id.as_str()), both.calls.files.len()),
+            (1, Some("t1"), 0)
+        );
         assert!(!digest(&theirs).worked);
         assert_eq!(digest(&theirs).returned, None);
     }
@@ -241,7 +227,7 @@ mod tests {
         assert_eq!(told(&["t1"]), ["Bash: 2", "Bash: 3"]);
         let many: Vec<String> = (0..50).map(call).collect();
         let many = digest(&many.iter().map(String::as_str).collect::<Vec<_>>());
-        assert_eq!(many.uncertain_calls(&HashSet::new()).len(), LAST_CALLS);
+        assert_eq!(many.uncertain_calls(&HashSet::new()).len(), 20);
     }
 
     #[test]
@@ -260,6 +246,7 @@ mod tests {
             &call("Read", r#"{"file_path":""}"#),
             &call("Read", r#"[]"#),
         ])
+        .calls
         .files;
         assert_eq!(files, ["/p/a", "/p/b", "/p/c"].map(PathBuf::from).into());
     }

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::Value;
+use serde_with::{DefaultOnError, VecSkipError, serde_as};
 
 use crate::claude::stream::cut_short;
-use crate::claude::stream::digest::ToolCall;
-use crate::claude::stream::lenient::{Loose, LooseList};
 use crate::core::requests::returned::Returned;
 use crate::core::text::escape::shortened;
 
 /// One line of the stream. Fields that matter nowhere are not held in memory.
+#[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Event {
@@ -24,7 +24,8 @@ pub struct Event {
     pub(crate) model: Value,
     pub(crate) claude_code_version: Value,
     pub(crate) parent_tool_use_id: Value,
-    pub(crate) message: Loose<Message>,
+    #[serde_as(deserialize_as = "DefaultOnError")]
+    pub(crate) message: Message,
     pub(crate) error: Value,
     pub(crate) rate_limit_info: Value,
     pub(crate) subtype: Value,
@@ -49,11 +50,13 @@ pub struct Event {
     pub(crate) description: Value,
 }
 
+#[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Message {
     pub(crate) model: Value,
-    pub(crate) content: LooseList<Block>,
+    #[serde_as(deserialize_as = "DefaultOnError<VecSkipError<_>>")]
+    pub(crate) content: Vec<Block>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -67,6 +70,15 @@ pub(crate) struct Block {
     pub(crate) tool_use_id: Value,
     pub(crate) content: Value,
     pub(crate) is_error: Value,
+}
+
+/// A tool call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall {
+    /// Claude's id of it.
+    pub id: String,
+    /// The tool and its input, on one short line.
+    pub summary: String,
 }
 
 impl Event {

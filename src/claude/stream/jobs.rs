@@ -35,7 +35,7 @@ impl Jobs {
         if !event.parent_tool_use_id.is_null() {
             return;
         }
-        for block in &event.message.0.content.0 {
+        for block in &event.message.content {
             if event.kind == "assistant" && (block.name == CRON_CREATE || block.name == CRON_DELETE) {
                 let id = block.id.as_str().unwrap_or_default().to_owned();
                 let input = if block.name == CRON_CREATE { block.input.clone() } else { Value::Null };

@@ -40,7 +40,7 @@ impl Rights {
         if !event.parent_tool_use_id.is_null() {
             return;
         }
-        for block in &event.message.0.content.0 {
+        for block in &event.message.content {
             if event.kind == "assistant" && block.kind == "tool_use" {
                 self.has_called = true;
                 self.skill_calls.extend(block.id.as_str().filter(|_| block.name == SKILL).map(str::to_owned));

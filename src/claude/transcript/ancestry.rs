@@ -8,8 +8,7 @@ use std::io::{self, BufRead};
 
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::claude::stream::lenient::{Loose, LooseList};
+use serde_with::{DefaultOnError, VecSkipError, serde_as};
 
 /// A line of a transcript that has a place in a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,14 +63,14 @@ const BRIDGED: i64 = 5000;
 pub fn check(transcript: impl BufRead) -> io::Result<Result<(), Broken>> {
     let mut lines = Vec::new();
     for line in transcript.split(b'\n') {
-        lines.extend(serde_json::from_slice::<Loose<Line>>(&line?).ok().map(|Loose(line)| line));
+        lines.extend(serde_json::from_slice::<Line>(&line?));
     }
     Ok(Ancestry::new(lines).chain().map(drop))
 }
 
 impl Ancestry {
     pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Value>) -> Self {
-        let line = |entry: &Value| Loose::<Line>::deserialize(entry).ok().map(|Loose(line)| line);
+        let line = |entry: &Value| Line::deserialize(entry).ok();
         Self::new(entries.into_iter().filter_map(line).collect())
     }
 
@@ -158,6 +157,7 @@ impl fmt::Display for Broken {
 }
 
 /// What is read of a line. Anything may have any shape.
+#[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Line {
@@ -171,15 +171,19 @@ struct Line {
     #[serde(rename = "sourceToolAssistantUUID")]
     source: Value,
     compact_metadata: Value,
-    message: Loose<Message>,
-    attachment: Loose<Attachment>,
+    #[serde_as(deserialize_as = "DefaultOnError")]
+    message: Message,
+    #[serde_as(deserialize_as = "DefaultOnError")]
+    attachment: Attachment,
 }
 
+#[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Message {
     id: Value,
-    content: LooseList<Block>,
+    #[serde_as(deserialize_as = "DefaultOnError<VecSkipError<_>>")]
+    content: Vec<Block>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -206,18 +210,18 @@ impl Line {
         let kind = match self.r#type.as_str() {
             Some("user") => Kind::User,
             Some("assistant") => Kind::Assistant,
-            Some("attachment") if self.attachment.0.r#type == "hook_deferred_tool" => Kind::Mark,
+            Some("attachment") if self.attachment.r#type == "hook_deferred_tool" => Kind::Mark,
             _ => Kind::Other,
         };
         let parent = text(self.parent_uuid);
-        let is_result = self.message.0.content.0.iter().any(|block| block.r#type == "tool_result");
+        let is_result = self.message.content.iter().any(|block| block.r#type == "tool_result");
         // Without a word on the line with its call, a result follows on it.
         let result_of = text(self.source).or_else(|| parent.clone().filter(|_| is_result));
         let time = self.timestamp.as_str().and_then(|time| time.parse::<jiff::Timestamp>().ok());
         Some(Row {
             uuid: text(self.uuid)?,
             parent,
-            message: text(self.message.0.id).filter(|_| kind == Kind::Assistant),
+            message: text(self.message.id).filter(|_| kind == Kind::Assistant),
             result_of,
             kind,
             time: time.map(jiff::Timestamp::as_millisecond),

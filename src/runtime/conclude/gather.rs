@@ -119,7 +119,7 @@ pub(super) fn sweep(store: &Store, frame: FrameId) {
 /// Withdraws the requests whose calls were not suspended after all, and records the jobs that no hook has recorded.
 fn complete_requests(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<(), RuntimeError> {
     if digest.result.is_some() {
-        let open: Vec<&str> = digest.open_calls.iter().map(|call| call.id.as_str()).collect();
+        let open: Vec<&str> = digest.calls.open.iter().map(|call| call.id.as_str()).collect();
         store.withdraw_calls(attempt.id, &open)?;
     }
     jobs::record(store, attempt, &digest.jobs)

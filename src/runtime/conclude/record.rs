@@ -28,7 +28,7 @@ pub(super) fn record(
     }
     let is_kept = decision.session == Fate::Keep;
     if is_kept && decision.frame != Ended::Done && !frame.launch.no_stale_check {
-        stale_files::record(store, frame, attempt.id, &digest.files)?;
+        stale_files::record(store, frame, attempt.id, &digest.calls.files)?;
     }
     let has_copy = match transcript.filter(|_| is_kept) {
         Some(transcript) => keep(store, frame, attempt, transcript)?,

@@ -55,7 +55,7 @@ pub(super) fn printed(
         };
         let hooks = &digest.asking_hooks;
         found = PrintedCall {
-            is_of_the_agent: digest.open_calls.iter().any(|open| open.id == id),
+            is_of_the_agent: digest.calls.open.iter().any(|open| open.id == id),
             reason: hooks.reason(id, &call.tool, prevailing).map(str::to_owned),
         };
         if hooks.knows(id) || found.reason.is_some() {

@@ -100,9 +100,9 @@ impl Tools {
 
     fn look(&mut self) -> Tool {
         let Some(Ok(digest)) = self.output.as_mut().map(Follower::read) else { return Tool::None };
-        let open = || digest.open_calls.iter().map(|call| call.id.clone()).collect::<HashSet<_>>();
+        let open = || digest.calls.open.iter().map(|call| call.id.clone()).collect::<HashSet<_>>();
         let calls = self.calls.get_or_insert_with(open);
-        if let Some(last) = digest.open_calls.last().filter(|_| self.named.is_empty()) {
+        if let Some(last) = digest.calls.open.last().filter(|_| self.named.is_empty()) {
             self.named.clone_from(&last.summary);
         }
         // A call that was suspended stays open, and the process is about to end.
@@ -118,5 +118,5 @@ impl Tools {
 
 /// Whether the agent has made other calls since.
 fn went_on(digest: &Digest, calls: &HashSet<String>) -> bool {
-    digest.open_calls.iter().any(|call| !calls.contains(&call.id))
+    digest.calls.open.iter().any(|call| !calls.contains(&call.id))
 }

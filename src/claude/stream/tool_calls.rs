@@ -1,33 +1,52 @@
-//! Tool calls of which a conversation does not tell what came of them.
+//! The tool calls of an attempt, and of which of them a conversation does not tell what came of them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::claude::stream::digest::{Digest, ToolCall};
-use crate::claude::stream::event::{Block, Event};
-use crate::claude::stream::lenient::LooseList;
+use crate::claude::stream::event::{Block, Event, ToolCall};
 
-impl Digest {
+/// The tool calls of an attempt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolCalls {
+    /// Those of the agent that have no result yet, the last one last.
+    pub open: Vec<ToolCall>,
+    /// Those of the agent that were cut short: they have a result, which tells nothing of what they did.
+    cut_short: Vec<ToolCall>,
+    /// Those of the agent with the result that their command was killed, when nothing has followed yet.
+    killed: Vec<ToolCall>,
+    /// Those of subagents that have no result yet, or were cut short, each with the call that it belongs to.
+    of_subagents: Vec<(Value, ToolCall)>,
+    /// The last ones that the agent made, a few of them, the last one last.
+    last: VecDeque<ToolCall>,
+    /// The files that its tools were given by name, to read or to write, as it named them.
+    pub files: BTreeSet<PathBuf>,
+}
+
+/// How many calls are remembered. Those that a conversation does not have were made within a fraction of a second.
+const LAST_CALLS: usize = 20;
+
+impl ToolCalls {
     /// The last tool calls of which a conversation does not tell what came of them, when it has the results of the calls
     /// `answered`. Claude Code takes a call without a result out of a conversation that is continued.
     #[must_use]
-    pub fn uncertain_calls(&self, answered: &HashSet<String>) -> Vec<String> {
-        let unfinished = |call: &&ToolCall| self.is_unfinished(&call.id) || !answered.contains(&call.id);
-        self.summaries(self.last_calls.iter().filter(unfinished))
+    pub fn uncertain(&self, has_ended: bool, answered: &HashSet<String>) -> Vec<String> {
+        let unfinished = |call: &&ToolCall| self.is_unfinished(&call.id, has_ended) || !answered.contains(&call.id);
+        self.summaries(self.last.iter().filter(unfinished))
     }
 
     /// The tool calls of which the conversation does not tell what came of them, when it has all that was printed.
     #[must_use]
-    pub fn unfinished_calls(&self) -> Vec<String> {
-        let made = self.last_calls.iter().chain(self.open_calls.iter().filter(|open| !self.last_calls.contains(open)));
-        self.summaries(made.filter(|call| self.is_unfinished(&call.id)))
+    pub fn unfinished(&self, has_ended: bool) -> Vec<String> {
+        let made = self.last.iter().chain(self.open.iter().filter(|open| !self.last.contains(open)));
+        self.summaries(made.filter(|call| self.is_unfinished(&call.id, has_ended)))
     }
 
-    fn is_unfinished(&self, id: &str) -> bool {
+    fn is_unfinished(&self, id: &str, has_ended: bool) -> bool {
         // A process that was asked to end says of its commands that they were killed, and has no result itself.
-        let killed = self.killed.iter().filter(|_| self.result.is_none());
-        self.open_calls.iter().chain(&self.cut_short).chain(killed).any(|call| call.id == id)
+        let killed = self.killed.iter().filter(|_| !has_ended);
+        self.open.iter().chain(&self.cut_short).chain(killed).any(|call| call.id == id)
     }
 
     fn summaries<'a>(&'a self, calls: impl Iterator<Item = &'a ToolCall>) -> Vec<String> {
@@ -35,9 +54,30 @@ impl Digest {
         calls.map(|call| call.summary.clone()).chain(of_subagents).collect()
     }
 
+    /// The call that the agent made last.
+    #[must_use]
+    pub fn last(&self) -> Option<&ToolCall> {
+        self.last.back()
+    }
+
+    /// What the agent calls.
+    pub(crate) fn absorb(&mut self, content: Vec<Block>) {
+        self.killed.clear();
+        for block in content.into_iter().filter(|block| block.kind == "tool_use") {
+            self.files.extend(block.file());
+            let Some(call) = block.into_call() else { continue };
+            self.last.push_back(call.clone());
+            self.open.push(call);
+        }
+        while self.last.len() > LAST_CALLS {
+            self.last.pop_front();
+        }
+    }
+
+    /// What comes of it. `beside`: what stands beside the result.
     pub(crate) fn absorb_result(&mut self, result: &Block, beside: &Value) {
-        let Some(at) = self.open_calls.iter().position(|call| result.tool_use_id == *call.id) else { return };
-        let call = self.open_calls.remove(at);
+        let Some(at) = self.open.iter().position(|call| result.tool_use_id == *call.id) else { return };
+        let call = self.open.remove(at);
         if result.is_cut_short(beside) {
             self.cut_short.push(call);
         } else {
@@ -49,7 +89,7 @@ impl Digest {
 
     /// What a subagent calls, and what comes of it.
     pub(crate) fn absorb_of_subagent(&mut self, event: Event) {
-        let LooseList(blocks) = event.message.0.content;
+        let blocks = event.message.content;
         let (parent, beside) = (&event.parent_tool_use_id, &event.tool_use_result);
         let closes = |result: &Block, call: &ToolCall| result.tool_use_id == *call.id && !result.is_cut_short(beside);
         self.of_subagents.retain(|(_, call)| !blocks.iter().any(|block| closes(block, call)));
@@ -61,6 +101,7 @@ impl Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claude::stream::digest::Digest;
 
     fn digest(lines: &[&str]) -> Digest {
         let mut digest = Digest::default();
@@ -94,7 +135,7 @@ mod tests {
             assert_eq!(digest.unfinished_calls(), expected, "{content}");
             assert_eq!(digest.uncertain_calls(&answered), expected, "{content}");
             assert_eq!(digest.uncertain_calls(&none), ["Bash: make"]);
-            assert!(digest.open_calls.is_empty());
+            assert!(digest.calls.open.is_empty());
         }
         // A command that was killed in an attempt that came to its end, or went on, was not cut short by that end.
         let killed = result_of("t1", "Exit code 137", "null", "null");
