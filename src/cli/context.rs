@@ -11,14 +11,14 @@ use crate::claude::invocation::{ATTEMPT, FRAME, SESSION, STATE_DIR};
 use crate::claude::processes::marks::{self, Mark};
 use crate::cli::arguments::duration::duration;
 use crate::cli::error::CliError;
-use crate::cli::log;
 use crate::cli::output;
+use crate::cli::output::log;
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::stopping::GRACE;
 use crate::core::id::SessionId;
 use crate::runtime::programs;
 use crate::runtime::protocol::Asking;
-use crate::runtime::{RuntimeError, Settings, Stopping};
+use crate::runtime::{RunSettings, RuntimeError, Stopping};
 use crate::store::{Caller, StateDir, Store};
 
 /// The surroundings of a command.
@@ -95,13 +95,13 @@ impl Context {
     }
 
     /// Settings for a run. `claude` is what the user named on the command line.
-    pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<Settings, CliError> {
+    pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, CliError> {
         let claude = claude.or_else(named_claude);
-        Ok(Settings { claude, own_program: own_program()?, stale_check: true, stopping: stopping()? })
+        Ok(RunSettings { claude, own_program: own_program()?, stale_check: true, stopping: stopping()? })
     }
 
     /// Checks how a chain is to be started, before it is recorded.
-    pub(crate) fn check(&self, store: &Store, settings: &Settings, launch: &Launch) -> Result<(), CliError> {
+    pub(crate) fn check(&self, store: &Store, settings: &RunSettings, launch: &Launch) -> Result<(), CliError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
         Ok(runtime.block_on(programs::check(store, settings, launch))?)

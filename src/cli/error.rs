@@ -14,14 +14,14 @@ use crate::runtime::requests::fork::BadSource;
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::{ArchiveError, StoreError};
 
-use crate::cli::exit::Exit;
-use crate::cli::output;
-use crate::cli::report::hints;
+use crate::cli::exit::ExitStatus;
+use crate::cli::hints;
+use crate::cli::output::{self, PrintError};
 
 /// An error for a person.
 #[derive(Debug)]
 pub(crate) struct CliError {
-    exit: Exit,
+    exit: ExitStatus,
     messages: Vec<String>,
     hints: Vec<String>,
 }
@@ -57,16 +57,16 @@ fn of_files(message: String, error: &io::Error) -> CliError {
 }
 
 impl CliError {
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+    pub(crate) fn new(exit: ExitStatus, message: impl Into<String>) -> Self {
         Self { exit, messages: vec![message.into()], hints: Vec::new() }
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self::new(Exit::Failed, message)
+        Self::new(ExitStatus::Failed, message)
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::new(Exit::Usage, message)
+        Self::new(ExitStatus::Usage, message)
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -95,7 +95,7 @@ impl CliError {
     }
 
     /// Tells the person, and returns the exit status.
-    pub(crate) fn report(self) -> Exit {
+    pub(crate) fn report(self) -> ExitStatus {
         self.messages.iter().for_each(|message| output::error(bare(message)));
         self.hints.iter().for_each(|hint| output::hint_at_error(hint));
         self.exit
@@ -113,9 +113,15 @@ impl fmt::Display for CliError {
     }
 }
 
+impl From<PrintError> for CliError {
+    fn from(error: PrintError) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
 impl From<BadId> for CliError {
     fn from(error: BadId) -> Self {
-        Self::new(Exit::NoSuchFrame, error.to_string()).hint("agent-cli ls shows the ids")
+        Self::new(ExitStatus::NoSuchFrame, error.to_string()).hint("agent-cli ls shows the ids")
     }
 }
 
@@ -126,7 +132,7 @@ impl From<RuntimeError> for CliError {
             RuntimeError::Store(error) => error.into(),
             RuntimeError::Program(error) => error.into(),
             RuntimeError::Launch(error) => error.into(),
-            RuntimeError::Refused(said) => Self::new(Exit::Claude, message).hint(hints::refused(&said)),
+            RuntimeError::Refused(said) => Self::new(ExitStatus::Claude, message).hint(hints::refused(&said)),
             RuntimeError::Fork(error) => Self::usage(message).hint(match error {
                 BadSource::Running(id) => format!("agent-cli resume {} tells how it stands", id.short()),
                 BadSource::Empty(id) => format!("agent-cli show {} tells how it stands", id.short()),
@@ -138,7 +144,7 @@ impl From<RuntimeError> for CliError {
             RuntimeError::Worktree(WorktreeError::NoRepository(_)) => {
                 Self::usage(message).hint("make it a repository and commit something, or leave --worktree out")
             }
-            RuntimeError::OutOfReach(_) => Self::new(Exit::NoSuchFrame, message)
+            RuntimeError::UnknownToAgent(_) => Self::new(ExitStatus::NoSuchFrame, message)
                 .hint("an agent reaches what it has started: agent-cli tree shows it")
                 .hint("a chain that its session started before it was adopted is named by its full id"),
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR names another directory"),
@@ -152,7 +158,7 @@ impl From<RuntimeError> for CliError {
 
 impl From<ProgramError> for CliError {
     fn from(error: ProgramError) -> Self {
-        Self::new(Exit::Claude, error.to_string()).hint(hints::install())
+        Self::new(ExitStatus::Claude, error.to_string()).hint(hints::install())
     }
 }
 
@@ -163,11 +169,11 @@ impl From<StoreError> for CliError {
         let message = format!("{error}{cause}");
         match error {
             StoreError::UnknownFrame(_) | StoreError::UnknownRequest(_) | StoreError::Unknown(_) => {
-                Self::new(Exit::NoSuchFrame, message)
+                Self::new(ExitStatus::NoSuchFrame, message)
                     .hint("agent-cli ls shows the chains, agent-cli questions the questions")
             }
             StoreError::Ambiguous { .. } => {
-                Self::new(Exit::NoSuchFrame, message).hint("give more characters of the id")
+                Self::new(ExitStatus::NoSuchFrame, message).hint("give more characters of the id")
             }
             StoreError::NotADirectory(_) => Self::failed(message).hint("set AGENT_CLI_STATE_DIR to a directory"),
             StoreError::ReadOnly(_) => Self::failed(message)
@@ -197,7 +203,7 @@ impl From<StoreError> for CliError {
             }
             StoreError::Delivered(_) => Self::usage(message).hint("agent-cli questions --all shows the answer"),
             StoreError::NotAQuestion(_) | StoreError::NotAWait(_) => {
-                Self::new(Exit::NoSuchFrame, message).hint("agent-cli questions shows the questions")
+                Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions shows the questions")
             }
             StoreError::QuestionWithdrawn(_) => {
                 Self::failed(message).hint("agent-cli questions shows what is still asked")

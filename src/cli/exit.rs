@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Exit {
+pub(crate) enum ExitStatus {
     /// It did what was asked. A pause is no failure: a waiting tree ends with this status too.
     Ok = 0,
     /// The agent failed, or the program could not do what was asked.
@@ -22,7 +22,7 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
-impl Exit {
+impl ExitStatus {
     /// What it is called in the object that `--json` prints.
     pub(crate) fn kind(self) -> &'static str {
         match self {
@@ -54,8 +54,8 @@ Exit status:
    75  waiting (with --exit-code)
   130  interrupted";
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> Self {
         Self::from(exit as u8)
     }
 }

@@ -3,14 +3,14 @@
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::core::id::{FrameId, IdPrefix};
-use crate::runtime::requests::reach;
+use crate::runtime::requests::agent_lookup;
 use crate::store::{Store, StoreError, Target};
 
 /// The frame that an id names, for commands that only look.
 pub(crate) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<FrameId, CliError> {
     let id = id.parse::<IdPrefix>()?;
     let target = match context.caller {
-        Some(caller) => reach::named(store, caller, &id)?,
+        Some(caller) => agent_lookup::named(store, caller, &id)?,
         None => store.lookup(&id)?,
     };
     match target {

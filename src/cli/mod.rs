@@ -13,7 +13,7 @@ mod view;
 mod context;
 mod error;
 mod exit;
-mod log;
+mod hints;
 mod lookup;
 mod output;
 
@@ -26,7 +26,7 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
 use context::Context;
 use error::CliError;
-use exit::Exit;
+use exit::ExitStatus;
 use output::{Manner, tell};
 
 use crate::core::text::escape;
@@ -42,7 +42,7 @@ use crate::store::{Caller, Store};
 #[command(name = "agent-cli", version, after_help = exit::HELP, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Subcommands,
 
     /// Say on standard error what happens, step by step, as on a terminal
     #[arg(short, long, global = true, conflicts_with = "quiet")]
@@ -58,15 +58,15 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum Subcommands {
     Spawn(chain::spawn::Spawn),
     Resume(chain::resume::Resume),
     Ask(chain::ask::Ask),
-    Wait(chain::wait::Wait),
+    Wait(chain::wait::WaitCommand),
     Questions(chain::questions::Questions),
     Answer(chain::answer::Answer),
     Ls(view::ls::Ls),
-    Tree(view::tree::Tree),
+    Tree(view::tree::TreeCommand),
     Show(view::show::Show),
     Doctor(view::doctor::Doctor),
     Export(housekeeping::export::Export),
@@ -95,33 +95,33 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 Some(error) => drop(error.report()),
                 None => usage(&error, arguments),
             }
-            return if error.use_stderr() { Exit::Usage } else { Exit::Ok }.into();
+            return if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Ok }.into();
         }
     };
     output::colour(cli.color);
-    let is_driver = matches!(cli.command, Command::Spawn(_) | Command::Resume(_));
+    let is_driver = matches!(cli.command, Subcommands::Spawn(_) | Subcommands::Resume(_));
     let times = is_driver && !context::is_called_by_an_agent() && !io::stderr().is_terminal();
     output::write_errors(Manner { quiet: cli.quiet, times });
     let result = Context::from_environment(cli.verbose).and_then(|context| match cli.command {
-        Command::Spawn(command) => command.run(&context),
-        Command::Resume(command) => command.run(&context),
-        Command::Ask(command) => command.run(&context),
-        Command::Wait(command) => command.run(&context),
-        Command::Questions(command) => command.run(&context),
-        Command::Answer(command) => command.run(&context),
-        Command::Ls(command) => command.run(&context),
-        Command::Tree(command) => command.run(&context),
-        Command::Show(command) => command.run(&context),
-        Command::Doctor(command) => command.run(&context),
-        Command::Export(command) => command.run(&context),
-        Command::Import(command) => command.run(&context),
-        Command::Rm(command) => command.run(&context),
-        Command::Gc(command) => command.run(&context),
-        Command::Fsck(command) => command.run(&context),
-        Command::Completions(command) => command.run(Cli::command()),
-        Command::Hook(command) => command.run(&context, typed),
-        Command::HookResult(command) => command.run(&context),
-        Command::PermissionTool(command) => command.run(&context),
+        Subcommands::Spawn(command) => command.run(&context),
+        Subcommands::Resume(command) => command.run(&context),
+        Subcommands::Ask(command) => command.run(&context),
+        Subcommands::Wait(command) => command.run(&context),
+        Subcommands::Questions(command) => command.run(&context),
+        Subcommands::Answer(command) => command.run(&context),
+        Subcommands::Ls(command) => command.run(&context),
+        Subcommands::Tree(command) => command.run(&context),
+        Subcommands::Show(command) => command.run(&context),
+        Subcommands::Doctor(command) => command.run(&context),
+        Subcommands::Export(command) => command.run(&context),
+        Subcommands::Import(command) => command.run(&context),
+        Subcommands::Rm(command) => command.run(&context),
+        Subcommands::Gc(command) => command.run(&context),
+        Subcommands::Fsck(command) => command.run(&context),
+        Subcommands::Completions(command) => command.run(Cli::command()),
+        Subcommands::Hook(command) => command.run(&context, typed),
+        Subcommands::HookResult(command) => command.run(&context),
+        Subcommands::PermissionTool(command) => command.run(&context),
     });
     match result {
         Ok(exit) => exit,
@@ -140,11 +140,11 @@ fn typed(words: &[String]) -> Typed {
     let words = std::iter::once("agent-cli").chain(words.iter().map(String::as_str));
     let Ok(Cli { command, .. }) = Cli::try_parse_from(words) else { return Typed::Other };
     match command {
-        Command::Answer(_) => Typed::Answer,
-        Command::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
-        Command::Wait(wait) => request_from_directory(|_, _| wait.resolve()),
-        Command::Ask(ask) => request_from_directory(|_, _| ask.resolve()),
-        Command::Spawn(spawn) => request_from_directory(|store, caller| spawn.resolve(store, caller)),
+        Subcommands::Answer(_) => Typed::Answer,
+        Subcommands::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
+        Subcommands::Wait(wait) => request_from_directory(|_, _| wait.resolve()),
+        Subcommands::Ask(ask) => request_from_directory(|_, _| ask.resolve()),
+        Subcommands::Spawn(spawn) => request_from_directory(|store, caller| spawn.resolve(store, caller)),
         _ => Typed::Other,
     }
 }

@@ -31,7 +31,7 @@ use crate::store::StoreError;
 
 /// What the runtime needs to know and no frame records.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct RunSettings {
     /// The `claude` that the user names for this run.
     pub claude: Option<PathBuf>,
     /// This program. Its folder is the first in the `PATH` of agents, and it is the hook of their `claude`.
@@ -90,7 +90,7 @@ pub enum RuntimeError {
     },
     /// An agent names what it has not started, or what is not there at all.
     #[error("no frame or question matches `{0}`")]
-    OutOfReach(String),
+    UnknownToAgent(String),
     /// A conversation of which Claude Code would take only the end.
     #[error("the conversation of {} is damaged: {broken}", frame.short())]
     BrokenConversation {

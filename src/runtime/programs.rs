@@ -7,7 +7,7 @@ use crate::claude::installation::program;
 use crate::claude::installation::version::Version;
 use crate::claude::options;
 use crate::core::agent::launch::Launch;
-use crate::runtime::{RuntimeError, Settings};
+use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 
 /// A `claude` that can be used.
@@ -36,7 +36,7 @@ pub(crate) struct Program {
 /// # Errors
 ///
 /// [`RuntimeError`] when the program cannot be used or refuses its arguments.
-pub async fn check(store: &Store, settings: &Settings, launch: &Launch) -> Result<(), RuntimeError> {
+pub async fn check(store: &Store, settings: &RunSettings, launch: &Launch) -> Result<(), RuntimeError> {
     let Program { path, answer, .. } = usable(store, settings, launch).await?;
     program::identify(&path, &answer)?;
     if options::are_known(launch) {
@@ -51,7 +51,7 @@ pub async fn check(store: &Store, settings: &Settings, launch: &Launch) -> Resul
 }
 
 /// Finds the program for a frame with these launch options, and makes sure that it is not too old.
-pub(crate) async fn usable(store: &Store, settings: &Settings, launch: &Launch) -> Result<Program, RuntimeError> {
+pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launch) -> Result<Program, RuntimeError> {
     let recorded = Some(launch.claude.as_path()).filter(|path| !path.as_os_str().is_empty());
     let path = program::locate(settings.claude.as_deref(), recorded, env::var_os("PATH").as_deref())?;
     let modified = program::modified(&path)?;

@@ -8,10 +8,9 @@ use crate::claude::tools::hook::HookAnswer;
 use crate::cli::agent::note;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::output::print_json;
-use crate::runtime::protocol::hook::{self, Answered};
-use crate::runtime::protocol::{ProtocolError, Typed};
+use crate::runtime::protocol::{HookResponse, ProtocolError, Typed, hook};
 
 /// Answer a hook of Claude Code: for claude, not for people
 #[derive(Debug, Args)]
@@ -20,8 +19,8 @@ pub(crate) struct Hook {}
 
 impl Hook {
     /// `parse` reads the words of a command that an agent calls.
-    pub(crate) fn run(self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<Exit, CliError> {
-        let Some(caller) = context.caller else { return Ok(Exit::Ok) };
+    pub(crate) fn run(self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<ExitStatus, CliError> {
+        let Some(caller) = context.caller else { return Ok(ExitStatus::Ok) };
         let answered = answer(context, parse).unwrap_or_else(|error| {
             note(context, caller, "hook", &error);
             HookAnswer::Pass.into()
@@ -30,11 +29,11 @@ impl Hook {
             print_json(&answer)?;
         }
         answered.printed().unwrap_or_else(|error| note(context, caller, "hook", &error.into()));
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 }
 
-fn answer(context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<Answered, CliError> {
+fn answer(context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<HookResponse, CliError> {
     let Some(asking) = context.asking()? else { return Ok(HookAnswer::Pass.into()) };
     let mut input = Vec::new();
     let read = io::stdin().read_to_end(&mut input);

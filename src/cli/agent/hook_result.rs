@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::store::StateDir;
 
 /// Print the result of a request: for claude, not for people
@@ -24,7 +24,7 @@ pub(crate) struct HookResult {
 }
 
 impl HookResult {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         // Rules allow agents to call this with any arguments.
         let Some(frame) = StateDir::result_of(&self.file) else {
             return Err(CliError::usage(format!("{} is no result of a request", self.file.display())));
@@ -38,6 +38,6 @@ impl HookResult {
         };
         let printed = if self.failed { print(Box::new(io::stderr())) } else { print(Box::new(io::stdout())) };
         printed.map_err(|error| CliError::failed(format!("the result cannot be printed: {error}")))?;
-        Ok(if self.failed { Exit::Failed } else { Exit::Ok })
+        Ok(if self.failed { ExitStatus::Failed } else { ExitStatus::Ok })
     }
 }

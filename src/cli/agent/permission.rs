@@ -8,7 +8,7 @@ use crate::claude::tools::permission_server;
 use crate::cli::agent::note;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::output::print_json;
 use crate::runtime::protocol::permission;
 
@@ -18,7 +18,7 @@ use crate::runtime::protocol::permission;
 pub(crate) struct PermissionTool {}
 
 impl PermissionTool {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let asking = context.asking()?;
         for line in io::stdin().lines() {
             let line = line.map_err(|error| CliError::failed(format!("cannot read what claude asks: {error}")))?;
@@ -31,6 +31,6 @@ impl PermissionTool {
                 print_json(&answer)?;
             }
         }
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 }

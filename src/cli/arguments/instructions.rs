@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use crate::cli::error::CliError;
+use crate::cli::output::format::bytes;
 use crate::cli::output::tell;
-use crate::cli::report::format::bytes;
 use crate::core::text::escape::shortened;
 use crate::core::text::shell::quoted;
 

@@ -9,7 +9,7 @@ use crate::cli::arguments::instructions;
 use crate::cli::error::CliError;
 use crate::core::chain::frame::Task;
 use crate::core::text::escape::shortened;
-use crate::runtime::requests::record::Named;
+use crate::runtime::requests::record::NamedTask;
 
 /// The tasks that the command line names, unchecked.
 #[derive(Clone, Debug)]
@@ -35,20 +35,20 @@ struct Arguments {
 
 impl Tasks {
     /// The tasks, each with its name. One that cannot be carried out is an error of all.
-    pub(crate) fn checked(&self) -> Result<Vec<Named>, CliError> {
+    pub(crate) fn checked(&self) -> Result<Vec<NamedTask>, CliError> {
         self.0.iter().map(Given::checked).collect()
     }
 }
 
 impl Given {
-    fn checked(&self) -> Result<Named, CliError> {
+    fn checked(&self) -> Result<NamedTask, CliError> {
         match self {
             Self::File(file) if file == Path::new("-") => {
-                Ok(Named { task: Task::Prompt(instructions::from_standard_input()?), name: "-".to_owned() })
+                Ok(NamedTask { task: Task::Prompt(instructions::from_standard_input()?), name: "-".to_owned() })
             }
             Self::File(file) => {
                 let path = instructions::file(file)?;
-                Ok(Named { task: Task::File(path), name: shortened(&file.display().to_string()) })
+                Ok(NamedTask { task: Task::File(path), name: shortened(&file.display().to_string()) })
             }
             Self::Prompt(text) if text.trim().is_empty() => {
                 Err(CliError::usage("the prompt is empty").hint("say what the agent shall do"))
@@ -56,7 +56,7 @@ impl Given {
             Self::Prompt(text) => {
                 let task = Task::Prompt(text.clone());
                 let name = format!("--prompt \"{}\"", shortened(&task.title()));
-                Ok(Named { task, name })
+                Ok(NamedTask { task, name })
             }
         }
     }

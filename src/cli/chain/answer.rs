@@ -7,7 +7,7 @@ use clap::Args;
 use crate::claude::processes::marks;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::output::{self, print_json, print_line, tell};
 use crate::cli::report::asked;
 use crate::core::id::{FrameId, IdPrefix, RequestId};
@@ -65,7 +65,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people(
             "an agent cannot answer in a person's place",
             "end your turn: the answer comes when the chain is resumed",
@@ -98,7 +98,7 @@ impl Answer {
             tell("the answer is recorded; this carries the chain on:");
             print_line(&next)?;
         }
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 
     /// The answer, with the mode that goes with it.
@@ -144,13 +144,13 @@ fn only_question_below(store: &Store, frame: FrameId) -> Result<RequestId, CliEr
         [only] => Ok(only.id),
         [] => {
             let message = format!("no question of {} waits for an answer", frame.short());
-            Err(CliError::new(Exit::NoSuchFrame, message).hint("agent-cli questions shows those that do"))
+            Err(CliError::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions shows those that do"))
         }
         several => {
             let one = |asked: &Question| format!("{} ({})", asked.id.short(), shortened(&asked.question));
             let all = several.iter().map(one).collect::<Vec<_>>().join(", ");
             let message = format!("{} questions of {} wait for an answer: {all}", several.len(), frame.short());
-            Err(CliError::new(Exit::NoSuchFrame, message)
+            Err(CliError::new(ExitStatus::NoSuchFrame, message)
                 .hint(format!("name one: agent-cli answer {} ANSWER", several[0].id.short())))
         }
     }

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::runtime::requests::agent_request::AgentRequest;
 
 /// Ask a person, from inside an agent
@@ -21,7 +21,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let caller = context.caller.ok_or_else(|| {
             CliError::usage("only an agent can ask: this shell was not started by agent-cli")
                 .hint("agent-cli questions shows what agents have asked")

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod ask;
+mod drive;
 pub(crate) mod questions;
 mod request;
 pub(crate) mod resume;

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::format::{age, cut, one_line, table};
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::in_part;
-use crate::cli::report::format::{age, cut, one_line, table};
 use crate::core::chain::origin::Origin;
 use crate::core::id::{FrameId, IdPrefix, RequestId};
 use crate::core::requests::approval;
@@ -19,7 +19,7 @@ use crate::core::requests::plan::Plan;
 use crate::core::requests::request::Wish;
 use crate::core::text::columns::columns;
 use crate::core::text::extent;
-use crate::runtime::requests::reach;
+use crate::runtime::requests::agent_lookup;
 use crate::store::{Question, Store, StoreError, Target};
 
 /// List the questions that wait for an answer, or show one in full
@@ -41,14 +41,14 @@ pub(crate) struct Questions {
 }
 
 #[derive(Debug, Serialize)]
-struct Listed {
+struct QuestionJson {
     id: RequestId,
     question: String,
     kind: &'static str,
     #[serde(flatten)]
     choices: Option<Choices>,
     #[serde(flatten)]
-    permission: Option<Permission>,
+    permission: Option<PermissionJson>,
     #[serde(flatten)]
     plan: Option<Plan>,
     frame: FrameId,
@@ -62,7 +62,7 @@ struct Listed {
 
 /// What a permission is asked for.
 #[derive(Debug, Serialize)]
-struct Permission {
+struct PermissionJson {
     tool: String,
     input: serde_json::Value,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ struct Permission {
 }
 
 impl Questions {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let questions = match (&self.id, context.caller) {
             (Some(id), _) => named(context, &store, id, !self.all)?,
@@ -82,7 +82,7 @@ impl Questions {
         }
         let listed: Vec<_> = questions
             .into_iter()
-            .map(|question| Listed {
+            .map(|question| QuestionJson {
                 id: question.id,
                 question: question.question,
                 kind: match question.wish {
@@ -92,7 +92,7 @@ impl Questions {
                 },
                 permission: match &question.wish {
                     Wish::Permission { tool, input, reason } => {
-                        Some(Permission { tool: tool.clone(), input: input.clone(), reason: reason.clone() })
+                        Some(PermissionJson { tool: tool.clone(), input: input.clone(), reason: reason.clone() })
                     }
                     _ => None,
                 },
@@ -115,11 +115,11 @@ impl Questions {
             .collect();
         if self.json {
             print_json(&listed)?;
-            return Ok(Exit::Ok);
+            return Ok(ExitStatus::Ok);
         }
         if listed.is_empty() {
             tell("no question waits for an answer");
-            return Ok(Exit::Ok);
+            return Ok(ExitStatus::Ok);
         }
         let now = Timestamp::now();
         let head = ["QUESTION", "ASKED", "BY", "CHAIN", ""].map(str::to_owned).to_vec();
@@ -129,7 +129,7 @@ impl Questions {
             )
             .collect();
         print(&table(&rows))?;
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 }
 
@@ -137,7 +137,7 @@ impl Questions {
 fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<Vec<Question>, CliError> {
     let id = id.parse::<IdPrefix>()?;
     let target = match context.caller {
-        Some(caller) => reach::named(store, caller, &id)?,
+        Some(caller) => agent_lookup::named(store, caller, &id)?,
         None => store.lookup(&id)?,
     };
     match target {
@@ -150,7 +150,7 @@ fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<
 }
 
 /// Each question whole, with how it is answered.
-fn in_full(store: &Store, questions: &[Question]) -> Result<Exit, CliError> {
+fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError> {
     if questions.is_empty() {
         tell("no question waits for an answer");
     }
@@ -159,16 +159,16 @@ fn in_full(store: &Store, questions: &[Question]) -> Result<Exit, CliError> {
     if let Some(open) = questions.iter().find(|question| question.answer.is_none()) {
         hint(&format!("agent-cli answer {} {}", open.id.short(), asked::to_answer(&open.wish)));
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// A question in the list. On a terminal its text has a row for itself, for there is little room beside the rest.
-fn rows(listed: &Listed, now: Timestamp, width: Option<usize>) -> Vec<Vec<String>> {
+fn rows(listed: &QuestionJson, now: Timestamp, width: Option<usize>) -> Vec<Vec<String>> {
     const LONG: usize = 120;
     let most = width.map_or(LONG, |width| width.saturating_sub(listed.id.short().len() + 2));
     let note = |text: String| vec![String::new(), text];
     let (text, (lines, characters)) = match &listed.permission {
-        Some(Permission { tool, input, .. }) => {
+        Some(PermissionJson { tool, input, .. }) => {
             let (lines, characters) = extent::extent(input);
             (approval::summary(tool, input), (lines, characters + tool.chars().count() + 2))
         }
@@ -196,7 +196,7 @@ fn rows(listed: &Listed, now: Timestamp, width: Option<usize>) -> Vec<Vec<String
 }
 
 /// What can be chosen, below a question that waits for an answer.
-fn offered(listed: &Listed) -> Vec<Vec<String>> {
+fn offered(listed: &QuestionJson) -> Vec<Vec<String>> {
     let Some(choices) = listed.choices.as_ref().filter(|_| listed.answer.is_none()) else { return Vec::new() };
     let below = |text: String| vec![String::new(), text];
     let number = |(at, option): (usize, &Choice)| match one_line(&option.description) {

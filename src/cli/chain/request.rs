@@ -2,7 +2,7 @@
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::output::{print_json, print_line};
 use crate::core::attempt::signal;
 use crate::runtime::requests::agent_request::AgentRequest;
@@ -15,7 +15,7 @@ pub(super) fn make(
     caller: Caller,
     json: bool,
     resolve: impl FnOnce(&Store) -> Result<AgentRequest, CliError>,
-) -> Result<Exit, CliError> {
+) -> Result<ExitStatus, CliError> {
     let store = context.store()?;
     let request = resolve(&store)?;
     if let Some(status) = request.made_before(&store, caller)? {
@@ -30,19 +30,19 @@ pub(super) fn make(
     } else {
         print_line(&format!("{} ({id})", signal::STARTED))?;
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }
 
 /// Prints for an agent what came of its request.
-pub(super) fn print_status(status: RequestStatus) -> Result<Exit, CliError> {
+pub(super) fn print_status(status: RequestStatus) -> Result<ExitStatus, CliError> {
     match status {
         RequestStatus::Over(text) => print_line(&text)?,
         RequestStatus::PartlyFailed(replies) => {
             print_line(&replies)?;
-            return Ok(Exit::Failed);
+            return Ok(ExitStatus::Failed);
         }
         RequestStatus::Open => print_line(signal::ONGOING)?,
         RequestStatus::Failed(why) => return Err(CliError::failed(format!("the agent failed: {why}"))),
     }
-    Ok(Exit::Ok)
+    Ok(ExitStatus::Ok)
 }

@@ -7,20 +7,21 @@ use clap::Args;
 use crate::claude::installation::program;
 use crate::cli::arguments::claude_args::ForClaude;
 use crate::cli::arguments::limits::LimitOptions;
+use crate::cli::chain::drive;
 use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::lookup;
 use crate::cli::output::tell;
-use crate::cli::report::chain_status::{self, Telling, Told};
+use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::repair::Repair;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::record::{self, RequestStatus};
-use crate::runtime::requests::{adopt, reach};
+use crate::runtime::requests::{adopt, agent_lookup};
 use crate::runtime::run::{scheduler, status};
 use crate::store::{Store, StoreError, Target};
 
@@ -57,7 +58,7 @@ pub(crate) struct Resume {
     permission_mode: Option<String>,
 
     #[command(flatten)]
-    telling: Telling,
+    output_options: OutputOptions,
 
     #[command(flatten)]
     args: ForClaude,
@@ -67,11 +68,11 @@ pub(crate) struct Resume {
 }
 
 impl Resume {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let repairs = self.repairs()?;
         let only_looks = context.caller.is_none() && !self.limits.given().any() && !self.now && !repairs;
-        if let Some(told) = only_looks.then(|| context.glance(|store| self.look(store)).flatten()).flatten() {
-            return chain_status::tell(&told, self.telling);
+        if let Some(report) = only_looks.then(|| context.glance(|store| self.look(store)).flatten()).flatten() {
+            return chain_status::print(&report, self.output_options);
         }
         if context.caller.is_some() {
             self.refuse_to_agents()?;
@@ -99,11 +100,13 @@ impl Resume {
             self.repair(context, &store, top)?;
         }
         match status::poll(&store, top)? {
-            Some(standing) => chain_status::tell(&Told::new(&store, top, standing, self.telling)?, self.telling),
+            Some(status) => {
+                chain_status::print(&StatusReport::new(&store, top, status, self.output_options)?, self.output_options)
+            }
             None => {
                 let mut settings = context.settings(self.claude)?;
                 settings.stale_check = !self.no_stale_check;
-                chain_status::drive(context, &store, &settings, top, self.telling)
+                drive::drive(context, &store, &settings, top, self.output_options)
             }
         }
     }
@@ -155,7 +158,7 @@ impl Resume {
     }
 
     /// How the tree stands, if the id names one and nothing in it can run.
-    fn look(&self, store: &Store) -> Result<Option<Told>, RuntimeError> {
+    fn look(&self, store: &Store) -> Result<Option<StatusReport>, RuntimeError> {
         let top = match self.id.parse::<FrameId>() {
             // A whole id, as cron gives it, needs no search.
             Ok(top) => top,
@@ -164,8 +167,8 @@ impl Resume {
                 _ => return Ok(None),
             },
         };
-        let standing = status::poll(store, top)?;
-        standing.map(|standing| Told::new(store, top, standing, self.telling)).transpose()
+        let status = status::poll(store, top)?;
+        status.map(|status| StatusReport::new(store, top, status, self.output_options)).transpose()
     }
 
     /// How an adopted session is started from now on.
@@ -182,7 +185,7 @@ impl Resume {
     fn target(&self, context: &Context, store: &Store) -> Result<Target, CliError> {
         let id = self.id.parse::<IdPrefix>()?;
         if let Some(caller) = context.caller {
-            return Ok(reach::named_or_started(store, caller, &id)?);
+            return Ok(agent_lookup::named_or_started(store, caller, &id)?);
         }
         let error = match store.lookup(&id) {
             Ok(target) => return Ok(target),

@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::frame_named;
+use crate::cli::output::format::{bytes, one_line};
 use crate::cli::output::{print_json, print_line, tell};
-use crate::cli::report::format::{bytes, one_line};
 use crate::core::agent::worktree::Held;
-use crate::runtime::housekeeping::removal::{self, Removal, Tree};
+use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
 
 /// Remove a chain, whatever its state
 ///
@@ -38,7 +38,7 @@ pub(crate) struct Rm {
 }
 
 impl Rm {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("an agent does not remove chains", "this is for the person")?;
         let store = context.store()?;
         let root = store.root_of(frame_named(context, &store, &self.id)?)?;
@@ -78,12 +78,12 @@ impl Rm {
         }
     }
 
-    fn gone(&self, tree: &Tree) -> Result<Exit, CliError> {
+    fn gone(&self, tree: &RemovedChain) -> Result<ExitStatus, CliError> {
         if self.json {
             print_json(&json!({"removed": tree}))?;
         } else {
             print_line(&format!("removed {}, agents: {}, {}", tree.id.short(), tree.agents, bytes(tree.bytes)))?;
         }
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 }

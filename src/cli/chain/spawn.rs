@@ -13,12 +13,13 @@ use crate::claude::settings::permission_rules;
 use crate::cli::arguments::claude_args::ForClaude;
 use crate::cli::arguments::limits::LimitOptions;
 use crate::cli::arguments::tasks::Tasks;
+use crate::cli::chain::drive;
 use crate::cli::chain::request;
 use crate::cli::context::{Context, claude_session};
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, tell, warn};
-use crate::cli::report::chain_status::{self, Telling};
+use crate::cli::report::chain_status::OutputOptions;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::overrides::Overrides;
 use crate::core::chain::frame::Task;
@@ -27,7 +28,7 @@ use crate::core::id::IdPrefix;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::fork::{self, BadSource, Source};
-use crate::runtime::requests::record::{self, Wanted};
+use crate::runtime::requests::record::{self, SpawnRequest};
 use crate::runtime::worktrees::worktree;
 use crate::store::{Caller, Store};
 
@@ -89,7 +90,7 @@ pub(crate) struct Spawn {
     no_stale_check: bool,
 
     #[command(flatten)]
-    telling: Telling,
+    output_options: OutputOptions,
 
     #[command(flatten)]
     args: ForClaude,
@@ -100,9 +101,9 @@ pub(crate) struct Spawn {
 }
 
 impl Spawn {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let Some(caller) = context.caller else { return self.start(context) };
-        let json = self.telling.json;
+        let json = self.output_options.json;
         request::make(context, caller, json, |store| self.resolve(store, caller))
     }
 
@@ -114,18 +115,18 @@ impl Spawn {
                 "--no-hooks, --no-stale-check and --claude are for the root of a tree, and an agent called this";
             return Err(CliError::usage(message).hint("leave them out"));
         }
-        let wanted = self.wanted(|id| Ok(fork::source_for_agent(store, caller, id)?))?;
+        let request = self.request(|id| Ok(fork::source_for_agent(store, caller, id)?))?;
         let overrides = Overrides {
             model: self.model,
             permission_mode: self.permission_mode,
             on_permission: self.on_permission,
             args: self.args.parsed()?,
         };
-        Ok(AgentRequest::Spawn(wanted, overrides))
+        Ok(AgentRequest::Spawn(request, overrides))
     }
 
-    /// What is wanted, checked. `source` finds the conversation to begin with.
-    fn wanted(&self, source: impl FnOnce(&IdPrefix) -> Result<Source, CliError>) -> Result<Wanted, CliError> {
+    /// What is asked for, checked. `source` finds the conversation to begin with.
+    fn request(&self, source: impl FnOnce(&IdPrefix) -> Result<Source, CliError>) -> Result<SpawnRequest, CliError> {
         let tasks = self.tasks.checked()?;
         let named = self.cwd.as_deref().map(working_directory).transpose()?;
         self.args.parsed()?;
@@ -138,15 +139,15 @@ impl Spawn {
             (None, Some(named)) => named,
             (None, None) => working_directory(Path::new("."))?,
         };
-        Ok(Wanted { tasks, cwd, apart: self.worktree, source })
+        Ok(SpawnRequest { tasks, cwd, apart: self.worktree, source })
     }
 
-    fn start(self, context: &Context) -> Result<Exit, CliError> {
+    fn start(self, context: &Context) -> Result<ExitStatus, CliError> {
         let of_this_shell = context.launch()?;
-        let wanted = self.wanted(|id| Ok(fork::source(&context.store()?, id, &of_this_shell)?))?;
+        let request = self.request(|id| Ok(fork::source(&context.store()?, id, &of_this_shell)?))?;
         let settings = context.settings(self.claude)?;
         let path = std::env::var_os("PATH");
-        let model = self.model.or_else(|| wanted.source.as_ref().and_then(|source| source.model.clone()));
+        let model = self.model.or_else(|| request.source.as_ref().and_then(|source| source.model.clone()));
         let launch = Launch {
             claude: program::locate(settings.claude.as_deref(), None, path.as_deref())?,
             model,
@@ -162,19 +163,19 @@ impl Spawn {
             let message = "--on-permission ask cannot work with --no-hooks or --permission-prompt-tool";
             return Err(CliError::usage(message).hint("leave one of them out"));
         }
-        wanted.tasks.iter().try_for_each(|named| readable(&named.task, &wanted.cwd, &launch))?;
+        request.tasks.iter().try_for_each(|named| readable(&named.task, &request.cwd, &launch))?;
         let limits = Limits::default().changed(self.limits.given());
         let store = context.store()?;
         context.check(&store, &settings, &launch)?;
-        let top = record::start(&store, &wanted, &launch, limits, claude_session())?;
-        if wanted.apart && worktree::has_uncommitted_changes(&wanted.cwd) {
-            let cwd = wanted.cwd.display();
+        let top = record::start(&store, &request, &launch, limits, claude_session())?;
+        if request.apart && worktree::has_uncommitted_changes(&request.cwd) {
+            let cwd = request.cwd.display();
             tell(&format!("a worktree begins with the last commit: it has none of the uncommitted changes in {cwd}"));
         }
-        let exit = chain_status::drive_new(context, &store, &settings, top, self.telling)?;
+        let exit = drive::drive_new(context, &store, &settings, top, self.output_options)?;
         // Whoever resumes it may do so from elsewhere.
         if store.frame(top)?.is_some_and(|frame| !frame.state.is_over()) {
-            warn_of_login(&wanted.cwd, &launch);
+            warn_of_login(&request.cwd, &launch);
         }
         Ok(exit)
     }

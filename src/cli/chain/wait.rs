@@ -9,7 +9,7 @@ use crate::cli::arguments::duration::{duration, moment};
 use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::core::requests::request::External;
 use crate::runtime::requests::agent_request::AgentRequest;
 
@@ -20,7 +20,7 @@ use crate::runtime::requests::agent_request::AgentRequest;
 /// the agent ends its turn.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
-pub(crate) struct Wait {
+pub(crate) struct WaitCommand {
     /// Until this file exists
     #[arg(long, value_name = "PATH", group = "what")]
     file: Option<PathBuf>,
@@ -38,8 +38,8 @@ pub(crate) struct Wait {
     command: Option<String>,
 }
 
-impl Wait {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+impl WaitCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let caller = context
             .caller
             .ok_or_else(|| CliError::usage("only an agent can wait: this shell was not started by agent-cli"))?;

@@ -4,7 +4,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::output::print;
 
 /// Print completions for a shell
@@ -18,10 +18,10 @@ pub(crate) struct Completions {
 
 impl Completions {
     /// `program`: the whole command line.
-    pub(crate) fn run(self, mut program: Command) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, mut program: Command) -> Result<ExitStatus, CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut program, "agent-cli", &mut script);
         print(&String::from_utf8_lossy(&script))?;
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 }

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::frame_named;
 use crate::cli::output::{hint, tell};
 use crate::core::housekeeping::inventory;
@@ -30,7 +30,7 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("an agent does not export chains", "this is for the person")?;
         let store = context.store()?;
         let root = store.root_of(frame_named(context, &store, &self.id)?)?;
@@ -56,7 +56,7 @@ impl Export {
                 hint(&format!("agent-cli import {} takes it up", path.display()));
             }
         }
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 }
 

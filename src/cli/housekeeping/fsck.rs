@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::format::one_line;
 use crate::cli::output::{hint, print, print_json, tell};
-use crate::cli::report::format::one_line;
-use crate::cli::report::progress::Progress;
+use crate::cli::report::progress::ProgressLine;
 use crate::core::housekeeping::fsck_finding::Flaw;
 use crate::runtime::housekeeping::fsck;
 
@@ -28,13 +28,13 @@ pub(crate) struct Fsck {
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
-struct Report {
-    findings: Vec<Listed>,
+struct FsckJson {
+    findings: Vec<FindingJson>,
     repaired: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Listed {
+struct FindingJson {
     #[serde(flatten)]
     finding: Flaw,
     text: String,
@@ -44,10 +44,10 @@ struct Listed {
 }
 
 impl Fsck {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("an agent does not check chains", "this is for the person")?;
         let store = context.store()?;
-        let mut progress = Progress::default();
+        let mut progress = ProgressLine::default();
         let mut findings = fsck::check(&store, &mut |what, done, of| progress.show(what, done, of))?;
         let mut repaired = Vec::new();
         if self.repair {
@@ -58,26 +58,26 @@ impl Fsck {
         }
         progress.clear();
         let clean = findings.iter().all(Flaw::is_note);
-        let listed = findings.into_iter().map(|finding| Listed {
+        let listed = findings.into_iter().map(|finding| FindingJson {
             text: finding.to_string(),
             note: finding.is_note(),
             hint: finding.hint(),
             finding,
         });
-        let report = Report { findings: listed.collect(), repaired };
+        let report = FsckJson { findings: listed.collect(), repaired };
         if self.json {
             print_json(&report)?;
         } else {
             words(&report)?;
         }
-        Ok(if clean { Exit::Ok } else { Exit::Failed })
+        Ok(if clean { ExitStatus::Ok } else { ExitStatus::Failed })
     }
 }
 
-fn words(report: &Report) -> Result<(), CliError> {
+fn words(report: &FsckJson) -> Result<(), CliError> {
     let line = |kind: &str, text: &str| format!("{kind}: {}\n", one_line(text));
     let repaired = report.repaired.iter().map(|text| line("repaired", text));
-    let kind = |listed: &Listed| if listed.note { "note" } else { "wrong" };
+    let kind = |listed: &FindingJson| if listed.note { "note" } else { "wrong" };
     let found = report.findings.iter().map(|listed| line(kind(listed), &listed.text));
     print(&repaired.chain(found).collect::<String>())?;
     let mut hints: Vec<_> = report.findings.iter().filter_map(|listed| listed.hint.as_deref()).collect();

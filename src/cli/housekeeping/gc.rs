@@ -6,14 +6,14 @@ use jiff::{SignedDuration, Timestamp};
 use crate::cli::arguments::duration::duration;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::format::{age, bytes, cut, one_line, table};
 use crate::cli::output::{print, print_json, tell};
-use crate::cli::report::format::{age, bytes, cut, one_line, table};
-use crate::cli::report::progress::Progress;
+use crate::cli::report::progress::ProgressLine;
 use crate::core::agent::worktree::Held;
 use crate::core::housekeeping::retention::Retention;
 use crate::runtime::housekeeping::gc::{self, Collected, Happening};
-use crate::runtime::housekeeping::removal::{Condemned, Wanted};
+use crate::runtime::housekeeping::removal::{Condemned, RemovalRequest};
 
 /// Remove the chains that were finished long ago, and files that nothing uses any more
 ///
@@ -46,16 +46,16 @@ pub(crate) struct Gc {
 }
 
 impl Gc {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("an agent does not remove chains", "this is for the person")?;
         let now = Timestamp::now();
         context.start_log();
         let before = now.checked_sub(self.older_than);
         let before = before.map_err(|_| CliError::usage("no chain is that old").hint("give a shorter time"))?;
         let retention = Retention { before, failed: self.failed, open: false };
-        let wanted = Wanted { retention, with_ignored: self.ignored, pretend: self.dry_run };
-        let mut progress = Progress::default();
-        let collected = gc::collect(&context.store()?, wanted, &mut |happening| match happening {
+        let request = RemovalRequest { retention, with_ignored: self.ignored, pretend: self.dry_run };
+        let mut progress = ProgressLine::default();
+        let collected = gc::collect(&context.store()?, request, &mut |happening| match happening {
             Happening::Progress(what, done, of) => progress.show(what, done, of),
             Happening::Takes(condemned) => {
                 progress.clear();
@@ -68,11 +68,11 @@ impl Gc {
                 .map_err(|error| CliError::failed(format!("failed to write the result as JSON: {error}")))?;
             object["dry_run"] = self.dry_run.into();
             print_json(&object)?;
-            return Ok(Exit::Ok);
+            return Ok(ExitStatus::Ok);
         }
         print(&listed(&collected, now))?;
         tell(&summed(&collected, self.dry_run));
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 }
 

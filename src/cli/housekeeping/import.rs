@@ -9,7 +9,7 @@ use clap::Args;
 use crate::claude::installation::program;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::output::{print, print_json, print_line, tell};
 use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::inventory::Inventory;
@@ -46,7 +46,7 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("an agent does not import chains", "this is for the person")?;
         let (store, moves) = (context.store()?, Moves::new(self.cwd.clone()));
         let archive = if self.file == Path::new("-") {
@@ -76,7 +76,7 @@ impl Import {
             tell(&format!("the chain is here; this carries it on: {next}"));
             print_line(&root.to_string())?;
         }
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 
     /// Shows what the chain would run, and asks where somebody can be asked.

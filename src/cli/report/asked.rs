@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::claude::tools::hook::BASH;
 use crate::cli::error::CliError;
 use crate::cli::output;
-use crate::cli::report::format::{age, cut};
+use crate::cli::output::format::{age, bytes, cut};
 use crate::core::requests::approval::{self, Before};
 use crate::core::requests::choices::Choice;
 use crate::core::requests::permit::{Permit, permit};
@@ -90,9 +90,7 @@ fn before(path: &Path) -> Before {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Before::Unknown,
         Err(error) => unreadable(format!("cannot be read ({error})")),
         Ok(found) if !found.is_file() => unreadable("is no regular file".to_owned()),
-        Ok(found) if found.len() > LARGEST => {
-            unreadable(format!("has {}", crate::cli::report::format::bytes(found.len())))
-        }
+        Ok(found) if found.len() > LARGEST => unreadable(format!("has {}", bytes(found.len()))),
         Ok(_) => match fs::read(path).map(String::from_utf8) {
             Ok(Ok(text)) => Before::Text(text),
             Ok(Err(_)) => unreadable("is no text".to_owned()),

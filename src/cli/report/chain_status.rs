@@ -2,15 +2,13 @@
 
 use serde::Serialize;
 
-use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
+use crate::cli::hints;
+use crate::cli::output::format::{cut, one_line};
 use crate::cli::output::{self, print_json, print_line};
 use crate::cli::report::denied;
-use crate::cli::report::format::{cut, one_line};
-use crate::cli::report::hints;
 use crate::core::agent::worktree::Worktree;
-use crate::core::attempt::decision::Note;
 use crate::core::attempt::signal;
 use crate::core::attempt::usage::Usage;
 use crate::core::chain::group::Member;
@@ -19,18 +17,15 @@ use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::request::External;
 use crate::core::text::extent;
-use crate::runtime::housekeeping::removal;
+use crate::runtime::RuntimeError;
 use crate::runtime::run::driven::Busy;
 use crate::runtime::run::frame_error::FrameError;
-use crate::runtime::run::scheduler;
-use crate::runtime::run::signals;
-use crate::runtime::run::status::{self, Standing};
-use crate::runtime::{RuntimeError, Settings};
+use crate::runtime::run::status::ChainStatus;
 use crate::store::{Spent, Store};
 
 /// How the caller wants to be told.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(crate) struct Telling {
+pub(crate) struct OutputOptions {
     /// Print one JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage, cost_usd
     #[arg(long)]
     pub(crate) json: bool,
@@ -42,27 +37,27 @@ pub(crate) struct Telling {
 
 /// The object that `--json` prints.
 #[derive(Debug, Serialize)]
-struct Report<'a> {
+struct StatusJson<'a> {
     id: FrameId,
     status: &'static str,
     reply: Option<&'a str>,
     /// Of a group only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    members: Option<Vec<Listed<'a>>>,
+    members: Option<Vec<MemberJson<'a>>>,
     /// Of an agent that has one for itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree: Option<&'a Worktree>,
     waiting_on: &'a [Blocker],
     busy: &'a [Busy],
     errors: Vec<String>,
-    denied: &'a [denied::Listed],
+    denied: &'a [denied::DeniedCall],
     usage: Usage,
     cost_usd: f64,
 }
 
 /// An agent of a group.
 #[derive(Debug, Serialize)]
-struct Listed<'a> {
+struct MemberJson<'a> {
     id: FrameId,
     task: &'a str,
     status: &'static str,
@@ -72,160 +67,100 @@ struct Listed<'a> {
     worktree: Option<&'a Worktree>,
 }
 
-/// Drives a tree that was just recorded. One whose `claude` refuses the command line before any work is removed again: it
-/// could never work.
-pub(crate) fn drive_new(
-    context: &Context,
-    store: &Store,
-    settings: &Settings,
-    top: FrameId,
-    telling: Telling,
-) -> Result<Exit, CliError> {
-    let standing = driven(context, store, settings, top)?;
-    if let Standing::Failed(errors) | Standing::PartlyFailed { errors, .. } = &standing
-        && errors.iter().all(|error| hints::is_of_the_command_line(&error.why))
-        && removal::remove_unused(store, top)?
-    {
-        let mut whys: Vec<String> = errors.iter().map(|error| error.why.to_string()).collect();
-        whys.dedup();
-        let helpful = errors.iter().filter_map(|error| hints::of_new(&error.why));
-        let first = CliError::new(Exit::Claude, whys.remove(0));
-        let error = whys.into_iter().fold(helpful.fold(first, CliError::hint), CliError::also);
-        return Err(error);
-    }
-    tell(&Told::new(store, top, standing, telling)?, telling)
-}
-
-/// Drives the tree below `top` and tells the caller how it stands then.
-pub(crate) fn drive(
-    context: &Context,
-    store: &Store,
-    settings: &Settings,
-    top: FrameId,
-    telling: Telling,
-) -> Result<Exit, CliError> {
-    let standing = driven(context, store, settings, top)?;
-    tell(&Told::new(store, top, standing, telling)?, telling)
-}
-
-fn driven(context: &Context, store: &Store, settings: &Settings, top: FrameId) -> Result<Standing, CliError> {
-    context.start_log();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
-    let driven = runtime.block_on(async {
-        let listening =
-            signals::listen().map_err(|source| RuntimeError::Io { what: "listen for signals".into(), source });
-        scheduler::resume(store, settings, top, listening?).await
-    });
-    let driven = driven.map_err(|error| CliError::from(error).hint_resume(top))?;
-    driven.notes.iter().for_each(|(frame, note)| tell_note(*frame, *note));
-    Ok(status::after(store, top, driven)?)
-}
-
-fn tell_note(frame: FrameId, note: Note) {
-    let frame = frame.short();
-    match note {
-        Note::InASentence(signal) => {
-            output::tell(&format!("{frame} said {} inside a sentence, which is taken for a signal", signal.word()));
-        }
-        Note::PausesInARow(times) => {
-            output::tell(&format!("{frame} said {} {times} times in a row with no request open", signal::STARTED));
-            output::tell(
-                "hint: each resume asks it once more; waits made with agent-cli ask or agent-cli wait cost nothing",
-            );
-        }
-    }
-}
-
 /// How a tree stands, and, where the caller wants to know it, what it has cost.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct StatusReport {
     pub(crate) top: FrameId,
-    pub(crate) standing: Standing,
+    pub(crate) status: ChainStatus,
     pub(crate) spent: Option<Spent>,
     /// The agents of a group, where the caller wants to know of them.
     pub(crate) members: Vec<Member>,
     /// The worktree that the agent at the top has for itself, once it is over.
     pub(crate) worktree: Option<Worktree>,
     /// The calls that were denied. A mere look at what still waits says nothing about them.
-    pub(crate) denied: Vec<denied::Listed>,
+    pub(crate) denied: Vec<denied::DeniedCall>,
 }
 
-impl Told {
-    pub(crate) fn new(store: &Store, top: FrameId, standing: Standing, telling: Telling) -> Result<Self, RuntimeError> {
-        let spent = telling.json.then(|| store.spent(top)).transpose()?;
-        let members = if telling.json { store.members(top)? } else { Vec::new() };
-        let may_be_over = matches!(standing, Standing::Done(_) | Standing::Failed(_));
+impl StatusReport {
+    pub(crate) fn new(
+        store: &Store,
+        top: FrameId,
+        status: ChainStatus,
+        output_options: OutputOptions,
+    ) -> Result<Self, RuntimeError> {
+        let spent = output_options.json.then(|| store.spent(top)).transpose()?;
+        let members = if output_options.json { store.members(top)? } else { Vec::new() };
+        let may_be_over = matches!(status, ChainStatus::Done(_) | ChainStatus::Failed(_));
         let frame = if may_be_over { store.frame(top)? } else { None };
         let worktree = frame.filter(|frame| frame.state.is_over()).and_then(|frame| frame.launch.worktree);
-        let still_waits = matches!(standing, Standing::Waits { new: false, .. });
-        let denied = if still_waits && !telling.json { Vec::new() } else { denied::below(store, top)? };
-        Ok(Self { top, standing, spent, members, worktree, denied })
+        let still_waits = matches!(status, ChainStatus::Waits { new: false, .. });
+        let denied = if still_waits && !output_options.json { Vec::new() } else { denied::below(store, top)? };
+        Ok(Self { top, status, spent, members, worktree, denied })
     }
 }
 
 /// Tells the caller how the tree stands. A result that cannot be printed, or that nobody reads, is kept.
-pub(crate) fn tell(told: &Told, telling: Telling) -> Result<Exit, CliError> {
-    let again = format!("agent-cli resume {} prints the result again", told.top.short());
-    let exit = tell_all(told, telling, &again)?;
+pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
+    let again = format!("agent-cli resume {} prints the result again", report.top.short());
+    let exit = print_parts(report, output_options, &again)?;
     if output::was_unread() {
         output::hint(&format!("nobody reads standard output: {again}"));
     }
     Ok(exit)
 }
 
-fn tell_all(told: &Told, telling: Telling, again: &str) -> Result<Exit, CliError> {
-    let Told { top, standing, spent, members, worktree, denied } = told;
+fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str) -> Result<ExitStatus, CliError> {
+    let StatusReport { top, status, spent, members, worktree, denied } = report;
     let top = *top;
     if let Some(spent) = spent {
         let members = (!members.is_empty()).then(|| members.iter().map(listed).collect());
         let worktree = worktree.as_ref();
-        print_json(&Report { members, worktree, denied, ..report(top, standing, spent.usage, spent.cost_usd) })
-            .map_err(|error| error.hint(again))?;
+        print_json(&StatusJson { members, worktree, denied, ..as_json(top, status, spent.usage, spent.cost_usd) })
+            .map_err(|error| CliError::from(error).hint(again))?;
     }
     let say = |result: &str| {
-        if telling.json { Ok(()) } else { print_line(result).map_err(|error| error.hint(again)) }
+        if output_options.json { Ok(()) } else { print_line(result).map_err(|error| CliError::from(error).hint(again)) }
     };
     if let Some(worktree) = worktree {
         output::tell(&worktree.whereabouts());
     }
-    if !matches!(standing, Standing::Waits { new: false, .. }) {
-        denied::tell_all(denied, top);
+    if !matches!(status, ChainStatus::Waits { new: false, .. }) {
+        denied::print_all(denied, top);
     }
-    match standing {
-        Standing::Done(reply) => {
+    match status {
+        ChainStatus::Done(reply) => {
             say(reply)?;
-            Ok(Exit::Ok)
+            Ok(ExitStatus::Ok)
         }
-        Standing::Waits { new, blockers, busy, errors } => {
+        ChainStatus::Waits { new, blockers, busy, errors } => {
             say(&if *new { format!("{} ({top})", signal::STARTED) } else { signal::ONGOING.to_owned() })?;
-            tell_waits(top, blockers, busy);
-            errors.iter().for_each(|error| output::error(&format!("{} ({})", error.why, error.frame.short())));
-            Ok(if telling.exit_code { Exit::Waiting } else { Exit::Ok })
+            print_waits(top, blockers, busy);
+            errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
+            Ok(if output_options.exit_code { ExitStatus::Waiting } else { ExitStatus::Ok })
         }
-        Standing::PartlyFailed { errors, .. } | Standing::Failed(errors) => {
-            if let Standing::PartlyFailed { replies, .. } = standing {
+        ChainStatus::PartlyFailed { errors, .. } | ChainStatus::Failed(errors) => {
+            if let ChainStatus::PartlyFailed { replies, .. } = status {
                 say(replies)?;
             }
-            let exit = if standing.is_refusal() { Exit::Claude } else { Exit::Failed };
-            let mut lines = errors.iter().map(|error| format!("{} ({})", error.why, error.frame.short()));
+            let exit = if status.is_refusal() { ExitStatus::Claude } else { ExitStatus::Failed };
+            let mut lines = errors.iter().map(|error| format!("{} ({})", error.kind, error.frame.short()));
             let first = CliError::new(exit, lines.next().unwrap_or_default());
-            let helpful = errors.iter().flat_map(|error| hints::of(&error.why, top));
+            let helpful = errors.iter().flat_map(|error| hints::of(&error.kind, top));
             Err(lines.fold(helpful.fold(first, CliError::hint), CliError::also))
         }
-        Standing::Interrupted => Err(CliError::new(Exit::Interrupted, "interrupted").hint_resume(top)),
+        ChainStatus::Interrupted => Err(CliError::new(ExitStatus::Interrupted, "interrupted").hint_resume(top)),
     }
 }
 
-fn listed(member: &Member) -> Listed<'_> {
+fn listed(member: &Member) -> MemberJson<'_> {
     let Member { id, task, state, reply, worktree } = member;
     let error = member.failure().map(|failure| failure.message.as_str());
-    Listed { id: *id, task, status: state.name(), reply: reply.as_deref(), error, worktree: worktree.as_ref() }
+    MemberJson { id: *id, task, status: state.name(), reply: reply.as_deref(), error, worktree: worktree.as_ref() }
 }
 
-fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) -> Report<'a> {
-    let words = |errors: &[FrameError]| errors.iter().map(|error| error.why.to_string()).collect();
-    let mut report = Report {
+fn as_json<'a>(id: FrameId, status: &'a ChainStatus, usage: Usage, cost_usd: f64) -> StatusJson<'a> {
+    let words = |errors: &[FrameError]| errors.iter().map(|error| error.kind.to_string()).collect();
+    let mut json = StatusJson {
         id,
         status: "interrupted",
         reply: None,
@@ -238,32 +173,32 @@ fn report<'a>(id: FrameId, standing: &'a Standing, usage: Usage, cost_usd: f64) 
         usage,
         cost_usd,
     };
-    match standing {
-        Standing::Done(reply) => {
-            report.status = "done";
-            report.reply = Some(reply);
+    match status {
+        ChainStatus::Done(reply) => {
+            json.status = "done";
+            json.reply = Some(reply);
         }
-        Standing::Waits { new, blockers, busy, errors } => {
-            report.errors = words(errors);
-            report.status = if *new { "started" } else { "ongoing" };
-            report.waiting_on = blockers;
-            report.busy = busy;
+        ChainStatus::Waits { new, blockers, busy, errors } => {
+            json.errors = words(errors);
+            json.status = if *new { "started" } else { "ongoing" };
+            json.waiting_on = blockers;
+            json.busy = busy;
         }
-        Standing::PartlyFailed { replies, errors } => {
-            report.status = "failed";
-            report.reply = Some(replies);
-            report.errors = words(errors);
+        ChainStatus::PartlyFailed { replies, errors } => {
+            json.status = "failed";
+            json.reply = Some(replies);
+            json.errors = words(errors);
         }
-        Standing::Failed(errors) => {
-            report.status = "failed";
-            report.errors = words(errors);
+        ChainStatus::Failed(errors) => {
+            json.status = "failed";
+            json.errors = words(errors);
         }
-        Standing::Interrupted => {}
+        ChainStatus::Interrupted => {}
     }
-    report
+    json
 }
 
-fn tell_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
+fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
     for busy in busy {
         let runner = busy.runner.map_or_else(String::new, |pid| format!(" (process {pid})"));
         output::tell(&format!("another process{runner} is driving {}", busy.frame.short()));

@@ -18,7 +18,7 @@ use crate::store::Store;
 
 /// A denied call, as `--json` lists it.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Listed {
+pub(crate) struct DeniedCall {
     frame: FrameId,
     task: String,
     #[serde(flatten)]
@@ -57,7 +57,7 @@ impl Adopted {
 }
 
 /// The denied calls of a frame and of all frames below it.
-pub(crate) fn below(store: &Store, top: FrameId) -> Result<Vec<Listed>, RuntimeError> {
+pub(crate) fn below(store: &Store, top: FrameId) -> Result<Vec<DeniedCall>, RuntimeError> {
     let mut frames = HashMap::new();
     let mut all = Vec::new();
     for (id, denied) in store.denied(top)? {
@@ -68,22 +68,22 @@ pub(crate) fn below(store: &Store, top: FrameId) -> Result<Vec<Listed>, RuntimeE
         }
         let Some((frame, adopted)) = frames.get(&id).and_then(Option::as_ref) else { continue };
         let allowed_by = remedies(&denied, &frame.launch, &frame.cwd);
-        all.push(Listed { frame: id, task: frame.task.title(), denied, allowed_by, adopted: *adopted });
+        all.push(DeniedCall { frame: id, task: frame.task.title(), denied, allowed_by, adopted: *adopted });
     }
     Ok(all)
 }
 
 /// The denied calls of a frame alone.
-pub(crate) fn of_frame(store: &Store, frame: FrameId) -> Result<Vec<Listed>, RuntimeError> {
+pub(crate) fn of_frame(store: &Store, frame: FrameId) -> Result<Vec<DeniedCall>, RuntimeError> {
     Ok(below(store, frame)?.into_iter().filter(|listed| listed.frame == frame).collect())
 }
 
 /// Tells a person which calls were denied, and what would have allowed them. The agent at the top needs no name.
-pub(crate) fn tell_all(listed: &[Listed], top: FrameId) {
-    let mut told: Vec<FrameId> = Vec::new();
-    for Listed { frame, task, .. } in listed {
-        if !told.contains(frame) {
-            told.push(*frame);
+pub(crate) fn print_all(listed: &[DeniedCall], top: FrameId) {
+    let mut named: Vec<FrameId> = Vec::new();
+    for DeniedCall { frame, task, .. } in listed {
+        if !named.contains(frame) {
+            named.push(*frame);
             let calls: Vec<Denied> = of(listed, *frame).map(|listed| listed.denied.clone()).collect();
             let whose = (*frame != top).then(|| format!("{task} ({})", frame.short()));
             tell(&in_words(&calls, whose.as_deref()));
@@ -95,8 +95,8 @@ pub(crate) fn tell_all(listed: &[Listed], top: FrameId) {
 }
 
 /// The calls of one agent in words, each with what the agent was told where no option would have helped.
-pub(crate) fn words(listed: &[Listed]) -> Vec<String> {
-    let said = |listed: &Listed| match &listed.denied {
+pub(crate) fn words(listed: &[DeniedCall]) -> Vec<String> {
+    let said = |listed: &DeniedCall| match &listed.denied {
         denied if denied.said.is_empty() || denied.unapproved && !denied.asked_by_hook => denied.call(),
         denied => format!("{} ({})", denied.call(), denied.said),
     };
@@ -104,7 +104,7 @@ pub(crate) fn words(listed: &[Listed]) -> Vec<String> {
 }
 
 /// Which options would have helped. `None`: none of them.
-pub(crate) fn hint(listed: &[Listed]) -> Option<String> {
+pub(crate) fn hint(listed: &[DeniedCall]) -> Option<String> {
     const MOST: usize = 4;
     let (mut asks, mut options, mut rules) = (false, Vec::new(), Vec::new());
     for remedy in listed.iter().flat_map(|listed| &listed.allowed_by) {
@@ -117,7 +117,7 @@ pub(crate) fn hint(listed: &[Listed]) -> Option<String> {
     if !rules.is_empty() && rules.len() <= MOST {
         options.push(format!("-- {}", rules.join(" ")));
     }
-    let allowable = |listed: &Listed| listed.allowed_by.iter().any(|remedy| remedy[0] != "--on-permission");
+    let allowable = |listed: &DeniedCall| listed.allowed_by.iter().any(|remedy| remedy[0] != "--on-permission");
     let them = if listed.iter().all(allowable) { "them" } else { "some of them" };
     let ask = "with --on-permission ask a person is asked about such calls";
     let options = options.join(" ");
@@ -135,6 +135,6 @@ fn push_new(all: &mut Vec<String>, new: String) {
     }
 }
 
-fn of(listed: &[Listed], frame: FrameId) -> impl Iterator<Item = &Listed> {
+fn of(listed: &[DeniedCall], frame: FrameId) -> impl Iterator<Item = &DeniedCall> {
     listed.iter().filter(move |listed| listed.frame == frame)
 }

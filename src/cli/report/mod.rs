@@ -3,6 +3,4 @@
 pub(crate) mod asked;
 pub(crate) mod chain_status;
 pub(crate) mod denied;
-pub(crate) mod format;
-pub(crate) mod hints;
 pub(crate) mod progress;

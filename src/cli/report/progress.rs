@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// A line on standard error that is written over as it changes. Only a terminal gets one, and only after a second.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     next: Instant,
     is_terminal: bool,
     is_shown: bool,
@@ -16,13 +16,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Goes to the beginning of the line and deletes it.
 const CLEAR: &str = "\r\u{1b}[K";
 
-impl Default for Progress {
+impl Default for ProgressLine {
     fn default() -> Self {
         Self { next: Instant::now() + PATIENCE, is_terminal: io::stderr().is_terminal(), is_shown: false }
     }
 }
 
-impl Progress {
+impl ProgressLine {
     /// `done` of `of` are done.
     pub(crate) fn show(&mut self, what: &str, done: usize, of: usize) {
         let now = Instant::now();

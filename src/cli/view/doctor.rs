@@ -8,12 +8,12 @@ use clap::Args;
 
 use crate::cli::context::{CLAUDE, Context, named_claude, named_state_dir};
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::format::one_line;
 use crate::cli::output::{print, print_json};
-use crate::cli::report::format::one_line;
 use crate::core::housekeeping::doctor_finding::{Finding, Status, worst};
 use crate::runtime::housekeeping::cron::Crontab;
-use crate::runtime::housekeeping::doctor::{Case, Report, examine};
+use crate::runtime::housekeeping::doctor::{Case, DoctorReport, examine};
 
 /// Check claude, login, settings, PATH and the state directory, and say what to do
 ///
@@ -43,7 +43,7 @@ pub(crate) struct Doctor {
 }
 
 impl Doctor {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let named = self.cwd.as_deref().unwrap_or(Path::new("."));
         let cwd = fs::canonicalize(named)
             .map_err(|error| CliError::usage(format!("cannot work in {}: {error}", named.display())))?;
@@ -111,10 +111,10 @@ fn in_short(checks: &[Finding]) -> String {
     }
 }
 
-fn exit(report: &Report) -> Exit {
+fn exit(report: &DoctorReport) -> ExitStatus {
     match worst(&report.checks) {
-        Status::Problem if !report.claude.usable => Exit::Claude,
-        Status::Problem => Exit::Failed,
-        Status::Warning | Status::Ok => Exit::Ok,
+        Status::Problem if !report.claude.usable => ExitStatus::Claude,
+        Status::Problem => ExitStatus::Failed,
+        Status::Warning | Status::Ok => ExitStatus::Ok,
     }
 }

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::format::{age, cut, table};
 use crate::cli::output::{hint, print, print_json, tell};
 use crate::cli::report::chain_status::{self, described};
-use crate::cli::report::format::{age, cut, table};
 use crate::core::chain::state::FrameState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::store::{Store, StoreError, Summary};
@@ -24,7 +24,7 @@ pub(crate) struct Ls {
 }
 
 impl Ls {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let (store, now) = (context.store()?, Timestamp::now());
         let chains = match context.caller {
             // What an agent has started are its chains.
@@ -50,12 +50,12 @@ impl Ls {
                 })
             });
             print_json(&listed.collect::<Vec<_>>())?;
-            return Ok(Exit::Ok);
+            return Ok(ExitStatus::Ok);
         }
         if roots.is_empty() {
             tell("there is no chain yet");
             hint("agent-cli spawn FILE starts one");
-            return Ok(Exit::Ok);
+            return Ok(ExitStatus::Ok);
         }
         let head = ["CHAIN", "STATE", "FOR", "AGENTS", "QUESTIONS", "TASK"].map(str::to_owned).to_vec();
         let rows = roots.iter().map(|(over_budget, root)| {
@@ -72,7 +72,7 @@ impl Ls {
             vec![root.id.short(), state, age(root.since, now), frames, questions, task]
         });
         print(&table(&std::iter::once(head).chain(rows).collect::<Vec<_>>()))?;
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 }
 

@@ -8,13 +8,13 @@ use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::frame_named;
+use crate::cli::output::format::{age, one_line, table};
 use crate::cli::output::{self, print, print_json};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::{abandoned, described};
 use crate::cli::report::denied;
-use crate::cli::report::format::{age, one_line, table};
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::usage::Usage;
@@ -60,10 +60,10 @@ struct Shown {
     baseline: Option<Baseline>,
     sessions: Vec<Session>,
     output: std::path::PathBuf,
-    denied: Vec<denied::Listed>,
+    denied: Vec<denied::DeniedCall>,
     usage: Usage,
     cost_usd: f64,
-    events: Vec<Event>,
+    events: Vec<EventJson>,
 }
 
 #[derive(Debug, Serialize)]
@@ -82,17 +82,17 @@ struct Session {
 }
 
 #[derive(Debug, Serialize)]
-struct Event {
+struct EventJson {
     at: Timestamp,
     kind: String,
     detail: serde_json::Value,
 }
 
 impl Show {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let id = frame_named(context, &store, &self.id)?;
-        let gone = || CliError::new(Exit::NoSuchFrame, format!("the frame {id} is gone"));
+        let gone = || CliError::new(ExitStatus::NoSuchFrame, format!("the frame {id} is gone"));
         let shown = gather(&store, store.frame(id)?.ok_or_else(gone)?)?;
         if self.json {
             print_json(&shown)?;
@@ -102,7 +102,7 @@ impl Show {
                 print(&format!("\n{}", asked::whole(&store, asked, output::width())?))?;
             }
         }
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 }
 
@@ -121,7 +121,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         cost_usd: attempts.iter().fold(0.0, |sum, attempt| sum + attempt.cost_usd),
         usage,
         sessions: attempts.into_iter().map(|attempt| session(store, &frame, attempt)).collect(),
-        events: events.map(|event| Event { at: event.at, kind: event.kind, detail: event.detail }).collect(),
+        events: events.map(|event| EventJson { at: event.at, kind: event.kind, detail: event.detail }).collect(),
         id: frame.id,
         parent: frame.parent,
         root: frame.root,

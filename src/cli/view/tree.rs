@@ -8,20 +8,20 @@ use serde::Serialize;
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::cli::exit::Exit;
+use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::frame_named;
+use crate::cli::output::format::{age, cut, fitted};
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::chain_status::{self, described};
-use crate::cli::report::format::{age, cut, fitted};
 use crate::core::agent::worktree::Worktree;
 use crate::core::chain::state::FrameState;
-use crate::core::chain::tree::{Node, Tree as Frames};
+use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
 
 /// Show a chain as a tree: every agent, its state, what it waits for and how long
 #[derive(Debug, Args)]
-pub(crate) struct Tree {
+pub(crate) struct TreeCommand {
     /// A frame, or a session it had [default: all chains that are not done]
     id: Option<String>,
 
@@ -35,7 +35,7 @@ type Abandoned = HashMap<FrameId, FrameId>;
 
 /// A frame, as `--json` lists it: parents before their children.
 #[derive(Debug, Serialize)]
-struct Listed<'a> {
+struct FrameJson<'a> {
     id: FrameId,
     parent: Option<FrameId>,
     task: &'a str,
@@ -50,8 +50,8 @@ struct Listed<'a> {
     worktree: Option<Worktree>,
 }
 
-impl Tree {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CliError> {
+impl TreeCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let tops = match (&self.id, context.caller) {
             (Some(id), _) => vec![frame_named(context, &store, id)?],
@@ -69,21 +69,21 @@ impl Tree {
             for tree in &trees {
                 let mut worktrees: HashMap<_, _> = store.worktrees(tree.top())?.into_iter().collect();
                 let listed = tree.parents_first().into_iter().map(|node| listed(tree, node, now, &abandoned));
-                all.extend(listed.map(|listed| Listed { worktree: worktrees.remove(&listed.id), ..listed }));
+                all.extend(listed.map(|listed| FrameJson { worktree: worktrees.remove(&listed.id), ..listed }));
             }
             print_json(&all)?;
-            return Ok(Exit::Ok);
+            return Ok(ExitStatus::Ok);
         }
         if trees.is_empty() {
             tell("no chain is open");
             hint("agent-cli ls lists those that are done");
         }
         print(&trees.iter().map(|tree| drawn(tree, now, &abandoned)).collect::<String>())?;
-        Ok(Exit::Ok)
+        Ok(ExitStatus::Ok)
     }
 }
 
-fn listed<'a>(tree: &Frames, node: &'a Node, now: Timestamp, abandoned: &Abandoned) -> Listed<'a> {
+fn listed<'a>(tree: &Tree, node: &'a Node, now: Timestamp, abandoned: &Abandoned) -> FrameJson<'a> {
     let error = match &node.state {
         FrameState::Failed { failure } => Some(failure.message.as_str()),
         _ => None,
@@ -91,11 +91,11 @@ fn listed<'a>(tree: &Frames, node: &'a Node, now: Timestamp, abandoned: &Abandon
     let (status, waiting_on) = (node.state.name(), tree.blockers_of(node, now));
     let (id, parent, task, since) = (node.id, node.parent, &node.title, node.since);
     let abandoned = abandoned.contains_key(&id);
-    Listed { id, parent, task, status, abandoned, since, error, waiting_on, worktree: None }
+    FrameJson { id, parent, task, status, abandoned, since, error, waiting_on, worktree: None }
 }
 
 /// Each frame on a line, below its parent.
-fn drawn(tree: &Frames, now: Timestamp, abandoned: &Abandoned) -> String {
+fn drawn(tree: &Tree, now: Timestamp, abandoned: &Abandoned) -> String {
     let mut text = String::new();
     // What stands before a frame's children, which come later than the frame.
     let mut bars = HashMap::from([(tree.top(), String::new())]);
@@ -115,7 +115,7 @@ fn drawn(tree: &Frames, now: Timestamp, abandoned: &Abandoned) -> String {
     text
 }
 
-fn line(tree: &Frames, node: &Node, now: Timestamp, abandoned: &Abandoned) -> String {
+fn line(tree: &Tree, node: &Node, now: Timestamp, abandoned: &Abandoned) -> String {
     let listed = listed(tree, node, now, abandoned);
     if let Some(root) = abandoned.get(&listed.id) {
         return format!("{} {}  {}", listed.id.short(), chain_status::abandoned(*root), cut(listed.task, 60));

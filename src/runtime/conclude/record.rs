@@ -9,7 +9,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::state::Ended;
 use crate::runtime::conclude::gather::{Gathered, sweep};
 use crate::runtime::delivery::{situation, stale_files};
-use crate::runtime::recovery::{aside, restore};
+use crate::runtime::recovery::{diverged_session, restore};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{Attempt, Settlement, Store};
@@ -59,7 +59,7 @@ pub(super) fn record(
 
 /// Keeps a copy of the transcript. Returns whether there was anything to keep in it.
 fn keep(store: &Store, frame: &Frame, attempt: &Attempt, transcript: &Path) -> Result<bool, RuntimeError> {
-    let copied = match aside::without_others(store, frame, attempt, transcript)? {
+    let copied = match diverged_session::without_others(store, frame, attempt, transcript)? {
         Some(own) => checkpoint::keep_conversation(store.dir(), frame.id, attempt.id, &own),
         None => checkpoint::keep(store.dir(), frame.id, attempt.id, transcript),
     };

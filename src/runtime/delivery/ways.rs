@@ -23,7 +23,7 @@ use crate::core::id::{AttemptId, RequestId};
 use crate::core::requests::request::{Delivery, Wish};
 use crate::runtime::delivery::situation::Restored;
 use crate::runtime::delivery::{stale_files, transcript_copies};
-use crate::runtime::{RuntimeError, Settings};
+use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 
 /// With what an attempt begins, so that its agent learns what came of its requests.
@@ -49,7 +49,7 @@ pub(crate) struct Means {
 /// How the next attempt of `frame` is given `deliveries`. Writes the transcript that it takes.
 pub(crate) fn input(
     store: &Store,
-    own: &Settings,
+    own: &RunSettings,
     frame: &Frame,
     deliveries: &[Delivery],
     restored: &Restored,
@@ -169,7 +169,7 @@ fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
 }
 
 /// What the agent has to know besides what came of its requests.
-fn notices(store: &Store, own: &Settings, frame: &Frame) -> Vec<String> {
+fn notices(store: &Store, own: &RunSettings, frame: &Frame) -> Vec<String> {
     let wanted = own.stale_check && !frame.launch.no_stale_check;
     let changes = wanted.then(|| stale_files::notice(store, frame)).flatten();
     frame.trouble.as_ref().map(prompt::of_trouble).into_iter().chain(changes).collect()

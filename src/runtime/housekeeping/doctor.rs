@@ -45,7 +45,7 @@ pub struct Case<'a> {
 
 /// What was found.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct DoctorReport {
     /// The program that chains are run with.
     pub claude: Claude,
     /// The checks.
@@ -77,7 +77,7 @@ pub struct Claude {
 }
 
 /// Examines everything.
-pub async fn examine(case: &Case<'_>) -> Report {
+pub async fn examine(case: &Case<'_>) -> DoctorReport {
     let shell = Variables::of_process();
     let path = shell.get("PATH");
     // Chains have a record of the claude, the PATH, the configuration directory and more of the shell that started them.
@@ -116,7 +116,7 @@ pub async fn examine(case: &Case<'_>) -> Report {
         let pauses = store.last_pauses(PAUSES).unwrap_or_default();
         checks.extend(pauses_of(&pauses, claude.suspended_calls, &around));
     }
-    Report { claude, checks, cron: crontab }
+    DoctorReport { claude, checks, cron: crontab }
 }
 
 /// So many of the last requests are looked at.

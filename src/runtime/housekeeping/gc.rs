@@ -15,7 +15,9 @@ use crate::claude::transcript::locate::Places;
 use crate::core::agent::worktree::Held;
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
-use crate::runtime::housekeeping::removal::{self, Condemned, Decision, Preparation, Prepared, Removal, Tree, Wanted};
+use crate::runtime::housekeeping::removal::{
+    self, Condemned, Decision, Preparation, Prepared, Removal, RemovalRequest, RemovedChain,
+};
 use crate::runtime::worktrees::remove;
 use crate::store::{Leftover, Store};
 
@@ -32,7 +34,7 @@ pub enum Happening<'a> {
 #[derive(Debug, Default, Serialize)]
 pub struct Collected {
     /// The trees, the oldest first.
-    pub trees: Vec<Tree>,
+    pub trees: Vec<RemovedChain>,
     /// Trees that stay because a process of one of their frames still lives.
     pub busy: Vec<FrameId>,
     /// Worktrees of agents that were removed.
@@ -57,8 +59,12 @@ pub struct Collected {
 ///
 /// [`RuntimeError`] when the state directory or Claude Code's cannot be read or written. What was removed until then is
 /// removed.
-pub fn collect(store: &Store, wanted: Wanted, tell: &mut dyn FnMut(Happening<'_>)) -> Result<Collected, RuntimeError> {
-    let Wanted { retention, with_ignored, pretend } = wanted;
+pub fn collect(
+    store: &Store,
+    request: RemovalRequest,
+    tell: &mut dyn FnMut(Happening<'_>),
+) -> Result<Collected, RuntimeError> {
+    let RemovalRequest { retention, with_ignored, pretend } = request;
     let (mut plan, mut gone) = (Vec::new(), HashSet::new());
     let trees = store.removable(retention)?;
     let count = trees.len();
@@ -92,17 +98,17 @@ pub fn collect(store: &Store, wanted: Wanted, tell: &mut dyn FnMut(Happening<'_>
                 collected.held.extend(held);
                 collected.take(store, others, with_ignored, pretend)?;
             }
-            Decision::Remove(worktrees) => match removal::prepare(store, tree, &worktrees, wanted, &mut places)? {
+            Decision::Remove(worktrees) => match removal::prepare(store, tree, &worktrees, request, &mut places)? {
                 Preparation::Prepared(tree) => prepared.push((tree, worktrees)),
                 Preparation::Stays(Removal::Held(held)) => collected.held.extend(held),
                 Preparation::Stays(_) => collected.busy.push(root),
             },
         }
         if prepared.len() == AT_ONCE {
-            collected.finish(store, std::mem::take(&mut prepared), wanted)?;
+            collected.finish(store, std::mem::take(&mut prepared), request)?;
         }
     }
-    collected.finish(store, prepared, wanted)?;
+    collected.finish(store, prepared, request)?;
     collected.take(store, handed_over, with_ignored, pretend)?;
     collected.sweep(store, pretend, tell)?;
     if !collected.trees.is_empty() && !pretend {
@@ -124,14 +130,14 @@ impl Collected {
         &mut self,
         store: &Store,
         prepared: Vec<(Prepared, Vec<Condemned>)>,
-        wanted: Wanted,
+        request: RemovalRequest,
     ) -> Result<(), RuntimeError> {
         if prepared.is_empty() {
             return Ok(());
         }
         let (trees, worktrees): (Vec<_>, Vec<_>) = prepared.into_iter().unzip();
         let roots: Vec<FrameId> = trees.iter().map(Prepared::root).collect();
-        let removals = removal::finish(store, trees, wanted)?;
+        let removals = removal::finish(store, trees, request)?;
         for ((root, removal), worktrees) in roots.into_iter().zip(removals).zip(worktrees) {
             worktrees.into_iter().for_each(|one| self.took(one));
             match removal {

@@ -20,7 +20,7 @@ use crate::store::{Attempt, Lease, Removable, Store, size};
 
 /// What is to go.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct RemovalRequest {
     /// Which trees.
     pub retention: Retention,
     /// Also worktrees that hold files which git ignores, whatever they are.
@@ -31,7 +31,7 @@ pub struct Wanted {
 
 /// A tree that was removed, or would be.
 #[derive(Debug, Serialize)]
-pub struct Tree {
+pub struct RemovedChain {
     /// Its root.
     pub id: FrameId,
     /// The root's task in a few words.
@@ -53,7 +53,7 @@ pub struct Tree {
 #[derive(Debug)]
 pub enum Removal {
     /// It is gone, or would be.
-    Gone(Tree),
+    Gone(RemovedChain),
     /// It stays: a process of it lives, or somebody has carried on with it.
     Busy,
     /// It stays: a frame of another tree waits for one of its frames, or continues from a session of one.
@@ -98,7 +98,7 @@ pub(crate) enum Judgement {
 ///
 /// [`RuntimeError`] when the state directory or Claude Code's cannot be read or written.
 pub fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> Result<Removal, RuntimeError> {
-    let wanted = Wanted { retention: Retention::NOTHING, with_ignored, pretend: false };
+    let request = RemovalRequest { retention: Retention::NOTHING, with_ignored, pretend: false };
     let Some(tree) = store.tree_to_remove(root)? else {
         return Err(crate::store::StoreError::UnknownFrame(root).into());
     };
@@ -108,8 +108,8 @@ pub fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> Result<R
     match decide(store, root, with_ignored, &HashSet::new())? {
         Decision::Busy => Ok(Removal::Busy),
         Decision::Keep { held, .. } => Ok(Removal::Held(held)),
-        Decision::Remove(worktrees) => match prepare(store, tree, &worktrees, wanted, &mut Places::default())? {
-            Preparation::Prepared(tree) => Ok(finish(store, vec![tree], wanted)?.pop().unwrap_or(Removal::Busy)),
+        Decision::Remove(worktrees) => match prepare(store, tree, &worktrees, request, &mut Places::default())? {
+            Preparation::Prepared(tree) => Ok(finish(store, vec![tree], request)?.pop().unwrap_or(Removal::Busy)),
             Preparation::Stays(removal) => Ok(removal),
         },
     }
@@ -196,7 +196,7 @@ pub(crate) fn in_use(
 
 /// A tree of which only the rows and the files of the state directory are left to remove.
 pub(crate) struct Prepared {
-    tree: Tree,
+    tree: RemovedChain,
     /// Nobody can carry on with it as long as they are held.
     _leases: Vec<Lease>,
 }
@@ -218,14 +218,14 @@ pub(crate) fn prepare(
     store: &Store,
     tree: Removable,
     worktrees: &[Condemned],
-    wanted: Wanted,
+    request: RemovalRequest,
     places: &mut Places,
 ) -> Result<Preparation, RuntimeError> {
     let root = tree.root;
     let members = store.frames_of_tree(root)?;
     let frames: Vec<FrameId> = members.iter().map(|(frame, _)| *frame).collect();
     let mut leases = Vec::new();
-    if !wanted.pretend {
+    if !request.pretend {
         for (frame, _) in members.iter().filter(|(_, is_done)| !is_done) {
             let Some(lease) = Lease::try_take(store.dir(), *frame)? else {
                 return Ok(Preparation::Stays(Removal::Busy));
@@ -236,10 +236,10 @@ pub(crate) fn prepare(
                 failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), *frame));
             }
         }
-        if store.tree_to_remove(root)?.is_none_or(|now| !wanted.retention.removes(&now.age)) {
+        if store.tree_to_remove(root)?.is_none_or(|now| !request.retention.removes(&now.age)) {
             return Ok(Preparation::Stays(Removal::Busy));
         }
-        let held = remove_worktrees(store, root, worktrees, wanted.with_ignored)?;
+        let held = remove_worktrees(store, root, worktrees, request.with_ignored)?;
         if !held.is_empty() {
             return Ok(Preparation::Stays(Removal::Held(held)));
         }
@@ -248,10 +248,10 @@ pub(crate) fn prepare(
     let beside = |path: &PathBuf| size(path) + size(&path.with_extension(""));
     let in_claude: u64 = transcripts.iter().map(beside).sum();
     let here: u64 = frames.iter().map(|frame| size(&store.dir().frame_path(*frame))).sum();
-    for path in transcripts.iter().filter(|_| !wanted.pretend) {
+    for path in transcripts.iter().filter(|_| !request.pretend) {
         locate::delete(path).map_err(while_trying("delete a transcript"))?;
     }
-    let tree = Tree {
+    let tree = RemovedChain {
         id: root,
         task: tree.title,
         status: tree.age.root.name(),
@@ -264,14 +264,18 @@ pub(crate) fn prepare(
 }
 
 /// Removes the rows of prepared trees, and then their files. The disk is waited for once for all of them.
-pub(crate) fn finish(store: &Store, trees: Vec<Prepared>, wanted: Wanted) -> Result<Vec<Removal>, RuntimeError> {
+pub(crate) fn finish(
+    store: &Store,
+    trees: Vec<Prepared>,
+    request: RemovalRequest,
+) -> Result<Vec<Removal>, RuntimeError> {
     let roots: Vec<FrameId> = trees.iter().map(|prepared| prepared.tree.id).collect();
-    let gone: HashSet<FrameId> = match wanted.pretend {
+    let gone: HashSet<FrameId> = match request.pretend {
         true => roots.into_iter().collect(),
-        false => store.remove_trees(&roots, wanted.retention)?.into_iter().collect(),
+        false => store.remove_trees(&roots, request.retention)?.into_iter().collect(),
     };
     let is_gone = |prepared: &&Prepared| gone.contains(&prepared.root());
-    if !wanted.pretend {
+    if !request.pretend {
         let frames = trees.iter().filter(is_gone).flat_map(|prepared| prepared.tree.frames.iter().copied());
         store.remove_frame_dirs(&frames.collect::<Vec<_>>())?;
     }

@@ -10,7 +10,7 @@ use crate::core::requests::agent_command::{self, Surroundings};
 use crate::core::requests::request::RequestResult;
 use crate::core::text::shell;
 use crate::failpoint::Step;
-use crate::runtime::protocol::hook::{self, Answered};
+use crate::runtime::protocol::response::{self, HookResponse};
 use crate::runtime::protocol::suspension::Suspension;
 use crate::runtime::protocol::{Asking, ProtocolError, printed, result_command};
 use crate::runtime::requests::agent_request::AgentRequest;
@@ -58,7 +58,7 @@ pub(super) fn before(
     asking: &Asking,
     input: &HookInput,
     parse: impl FnOnce(&[String]) -> Typed,
-) -> Result<Answered, ProtocolError> {
+) -> Result<HookResponse, ProtocolError> {
     let (call, pwd, resolve) = match read(input, &asking.home, parse) {
         BashCall::Pass => return Ok(HookAnswer::Pass.into()),
         BashCall::Deny(reason) => return Ok(deny(reason).into()),
@@ -69,7 +69,7 @@ pub(super) fn before(
         Suspension::Return(mut results) => {
             let Some((request, result)) = results.pop() else { return Ok(HookAnswer::Pass.into()) };
             let answer = return_result(asking, &store, input, request.id, &result)?;
-            Ok(Answered { answer, returning: Some((store, caller)) })
+            Ok(HookResponse { answer, returning: Some((store, caller)) })
         }
         Suspension::Keep => Ok(HookAnswer::Defer.into()),
         Suspension::Record if printed::is_of_another_tool(&store, caller, call)? => Ok(deny(NOT_IN_A_MONITOR).into()),
@@ -119,7 +119,7 @@ fn return_result(
     if input.tool_input["description"].is_string() {
         updated_input["description"] = input.tool_input["description"].clone();
     }
-    Ok(HookAnswer::Allow { updated_input, notice: hook::notice(store, asking.caller)? })
+    Ok(HookAnswer::Allow { updated_input, notice: response::notice(store, asking.caller)? })
 }
 
 /// The command that returns the result of a request, and brings the agent's shell to where it was.

@@ -6,41 +6,11 @@
 
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exit_plan_mode::EXIT_PLAN_MODE;
-use crate::claude::tools::hook::{HookAnswer, HookInput, POST_TOOL_USE};
+use crate::claude::tools::hook::{HookInput, POST_TOOL_USE};
 use crate::runtime::protocol::command::{self, Typed};
+use crate::runtime::protocol::response::HookResponse;
 use crate::runtime::protocol::{Asking, ProtocolError, plan, questions, schedule};
-use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Caller, Store};
-
-/// What the hook answers.
-#[derive(Debug)]
-pub struct Answered {
-    /// What `claude` is told.
-    pub answer: HookAnswer,
-    /// Of a resumed call that runs a program in its place.
-    pub(super) returning: Option<(Store, Caller)>,
-}
-
-impl From<HookAnswer> for Answered {
-    fn from(answer: HookAnswer) -> Self {
-        Self { answer, returning: None }
-    }
-}
-
-impl Answered {
-    /// Records that `claude` was told. Not before: a hook that dies leaves the call to the program that it names, which must
-    /// not ask a second time.
-    ///
-    /// # Errors
-    ///
-    /// Those of the state directory.
-    pub fn printed(self) -> Result<(), RuntimeError> {
-        match self.returning {
-            Some((store, caller)) => Ok(store.returned(caller)?),
-            None => Ok(()),
-        }
-    }
-}
+use crate::runtime::while_trying;
 
 /// Answers what Claude Code has written to the hook's standard input. `parse` reads the words of a command of this program,
 /// the program's name not among them.
@@ -52,7 +22,7 @@ pub fn answer(
     asking: &Asking,
     input: &[u8],
     parse: impl FnOnce(&[String]) -> Typed,
-) -> Result<Answered, ProtocolError> {
+) -> Result<HookResponse, ProtocolError> {
     let input = HookInput::parse(input).map_err(|error| while_trying("read the hook's input")(error.into()))?;
     let is_over = input.hook_event_name.as_deref() == Some(POST_TOOL_USE);
     let answer = match (input.tool_name.as_deref(), is_over) {
@@ -64,10 +34,4 @@ pub fn answer(
         (_, false) => return command::before(asking, &input, parse),
     };
     Ok(answer.into())
-}
-
-/// What the agent is told beside the result of the call that it is resumed at.
-pub(super) fn notice(store: &Store, caller: Caller) -> Result<Option<String>, RuntimeError> {
-    let attempt = store.running_attempt(caller.frame)?.filter(|attempt| attempt.id == caller.attempt);
-    Ok(attempt.and_then(|attempt| attempt.notice))
 }

@@ -19,6 +19,7 @@ pub mod permission;
 mod plan;
 mod printed;
 mod questions;
+mod response;
 mod result_command;
 mod schedule;
 mod suspension;
@@ -29,6 +30,7 @@ use crate::runtime::RuntimeError;
 use crate::store::{Caller, Store};
 
 pub use command::Typed;
+pub use response::HookResponse;
 
 /// The agent whose `claude` asks, and what is needed to answer it.
 #[derive(Clone, Debug)]

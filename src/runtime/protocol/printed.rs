@@ -2,8 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
-use std::thread;
-use std::time::Duration;
 
 use crate::claude::installation::version::Version;
 use crate::claude::stream::asking_hooks::Prevailing;
@@ -36,34 +34,22 @@ pub(super) struct PrintedCall {
     pub(super) reason: Option<String>,
 }
 
-/// Waits until the call was printed, but not for long: one that is not is taken for a subagent's.
+/// A call is printed before it is asked about, and what `claude` prints is in the file when it goes on: one that is not there is
+/// taken for a subagent's.
 pub(super) fn printed(
     store: &Store,
     attempt: &Attempt,
     call: &PermissionCall,
     id: &str,
 ) -> Result<PrintedCall, RuntimeError> {
-    const LOOKS: u32 = 20;
-    const BETWEEN: Duration = Duration::from_millis(50);
-    let mut found = PrintedCall { is_of_the_agent: false, reason: None };
-    for look in 0..LOOKS {
-        let digest = output(store, attempt).and_then(reader::read).map_err(while_trying(READ))?;
-        let version = digest.version.as_deref().and_then(|version| version.parse::<Version>().ok());
-        let prevailing = match version.is_some_and(|version| version >= Version::FIRST_HOOK_PREVAILS) {
-            true => Prevailing::First,
-            false => Prevailing::Last,
-        };
-        let hooks = &digest.asking_hooks;
-        found = PrintedCall {
-            is_of_the_agent: digest.calls.open.iter().any(|open| open.id == id),
-            reason: hooks.reason(id, &call.tool, prevailing).map(str::to_owned),
-        };
-        if hooks.knows(id) || found.reason.is_some() {
-            break;
-        }
-        if look + 1 < LOOKS {
-            thread::sleep(BETWEEN);
-        }
-    }
-    Ok(found)
+    let digest = output(store, attempt).and_then(reader::read).map_err(while_trying(READ))?;
+    let version = digest.version.as_deref().and_then(|version| version.parse::<Version>().ok());
+    let prevailing = match version.is_some_and(|version| version >= Version::FIRST_HOOK_PREVAILS) {
+        true => Prevailing::First,
+        false => Prevailing::Last,
+    };
+    Ok(PrintedCall {
+        is_of_the_agent: digest.calls.open.iter().any(|open| open.id == id),
+        reason: digest.asking_hooks.reason(id, &call.tool, prevailing).map(str::to_owned),
+    })
 }

@@ -6,7 +6,7 @@ use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::suspension::Suspension;
-use crate::runtime::protocol::{Asking, hook};
+use crate::runtime::protocol::{Asking, response};
 
 pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     if input.agent_id.is_some() {
@@ -23,7 +23,7 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
         Suspension::Keep => Ok(HookAnswer::Defer),
         Suspension::Return(answered) => {
             let updated_input = ask_user_question::answered(&input.tool_input, &answers(&answered));
-            Ok(HookAnswer::Allow { updated_input, notice: hook::notice(&store, asking.caller)? })
+            Ok(HookAnswer::Allow { updated_input, notice: response::notice(&store, asking.caller)? })
         }
     }
 }

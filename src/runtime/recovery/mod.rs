@@ -1,4 +1,4 @@
 //! What can be continued from after a death, and how it is restored.
 
-pub(crate) mod aside;
+pub(crate) mod diverged_session;
 pub(crate) mod restore;

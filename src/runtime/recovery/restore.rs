@@ -14,7 +14,7 @@ use crate::core::chain::frame::{Frame, Kept};
 use crate::core::id::{AttemptId, SessionId};
 use crate::failpoint::{self, Step};
 use crate::runtime::delivery::stale_files;
-use crate::runtime::recovery::aside;
+use crate::runtime::recovery::diverged_session;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint::Compared;
 use crate::store::files::{checkpoint, tool_results};
@@ -23,7 +23,7 @@ use crate::store::{self, Store};
 /// Puts back what a frame's next attempt needs: the copy of the conversation that it continues, what its agent has besides, and
 /// the large results of tools, which the conversation names by their paths. Returns the file to continue from; `None`: there is
 /// none, or the attempt begins a conversation.
-pub(crate) fn put_back(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
+pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(None) };
     let own = own_copy(frame);
     match own {
@@ -38,7 +38,7 @@ pub(crate) fn put_back(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, 
     }
     let owner = if kept.frame == frame.id { Some(frame.clone()) } else { store.frame(kept.frame)? };
     if let Some(owner) = owner
-        && put_results_back(store, &owner, kept.copy, &config)?
+        && restore_tool_results(store, &owner, kept.copy, &config)?
         && own.is_some()
         && place.is_file()
     {
@@ -69,7 +69,7 @@ pub(crate) fn make_room(
         && compared(store, own(frame, copy), &place)? == Compared::Other
     {
         // Whoever has gone on in the session may do so at this moment.
-        aside::set_aside(store, frame, &place, Some(copy))?;
+        diverged_session::save(store, frame, &place, Some(copy))?;
     }
     if let Some(source) = source.filter(|_| in_place) {
         return checkpoint::put(source, &place).map_err(while_trying("put the transcript back"));
@@ -157,7 +157,7 @@ fn hold(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -> Result<
         // Whoever ended that attempt has died before it could do this.
         Compared::Other if is_left_behind(store, frame, &place)? => undo(store, frame, Some(&place))?,
         Compared::Other => {
-            aside::set_aside(store, frame, &place, Some(copy))?;
+            diverged_session::save(store, frame, &place, Some(copy))?;
             let restored = checkpoint::restore(store.dir(), frame.id, copy, &place);
             restored.map_err(while_trying("put the transcript back"))?;
         }
@@ -179,7 +179,7 @@ fn clear(store: &Store, frame: &Frame, config: &Path) -> Result<(), RuntimeError
         return Ok(());
     }
     if !is_left_behind(store, frame, &place)? {
-        aside::set_aside(store, frame, &place, None)?;
+        diverged_session::save(store, frame, &place, None)?;
     }
     undo(store, frame, Some(&place))
 }
@@ -237,7 +237,12 @@ fn remove(file: &Path) -> io::Result<()> {
 ///
 /// They go to where they were, as long as that is in the directory that Claude Code uses now. After an import, or when that
 /// directory was moved, they are where Claude Code would put them today, and the conversation is told so.
-fn put_results_back(store: &Store, frame: &Frame, checkpoint: AttemptId, config: &Path) -> Result<bool, RuntimeError> {
+fn restore_tool_results(
+    store: &Store,
+    frame: &Frame,
+    checkpoint: AttemptId,
+    config: &Path,
+) -> Result<bool, RuntimeError> {
     let sessions = tool_results::sessions(store.dir(), frame.id).map_err(while_trying("find the results of tools"))?;
     let attempts = if sessions.is_empty() { Vec::new() } else { store.attempts(frame.id)? };
     let mut told = false;

@@ -3,14 +3,14 @@
 use crate::core::agent::overrides::Overrides;
 use crate::core::requests::request::{External, Wish};
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::record::{self, RequestStatus, Wanted};
+use crate::runtime::requests::record::{self, RequestStatus, SpawnRequest};
 use crate::store::{Caller, Store, Target};
 
 /// A request, with nothing left to look up.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentRequest {
     /// Other agents, and how their `claude` is to be started otherwise than the caller's.
-    Spawn(Wanted, Overrides),
+    Spawn(SpawnRequest, Overrides),
     /// An answer to this question.
     Ask(String),
     /// Something outside.
@@ -25,7 +25,9 @@ impl AgentRequest {
     /// [`RuntimeError`] when the request is refused, or the caller's attempt has ended.
     pub fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<Target, RuntimeError> {
         match self {
-            Self::Spawn(wanted, overrides) => record::spawn(store, caller, call, wanted, overrides).map(Target::Frame),
+            Self::Spawn(request, overrides) => {
+                record::spawn(store, caller, call, request, overrides).map(Target::Frame)
+            }
             Self::Ask(question) => record::ask(store, caller, call, question).map(Target::Request),
             Self::Wait(wait) => record::wait(store, caller, call, wait).map(Target::Request),
         }
@@ -43,7 +45,7 @@ impl AgentRequest {
 
     fn is(&self, recorded: &Wish) -> bool {
         match (self, recorded) {
-            (Self::Spawn(wanted, _), Wish::Spawn { task, .. }) => *task == wanted.title(),
+            (Self::Spawn(request, _), Wish::Spawn { task, .. }) => *task == request.title(),
             (Self::Ask(asked), Wish::Ask { question, .. }) => asked == question,
             // A time that was given as a duration is another one each time.
             (Self::Wait(External::Time(_)), Wish::Wait(External::Time(_))) => true,

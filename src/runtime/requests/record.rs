@@ -22,14 +22,14 @@ use crate::store::{Caller, NewFrame, NewGroup, Store, Target};
 
 /// A task, and how the command that asks for it names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedTask {
     /// The task.
     pub task: Task,
     /// Its name, on one line.
     pub name: String,
 }
 
-impl Named {
+impl NamedTask {
     fn in_full(&self) -> String {
         match &self.task {
             Task::Prompt(text) => format!("--prompt \"{text}\""),
@@ -40,9 +40,9 @@ impl Named {
 
 /// Agents that are wanted: one, or several at the same time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct SpawnRequest {
     /// Their tasks, at least one.
-    pub tasks: Vec<Named>,
+    pub tasks: Vec<NamedTask>,
     /// Where they work.
     pub cwd: PathBuf,
     /// Whether each works there in a git worktree of its own.
@@ -73,16 +73,16 @@ pub enum RequestStatus {
 /// written.
 pub fn start(
     store: &Store,
-    wanted: &Wanted,
+    request: &SpawnRequest,
     launch: &Launch,
     limits: Limits,
     started_from: Option<SessionId>,
 ) -> Result<FrameId, RuntimeError> {
-    let mut members = wanted.frames(store, launch, limits)?;
+    let mut members = request.frames(store, launch, limits)?;
     members.iter_mut().for_each(|member| member.started_from = started_from);
     Ok(match members.as_slice() {
         [only] => store.create_root(only)?,
-        _ => store.create_group(&wanted.group(members))?,
+        _ => store.create_group(&request.group(members))?,
     })
 }
 
@@ -97,11 +97,11 @@ pub fn spawn(
     store: &Store,
     caller: Caller,
     call: Option<&str>,
-    wanted: Wanted,
+    request: SpawnRequest,
     mut overrides: Overrides,
 ) -> Result<FrameId, RuntimeError> {
     let parent = frame_of(store, caller)?;
-    if let Some(source) = &wanted.source {
+    if let Some(source) = &request.source {
         // A conversation may hold what the agent may not read.
         if source.root != Some(parent.root) {
             return Err(BadSource::Foreign(source.baseline.session.to_string()).into());
@@ -110,13 +110,13 @@ pub fn spawn(
     }
     let launch = giving(store, &parent)?.child(overrides)?;
     // The rights of the parent decide, not those that its child would have. A worktree has what was committed there, and its agent works in the same part of it.
-    if !parent.launch.is_unrestricted() && !wanted.cwd.starts_with(&parent.cwd) {
-        return Err(BadLaunch::Outside { own: parent.cwd, child: wanted.cwd }.into());
+    if !parent.launch.is_unrestricted() && !request.cwd.starts_with(&parent.cwd) {
+        return Err(BadLaunch::Outside { own: parent.cwd, child: request.cwd }.into());
     }
-    let frames = wanted.frames(store, &launch, store.limits(parent.id)?)?;
+    let frames = request.frames(store, &launch, store.limits(parent.id)?)?;
     let (_, child) = match frames.as_slice() {
-        [only] => store.request_child(caller, call, only, &wanted.title())?,
-        _ => store.request_group(caller, call, &wanted.group(frames), &wanted.title())?,
+        [only] => store.request_child(caller, call, only, &request.title())?,
+        _ => store.request_group(caller, call, &request.group(frames), &request.title())?,
     };
     Ok(child)
 }
@@ -134,13 +134,13 @@ fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
     Ok(starting_mode::giving(&parent.launch, is_in.as_deref()))
 }
 
-impl Wanted {
+impl SpawnRequest {
     /// What a request for these agents names them by, in full.
     #[must_use]
     pub fn title(&self) -> String {
         match self.tasks.as_slice() {
-            [Named { task: Task::File(path), .. }] => path.display().to_string(),
-            tasks => tasks.iter().map(Named::in_full).collect::<Vec<_>>().join(" "),
+            [NamedTask { task: Task::File(path), .. }] => path.display().to_string(),
+            tasks => tasks.iter().map(NamedTask::in_full).collect::<Vec<_>>().join(" "),
         }
     }
 
@@ -148,7 +148,13 @@ impl Wanted {
         self.tasks.iter().map(|named| self.frame(store, named, launch, limits)).collect()
     }
 
-    fn frame(&self, store: &Store, named: &Named, launch: &Launch, limits: Limits) -> Result<NewFrame, RuntimeError> {
+    fn frame(
+        &self,
+        store: &Store,
+        named: &NamedTask,
+        launch: &Launch,
+        limits: Limits,
+    ) -> Result<NewFrame, RuntimeError> {
         let (id, task) = (FrameId::random(), named.task.clone());
         let (worktree, cwd) = if self.apart {
             let folder = store.dir().worktrees().map_err(while_trying("find the folder of worktrees"))?;

@@ -31,12 +31,12 @@ use crate::runtime::delivery::ways::{self, AttemptInput, Means};
 use crate::runtime::programs::Program;
 use crate::runtime::recovery::restore;
 use crate::runtime::worktrees::worktree;
-use crate::runtime::{RuntimeError, Settings, while_trying};
+use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, NewAttempt, Store, StoreError};
 
 /// What came of the wish to run a frame.
 #[derive(Debug)]
-pub(crate) enum Start {
+pub(crate) enum AttemptStart {
     /// It runs.
     Started {
         /// The process.
@@ -74,18 +74,18 @@ pub(crate) struct Live {
 /// Starts an attempt of `frame`, which continues its conversation in a `way`.
 pub(crate) fn start(
     store: &Store,
-    own: &Settings,
+    own: &RunSettings,
     frame: FrameId,
     tried: &Attempted,
     program: &Program,
     way: Way,
-) -> Result<Start, RuntimeError> {
-    let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Start::Busy) };
+) -> Result<AttemptStart, RuntimeError> {
+    let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(AttemptStart::Busy) };
     // Only now is it certain that nobody else changes the frame.
     let family = store.family(frame)?;
-    let (Some(frame), Some(node)) = (store.frame(frame)?, family.get(frame)) else { return Ok(Start::Changed) };
+    let (Some(frame), Some(node)) = (store.frame(frame)?, family.get(frame)) else { return Ok(AttemptStart::Changed) };
     if !family.can_run(node, tried, Timestamp::now()) {
-        return Ok(Start::Changed);
+        return Ok(AttemptStart::Changed);
     }
     if let Some(worktree) = &frame.launch.worktree
         && store.attempts(frame.id)?.is_empty()
@@ -95,7 +95,7 @@ pub(crate) fn start(
     if !frame.cwd.is_dir() {
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
-    let source = restore::put_back(store, &frame)?;
+    let source = restore::prepare(store, &frame)?;
     let survivors = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame.id));
     if survivors > 0 {
         let ended = format!("ended {survivors} processes that its last attempt had left behind");
@@ -133,7 +133,7 @@ pub(crate) fn start(
         match store.begin(frame.id, &attempt) {
             Err(StoreError::Held(_)) => {
                 store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
-                return Ok(Start::Held);
+                return Ok(AttemptStart::Held);
             }
             // The prompt holds the answer that was replaced.
             Err(StoreError::AnswerReplaced(_)) => {}
@@ -175,16 +175,21 @@ pub(crate) fn start(
             let live = Live { attempt: id, lease, is_silent: text.is_empty(), way };
             let transcript =
                 config_dir(&frame.launch).map(|config| transcripts::expected(&config, &frame.cwd, frame.session));
-            Start::Started { running: Box::new(running), live, output_from, has_stop_hook, transcript }
+            AttemptStart::Started { running: Box::new(running), live, output_from, has_stop_hook, transcript }
         }
-        Err(error) => Start::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
+        Err(error) => AttemptStart::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
     })
 }
 
 /// The settings file: the user's own settings, with this program's rules and, where `claude` can make use of them, hooks.
 ///
 /// It is a file because Claude Code leaves a copy of settings behind that it is given as a text.
-fn settings(store: &Store, own: &Settings, frame: &Frame, program: &Program) -> Result<Option<PathBuf>, RuntimeError> {
+fn settings(
+    store: &Store,
+    own: &RunSettings,
+    frame: &Frame,
+    program: &Program,
+) -> Result<Option<PathBuf>, RuntimeError> {
     let user = match frame.launch.args.last(merged::OPTION) {
         None => None,
         Some(given) => match merged::read(given, &frame.cwd) {
@@ -213,7 +218,7 @@ fn has_hooks(frame: &Frame, program: &Program) -> bool {
 /// The file that leads `claude` to this program's tool for approvals. Claude Code passes not all of its environment on.
 fn permission_tool(
     store: &Store,
-    own: &Settings,
+    own: &RunSettings,
     frame: FrameId,
     attempt: AttemptId,
 ) -> Result<Option<PathBuf>, RuntimeError> {

@@ -21,7 +21,7 @@ use crate::core::attempt::rest::Rest;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
-use crate::runtime::run::agent::Agent;
+use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, Lease, StateDir, Store};
 
@@ -41,7 +41,7 @@ const CLOSES: Duration = Duration::from_secs(5);
 
 /// The turn of an agent that runs.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct RunningTurn {
     frame: FrameId,
     attempt: AttemptId,
     dir: StateDir,
@@ -52,8 +52,8 @@ pub(crate) struct Turn {
     ends_when_asked: bool,
 }
 
-impl Turn {
-    pub(crate) fn of(agent: &Agent) -> Self {
+impl RunningTurn {
+    pub(crate) fn of(agent: &RunningAgent) -> Self {
         let file = agent.dir.output(agent.frame);
         Self {
             frame: agent.frame,
@@ -107,7 +107,7 @@ impl Turn {
 }
 
 /// Ends a `claude` whose turn is over.
-pub(crate) async fn end(running: &mut Running, turn: &Turn) -> Exit {
+pub(crate) async fn end(running: &mut Running, turn: &RunningTurn) -> Exit {
     if turn.ends_when_asked {
         running.send(Signal::TERM);
         if let Ok(exit) = tokio::time::timeout(PATIENCE, running.ended()).await {

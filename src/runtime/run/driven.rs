@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::core::attempt::decision::{Decision, Note};
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
-use crate::runtime::run::frame_error::{FrameError, Why};
+use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 
 /// What happened while a tree was driven.
 #[derive(Debug, Default)]
@@ -49,8 +49,8 @@ impl Driven {
     }
 
     /// Something went wrong with a frame.
-    pub(super) fn failed(&mut self, frame: FrameId, why: Why) {
-        self.errors.push(FrameError { frame, why });
+    pub(super) fn failed(&mut self, frame: FrameId, why: FrameErrorKind) {
+        self.errors.push(FrameError { frame, kind: why });
     }
 
     /// Another process runs a frame.
@@ -88,8 +88,8 @@ mod tests {
         let mut driven = Driven::default();
         driven.ended(one, &said("SGN_PEND_STARTED"));
         assert_eq!((driven.worked, &driven.started), (true, &HashSet::from([one])));
-        driven.failed(one, Why::Ended("max turns".into()));
-        driven.failed(other, Why::Ended("max turns".into()));
+        driven.failed(one, FrameErrorKind::Ended("max turns".into()));
+        driven.failed(other, FrameErrorKind::Ended("max turns".into()));
         assert_eq!(errors(&driven), [one, other]);
         driven.ended(one, &said("SGN_PEND_ONGOING"));
         assert_eq!((&driven.started, errors(&driven)), (&HashSet::new(), vec![other]));
@@ -118,7 +118,7 @@ mod tests {
     fn an_error_of_a_frame_that_is_gone_is_not_reported() {
         let frame = FrameId::random();
         let mut driven = Driven::default();
-        driven.failed(frame, Why::Ended("max turns".into()));
+        driven.failed(frame, FrameErrorKind::Ended("max turns".into()));
         let driven = driven.finish(&Tree::new(frame, Vec::new()), true);
         assert!(driven.errors.is_empty() && driven.interrupted);
     }

@@ -14,12 +14,12 @@ pub struct FrameError {
     /// The frame.
     pub frame: FrameId,
     /// What went wrong.
-    pub why: Why,
+    pub kind: FrameErrorKind,
 }
 
 /// The kinds of errors that need different help.
 #[derive(Debug, thiserror::Error)]
-pub enum Why {
+pub enum FrameErrorKind {
     /// There is no usable `claude`.
     #[error(transparent)]
     Program(ProgramError),
@@ -48,7 +48,7 @@ pub enum Why {
     Ended(String),
 }
 
-impl Why {
+impl FrameErrorKind {
     /// What went wrong with an attempt, if anything did. `anew`: the command that starts its chain anew.
     pub(super) fn of<E>(decision: &Decision, anew: impl FnOnce() -> Result<String, E>) -> Result<Option<Self>, E> {
         let Some(said) = decision.error.clone() else { return Ok(None) };
@@ -69,19 +69,22 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::attempt::facts::Facts;
 
-    fn of(ending: Ending) -> Option<Why> {
-        Why::of(&decide(&Facts::of(ending)), || Ok::<_, Infallible>("agent-cli spawn root.md".to_owned())).unwrap()
+    fn of(ending: Ending) -> Option<FrameErrorKind> {
+        FrameErrorKind::of(&decide(&Facts::of(ending)), || Ok::<_, Infallible>("agent-cli spawn root.md".to_owned()))
+            .unwrap()
     }
 
     #[test]
     fn a_refusal_is_told_from_an_attempt_that_ended_badly() {
         let refused = |objection| of(Ending::Refused { why: "no".into(), objection });
-        assert!(matches!(refused(Objection::Start), Some(Why::Refused(said)) if said == "no"));
-        assert!(matches!(refused(Objection::Unknown), Some(Why::Refused(_))));
+        assert!(matches!(refused(Objection::Start), Some(FrameErrorKind::Refused(said)) if said == "no"));
+        assert!(matches!(refused(Objection::Unknown), Some(FrameErrorKind::Refused(_))));
         assert!(
-            matches!(refused(Objection::Session), Some(Why::NoConversation { anew, .. }) if anew.ends_with("root.md"))
+            matches!(refused(Objection::Session), Some(FrameErrorKind::NoConversation { anew, .. }) if anew.ends_with("root.md"))
         );
-        assert!(matches!(of(Ending::Error("max turns".into())), Some(Why::Ended(said)) if said == "max turns"));
+        assert!(
+            matches!(of(Ending::Error("max turns".into())), Some(FrameErrorKind::Ended(said)) if said == "max turns")
+        );
         assert!(of(Ending::Reply("Jan 1st".into())).is_none());
     }
 }

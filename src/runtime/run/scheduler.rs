@@ -18,13 +18,13 @@ use crate::core::text::shell::quoted;
 use crate::failpoint::{self, Step};
 use crate::runtime::conclude::{self, Begun};
 use crate::runtime::programs;
-use crate::runtime::run::agent::Agent;
-use crate::runtime::run::attempt::{self, Live, Start};
+use crate::runtime::run::attempt::{self, AttemptStart, Live};
 use crate::runtime::run::driven::{Busy, Driven};
-use crate::runtime::run::frame_error::Why;
+use crate::runtime::run::frame_error::FrameErrorKind;
+use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::stopping;
 use crate::runtime::run::{background, external_waits};
-use crate::runtime::{RuntimeError, Settings, while_trying};
+use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, Store, StoreError};
 
 /// Drives the tree below `top` until nothing in it can run.
@@ -35,7 +35,7 @@ use crate::store::{Lease, Store, StoreError};
 /// `resume` finds what they did.
 pub async fn drive(
     store: &Store,
-    settings: &Settings,
+    settings: &RunSettings,
     top: FrameId,
     stop: watch::Receiver<u32>,
 ) -> Result<Driven, RuntimeError> {
@@ -51,7 +51,7 @@ pub async fn drive(
 /// As for [`drive`].
 pub async fn resume(
     store: &Store,
-    settings: &Settings,
+    settings: &RunSettings,
     top: FrameId,
     stop: watch::Receiver<u32>,
 ) -> Result<Driven, RuntimeError> {
@@ -87,7 +87,7 @@ fn try_again(store: &Store, frame: FrameId) -> Result<(), RuntimeError> {
 
 struct Drive<'a> {
     store: &'a Store,
-    settings: &'a Settings,
+    settings: &'a RunSettings,
     top: FrameId,
     stop: watch::Receiver<u32>,
     attempted: Attempted,
@@ -215,14 +215,14 @@ impl Drive<'_> {
         let program = match programs::usable(self.store, self.settings, &frame.launch).await {
             Ok(program) => program,
             Err(RuntimeError::Program(error)) => {
-                self.fail(id, Why::Program(error));
+                self.fail(id, FrameErrorKind::Program(error));
                 return Ok(false);
             }
             Err(error) => return Err(error),
         };
         let way = self.ways.get(&id).copied().unwrap_or_default();
         match attempt::start(self.store, self.settings, id, &self.attempted, &program, way) {
-            Ok(Start::Started { running, live, output_from, has_stop_hook, transcript }) => {
+            Ok(AttemptStart::Started { running, live, output_from, has_stop_hook, transcript }) => {
                 tracing::info!("{}", step(id, &frame.task.title(), "started"));
                 self.attempted.begin(id);
                 let attempt = live.attempt;
@@ -230,7 +230,7 @@ impl Drive<'_> {
                 let dir = self.store.dir().clone();
                 let cwd = frame.cwd.clone();
                 let background_grace = frame.launch.background_grace();
-                let agent = Agent {
+                let agent = RunningAgent {
                     frame: id,
                     attempt,
                     running,
@@ -244,26 +244,26 @@ impl Drive<'_> {
                 let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
                 self.exits.spawn(async move { (id, ended.await) });
             }
-            Ok(Start::NotStarted(_lease, why)) => {
+            Ok(AttemptStart::NotStarted(_lease, why)) => {
                 if let Some(decision) = conclude::conclude_unstarted(self.store, &frame, why)? {
                     self.say_how_it_ended(id)?;
                     self.take_note(id, &decision)?;
                 }
                 return Ok(true);
             }
-            Ok(Start::Busy) => self.note_busy(id)?,
-            Ok(Start::Changed) => self.attempted.skip(id),
-            Ok(Start::Held) => return Ok(true),
+            Ok(AttemptStart::Busy) => self.note_busy(id)?,
+            Ok(AttemptStart::Changed) => self.attempted.skip(id),
+            Ok(AttemptStart::Held) => return Ok(true),
             Err(RuntimeError::NoWorkingDirectory { cwd, .. }) => self.fail(
                 id,
                 match frame.launch.worktree {
-                    Some(worktree) if !worktree.path.exists() => Why::WorktreeGone(worktree),
-                    _ => Why::NoWorkingDirectory(cwd),
+                    Some(worktree) if !worktree.path.exists() => FrameErrorKind::WorktreeGone(worktree),
+                    _ => FrameErrorKind::NoWorkingDirectory(cwd),
                 },
             ),
-            Err(RuntimeError::Worktree(error)) => self.fail(id, Why::NoWorktree(error)),
+            Err(RuntimeError::Worktree(error)) => self.fail(id, FrameErrorKind::NoWorktree(error)),
             Err(error @ RuntimeError::BrokenConversation { .. }) => {
-                let why = Why::NoConversation { said: error.to_string(), anew: self.anew()? };
+                let why = FrameErrorKind::NoConversation { said: error.to_string(), anew: self.anew()? };
                 self.fail(id, why);
             }
             Err(error) => return Err(error),
@@ -310,7 +310,7 @@ impl Drive<'_> {
 
     fn take_note(&mut self, id: FrameId, decision: &Decision) -> Result<(), RuntimeError> {
         self.driven.ended(id, decision);
-        if let Some(why) = Why::of(decision, || self.anew())? {
+        if let Some(why) = FrameErrorKind::of(decision, || self.anew())? {
             self.driven.failed(id, why);
         }
         if decision.next == Next::Skip {
@@ -319,7 +319,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    fn fail(&mut self, frame: FrameId, why: Why) {
+    fn fail(&mut self, frame: FrameId, why: FrameErrorKind) {
         self.attempted.skip(frame);
         self.driven.failed(frame, why);
     }

@@ -10,13 +10,13 @@ use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::run::driven::{Busy, Driven};
-use crate::runtime::run::frame_error::{FrameError, Why};
+use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 use crate::runtime::run::{background, external_waits};
 use crate::store::{Lease, Store};
 
 /// How a tree stands when nothing in it can run.
 #[derive(Debug)]
-pub enum Standing {
+pub enum ChainStatus {
     /// Its top has replied.
     Done(String),
     /// It waits.
@@ -34,7 +34,7 @@ pub enum Standing {
     PartlyFailed {
         /// What all of them said.
         replies: String,
-        /// Why some failed.
+        /// FrameErrorKind some failed.
         errors: Vec<FrameError>,
     },
     /// Something went wrong that nobody in the tree can handle.
@@ -50,11 +50,11 @@ pub enum Standing {
 /// # Errors
 ///
 /// Those of the state directory.
-pub fn poll(store: &Store, top: FrameId) -> Result<Option<Standing>, RuntimeError> {
+pub fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
     let mut tree = store.tree(top)?;
     match tree.get(top).map(|node| &node.state) {
         None => return Ok(None),
-        Some(FrameState::Done) => return Ok(store.reply(top)?.map(Standing::Done)),
+        Some(FrameState::Done) => return Ok(store.reply(top)?.map(ChainStatus::Done)),
         Some(_) => {}
     }
     let now = Timestamp::now();
@@ -88,7 +88,7 @@ pub fn poll(store: &Store, top: FrameId) -> Result<Option<Standing>, RuntimeErro
             }
         }
     }
-    Ok(Some(Standing::Waits { new: false, blockers, busy, errors: Vec::new() }))
+    Ok(Some(ChainStatus::Waits { new: false, blockers, busy, errors: Vec::new() }))
 }
 
 /// Whether the attempt of a frame that is marked as running can be concluded: nobody runs it, or its runner has left it.
@@ -105,44 +105,49 @@ fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
 /// # Errors
 ///
 /// Those of the state directory.
-pub fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Standing, RuntimeError> {
+pub fn after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
     let tree = store.tree(top)?;
     match (tree.get(top).map(|node| &node.state), store.reply(top)?) {
-        (Some(FrameState::Done), Some(reply)) => return Ok(Standing::Done(reply)),
+        (Some(FrameState::Done), Some(reply)) => return Ok(ChainStatus::Done(reply)),
         (Some(FrameState::Failed { .. }), Some(replies)) => {
             let errors = store.members(top)?.iter().filter_map(error).collect();
-            return Ok(Standing::PartlyFailed { replies, errors });
+            return Ok(ChainStatus::PartlyFailed { replies, errors });
         }
         _ => {}
     }
     if driven.interrupted {
-        return Ok(Standing::Interrupted);
+        return Ok(ChainStatus::Interrupted);
     }
     let blockers = tree.blockers(Timestamp::now());
     let failed = |frame| driven.errors.iter().any(|error| error.frame == frame);
     if !driven.errors.is_empty() && blockers.iter().all(|blocker| failed(blocker.frame)) {
-        return Ok(Standing::Failed(driven.errors));
+        return Ok(ChainStatus::Failed(driven.errors));
     }
     let waits = |frame| tree.get(frame).is_some_and(|node| matches!(node.state, FrameState::Waiting { .. }));
     // Whatever has run would not have been started if the budget had been spent before.
     let over_budget = |blocker: &Blocker| matches!(blocker.what, Blocking::Budget { .. });
     let new = driven.started.iter().any(|frame| waits(*frame)) || driven.worked && blockers.iter().any(over_budget);
-    Ok(Standing::Waits { new, blockers, busy: driven.busy, errors: driven.errors })
+    Ok(ChainStatus::Waits { new, blockers, busy: driven.busy, errors: driven.errors })
 }
 
-/// Why a member of a group failed, if it did.
+/// FrameErrorKind a member of a group failed, if it did.
 fn error(member: &Member) -> Option<FrameError> {
     let Failure { kind, message } = member.failure()?.clone();
-    let why = if kind == FailureKind::Refused { Why::Refused(message) } else { Why::Ended(message) };
-    Some(FrameError { frame: member.id, why })
+    let why =
+        if kind == FailureKind::Refused { FrameErrorKind::Refused(message) } else { FrameErrorKind::Ended(message) };
+    Some(FrameError { frame: member.id, kind: why })
 }
 
-impl Standing {
+impl ChainStatus {
     /// Whether every error is that `claude` could not be used at all.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
-        let refused =
-            |error: &FrameError| matches!(error.why, Why::Program(_) | Why::Refused(_) | Why::NoConversation { .. });
+        let refused = |error: &FrameError| {
+            matches!(
+                error.kind,
+                FrameErrorKind::Program(_) | FrameErrorKind::Refused(_) | FrameErrorKind::NoConversation { .. }
+            )
+        };
         match self {
             Self::Failed(errors) => errors.iter().all(refused),
             _ => false,

@@ -12,15 +12,15 @@ use crate::claude::stream::digest::Digest;
 use crate::claude::stream::reader::Follower;
 use crate::core::attempt::stopping::{Phase, Tool};
 use crate::runtime::Stopping;
-use crate::runtime::run::agent::Agent;
-use crate::runtime::run::background::{self, Turn};
+use crate::runtime::run::background::{self, RunningTurn};
+use crate::runtime::run::running_agent::RunningAgent;
 
 /// How often it is looked at what an agent does that is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits until an agent has ended, and ends it when there are `signals`.
-pub(crate) async fn ended(mut agent: Agent, mut signals: watch::Receiver<u32>, stopping: Stopping) -> Exit {
-    let mut turn = Turn::of(&agent);
+pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<u32>, stopping: Stopping) -> Exit {
+    let mut turn = RunningTurn::of(&agent);
     tokio::select! {
         exit = agent.running.ended() => return exit,
         () = turn.is_over(stopping.tell) => return background::end(&mut agent.running, &turn).await,
@@ -60,7 +60,7 @@ pub(crate) async fn ended(mut agent: Agent, mut signals: watch::Receiver<u32>, s
     exit
 }
 
-fn enter(phase: Phase, agent: &Agent, tools: &Tools, stopping: Stopping) {
+fn enter(phase: Phase, agent: &RunningAgent, tools: &Tools, stopping: Stopping) {
     match phase {
         Phase::Runs => {}
         Phase::Finishes => (stopping.tell)(&format!(
@@ -93,7 +93,7 @@ struct Tools {
 }
 
 impl Tools {
-    fn new(agent: &Agent, can_finish: bool) -> Self {
+    fn new(agent: &RunningAgent, can_finish: bool) -> Self {
         let follow = || Follower::new(agent.dir.output(agent.frame), agent.output_from);
         Self { output: can_finish.then(follow), calls: None, named: String::new(), done: None }
     }

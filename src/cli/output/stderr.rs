@@ -1,19 +1,13 @@
-//! Standard output, which is for results only, and standard error. Nothing is written to either but by these functions:
-//! they escape what a terminal would obey.
+//! Standard error, which is for people.
 
-use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 use jiff::Timestamp;
-use serde::Serialize;
 
-use crate::cli::error::CliError;
 use crate::core::text::escape;
-use crate::failpoint::{self, Step};
 
 /// How standard error is written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,43 +35,8 @@ pub(crate) fn colour(choice: ColorChoice) {
     .write_global();
 }
 
-/// Whether something was written to standard output, or failed to be.
-static BEGUN: AtomicBool = AtomicBool::new(false);
-/// Whether the reader of standard output had gone away.
-static UNREAD: AtomicBool = AtomicBool::new(false);
-
-/// Whether something was written to standard output, or failed to be.
-pub(crate) fn has_begun() -> bool {
-    BEGUN.load(Ordering::Relaxed)
-}
-
-/// Whether the reader of standard output had gone away before it had read everything.
-pub(crate) fn was_unread() -> bool {
-    UNREAD.load(Ordering::Relaxed)
-}
-
-/// Prints a result: escaped on a terminal, exact to the byte elsewhere. A reader that has gone away, as in `| head -1`, is
-/// no error.
-pub(crate) fn print(text: &str) -> Result<(), CliError> {
-    let mut out = io::stdout().lock();
-    BEGUN.store(true, Ordering::Relaxed);
-    let text = if out.is_terminal() { Cow::from(escape::block(text)) } else { Cow::from(text) };
-    match failpoint::around(Step::Print, || out.write_all(text.as_bytes()).and_then(|()| out.flush())) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            UNREAD.store(true, Ordering::Relaxed);
-            Ok(())
-        }
-        Err(error) => Err(CliError::failed(format!("failed to write the result: {error}"))),
-        Ok(()) => Ok(()),
-    }
-}
-
-/// How many columns the terminal has that results are printed to. `None`: they are printed elsewhere.
-pub(crate) fn width() -> Option<usize> {
-    columns_of(io::stdout())
-}
-
-fn columns_of(stream: impl IsTerminal + std::os::fd::AsFd) -> Option<usize> {
+/// How many columns a stream has, where it is a terminal.
+pub(super) fn columns_of(stream: impl IsTerminal + std::os::fd::AsFd) -> Option<usize> {
     stream
         .is_terminal()
         .then(|| terminal_size::terminal_size_of(stream).map_or(USUAL_WIDTH, |(width, _)| width.0.into()))
@@ -90,18 +49,6 @@ pub(crate) fn width_of_errors() -> Option<usize> {
 
 /// How wide a terminal is that does not say it.
 const USUAL_WIDTH: usize = 80;
-
-/// Prints a result that is a text of its own, with a line break where it has none.
-pub(crate) fn print_line(text: &str) -> Result<(), CliError> {
-    print(&if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") })
-}
-
-/// Prints a result as one JSON value on one line, which a terminal shows as it is.
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string(value)
-        .map_err(|error| CliError::failed(format!("failed to write the result as JSON: {error}")))?;
-    print_line(&escape::json(&text))
-}
 
 /// Tells a person something beside the result.
 pub(crate) fn tell(text: &str) {

@@ -4,16 +4,18 @@ use crate::claude::ending;
 use crate::claude::installation::refusal::Refusal;
 use crate::core::agent::worktree::Worktree;
 use crate::core::id::FrameId;
-use crate::runtime::run::frame_error::Why;
+use crate::runtime::run::frame_error::FrameErrorKind;
 
 /// What a person can do about the failure of an agent of the chain `top`, in order.
-pub(crate) fn of(why: &Why, top: FrameId) -> Vec<String> {
+pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
     let top = top.short();
     let resume = format!("agent-cli resume {top}");
     let then = |first: &str| format!("{first}; then {resume}");
     match why {
-        Why::Program(_) => vec![then(&install()), format!("{resume} --claude PATH uses another one from now on")],
-        Why::Refused(said) => match Refusal::of(said) {
+        FrameErrorKind::Program(_) => {
+            vec![then(&install()), format!("{resume} --claude PATH uses another one from now on")]
+        }
+        FrameErrorKind::Refused(said) => match Refusal::of(said) {
             Refusal::Login => vec![then("run claude and log in with /login, or set ANTHROPIC_API_KEY")],
             Refusal::Model => vec![format!("{resume} --model MODEL takes another")],
             Refusal::Mode => vec![format!("{resume} --permission-mode MODE takes another"), remove(&top)],
@@ -29,29 +31,31 @@ pub(crate) fn of(why: &Why, top: FrameId) -> Vec<String> {
             Refusal::NotClaude => vec![format!("{resume} --claude PATH takes another program"), remove(&top)],
             Refusal::Other => vec![carries_on(&resume)],
         },
-        Why::NoConversation { said, anew } => {
+        FrameErrorKind::NoConversation { said, anew } => {
             let what = if ending::has_no_session(said) { "gone" } else { "not whole" };
             vec![format!(
                 "its transcript is {what}, and so is the kept copy: put a backup of one of them back, or start anew: {anew}"
             )]
         }
-        Why::NoWorkingDirectory(cwd) => vec![then(&format!("make {} again, or move it back", cwd.display()))],
-        Why::WorktreeGone(Worktree { repository, path, branch, .. }) => {
+        FrameErrorKind::NoWorkingDirectory(cwd) => {
+            vec![then(&format!("make {} again, or move it back", cwd.display()))]
+        }
+        FrameErrorKind::WorktreeGone(Worktree { repository, path, branch, .. }) => {
             let add = format!("git -C {} worktree add -f {} {branch}", repository.display(), path.display());
             vec![then(&add)]
         }
-        Why::Ended(said) if said.contains("maximum number of turns") => {
+        FrameErrorKind::Ended(said) if said.contains("maximum number of turns") => {
             vec![format!("{resume} -- --max-turns=N carries on with another limit")]
         }
-        Why::NoWorktree(_) | Why::Ended(_) => vec![carries_on(&resume)],
+        FrameErrorKind::NoWorktree(_) | FrameErrorKind::Ended(_) => vec![carries_on(&resume)],
     }
 }
 
 /// What a person can give instead, when nothing was recorded.
-pub(crate) fn of_new(why: &Why) -> Option<String> {
+pub(crate) fn of_new(why: &FrameErrorKind) -> Option<String> {
     match why {
-        Why::Program(_) => Some(install()),
-        Why::Refused(said) => Some(refused(said)),
+        FrameErrorKind::Program(_) => Some(install()),
+        FrameErrorKind::Refused(said) => Some(refused(said)),
         _ => None,
     }
 }
@@ -68,10 +72,10 @@ pub(crate) fn refused(said: &str) -> String {
 }
 
 /// Whether the same command would always fail like this.
-pub(crate) fn is_of_the_command_line(why: &Why) -> bool {
+pub(crate) fn is_of_the_command_line(why: &FrameErrorKind) -> bool {
     match why {
-        Why::Refused(said) => Refusal::of(said).is_of_the_command_line(),
-        Why::Program(_) => true,
+        FrameErrorKind::Refused(said) => Refusal::of(said).is_of_the_command_line(),
+        FrameErrorKind::Program(_) => true,
         _ => false,
     }
 }

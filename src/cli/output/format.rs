@@ -1,6 +1,6 @@
 //! How things look to people: ages, tables, texts that may hold anything.
 
-use crate::cli::output;
+use crate::cli::output::stdout::width;
 use crate::core::text::columns::{columns, of_each};
 use crate::core::text::escape;
 
@@ -63,7 +63,7 @@ const WIDEST: usize = 60;
 /// the last one are cut. The last cell of a row is not padded, and does not count for the width of its column: in a row
 /// that has fewer cells than others it may be a note.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
-    table_within(rows, output::width())
+    table_within(rows, width())
 }
 
 fn table_within(rows: &[Vec<String>], width: Option<usize>) -> String {

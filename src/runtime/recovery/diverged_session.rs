@@ -23,12 +23,7 @@ use crate::store::{self, Attempt, Store};
 
 /// Saves what lies at `place`, the transcript of the session of `frame`, as another session, if anything was said in it that the
 /// kept copy does not have.
-pub(crate) fn set_aside(
-    store: &Store,
-    frame: &Frame,
-    place: &Path,
-    copy: Option<AttemptId>,
-) -> Result<(), RuntimeError> {
+pub(crate) fn save(store: &Store, frame: &Frame, place: &Path, copy: Option<AttemptId>) -> Result<(), RuntimeError> {
     let found = read(place)?;
     let known = copy.map(|copy| read(&store.dir().checkpoint(frame.id, copy))).transpose()?;
     let said = found.beyond(&known.unwrap_or_default());

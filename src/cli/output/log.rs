@@ -11,7 +11,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::cli::output::{tell, warn};
+use crate::cli::output::stderr::{tell, warn};
 
 /// Filters the steps, as `RUST_LOG` does elsewhere: `debug`, `agent_cli::runtime=trace`.
 const LOG: &str = "AGENT_CLI_LOG";
@@ -29,7 +29,7 @@ pub(crate) fn start(verbose: bool) {
             usual
         }),
     };
-    tracing_subscriber::registry().with(Lines.with_filter(filter)).init();
+    tracing_subscriber::registry().with(LogLines.with_filter(filter)).init();
 }
 
 /// A word that is no level would be taken for a module, and everything would be hidden that is not in it.
@@ -40,11 +40,11 @@ fn named_filter(text: &str) -> Option<Targets> {
 }
 
 /// Writes each event as one line.
-struct Lines;
+struct LogLines;
 
-impl<S: Subscriber> Layer<S> for Lines {
+impl<S: Subscriber> Layer<S> for LogLines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut line = Line::default();
+        let mut line = LogLine::default();
         event.record(&mut line);
         let text = line.message + &line.fields;
         if *event.metadata().level() <= Level::WARN { warn(&text) } else { tell(&text) }
@@ -53,12 +53,12 @@ impl<S: Subscriber> Layer<S> for Lines {
 
 /// The message of an event, with its fields behind it.
 #[derive(Default)]
-struct Line {
+struct LogLine {
     message: String,
     fields: String,
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // Writing to a string cannot fail.
         let _ = match field.name() {

@@ -12,7 +12,7 @@ use crate::store::StateDir;
 
 /// A running agent.
 #[derive(Debug)]
-pub(crate) struct Agent {
+pub(crate) struct RunningAgent {
     pub(crate) frame: FrameId,
     pub(crate) attempt: AttemptId,
     pub(crate) running: Box<Running>,
@@ -29,7 +29,7 @@ pub(crate) struct Agent {
     pub(crate) has_stop_hook: bool,
 }
 
-impl Agent {
+impl RunningAgent {
     /// Whether its running tool is waited for: without a hook it would go on to the next one.
     pub(crate) fn can_finish(&self) -> bool {
         let around = || surroundings::look(&self.cwd, &Variables::of_process(), &Launch::default());

@@ -1,0 +1,81 @@
+//! Drives a chain for the commands that run agents, and prints how it stands then.
+
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::hints;
+use crate::cli::output;
+use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
+use crate::core::attempt::decision::Note;
+use crate::core::attempt::signal;
+use crate::core::id::FrameId;
+use crate::runtime::housekeeping::removal;
+use crate::runtime::run::status::{self, ChainStatus};
+use crate::runtime::run::{scheduler, signals};
+use crate::runtime::{RunSettings, RuntimeError};
+use crate::store::Store;
+
+/// Drives a tree that was just recorded. One whose `claude` refuses the command line before any work is removed again: it
+/// could never work.
+pub(super) fn drive_new(
+    context: &Context,
+    store: &Store,
+    settings: &RunSettings,
+    top: FrameId,
+    output_options: OutputOptions,
+) -> Result<ExitStatus, CliError> {
+    let status = driven(context, store, settings, top)?;
+    if let ChainStatus::Failed(errors) | ChainStatus::PartlyFailed { errors, .. } = &status
+        && errors.iter().all(|error| hints::is_of_the_command_line(&error.kind))
+        && removal::remove_unused(store, top)?
+    {
+        let mut whys: Vec<String> = errors.iter().map(|error| error.kind.to_string()).collect();
+        whys.dedup();
+        let helpful = errors.iter().filter_map(|error| hints::of_new(&error.kind));
+        let first = CliError::new(ExitStatus::Claude, whys.remove(0));
+        let error = whys.into_iter().fold(helpful.fold(first, CliError::hint), CliError::also);
+        return Err(error);
+    }
+    chain_status::print(&StatusReport::new(store, top, status, output_options)?, output_options)
+}
+
+/// Drives the tree below `top` and tells the caller how it stands then.
+pub(super) fn drive(
+    context: &Context,
+    store: &Store,
+    settings: &RunSettings,
+    top: FrameId,
+    output_options: OutputOptions,
+) -> Result<ExitStatus, CliError> {
+    let status = driven(context, store, settings, top)?;
+    chain_status::print(&StatusReport::new(store, top, status, output_options)?, output_options)
+}
+
+fn driven(context: &Context, store: &Store, settings: &RunSettings, top: FrameId) -> Result<ChainStatus, CliError> {
+    context.start_log();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
+    let driven = runtime.block_on(async {
+        let listening =
+            signals::listen().map_err(|source| RuntimeError::Io { what: "listen for signals".into(), source });
+        scheduler::resume(store, settings, top, listening?).await
+    });
+    let driven = driven.map_err(|error| CliError::from(error).hint_resume(top))?;
+    driven.notes.iter().for_each(|(frame, note)| print_note(*frame, *note));
+    Ok(status::after(store, top, driven)?)
+}
+
+fn print_note(frame: FrameId, note: Note) {
+    let frame = frame.short();
+    match note {
+        Note::InASentence(signal) => {
+            output::tell(&format!("{frame} said {} inside a sentence, which is taken for a signal", signal.word()));
+        }
+        Note::PausesInARow(times) => {
+            output::tell(&format!("{frame} said {} {times} times in a row with no request open", signal::STARTED));
+            output::tell(
+                "hint: each resume asks it once more; waits made with agent-cli ask or agent-cli wait cost nothing",
+            );
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What the program writes. Nothing is written to standard output or standard error but by these functions: they escape what
+//! a terminal would obey.
+
+pub(crate) mod format;
+pub(crate) mod log;
+mod stderr;
+mod stdout;
+
+pub(crate) use stderr::{Manner, ask, colour, error, hint, hint_at_error, tell, warn, width_of_errors, write_errors};
+pub(crate) use stdout::{PrintError, has_begun, print, print_json, print_line, was_unread, width};
