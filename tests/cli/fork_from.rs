@@ -153,3 +153,16 @@ fn a_conversation_can_be_forked_while_it_waits() {
     world.answer("be");
     world.run(&["resume", &id]).prints("be");
 }
+
+#[test]
+fn an_agent_that_forks_a_conversation_takes_its_model_along() {
+    let world = World::new();
+    world.file("a.md", "reply A\n");
+    world.file("b.md", "reply B\n");
+    world.file("asks.md", "spawn a.md --model claude-haiku-4-5\nspawn b.md --fork-from {id}\nreply {result}\n");
+    world.run(&["spawn", "asks.md", "--model", "claude-opus-4-8"]).prints("B");
+    let log = world.log();
+    let models: Vec<_> = log.starts.iter().map(|start| start.value_of("--model").unwrap_or_default()).collect();
+    assert_eq!(models[1], "claude-haiku-4-5");
+    assert_eq!(models[3], "claude-haiku-4-5", "{models:?}");
+}

@@ -147,3 +147,16 @@ fn a_chain_that_is_stopped_carries_on_at_its_end() {
     world.run(&["resume", &id]).prints("top: done");
     assert_eq!(world.starts(), 4);
 }
+
+#[test]
+fn no_other_agent_is_started_after_the_signal() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("held.md", "hold gate\nreply ok\n");
+    world.file("next.md", "reply ok\n");
+    let spawn = world.command(["spawn", "held.md", "next.md", "--max-parallel", "1"]).start();
+    gate.reached_by(1);
+    spawn.signal(Signal::INT);
+    spawn.ends().exits_with(130);
+    assert_eq!(world.starts(), 1);
+}

@@ -39,3 +39,35 @@ fn an_agent_that_another_command_has_tried_again_is_left_to_it() {
     slow.ends().prints("done");
     assert_eq!(world.starts(), 2);
 }
+
+#[test]
+fn an_agent_that_another_command_has_started_since_is_left_to_it() {
+    let world = World::new();
+    let (point, gate) = (world.gate("point"), world.gate("gate"));
+    world.file("root.md", "ask When?\nhold gate\nreply done\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("Jan 1st");
+    let slow = held(&world, &point, "lease.before", &["resume", &id]);
+    let fast = world.command(["resume", &id]).start();
+    gate.reached_by(1);
+    point.open_for_one();
+    let outcome = slow.ends();
+    assert!(outcome.stdout.starts_with("SGN_PEND_ONGOING") && outcome.stderr.contains("another process"), "{outcome}");
+    gate.open_for_one();
+    fast.ends().prints("done");
+    assert_eq!(world.starts(), 2);
+}
+
+#[test]
+fn an_attempt_that_another_command_has_concluded_since_is_not_concluded_again() {
+    let world = World::new();
+    let gate = world.gate("point");
+    world.file("root.md", "reply done\n");
+    world.command(["spawn", "root.md"]).with("AGENT_CLI_CRASH", "settle.before").run();
+    let id = world.log().starts[0].session().to_owned();
+    let slow = held(&world, &gate, "lease.before", &["resume", &id]);
+    world.run(&["resume", &id]).prints("done");
+    gate.open_for_one();
+    slow.ends().prints("done");
+    assert_eq!(world.starts(), 1);
+}

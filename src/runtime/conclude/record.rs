@@ -42,7 +42,7 @@ pub(super) fn record(
         usage: result.map(|result| result.usage).unwrap_or_default(),
         cost_usd: gathered.cost_usd,
         total_cost_usd: result.map_or(0.0, |result| result.total_cost_usd),
-        model: digest.model.clone().filter(|_| is_kept),
+        model: digest.model.clone(),
         version: digest.version.clone(),
         transcript: gathered.transcript.clone(),
         // If this process dies before what it leaves behind is gone, the next one knows it.

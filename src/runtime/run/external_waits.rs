@@ -77,6 +77,23 @@ async fn succeeds(store: &Store, frame: &Frame, command: &str) -> bool {
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let Ok(mut running) = Running::start(shell) else { return false };
     let _group = running.kill_group_on_drop();
-    let ended = tokio::time::timeout(LONGEST_COMMAND, running.ended()).await;
-    matches!(ended, Ok(Exit::Code(0)))
+    has_succeeded(tokio::time::timeout(LONGEST_COMMAND, running.ended()).await.ok())
+}
+
+/// Whether a command has succeeded that ended like this, or not within its time.
+fn has_succeeded(ended: Option<Exit>) -> bool {
+    ended == Some(Exit::Code(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_command_that_ended_with_0_has_succeeded() {
+        assert!(has_succeeded(Some(Exit::Code(0))));
+        for ended in [None, Some(Exit::Code(1)), Some(Exit::Signal(9)), Some(Exit::Unknown)] {
+            assert!(!has_succeeded(ended), "{ended:?}");
+        }
+    }
 }

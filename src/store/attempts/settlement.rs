@@ -39,7 +39,7 @@ pub struct Settlement<'a> {
     pub cost_usd: f64,
     /// What `claude` said that its session cost, perhaps with what came before.
     pub total_cost_usd: f64,
-    /// The model that it ran with, which the frame keeps.
+    /// The model that it ran with, which the frame keeps with its session.
     pub model: Option<String>,
     /// The version of Claude Code.
     pub version: Option<String>,
@@ -163,7 +163,10 @@ fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) 
     connection
         .prepare_cached("UPDATE frames SET trouble = ?2, situation = ifnull(?3, situation) WHERE id = ?1")?
         .execute((Id(before.id), trouble, situation.transpose()?))?;
-    if let Some(model) = settlement.model.as_ref().filter(|model| before.launch.model.as_ref() != Some(model)) {
+    let is_kept = settlement.decision.session == Fate::Keep;
+    if let Some(model) =
+        settlement.model.as_ref().filter(|model| is_kept && before.launch.model.as_ref() != Some(model))
+    {
         let mut launch = before.launch.clone();
         launch.model = Some(model.clone());
         connection
@@ -261,6 +264,27 @@ mod tests {
         let attempt = &store.attempts(caller.frame).unwrap()[0];
         assert_eq!((attempt.cost_usd, attempt.version.as_deref()), (0.0, Some("2.1.330")));
         assert_eq!(attempt.transcript, Some(PathBuf::from("/t.jsonl")));
+    }
+
+    #[test]
+    fn trouble_is_told_until_an_attempt_that_is_kept_ends_well() {
+        let (_temp, store) = store();
+        let trouble = |frame| store.frame(frame).unwrap().unwrap().trouble;
+        let caller = store.start(store.root());
+        store.end(caller, &Ending::Died { worked: true, how: "killed".into() });
+        assert!(trouble(caller.frame).is_some());
+        store.end(store.start(caller.frame), &reply("SGN_PEND_STARTED"));
+        assert_eq!(trouble(caller.frame), None);
+    }
+
+    #[test]
+    fn the_model_of_a_discarded_attempt_is_not_that_of_the_frame() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let decision = decide(&Facts::of(refused("no")));
+        let settled = settlement(caller, &decision);
+        store.settle(&Settlement { model: Some("claude-opus-4-8".into()), ..settled }).unwrap();
+        assert_eq!(store.frame(caller.frame).unwrap().unwrap().launch.model, None);
     }
 
     #[test]
