@@ -19,7 +19,7 @@ bench *ARGS:
     cargo bench --locked {{ ARGS }}
 
 # Write the documentation of the code, and fail at links that lead nowhere
-docs $RUSTDOCFLAGS='-D warnings':
+docs $RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links':
     cargo doc --locked --no-deps --document-private-items
 
 # Break the code on purpose, and list what no fast test notices: `just mutants --shard 0/100`, or `--file`, `--in-diff`
