@@ -36,7 +36,7 @@ const TABLES: [(&str, &[&str]); 7] = [
     ("chains", &["root"]),
     ("frames", &["id", "parent", "root", "checkpoint"]),
     ("attempts", &["id", "session", "frame", "resumed"]),
-    ("requests", &["id", "frame", "attempt", "carried_by"]),
+    ("requests", &["id", "frame", "attempt"]),
     ("answers", &["question"]),
     ("replies", &["frame"]),
     ("events", &["frame"]),
@@ -93,6 +93,10 @@ fn fill(state: &Path, chains: usize) {
             false if name == "wish" => {
                 let child = "printf('%08x', k.value) || substr(t.child, 9)";
                 format!("CASE WHEN t.child IS NULL THEN t.wish ELSE json_set(t.wish, '$.spawn.child', {child}) END")
+            }
+            false if table == "requests" && name == "state" => {
+                let attempt = "printf('%08x', k.value) || substr(t.delivered_in, 9)";
+                format!("json_replace(t.state, '$.attempt', {attempt})")
             }
             false => format!("t.{name}"),
         };

@@ -212,7 +212,7 @@ impl From<StoreError> for CliError {
                 .hint(format!("agent-cli resume {} waits for it, or takes up what it left", id.short())),
             StoreError::Io { source, .. } => of_files(message, &source),
             StoreError::Database { .. } => Self::failed(message).hint(ASK_DOCTOR),
-            StoreError::Held(_) | StoreError::Illegal(_) => Self::failed(message),
+            StoreError::Held(_) | StoreError::Illegal(_) | StoreError::IllegalRequest(_) => Self::failed(message),
         }
     }
 }

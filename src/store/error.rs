@@ -11,6 +11,7 @@ use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::limits::LimitReached;
 use crate::core::chain::state::IllegalEvent;
 use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::state::IllegalRequestEvent;
 use crate::store::candidate::Candidate;
 use crate::store::housekeeping::archive::error::ArchiveError;
 
@@ -110,6 +111,9 @@ pub enum StoreError {
     /// The frame's state does not allow it.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
+    /// The request's state does not allow it.
+    #[error(transparent)]
+    IllegalRequest(#[from] IllegalRequestEvent),
     /// The question has its answer. The first one counts.
     #[error("question {} was already answered, at {answered:.0}", .question.short())]
     AlreadyAnswered {

@@ -42,6 +42,6 @@ pub use crate::store::housekeeping::orphan_files::Leftover;
 pub use crate::store::housekeeping::removal::Removable;
 pub use crate::store::requests::groups::NewGroup;
 pub use crate::store::requests::questions::Question;
-pub use crate::store::requests::request::Caller;
+pub use crate::store::tables::caller::Caller;
 pub use crate::store::tables::events::EventRecord;
 pub use crate::store::tables::frames::NewFrame;

@@ -21,7 +21,7 @@ use crate::store::attempts::settlement::Settlement;
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 use crate::store::requests::questions::Question;
-use crate::store::requests::request::Caller;
+use crate::store::tables::caller::Caller;
 use crate::store::tables::frames::NewFrame;
 
 /// A store in a directory of its own.

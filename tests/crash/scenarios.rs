@@ -219,9 +219,8 @@ fn times_come(person: &Person) {
     }
     let database = rusqlite::Connection::open(database).expect("a database");
     let sql = "UPDATE requests SET wish = json_replace(wish, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')
-               WHERE kind = 'wait' AND settled IS NULL AND (json_extract(wish, '$.wait.scheduled.by.wakeup') IS NOT NULL
-               OR NOT EXISTS (SELECT 1 FROM requests WHERE kind = 'ask' AND delivered IS NULL
-               AND withdrawn IS NULL))";
+               WHERE kind = 'wait' AND status = 'open' AND (json_extract(wish, '$.wait.scheduled.by.wakeup') IS NOT NULL
+               OR NOT EXISTS (SELECT 1 FROM requests WHERE kind = 'ask' AND status IN ('open', 'resolved', 'delivering')))";
     // A command may have died before it has made the table.
     let _ = database.execute(sql, []);
 }

@@ -148,7 +148,7 @@ mod tests {
             attempt: crate::core::id::AttemptId::random(),
             call: None,
             wish: Wish::Spawn { child: id(n), task: String::new() },
-            settled: false,
+            state: crate::core::requests::state::RequestState::Open,
             made: at(0),
         };
         let requests = numbers.clone().map(spawn).collect();

@@ -143,7 +143,7 @@ mod tests {
             attempt: AttemptId::random(),
             call: None,
             wish: Wish::Spawn { child: id(child), task: String::new() },
-            settled: false,
+            state: crate::core::requests::state::RequestState::Open,
             made: NOW,
         };
         Node { requests: vec![request], ..node(n, None, state) }

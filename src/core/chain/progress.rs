@@ -95,7 +95,7 @@ mod tests {
             attempt: AttemptId::random(),
             call: None,
             wish,
-            settled: false,
+            state: crate::core::requests::state::RequestState::Open,
             made: at(0),
         };
         let requests = wishes.into_iter().map(request).collect();

@@ -119,7 +119,11 @@ mod tests {
             attempt: AttemptId::random(),
             call: None,
             wish,
-            settled,
+            state: if settled {
+                crate::core::requests::state::RequestState::Resolved { used_by: None }
+            } else {
+                crate::core::requests::state::RequestState::Open
+            },
             made: NOW,
         };
         let requests = wishes.into_iter().map(request).collect();

@@ -1,6 +1,7 @@
 //! A tree of frames, and which of them can run next.
 
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 
 use jiff::Timestamp;
 
@@ -147,11 +148,8 @@ impl Tree {
     /// Whether everything that a request asked for is there.
     #[must_use]
     pub fn is_over(&self, request: &Request) -> bool {
-        match &request.wish {
-            // A child that is gone will never reply: the parent is told so.
-            Wish::Spawn { child, .. } => self.get(*child).is_none_or(|child| child.state.is_over()),
-            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => request.settled,
-        }
+        let is_child_over = |child| Ok::<_, Infallible>(self.get(child).is_none_or(|child| child.state.is_over()));
+        request.is_over(is_child_over).unwrap_or_else(|never| match never {})
     }
 
     /// Whether a request of this frame is still without a result that its agent needs, or a member of this group.

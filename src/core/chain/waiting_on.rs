@@ -167,7 +167,11 @@ mod tests {
             attempt: AttemptId::random(),
             call: None,
             wish: Wish::Ask { question: (*question).to_owned(), choices: None },
-            settled: *settled,
+            state: if *settled {
+                crate::core::requests::state::RequestState::Resolved { used_by: None }
+            } else {
+                crate::core::requests::state::RequestState::Open
+            },
             made: NOW,
         };
         let requests = asked.iter().map(request).collect();

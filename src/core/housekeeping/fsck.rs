@@ -56,18 +56,10 @@ pub struct RequestFacts {
     pub id: RequestId,
     /// Whose agent made it.
     pub frame: FrameId,
-    /// Whether it is a question.
-    pub asks: bool,
     /// The child that it was made for.
     pub child: Option<FrameId>,
-    /// Whether it was answered, or seen to be over.
-    pub settled: bool,
     /// Whether it was withdrawn.
     pub withdrawn: bool,
-    /// Whether its agent was given the result.
-    pub delivered: bool,
-    /// Whether there is an answer to it.
-    pub answered: bool,
 }
 
 /// What is wrong with these frames and requests, in the order in which they are given.
@@ -147,21 +139,9 @@ fn files(facts: &FrameFacts) -> Vec<What> {
     found
 }
 
-fn request(facts: &RequestFacts, known: &HashMap<FrameId, &Frame>) -> Vec<What> {
-    let request = facts.id;
-    let mut found = Vec::new();
-    if let Some(child) = facts.child.filter(|child| !facts.withdrawn && !known.contains_key(child)) {
-        found.push(What::NoChild { request, child });
-    }
-    let contradictions = [
-        (facts.answered && !facts.asks, "it has an answer, and is no question"),
-        (facts.asks && facts.answered && !facts.settled, "it has an answer, and is not marked as answered"),
-        (facts.asks && facts.settled && !facts.answered, "it is marked as answered, and has no answer"),
-        (facts.delivered && facts.withdrawn, "it was both delivered and withdrawn"),
-        (facts.delivered && facts.child.is_none() && !facts.settled, "it was delivered, and is open"),
-    ];
-    found.extend(contradictions.iter().filter(|(is, _)| *is).map(|(_, what)| What::Contradiction { request, what }));
-    found
+fn request(facts: &RequestFacts, known: &HashMap<FrameId, &Frame>) -> Option<What> {
+    let child = facts.child.filter(|child| !facts.withdrawn && !known.contains_key(child));
+    child.map(|child| What::NoChild { request: facts.id, child })
 }
 
 #[cfg(test)]
@@ -217,16 +197,7 @@ mod tests {
     }
 
     fn asked(frame: &FrameFacts) -> RequestFacts {
-        RequestFacts {
-            id: RequestId::random(),
-            frame: frame.frame.id,
-            asks: true,
-            child: None,
-            settled: false,
-            withdrawn: false,
-            delivered: false,
-            answered: false,
-        }
+        RequestFacts { id: RequestId::random(), frame: frame.frame.id, child: None, withdrawn: false }
     }
 
     fn found(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<What> {
@@ -238,8 +209,8 @@ mod tests {
         let parent = waiting();
         let child = below(&parent);
         let held = FrameFacts { files: Files { held: true, ..Files::default() }, ..running() };
-        let request = RequestFacts { asks: false, child: Some(child.frame.id), ..asked(&parent) };
-        let answered = RequestFacts { settled: true, answered: true, delivered: true, ..asked(&child) };
+        let request = RequestFacts { child: Some(child.frame.id), ..asked(&parent) };
+        let answered = RequestFacts { ..asked(&child) };
         assert_eq!(found(&[parent, child, facts(FrameState::Done), held], &[request, answered]), []);
     }
 
@@ -314,19 +285,10 @@ mod tests {
     }
 
     #[test]
-    fn requests_do_not_contradict_themselves() {
+    fn the_child_of_a_request_is_there_unless_it_was_withdrawn() {
         let (frame, gone) = (waiting(), FrameId::random());
-        let of = |change: fn(&mut RequestFacts)| {
-            let mut request = asked(&frame);
-            change(&mut request);
-            found(std::slice::from_ref(&frame), &[request]).len()
-        };
-        assert_eq!(of(|_| ()), 0);
-        assert_eq!(of(|request| request.answered = true), 1);
-        assert_eq!(of(|request| request.settled = true), 1);
-        assert_eq!(of(|request| (request.settled, request.answered, request.asks) = (true, true, false)), 1);
-        assert_eq!(of(|request| request.delivered = true), 1);
-        let child = RequestFacts { child: Some(gone), asks: false, ..asked(&frame) };
+        assert_eq!(found(std::slice::from_ref(&frame), &[asked(&frame)]), []);
+        let child = RequestFacts { child: Some(gone), ..asked(&frame) };
         assert_eq!(found(std::slice::from_ref(&frame), &[child]), [What::NoChild { request: child.id, child: gone }]);
         assert_eq!(found(&[frame], &[RequestFacts { withdrawn: true, ..child }]), []);
     }

@@ -71,13 +71,6 @@ pub enum What {
         /// The child.
         child: FrameId,
     },
-    /// A request says of itself what cannot be.
-    Contradiction {
-        /// The request.
-        request: RequestId,
-        /// What.
-        what: &'static str,
-    },
     /// There is neither a transcript of the checkpoint nor a copy: it cannot be resumed.
     NoCheckpoint {
         /// The checkpoint.
@@ -154,7 +147,6 @@ impl Flaw {
             | What::NoReply
             | What::EarlyReply
             | What::NoChild { .. }
-            | What::Contradiction { .. }
             | What::ShortOutput { .. } => return None,
         })
     }
@@ -184,7 +176,6 @@ impl fmt::Display for Flaw {
             What::NoChild { request, child } => {
                 write!(f, "has the request {} for {}, which is not there", request.short(), child.short())
             }
-            What::Contradiction { request, what } => write!(f, "has the request {}: {what}", request.short()),
             What::NoCheckpoint { session } => {
                 write!(f, "cannot be resumed: neither a transcript nor a copy of session {session} is there")
             }

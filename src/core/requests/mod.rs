@@ -10,3 +10,4 @@ pub mod plan;
 pub mod request;
 pub mod returned;
 pub mod scheduled;
+pub mod state;

@@ -12,6 +12,7 @@ use crate::core::requests::choices::Choices;
 use crate::core::requests::plan::Plan;
 use crate::core::requests::returned::Returned;
 use crate::core::requests::scheduled::Scheduled;
+use crate::core::requests::state::RequestState;
 use crate::core::text::escape::shortened;
 
 /// A request that an agent made and whose result it has not been given yet.
@@ -27,9 +28,8 @@ pub struct Request {
     pub call: Option<String>,
     /// What was asked for.
     pub wish: Wish,
-    /// Whether an answer was recorded, or an external wait was seen to be over. A child's end is not recorded here: the
-    /// child's own state tells it.
-    pub settled: bool,
+    /// Where it is in its life.
+    pub state: RequestState,
     /// When it was made.
     pub made: Timestamp,
 }
@@ -96,10 +96,21 @@ pub struct Delivery {
     pub result: RequestResult,
 }
 
+impl Request {
+    /// Whether everything that it asked for is there. `is_child_over` says whether a child has ended, or is gone: one that is gone
+    /// will never reply, and its parent is told so.
+    pub fn is_over<E>(&self, is_child_over: impl FnOnce(FrameId) -> Result<bool, E>) -> Result<bool, E> {
+        match &self.wish {
+            Wish::Spawn { child, .. } => is_child_over(*child),
+            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => Ok(self.state.is_resolved()),
+        }
+    }
+}
+
 /// Whether all that an agent has asked for are jobs whose time has not come. It has ended its turn, and waits for the first.
 #[must_use]
 pub fn are_jobs_to_come(requests: &[Request]) -> bool {
-    !requests.is_empty() && requests.iter().all(|request| request.wish.is_job() && !request.settled)
+    !requests.is_empty() && requests.iter().all(|request| request.wish.is_job() && !request.state.is_resolved())
 }
 
 /// What came of a request.

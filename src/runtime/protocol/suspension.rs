@@ -48,7 +48,7 @@ mod tests {
             attempt: AttemptId::random(),
             call: Some("toolu_1".to_owned()),
             wish: Wish::Ask { question: "When?".to_owned(), choices: None },
-            settled: false,
+            state: crate::core::requests::state::RequestState::Open,
             made: Timestamp::UNIX_EPOCH,
         }
     }

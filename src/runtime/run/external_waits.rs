@@ -32,7 +32,7 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
             }
         };
         if over {
-            store.settle_wait(request)?;
+            store.resolve_wait(request)?;
         }
     }
     Ok(others)
@@ -48,9 +48,9 @@ pub(crate) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeEr
     for node in tree.leaves_up() {
         for request in &node.requests {
             let Wish::Wait(External::Command(command)) = &request.wish else { continue };
-            let Some(frame) = store.frame(node.id)?.filter(|_| !request.settled) else { continue };
+            let Some(frame) = store.frame(node.id)?.filter(|_| !request.state.is_resolved()) else { continue };
             if succeeds(store, &frame, command).await {
-                store.settle_wait(request.id)?;
+                store.resolve_wait(request.id)?;
             }
         }
     }
@@ -59,7 +59,7 @@ pub(crate) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeEr
 
 fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, &External)> {
     let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
-    requests.filter(|request| !request.settled).filter_map(|request| match &request.wish {
+    requests.filter(|request| !request.state.is_resolved()).filter_map(|request| match &request.wish {
         Wish::Wait(wait) => Some((request.id, wait)),
         Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Spawn { .. } => None,
     })

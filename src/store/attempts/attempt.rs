@@ -11,12 +11,12 @@ use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::failpoint::Step;
 use crate::store::chains::limits;
-use crate::store::database::codec::{self, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
+use crate::store::database::codec::{self, At, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
 use crate::store::requests::questions;
-use crate::store::tables::{events, frames};
+use crate::store::tables::{events, frames, requests};
 
 /// An attempt that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,8 +128,8 @@ impl Store {
             connection
                 .prepare_cached(
                     "INSERT INTO attempts (id, session, frame, resumed, waited, waited_since, output_from, errors_from,
-                     runner, began, to_return, mode, notice)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                     runner, began, mode, notice)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
                 )?
                 .execute((
                     Id(attempt.id),
@@ -137,16 +137,15 @@ impl Store {
                     Id(frame),
                     attempt.resumed.map(Id),
                     waited.map(|wait| codec::json(wait, &[])).transpose()?,
-                    codec::At(before.since),
+                    At(before.since),
                     signed(attempt.output_from),
                     signed(attempt.errors_from),
                     attempt.runner,
                     now,
-                    attempt.to_return.map(Id),
                     &attempt.mode,
                     &attempt.notice,
                 ))?;
-            carry(connection, frame, attempt)?;
+            deliver(connection, now, frame, attempt)?;
             questions::unchanged(connection, &attempt.answers)?;
             let detail = json!({
                 "attempt": attempt.id,
@@ -222,21 +221,22 @@ pub(crate) fn usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
     })
 }
 
-/// Marks the requests whose results an attempt is given.
-fn carry(connection: &Connection, frame: FrameId, attempt: &NewAttempt) -> std::result::Result<(), Fault> {
-    let mut statement = connection.prepare_cached(
-        "UPDATE requests SET carried_by = ?3 WHERE id = ?1 AND frame = ?2 AND delivered IS NULL AND withdrawn IS NULL",
-    )?;
-    for request in &attempt.carried {
-        if statement.execute((Id(*request), Id(frame), Id(attempt.id)))? != 1 {
-            return Err(StoreError::UnknownRequest(*request).into());
-        }
+/// Gives the attempt the results that it carries.
+fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttempt) -> std::result::Result<(), Fault> {
+    for carried in &attempt.carried {
+        let unknown = || StoreError::UnknownRequest(*carried);
+        let request = requests::load(connection, *carried)?.filter(|it| it.frame == frame).ok_or_else(unknown)?;
+        let event = requests::deliver(&request, attempt.id, attempt.to_return == Some(request.id));
+        match requests::advance(connection, now, &request, event) {
+            Err(Fault::Known(StoreError::IllegalRequest(_))) => return Err(unknown().into()),
+            advanced => advanced?,
+        };
     }
     Ok(())
 }
 
 fn carried(connection: &Connection, attempt: AttemptId) -> std::result::Result<Vec<RequestId>, Fault> {
-    let mut statement = connection.prepare_cached("SELECT id FROM requests WHERE carried_by = ?1 ORDER BY seq")?;
+    let mut statement = connection.prepare_cached("SELECT id FROM requests WHERE delivered_in = ?1 ORDER BY seq")?;
     Ok(statement.query_map([Id(attempt)], |row| id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
 }
 

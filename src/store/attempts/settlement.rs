@@ -14,15 +14,17 @@ use crate::core::attempt::usage::Usage;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{Ended, FrameEvent, FrameState};
 use crate::core::id::{AttemptId, FrameId};
+use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, path_text, signed, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
 use crate::store::requests::groups;
-use crate::store::requests::request::{self, Caller};
+use crate::store::requests::request;
 use crate::store::requests::withdraw;
-use crate::store::tables::{events, frames};
+use crate::store::tables::caller::Caller;
+use crate::store::tables::{events, frames, requests};
 
 /// How an attempt ended, and what that does.
 #[derive(Clone, Debug)]
@@ -71,7 +73,7 @@ impl Store {
             let since = since(connection, settlement, now)?;
             let event = FrameEvent::End(settlement.decision.frame.clone());
             let state = frames::advance(connection, &before, event, since)?;
-            request::check(connection, Caller { frame, attempt })?;
+            requests::check(connection, Caller { frame, attempt })?;
             close(connection, now, settlement)?;
             update(connection, &before, settlement)?;
             let detail = json!({
@@ -85,8 +87,8 @@ impl Store {
             events::append(connection, now, frame, "ended", &detail)?;
             match settlement.decision.session {
                 Fate::Keep => keep(connection, now, settlement)?,
-                Fate::Discard => withdraw::discard(connection, now, frame, attempt)?,
-                Fate::Lost => withdraw::untold(connection, attempt)?,
+                Fate::Discard => withdraw::discard(connection, now, attempt)?,
+                Fate::Lost => withdraw::give_back(connection, now, attempt)?,
             }
             Ok(state)
         })
@@ -111,7 +113,7 @@ fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::R
         try_again(connection, now, member.id)?;
     }
     let open_members = members.iter().any(|member| member.state != FrameState::Done);
-    let open_requests = open_members || request::any_open(connection, &request::pending(connection, frame)?)?;
+    let open_requests = open_members || request::any_open(connection, &requests::pending(connection, frame)?)?;
     let state = frames::advance(connection, &before, FrameEvent::TryAgain { open_requests }, now.0)?;
     events::append(connection, now, frame, "tried_again", &json!({"from": before.state, "to": state}))?;
     Ok(state)
@@ -189,18 +191,14 @@ fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::r
         Id(settlement.attempt),
         suspended,
     ))?;
-    match &settlement.decision.redelivery {
-        Redelivery::All => withdraw::untold(connection, settlement.attempt)?,
-        Redelivery::Only(requests) => {
-            let mut again = connection.prepare_cached("UPDATE requests SET carried_by = NULL WHERE id = ?1")?;
-            for request in requests {
-                again.execute([Id(*request)])?;
-            }
-        }
+    for request in requests::delivering(connection, settlement.attempt)? {
+        let again = match &settlement.decision.redelivery {
+            Redelivery::All => true,
+            Redelivery::Only(again) => again.contains(&request.id),
+        };
+        let event = if again { RequestEvent::GiveBack } else { RequestEvent::Keep };
+        requests::advance(connection, now, &request, event)?;
     }
-    connection
-        .prepare_cached("UPDATE requests SET delivered = ?2 WHERE carried_by = ?1 AND delivered IS NULL")?
-        .execute((Id(settlement.attempt), now))?;
     Ok(())
 }
 

@@ -117,7 +117,7 @@ mod tests {
     use crate::core::chain::runnable::Attempted;
     use crate::core::chain::state::Wait;
     use crate::store::error::StoreError;
-    use crate::store::requests::request::Caller;
+    use crate::store::tables::caller::Caller;
     use crate::store::testing::{attempt, new, refused, reply, store};
 
     /// A root that waits for so many children.

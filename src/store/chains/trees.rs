@@ -18,8 +18,8 @@ use crate::store::database::codec::{Id, count, from_json, id, maybe_id, path, ti
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
-use crate::store::requests::request;
 use crate::store::tables::below::below;
+use crate::store::tables::requests;
 
 /// A root, as a list shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,9 +53,9 @@ const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT N
 const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group FROM frames
      WHERE id = ?1 OR parent = ?1 ORDER BY seq";
 
-const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.wish, r.settled IS NOT NULL AS is_settled, r.made
+const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.wish, r.state, r.made
      FROM frames AS f CROSS JOIN requests AS r ON r.frame = f.id
-     WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.delivered IS NULL AND r.withdrawn IS NULL
+     WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.status IN ('open', 'resolved', 'delivering')
      ORDER BY r.seq";
 
 const SPENT: &str = below!(
@@ -77,7 +77,7 @@ const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM 
        (SELECT count(*) FROM below CROSS JOIN frames AS member ON member.id = below.id
         WHERE below.child = f.id AND NOT member.is_group) AS frames,
        (SELECT count(*) FROM below CROSS JOIN requests AS r ON r.frame = below.id
-        WHERE below.child = f.id AND r.kind = 'ask' AND r.settled IS NULL AND r.withdrawn IS NULL) AS questions
+        WHERE below.child = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions
      FROM frames AS f JOIN chains AS c ON c.root = f.root WHERE f.parent = ?1 ORDER BY f.seq DESC";
 
 impl Store {
@@ -116,7 +116,7 @@ impl Store {
     /// The database cannot be read.
     pub fn family(&self, top: FrameId) -> Result<Tree> {
         self.read(|connection| {
-            let own = HashMap::from([(top, request::pending(connection, top)?)]);
+            let own = HashMap::from([(top, requests::pending(connection, top)?)]);
             Ok(Tree::new(top, nodes(connection, top, FAMILY, own)?))
         })
     }
@@ -134,7 +134,7 @@ impl Store {
                  FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root LEFT JOIN
                    (SELECT asker.root, count(*) AS questions
                     FROM requests AS r CROSS JOIN frames AS asker ON asker.id = r.frame
-                    WHERE r.kind = 'ask' AND r.settled IS NULL AND r.withdrawn IS NULL GROUP BY asker.root) AS q
+                    WHERE r.kind = 'ask' AND r.status = 'open' GROUP BY asker.root) AS q
                    ON q.root = f.id
                  ORDER BY f.seq DESC",
             )?;
@@ -196,7 +196,7 @@ fn nodes(
 fn pending(connection: &Connection, top: FrameId) -> std::result::Result<HashMap<FrameId, Vec<Request>>, Fault> {
     let mut statement = connection.prepare_cached(REQUESTS)?;
     let mut pending: HashMap<FrameId, Vec<Request>> = HashMap::new();
-    for request in statement.query_map([Id(top)], request::from_row)? {
+    for request in statement.query_map([Id(top)], requests::from_row)? {
         let request = request?;
         pending.entry(request.frame).or_default().push(request);
     }

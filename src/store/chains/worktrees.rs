@@ -40,7 +40,7 @@ impl Store {
                  FROM frames AS f LEFT JOIN frames AS g ON g.id = f.parent AND g.is_group
                  WHERE json_extract(f.launch, '$.worktree') IS NOT NULL AND f.status = 'done'
                    AND f.since <= ?1 AND EXISTS (SELECT 1 FROM requests AS r
-                     WHERE r.child = coalesce(g.id, f.id) AND r.delivered IS NOT NULL)
+                     WHERE r.child = coalesce(g.id, f.id) AND r.status = 'delivered')
                  ORDER BY f.depth DESC, f.seq",
             )?;
             let found = statement.query_map([At(before)], |row| Ok((id(row, "id")?, from_json(row, "worktree")?)))?;

@@ -57,8 +57,7 @@ CREATE TABLE replies (
     reply TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- to_return: the request whose result the resumed call has still to return. mode: the permission mode with which it began,
--- where that is another than that of the launch options. notice: what its agent is told of what it has no more. leaves: a
+-- mode: the permission mode with which it began, where that is another than that of the launch options. notice: what its agent is told of what it has no more. leaves: a
 -- digest of the transcript that an attempt which was not kept has left behind. denied: the calls that were; NULL: none.
 CREATE TABLE attempts (
     seq INTEGER PRIMARY KEY,
@@ -83,7 +82,6 @@ CREATE TABLE attempts (
     total_cost_usd REAL NOT NULL DEFAULT 0,
     version TEXT,
     transcript TEXT,
-    to_return TEXT,
     mode TEXT,
     notice TEXT,
     leaves TEXT,
@@ -95,9 +93,9 @@ CREATE INDEX attempts_by_session ON attempts (session);
 CREATE INDEX attempts_by_source ON attempts (resumed) WHERE resumed IS NOT NULL;
 CREATE UNIQUE INDEX one_running_attempt ON attempts (frame) WHERE ended IS NULL;
 
--- call: the tool call that it suspends. used_by: the attempt in which a call ran that a person had allowed once. shown_in: the
--- attempt in which the call returned its result, and the user's hooks had the last word on it. question: its id, if it is
--- a question: what an answer refers to.
+-- call: the tool call that it suspends. delivered_in: the attempt that is or was given the result. used_in: the one in which a
+-- call ran that a person had allowed once. question: the id of a question that is not open: what an answer refers to.
+-- answered: that of one which has an answer.
 CREATE TABLE requests (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -108,14 +106,16 @@ CREATE TABLE requests (
         WHEN json_type(wish, '$.wait') IS NOT NULL THEN 'wait'
         ELSE 'ask' END) STORED,
     child TEXT GENERATED ALWAYS AS (json_extract(wish, '$.spawn.child')) STORED,
-    question TEXT GENERATED ALWAYS AS (CASE WHEN kind = 'ask' THEN id END) STORED UNIQUE,
+    status TEXT NOT NULL GENERATED ALWAYS AS (json_extract(state, '$.state')) STORED,
+    delivered_in TEXT GENERATED ALWAYS AS (json_extract(state, '$.attempt')) STORED REFERENCES attempts (id),
+    used_in TEXT GENERATED ALWAYS AS (json_extract(state, '$.used_by')) STORED REFERENCES attempts (id),
+    question TEXT GENERATED ALWAYS AS (CASE WHEN kind = 'ask' AND status <> 'open' THEN id END) STORED UNIQUE,
+    answered TEXT GENERATED ALWAYS AS (CASE
+        WHEN kind = 'ask' AND status IN ('resolved', 'delivering', 'delivered') THEN id END) STORED
+        REFERENCES answers (question),
     made INTEGER NOT NULL,
-    settled INTEGER,
-    withdrawn INTEGER,
-    carried_by TEXT REFERENCES attempts (id),
-    delivered INTEGER,
-    used_by TEXT REFERENCES attempts (id),
-    shown_in TEXT REFERENCES attempts (id),
+    state TEXT NOT NULL,
+    since INTEGER NOT NULL,
     call TEXT,
     wish TEXT NOT NULL
 ) STRICT;
@@ -124,15 +124,15 @@ CREATE INDEX requests_by_attempt ON requests (attempt);
 CREATE INDEX requests_by_call ON requests (frame, call) WHERE call IS NOT NULL;
 CREATE INDEX requests_by_child ON requests (child) WHERE child IS NOT NULL;
 CREATE INDEX open_questions ON requests (frame)
-    WHERE kind = 'ask' AND settled IS NULL AND withdrawn IS NULL;
--- A removed attempt is looked for in every column that refers to attempts.
-CREATE INDEX requests_by_carrier ON requests (carried_by) WHERE carried_by IS NOT NULL;
-CREATE INDEX requests_by_use ON requests (used_by) WHERE used_by IS NOT NULL;
-CREATE INDEX requests_by_view ON requests (shown_in) WHERE shown_in IS NOT NULL;
+    WHERE kind = 'ask' AND status = 'open';
+-- What is removed is looked for in every column that refers to it.
+CREATE INDEX requests_by_delivery ON requests (delivered_in) WHERE delivered_in IS NOT NULL;
+CREATE INDEX requests_by_use ON requests (used_in) WHERE used_in IS NOT NULL;
+CREATE INDEX answered_requests ON requests (answered) WHERE answered IS NOT NULL;
 
 -- origin: who gave it.
 CREATE TABLE answers (
-    question TEXT PRIMARY KEY REFERENCES requests (question),
+    question TEXT PRIMARY KEY REFERENCES requests (question) DEFERRABLE INITIALLY DEFERRED,
     answered INTEGER NOT NULL,
     origin TEXT,
     answer TEXT NOT NULL

@@ -13,6 +13,7 @@ use crate::core::housekeeping::fsck::{Files, FrameFacts, RequestFacts};
 use crate::core::housekeeping::fsck_finding::{Flaw, What};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::Wish;
+use crate::core::requests::state::RequestState;
 use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
@@ -137,20 +138,14 @@ fn gather(
         let (replied, running) = (replied.contains(&frame.id), running.remove(&frame.id).unwrap_or_default());
         facts.frames.push(FrameFacts { frame, replied, running, files: Files::default() });
     }
-    let answers = read(connection, "answers", "question", &condition, facts, |row| id(row, "question"))?;
-    let answered: HashSet<RequestId> = answers.into_iter().collect();
-    let is = |row: &Row<'_>, column| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.is_some());
+    read(connection, "answers", "question", &condition, facts, |row| id::<RequestId>(row, "question"))?;
     let request = |row: &Row<'_>| {
         from_json::<Wish>(row, "wish")?;
         Ok(RequestFacts {
             id: id(row, "id")?,
             frame: id(row, "frame")?,
-            asks: row.get::<_, String>("kind")? == "ask",
             child: maybe_id(row, "child")?,
-            settled: is(row, "settled")?,
-            withdrawn: is(row, "withdrawn")?,
-            delivered: is(row, "delivered")?,
-            answered: answered.contains(&id(row, "id")?),
+            withdrawn: from_json::<RequestState>(row, "state")? == RequestState::Withdrawn,
         })
     };
     let requests = read(connection, "requests", "id", &condition, facts, request)?;

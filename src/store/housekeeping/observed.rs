@@ -71,7 +71,7 @@ impl Store {
             let mut statement = connection.prepare_cached(
                 "SELECT r.call IS NOT NULL AS suspended, f.launch AS launch
                  FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
-                 WHERE r.withdrawn IS NULL ORDER BY r.seq DESC LIMIT ?1",
+                 WHERE r.status <> 'withdrawn' ORDER BY r.seq DESC LIMIT ?1",
             )?;
             let pauses = statement.query_map([most], |row| {
                 Ok(Pause { suspended: row.get("suspended")?, launch: from_json(row, "launch")? })

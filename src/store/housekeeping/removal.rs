@@ -42,7 +42,7 @@ const AGE: &str = ages!("top.parent IS NULL AND top.id = ?1");
 
 // From the frames of the tree outwards, each step by an index: the planner is not to begin with all frames. `+` has an id
 // compared as it is, or the index on what JSON holds would be of no use.
-const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.child = f.id AND r.withdrawn IS NULL
+const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.child = f.id AND r.status <> 'withdrawn'
        CROSS JOIN frames AS other ON other.id = r.frame WHERE f.root = ?1 AND other.root <> ?1
      UNION ALL SELECT 1 FROM frames AS f CROSS JOIN attempts AS a ON a.frame = f.id
        CROSS JOIN attempts AS fork ON fork.resumed = a.session CROSS JOIN frames AS other ON other.id = fork.frame
@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::store::requests::request::Caller;
+    use crate::store::tables::caller::Caller;
     use crate::store::testing::{ask, new, reply, store};
 
     fn everything() -> Retention {

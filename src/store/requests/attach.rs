@@ -14,8 +14,9 @@ use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
-use crate::store::requests::request::{self, Caller};
+use crate::store::tables::caller::Caller;
 use crate::store::tables::frames;
+use crate::store::tables::requests;
 use crate::store::tables::{chains, events};
 
 impl Store {
@@ -38,7 +39,7 @@ impl Store {
     /// for a chain that the caller's session has not started, or the database cannot be written.
     pub fn join(&self, caller: Caller, child: FrameId) -> Result<bool> {
         self.write(Step::Join, |connection| {
-            request::check(connection, caller)?;
+            requests::check(connection, caller)?;
             let parent = frames::existing(connection, caller.frame)?;
             let child = frames::existing(connection, child)?;
             if child.state.is_over() || child.state == FrameState::Ready {
@@ -52,7 +53,7 @@ impl Store {
                 return Ok(false);
             }
             let awaited = connection
-                .prepare_cached("SELECT 1 FROM requests WHERE frame = ?1 AND child = ?2 AND withdrawn IS NULL")?
+                .prepare_cached("SELECT 1 FROM requests WHERE frame = ?1 AND child = ?2 AND status <> 'withdrawn'")?
                 .query_row((Id(parent.id), Id(child.id)), |_| Ok(()))
                 .optional()?;
             if awaited.is_some() {
@@ -75,7 +76,13 @@ impl Store {
                 chains::set_limits(connection, parent.root, limits.stricter(others))?;
                 events::append(connection, now, child.id, "joined", &json!({"parent": parent.id}))?;
             }
-            request::insert(connection, now, caller, None, &Wish::Spawn { child: child.id, task: child.task.title() })?;
+            requests::insert(
+                connection,
+                now,
+                caller,
+                None,
+                &Wish::Spawn { child: child.id, task: child.task.title() },
+            )?;
             Ok(true)
         })
     }

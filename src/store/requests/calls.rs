@@ -4,12 +4,15 @@ use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Request, Wish};
+use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
-use crate::store::database::codec::{self, Id, from_json};
+use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
-use crate::store::requests::request::{self, Caller};
+use crate::store::error::StoreError;
+use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
+use crate::store::tables::requests::{self, requests};
 
 impl Store {
     /// Records all that one tool call asks for, or nothing.
@@ -20,10 +23,10 @@ impl Store {
     /// cannot be written.
     pub fn request_all(&self, caller: Caller, call: &str, wishes: &[Wish]) -> Result<()> {
         self.write(Step::Request, |connection| {
-            request::check(connection, caller)?;
+            requests::check(connection, caller)?;
             let now = codec::now();
             for wish in wishes {
-                request::insert(connection, now, caller, Some(call), wish)?;
+                requests::insert(connection, now, caller, Some(call), wish)?;
             }
             Ok(())
         })
@@ -37,13 +40,11 @@ impl Store {
     /// The database cannot be read.
     pub fn awaits_permission(&self, attempt: AttemptId) -> Result<bool> {
         self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT wish FROM requests WHERE attempt = ?1 AND call IS NOT NULL AND delivered IS NULL
-                 AND withdrawn IS NULL",
-            )?;
-            let wishes = statement.query_map([Id(attempt)], |row| from_json::<Wish>(row, "wish"))?;
-            let wishes = wishes.collect::<rusqlite::Result<Vec<_>>>()?;
-            Ok(wishes.iter().any(|wish| matches!(wish, Wish::Permission { .. })))
+            let sql = requests!(
+                "WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'delivering')"
+            );
+            let made = requests::all(connection, sql, [Id(attempt)])?;
+            Ok(made.iter().any(|request| matches!(request.wish, Wish::Permission { .. })))
         })
     }
 
@@ -55,20 +56,17 @@ impl Store {
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
     pub fn use_permission(&self, caller: Caller, request: RequestId) -> Result<bool> {
         self.write(Step::Returned, |connection| {
-            request::check(connection, caller)?;
-            let used = connection
-                .prepare_cached("UPDATE requests SET used_by = ?2 WHERE id = ?1 AND coalesce(used_by, ?2) = ?2")?
-                .execute((Id(request), Id(caller.attempt)))?;
-            if used > 0 {
-                events::append(
-                    connection,
-                    codec::now(),
-                    caller.frame,
-                    "permission_used",
-                    &json!({"request": request, "attempt": caller.attempt}),
-                )?;
+            requests::check(connection, caller)?;
+            let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
+            let event = RequestEvent::Use { attempt: caller.attempt };
+            if request.state.clone().after(event).is_err() {
+                return Ok(false);
             }
-            Ok(used > 0)
+            let now = codec::now();
+            requests::advance(connection, now, &request, event)?;
+            let detail = json!({"request": request.id, "attempt": caller.attempt});
+            events::append(connection, now, caller.frame, "permission_used", &detail)?;
+            Ok(true)
         })
     }
 
@@ -79,12 +77,8 @@ impl Store {
     /// The database cannot be read.
     pub fn requests_of_call(&self, frame: FrameId, call: &str) -> Result<Vec<Request>> {
         self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, frame, attempt, call, wish, settled IS NOT NULL AS is_settled, made FROM requests
-                 WHERE frame = ?1 AND call = ?2 AND withdrawn IS NULL ORDER BY seq",
-            )?;
-            let found = statement.query_map((Id(frame), call), request::from_row)?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
+            let sql = requests!("WHERE r.frame = ?1 AND r.call = ?2 AND r.status <> 'withdrawn' ORDER BY r.seq");
+            requests::all(connection, sql, (Id(frame), call))
         })
     }
 }

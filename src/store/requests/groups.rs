@@ -16,8 +16,10 @@ use crate::store::database::codec::{self, At, Id, from_json, id};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
-use crate::store::requests::request::{self, Caller};
+use crate::store::requests::request;
+use crate::store::tables::caller::Caller;
 use crate::store::tables::frames::{self, NewFrame, Place};
+use crate::store::tables::requests;
 use crate::store::tables::{chains, events};
 
 /// Several frames that are to be made at once.
@@ -62,13 +64,13 @@ impl Store {
         title: &str,
     ) -> Result<(RequestId, FrameId)> {
         self.write(Step::RequestChild, |connection| {
-            request::check(connection, caller)?;
+            requests::check(connection, caller)?;
             let now = codec::now();
             let parent = frames::existing(connection, caller.frame)?;
             request::admit(connection, &parent, count(&new.members))?;
             let child = insert(connection, now, FrameId::random(), new, Some(&parent))?;
             let task = title.to_owned();
-            Ok((request::insert(connection, now, caller, call, &Wish::Spawn { child, task })?, child))
+            Ok((requests::insert(connection, now, caller, call, &Wish::Spawn { child, task })?, child))
         })
     }
 

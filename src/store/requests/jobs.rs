@@ -10,8 +10,9 @@ use crate::store::database::codec::{self, Id, from_json};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
-use crate::store::requests::request::{self, Caller};
 use crate::store::requests::withdraw;
+use crate::store::tables::caller::Caller;
+use crate::store::tables::requests;
 
 impl Store {
     /// The jobs of a frame of which its agent has not been told.
@@ -30,7 +31,7 @@ impl Store {
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
     pub fn request_job(&self, caller: Caller, wish: &Wish) -> Result<()> {
         self.write(Step::Request, |connection| {
-            request::check(connection, caller)?;
+            requests::check(connection, caller)?;
             let mut statement =
                 connection.prepare_cached("SELECT wish FROM requests WHERE frame = ?1 AND kind = 'wait'")?;
             let known = statement.query_map([Id(caller.frame)], |row| from_json::<Wish>(row, "wish"))?;
@@ -41,7 +42,7 @@ impl Store {
                     return Ok(());
                 }
             }
-            request::insert(connection, codec::now(), caller, None, wish)?;
+            requests::insert(connection, codec::now(), caller, None, wish)?;
             Ok(())
         })
     }
@@ -53,20 +54,20 @@ impl Store {
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
     pub fn withdraw_job(&self, caller: Caller, job: &str) -> Result<()> {
         self.write(Step::WithdrawCalls, |connection| {
-            request::check(connection, caller)?;
+            requests::check(connection, caller)?;
             let is_it = |request: &&Request| match request.wish.scheduled().map(|scheduled| &scheduled.by) {
                 Some(Scheduler::Job { id }) => id == job,
                 _ => false,
             };
             let jobs = jobs(connection, caller.frame)?;
-            let removed: Vec<_> = jobs.iter().filter(is_it).map(|request| (request.id, None)).collect();
-            withdraw::withdraw(connection, codec::now(), caller.frame, &removed)
+            let now = codec::now();
+            jobs.iter().filter(is_it).try_for_each(|job| withdraw::withdraw(connection, now, job))
         })
     }
 }
 
 fn jobs(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<Request>, Fault> {
-    let mut jobs = request::pending(connection, frame)?;
+    let mut jobs = requests::pending(connection, frame)?;
     jobs.retain(|request| request.wish.is_job());
     Ok(jobs)
 }

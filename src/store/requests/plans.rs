@@ -17,7 +17,7 @@ impl Store {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT r.wish, a.answer FROM requests AS r JOIN answers AS a ON a.question = r.id
-                 WHERE r.frame = ?1 AND r.delivered IS NOT NULL AND r.withdrawn IS NULL ORDER BY r.seq DESC",
+                 WHERE r.frame = ?1 AND r.status = 'delivered' ORDER BY r.seq DESC",
             )?;
             let answered = statement
                 .query_map([Id(frame)], |row| Ok((from_json::<Wish>(row, "wish")?, row.get::<_, String>("answer")?)))?;

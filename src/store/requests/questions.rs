@@ -7,14 +7,15 @@ use serde_json::json;
 use crate::core::chain::origin::Origin;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::Wish;
+use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, maybe_time, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
-use crate::store::requests::request;
 use crate::store::tables::below::below;
 use crate::store::tables::events;
+use crate::store::tables::requests;
 
 /// A question that an agent asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ macro_rules! questions {
         concat!(
             "SELECT r.id, r.frame, f.root, f.title, r.wish, r.made, a.answered, a.answer, a.origin FROM requests AS r
              JOIN frames AS f ON f.id = r.frame LEFT JOIN answers AS a ON a.question = r.id
-             WHERE r.kind = 'ask' AND r.withdrawn IS NULL AND ",
+             WHERE r.kind = 'ask' AND r.status <> 'withdrawn' AND ",
             $($condition)+,
             " ORDER BY r.seq"
         )
@@ -60,7 +61,7 @@ impl Store {
     ///
     /// The database cannot be read.
     pub fn questions(&self, only_open: bool) -> Result<Vec<Question>> {
-        let sql = if only_open { questions!("r.settled IS NULL") } else { questions!("true") };
+        let sql = if only_open { questions!("r.status = 'open'") } else { questions!("true") };
         self.query(|connection| {
             let mut statement = connection.prepare_cached(sql)?;
             Ok(statement.query_map([], from_row)?.collect::<rusqlite::Result<_>>()?)
@@ -75,7 +76,7 @@ impl Store {
     pub fn questions_below(&self, top: FrameId, only_open: bool) -> Result<Vec<Question>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(questions!(
-                "(r.settled IS NULL OR NOT ?2) AND r.frame IN (",
+                "(r.status = 'open' OR NOT ?2) AND r.frame IN (",
                 below!("SELECT id FROM below"),
                 ")"
             ))?;
@@ -108,7 +109,7 @@ impl Store {
             connection
                 .prepare_cached("INSERT INTO answers (question, answered, answer, origin) VALUES (?1, ?2, ?3, ?4)")?
                 .execute((Id(id), now, text, codec::json(origin, &[])?))?;
-            request::settle(connection, now, id)?;
+            advance(connection, now, id, RequestEvent::Resolve)?;
             let detail = json!({"request": id, "answer": text, "by": origin});
             events::append(connection, now, question.frame, "answered", &detail)?;
             Ok(question.with(now, text, origin))
@@ -128,12 +129,11 @@ impl Store {
             let Some(replaced) = question.answer.as_deref() else {
                 return Err(StoreError::NotAnswered(id).into());
             };
-            let is_free = "SELECT 1 FROM requests WHERE id = ?1
-                AND delivered IS NULL AND carried_by IS NULL AND used_by IS NULL";
-            if !connection.prepare_cached(is_free)?.exists([Id(id)])? {
-                return Err(StoreError::Delivered(id).into());
-            }
             let now = codec::now();
+            match advance(connection, now, id, RequestEvent::Replace) {
+                Err(Fault::Known(StoreError::IllegalRequest(_))) => return Err(StoreError::Delivered(id).into()),
+                advanced => advanced?,
+            }
             connection
                 .prepare_cached("UPDATE answers SET answered = ?2, answer = ?3, origin = ?4 WHERE question = ?1")?
                 .execute((Id(id), now, text, codec::json(origin, &[])?))?;
@@ -149,6 +149,12 @@ impl Question {
         let (answer, origin) = (Some(answer.to_owned()), Some(origin.clone()));
         Self { answered: Some(answered.0), answer, origin, ..self }
     }
+}
+
+fn advance(connection: &Connection, now: At, id: RequestId, event: RequestEvent) -> std::result::Result<(), Fault> {
+    let request = requests::load(connection, id)?.ok_or(StoreError::UnknownRequest(id))?;
+    requests::advance(connection, now, &request, event)?;
+    Ok(())
 }
 
 /// Whether each of these questions still has the answer that was read.

@@ -1,32 +1,24 @@
 //! Requests: recorded in the name of a running attempt, and delivered when they are over.
 
-use std::path::Path;
-
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension};
 use serde_json::json;
 
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::request::{Delivery, External, Request, RequestResult, Wish};
-use crate::store::database::codec::{self, At, Id, from_json, id, time};
+use crate::core::requests::request::{Delivery, Request, RequestResult, Wish};
+use crate::core::requests::state::{RequestEvent, RequestState};
+use crate::store::database::codec::{self, Id, from_json, id};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
 use crate::store::requests::results::result;
+use crate::store::tables::caller::Caller;
 use crate::store::tables::frames::{self, NewFrame, Place};
+use crate::store::tables::requests;
 use crate::store::tables::{chains, events};
 
 use crate::core::chain::state::FrameState;
 use crate::failpoint::Step;
-
-/// In whose name a request is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// The frame whose agent asks.
-    pub frame: FrameId,
-    /// The attempt in which it asks.
-    pub attempt: AttemptId,
-}
 
 impl Store {
     /// Records that an agent asks for another agent's reply, and makes the frame for it, which is ready. `call` is the tool
@@ -44,7 +36,7 @@ impl Store {
         title: &str,
     ) -> Result<(RequestId, FrameId)> {
         self.write(Step::RequestChild, |connection| {
-            check(connection, caller)?;
+            requests::check(connection, caller)?;
             let now = codec::now();
             let parent = frames::existing(connection, caller.frame)?;
             admit(connection, &parent, 1)?;
@@ -57,7 +49,8 @@ impl Store {
                 checkpoint: None,
             };
             frames::insert(connection, now, new, &place)?;
-            let request = insert(connection, now, caller, call, &Wish::Spawn { child, task: title.to_owned() })?;
+            let request =
+                requests::insert(connection, now, caller, call, &Wish::Spawn { child, task: title.to_owned() })?;
             Ok((request, child))
         })
     }
@@ -70,8 +63,8 @@ impl Store {
     /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that cannot be written.
     pub fn request(&self, caller: Caller, call: Option<&str>, wish: &Wish) -> Result<RequestId> {
         self.write(Step::Request, |connection| {
-            check(connection, caller)?;
-            insert(connection, codec::now(), caller, call, wish)
+            requests::check(connection, caller)?;
+            requests::insert(connection, codec::now(), caller, call, wish)
         })
     }
 
@@ -83,8 +76,8 @@ impl Store {
     pub fn has_undelivered_requests(&self, attempt: AttemptId) -> Result<bool> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT 1 FROM requests WHERE attempt = ?1 AND delivered IS NULL AND withdrawn IS NULL
-                 AND carried_by IS NOT ?1",
+                "SELECT 1 FROM requests WHERE attempt = ?1 AND status IN ('open', 'resolved', 'delivering')
+                 AND delivered_in IS NOT ?1",
             )?;
             Ok(statement.exists([Id(attempt)])?)
         })
@@ -110,11 +103,7 @@ impl Store {
     /// The database cannot be read.
     pub fn result_of(&self, request: RequestId) -> Result<Option<RequestResult>> {
         self.read(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, frame, attempt, call, wish, settled IS NOT NULL AS is_settled, made FROM requests
-                 WHERE id = ?1 AND withdrawn IS NULL",
-            )?;
-            match statement.query_row([Id(request)], from_row).optional()? {
+            match requests::load(connection, request)?.filter(|request| request.state != RequestState::Withdrawn) {
                 Some(request) => result(connection, &request),
                 None => Ok(None),
             }
@@ -129,7 +118,7 @@ impl Store {
     pub fn deliveries(&self, frame: FrameId) -> Result<Vec<Delivery>> {
         self.read(|connection| {
             let mut deliveries = Vec::new();
-            for request in pending(connection, frame)? {
+            for request in requests::pending(connection, frame)? {
                 if let Some(result) = result(connection, &request)? {
                     deliveries.push(Delivery { request: request.id, call: request.call, wish: request.wish, result });
                 }
@@ -143,74 +132,31 @@ impl Store {
     /// # Errors
     ///
     /// There is no such request, it waits for something else, or the database cannot be written.
-    pub fn settle_wait(&self, request: RequestId) -> Result<()> {
+    pub fn resolve_wait(&self, request: RequestId) -> Result<()> {
         self.write(Step::SettleWait, |connection| {
-            let (frame, kind, settled) = connection
-                .prepare_cached("SELECT frame, kind, settled IS NOT NULL AS is_settled FROM requests WHERE id = ?1")?
-                .query_row([Id(request)], |row| Ok((id(row, "frame")?, row.get::<_, String>("kind")?, row.get(2)?)))
-                .optional()?
-                .ok_or(StoreError::UnknownRequest(request))?;
-            if kind != "wait" {
-                return Err(StoreError::NotAWait(request).into());
+            let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
+            if !matches!(request.wish, Wish::Wait(_)) {
+                return Err(StoreError::NotAWait(request.id).into());
             }
-            if settled {
+            if request.state != RequestState::Open {
                 return Ok(());
             }
             let now = codec::now();
-            settle(connection, now, request)?;
-            events::append(connection, now, frame, "wait_over", &json!({"request": request}))
+            requests::advance(connection, now, &request, RequestEvent::Resolve)?;
+            events::append(connection, now, request.frame, "wait_over", &json!({"request": request.id}))
         })
     }
-}
-
-/// The requests of a frame whose results its agent has not been given.
-pub(crate) fn pending(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<Request>, Fault> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id, frame, attempt, call, wish, settled IS NOT NULL AS is_settled, made FROM requests
-         WHERE frame = ?1 AND delivered IS NULL AND withdrawn IS NULL ORDER BY seq",
-    )?;
-    Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Whether one of `requests` keeps the agent that has made them from going on.
 pub(crate) fn any_open(connection: &Connection, requests: &[Request]) -> std::result::Result<bool, Fault> {
     for request in requests.iter().filter(|request| !request.wish.is_job()) {
-        let over = match &request.wish {
-            Wish::Spawn { child, .. } => state_of(connection, *child)?.is_none_or(|state| state.is_over()),
-            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => request.settled,
-        };
-        if !over {
+        let is_child_over = |child| Ok::<_, Fault>(state_of(connection, child)?.is_none_or(|state| state.is_over()));
+        if !request.is_over(is_child_over)? {
             return Ok(true);
         }
     }
     Ok(false)
-}
-
-/// Records that a question has its answer, or that an external wait is over.
-pub(crate) fn settle(connection: &Connection, now: At, request: RequestId) -> std::result::Result<(), Fault> {
-    connection.prepare_cached("UPDATE requests SET settled = ?2 WHERE id = ?1")?.execute((Id(request), now))?;
-    Ok(())
-}
-
-pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
-    Ok(Request {
-        id: id(row, "id")?,
-        frame: id(row, "frame")?,
-        attempt: id(row, "attempt")?,
-        call: row.get("call")?,
-        wish: from_json(row, "wish")?,
-        settled: row.get("is_settled")?,
-        made: time(row, "made")?,
-    })
-}
-
-/// Only the running attempt of a frame may ask: what a forgotten process asks for, nobody would be told of.
-pub(crate) fn check(connection: &Connection, caller: Caller) -> std::result::Result<(), Fault> {
-    let running = connection
-        .prepare_cached("SELECT 1 FROM attempts WHERE id = ?1 AND frame = ?2 AND ended IS NULL")?
-        .exists((Id(caller.attempt), Id(caller.frame)))?;
-    let stale = || StoreError::StaleCaller { frame: caller.frame, attempt: caller.attempt };
-    if running { Ok(()) } else { Err(stale().into()) }
 }
 
 /// Whether `parent` may have so many more children.
@@ -221,26 +167,6 @@ pub(crate) fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::
     Ok(chains::limits(connection, parent.root)?.admit(parent.depth + 1, frames, more)?)
 }
 
-pub(crate) fn insert(
-    connection: &Connection,
-    now: At,
-    caller: Caller,
-    call: Option<&str>,
-    wish: &Wish,
-) -> std::result::Result<RequestId, Fault> {
-    let request = RequestId::random();
-    let paths: &[&Path] = match wish {
-        Wish::Wait(External::File(path)) => &[path],
-        _ => &[],
-    };
-    connection
-        .prepare_cached("INSERT INTO requests (id, frame, attempt, made, wish, call) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-        .execute((Id(request), Id(caller.frame), Id(caller.attempt), now, codec::json(wish, paths)?, call))?;
-    let detail = json!({"request": request, "attempt": caller.attempt, "wish": wish});
-    events::append(connection, now, caller.frame, "requested", &detail)?;
-    Ok(request)
-}
-
 fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Option<FrameState>, Fault> {
     let mut statement = connection.prepare_cached("SELECT state FROM frames WHERE id = ?1")?;
     Ok(statement.query_row([Id(frame)], |row| from_json(row, "state")).optional()?)
@@ -248,6 +174,7 @@ fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Opti
 
 #[cfg(test)]
 mod tests {
+    use crate::core::requests::request::External;
     use std::path::PathBuf;
 
     use jiff::Timestamp;
@@ -306,8 +233,8 @@ mod tests {
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         store.end(caller, &Ending::Suspended);
         for wait in waits {
-            store.settle_wait(wait).unwrap();
-            store.settle_wait(wait).unwrap();
+            store.resolve_wait(wait).unwrap();
+            store.resolve_wait(wait).unwrap();
         }
         store.end(store.start(bad), &Ending::Error("max turns".into()));
         store.end(store.start(good), &reply("42\n"));
@@ -334,8 +261,8 @@ mod tests {
     fn only_external_waits_are_seen_to_be_over() {
         let (_temp, store) = store();
         let (_, question) = store.asking("When?");
-        assert!(matches!(store.settle_wait(question), Err(StoreError::NotAWait(id)) if id == question));
-        assert!(matches!(store.settle_wait(RequestId::random()), Err(StoreError::UnknownRequest(_))));
+        assert!(matches!(store.resolve_wait(question), Err(StoreError::NotAWait(id)) if id == question));
+        assert!(matches!(store.resolve_wait(RequestId::random()), Err(StoreError::UnknownRequest(_))));
         assert_eq!(store.questions(true).unwrap().len(), 1);
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn result(connection: &Connection, request: &Request) -> Result<Optio
             let answer = statement.query_row([Id(request.id)], |row| row.get(0)).optional()?;
             Ok(answer.map(RequestResult::Text))
         }
-        Wish::Wait(_) if !request.settled => Ok(None),
+        Wish::Wait(_) if !request.state.is_resolved() => Ok(None),
         Wish::Wait(External::File(path)) => {
             let path = escape::one_line(&path.display().to_string());
             Ok(Some(RequestResult::Text(format!("it exists: {path}"))))

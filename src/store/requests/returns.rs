@@ -4,16 +4,16 @@
 //! The hook returns it, as a rule. Where hooks were switched off meanwhile, or a user's hook has rewritten the call, the
 //! call runs as the program that it names, which then must not ask a second time.
 
-use rusqlite::OptionalExtension;
-
 use crate::core::id::{AttemptId, RequestId};
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::{Request, Wish};
+use crate::core::requests::state::{Handover, RequestEvent, RequestState};
 use crate::failpoint::Step;
 use crate::store::chains::lookup::Target;
-use crate::store::database::codec::{Id, from_json, id};
+use crate::store::database::codec::{self, Id, id};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
-use crate::store::requests::request::{self, Caller};
+use crate::store::tables::caller::Caller;
+use crate::store::tables::requests::{self, requests};
 
 impl Store {
     /// The request whose result the resumed call of a running attempt has still to return.
@@ -23,12 +23,8 @@ impl Store {
     /// The database cannot be read.
     pub fn to_return(&self, caller: Caller) -> Result<Option<(RequestId, Wish)>> {
         self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT r.id, r.wish FROM attempts AS a JOIN requests AS r ON r.id = a.to_return
-                 WHERE a.id = ?1 AND a.frame = ?2 AND a.ended IS NULL",
-            )?;
-            let found = |row: &rusqlite::Row<'_>| Ok((id(row, "id")?, from_json(row, "wish")?));
-            Ok(statement.query_row((Id(caller.attempt), Id(caller.frame)), found).optional()?)
+            let mut given = requests::delivering(connection, caller.attempt)?.into_iter();
+            Ok(given.find(|request| request.frame == caller.frame && is_to_return(request)).map(|it| (it.id, it.wish)))
         })
     }
 
@@ -38,18 +34,20 @@ impl Store {
     ///
     /// The database cannot be written.
     pub fn read_by_agent(&self, caller: Caller, made: Target) -> Result<()> {
-        let (request, child) = match made {
-            Target::Request(request) => (Some(Id(request)), None),
-            Target::Frame(child) => (None, Some(Id(child))),
-        };
         self.write(Step::Returned, |connection| {
-            connection
-                .prepare_cached(
-                    "UPDATE requests SET carried_by = ?1 WHERE attempt = ?1 AND (id = ?2 OR child = ?3)
-                     AND delivered IS NULL AND withdrawn IS NULL
-                     AND EXISTS (SELECT 1 FROM attempts WHERE id = ?1 AND ended IS NULL)",
-                )?
-                .execute((Id(caller.attempt), request, child))?;
+            let is_it = |request: &Request| match (made, &request.wish) {
+                (Target::Frame(frame), Wish::Spawn { child, .. }) => frame == *child,
+                (made, _) => made == Target::Request(request.id),
+            };
+            let running = "SELECT 1 FROM attempts WHERE id = ?1 AND ended IS NULL";
+            if !connection.prepare_cached(running)?.exists([Id(caller.attempt)])? {
+                return Ok(());
+            }
+            let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved')");
+            for request in requests::all(connection, sql, [Id(caller.attempt)])?.iter().filter(|it| is_it(it)) {
+                let event = requests::deliver(request, caller.attempt, false);
+                requests::advance(connection, codec::now(), request, event)?;
+            }
             Ok(())
         })
     }
@@ -62,7 +60,7 @@ impl Store {
     pub fn read_in(&self, attempt: AttemptId) -> Result<Vec<RequestId>> {
         self.query(|connection| {
             let mut statement =
-                connection.prepare_cached("SELECT id FROM requests WHERE attempt = ?1 AND carried_by = ?1")?;
+                connection.prepare_cached("SELECT id FROM requests WHERE attempt = ?1 AND delivered_in = ?1")?;
             let read = statement.query_map([Id(attempt)], |row| id(row, "id"))?;
             Ok(read.collect::<rusqlite::Result<_>>()?)
         })
@@ -75,45 +73,51 @@ impl Store {
     /// The database cannot be written.
     pub fn returned(&self, caller: Caller) -> Result<()> {
         self.write(Step::Returned, |connection| {
-            connection
-                .prepare_cached("UPDATE attempts SET to_return = NULL WHERE id = ?1")?
-                .execute([Id(caller.attempt)])?;
+            for request in requests::delivering(connection, caller.attempt)?.iter().filter(|it| is_to_return(it)) {
+                requests::advance(connection, codec::now(), request, RequestEvent::Return)?;
+            }
             Ok(())
         })
     }
-}
 
-impl Store {
     /// Records that the resumed call of an attempt has returned these results. What the agent sees of them is for the
-    /// hooks of the user to say.
+    /// hooks of the user to say. Results that the attempt was not given are left as they are.
     ///
     /// # Errors
     ///
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
     pub fn shown(&self, caller: Caller, shown: &[RequestId]) -> Result<()> {
         self.write(Step::Returned, |connection| {
-            request::check(connection, caller)?;
-            let mut statement =
-                connection.prepare_cached("UPDATE requests SET shown_in = ?3 WHERE id = ?1 AND frame = ?2")?;
-            for request in shown {
-                statement.execute((Id(*request), Id(caller.frame), Id(caller.attempt)))?;
+            requests::check(connection, caller)?;
+            let given = requests::delivering(connection, caller.attempt)?;
+            for request in given.iter().filter(|request| shown.contains(&request.id)) {
+                requests::advance(connection, codec::now(), request, RequestEvent::Show)?;
             }
             Ok(())
         })
     }
 
-    /// The requests whose results a resumed call of this attempt has returned.
+    /// The requests whose results a resumed call of this attempt has returned, while it runs.
     ///
     /// # Errors
     ///
     /// The database cannot be read.
     pub fn shown_in(&self, attempt: AttemptId) -> Result<Vec<RequestId>> {
         self.query(|connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT id FROM requests WHERE shown_in = ?1 ORDER BY seq")?;
-            let shown = statement.query_map([Id(attempt)], |row| id(row, "id"))?;
-            Ok(shown.collect::<rusqlite::Result<_>>()?)
+            let given = requests::delivering(connection, attempt)?.into_iter();
+            Ok(given.filter(|it| handover(it) == Some(Handover::Shown)).map(|request| request.id).collect())
         })
+    }
+}
+
+fn is_to_return(request: &Request) -> bool {
+    handover(request) == Some(Handover::ToReturn)
+}
+
+fn handover(request: &Request) -> Option<Handover> {
+    match request.state {
+        RequestState::Delivering { handover, .. } => Some(handover),
+        _ => None,
     }
 }
 

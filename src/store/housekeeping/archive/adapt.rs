@@ -15,6 +15,7 @@ use crate::core::id::FrameId;
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::Decided;
 use crate::core::requests::request::{External, Wish};
+use crate::core::requests::state::RequestState;
 use crate::store::error::Result;
 use crate::store::housekeeping::archive::refusal::damaged;
 use crate::store::housekeeping::archive::unpack::Unpacked;
@@ -99,7 +100,6 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
         .filter_map(|row| Some((text(row, "question")?, text(row, "answer")?)))
         .collect();
     for row in rows {
-        let is_null = |column: &str| row.values.get(column).is_none_or(Value::is_null);
         match row.table.as_str() {
             "frames" => {
                 let id: FrameId = needed(row, "id")?.parse().map_err(|_| damaged("it has a row without an id"))?;
@@ -113,7 +113,11 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                 return Err(damaged("it has the limits of another chain"));
             }
             "chains" => inventory.limits = parsed(&needed(row, "limits")?)?,
-            "requests" if is_null("withdrawn") => {
+            "requests" => {
+                let state: RequestState = parsed(&needed(row, "state")?)?;
+                if state == RequestState::Withdrawn {
+                    continue;
+                }
                 let agent = needed(row, "frame")?.parse().map_err(|_| damaged("it has a row without an id"))?;
                 let answer = answers.get(&needed(row, "id")?).and_then(|answer| permit(answer));
                 match parsed(&needed(row, "wish")?)? {
@@ -125,8 +129,8 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                             inventory.allowed_calls.push(AllowedCall { agent, tool, input });
                         }
                     }
-                    _ if !is_null("delivered") => {}
-                    Wish::Wait(External::Command(command)) if is_null("settled") => {
+                    _ if matches!(state, RequestState::Delivered { .. }) => {}
+                    Wish::Wait(External::Command(command)) if !state.is_resolved() => {
                         inventory.commands.push(Command { agent, command });
                     }
                     Wish::Permission { tool, input, .. } if answer == Some(Permit::Allow) => {

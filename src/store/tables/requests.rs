@@ -1,0 +1,124 @@
+//! The rows of requests, and the one place that changes their state.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+use serde_json::json;
+
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::request::{External, Request, Wish};
+use crate::core::requests::state::{RequestEvent, RequestState};
+use crate::store::database::codec::{self, At, Id, from_json, id, time};
+use crate::store::error::{Fault, StoreError};
+use crate::store::tables::caller::Caller;
+use crate::store::tables::events;
+
+/// A query for requests. The states in which an agent has not been given the result are `open`, `resolved` and `delivering`.
+macro_rules! requests {
+    ($($condition:literal),+) => {
+        concat!("SELECT r.id, r.frame, r.attempt, r.call, r.wish, r.state, r.made FROM requests AS r ", $($condition),+)
+    };
+}
+pub(crate) use requests;
+
+type Result<T> = std::result::Result<T, Fault>;
+
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
+    Ok(Request {
+        id: id(row, "id")?,
+        frame: id(row, "frame")?,
+        attempt: id(row, "attempt")?,
+        call: row.get("call")?,
+        wish: from_json(row, "wish")?,
+        state: from_json(row, "state")?,
+        made: time(row, "made")?,
+    })
+}
+
+/// The requests that a [query](requests) finds.
+pub(crate) fn all(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<Request>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_map(parameters, from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// One request.
+pub(crate) fn load(connection: &Connection, request: RequestId) -> Result<Option<Request>> {
+    let mut statement = connection.prepare_cached(requests!("WHERE r.id = ?1"))?;
+    Ok(statement.query_row([Id(request)], from_row).optional()?)
+}
+
+/// The requests of a frame whose results its agent has not been given.
+pub(crate) fn pending(connection: &Connection, frame: FrameId) -> Result<Vec<Request>> {
+    let sql = requests!("WHERE r.frame = ?1 AND r.status IN ('open', 'resolved', 'delivering') ORDER BY r.seq");
+    all(connection, sql, [Id(frame)])
+}
+
+/// The requests whose results an attempt is being given.
+pub(crate) fn delivering(connection: &Connection, attempt: AttemptId) -> Result<Vec<Request>> {
+    let sql = requests!("WHERE r.delivered_in = ?1 AND r.status = 'delivering' ORDER BY r.seq");
+    all(connection, sql, [Id(attempt)])
+}
+
+/// Only the running attempt of a frame may ask: what a forgotten process asks for, nobody would be told of.
+pub(crate) fn check(connection: &Connection, caller: Caller) -> Result<()> {
+    let running = connection
+        .prepare_cached("SELECT 1 FROM attempts WHERE id = ?1 AND frame = ?2 AND ended IS NULL")?
+        .exists((Id(caller.attempt), Id(caller.frame)))?;
+    let stale = || StoreError::StaleCaller { frame: caller.frame, attempt: caller.attempt };
+    if running { Ok(()) } else { Err(stale().into()) }
+}
+
+/// Makes a request, which is open.
+pub(crate) fn insert(
+    connection: &Connection,
+    now: At,
+    caller: Caller,
+    call: Option<&str>,
+    wish: &Wish,
+) -> Result<RequestId> {
+    let request = RequestId::random();
+    let paths: &[&Path] = match wish {
+        Wish::Wait(External::File(path)) => &[path],
+        _ => &[],
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO requests (id, frame, attempt, made, since, state, wish, call)
+             VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7)",
+        )?
+        .execute((
+            Id(request),
+            Id(caller.frame),
+            Id(caller.attempt),
+            now,
+            codec::json(&RequestState::Open, &[])?,
+            codec::json(wish, paths)?,
+            call,
+        ))?;
+    let detail = json!({"request": request, "attempt": caller.attempt, "wish": wish});
+    events::append(connection, now, caller.frame, "requested", &detail)?;
+    Ok(request)
+}
+
+/// Moves a request to the state after `event`. There is no other way to change a state.
+pub(crate) fn advance(
+    connection: &Connection,
+    now: At,
+    request: &Request,
+    event: RequestEvent,
+) -> Result<RequestState> {
+    let state = request.state.clone().after(event)?;
+    if state != request.state {
+        connection.prepare_cached("UPDATE requests SET state = ?2, since = ?3 WHERE id = ?1")?.execute((
+            Id(request.id),
+            codec::json(&state, &[])?,
+            now,
+        ))?;
+    }
+    Ok(state)
+}
+
+/// The event of giving a result to an attempt.
+pub(crate) fn deliver(request: &Request, attempt: AttemptId, to_return: bool) -> RequestEvent {
+    RequestEvent::Deliver { attempt, to_return, of_child: matches!(request.wish, Wish::Spawn { .. }) }
+}
