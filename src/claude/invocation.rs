@@ -153,6 +153,13 @@ fn search_path(own: Option<&Path>, recorded: Option<&str>, current: Option<&OsSt
     env::join_paths(folders).unwrap_or_default()
 }
 
+/// Whether Claude Code could take a word of a prompt for the name of a file to be read into the conversation.
+#[must_use]
+pub fn has_mention(text: &str) -> bool {
+    let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
+    text.match_indices('@').any(|(at, _)| text[..at].chars().next_back().is_none_or(is_blank))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -237,5 +244,15 @@ mod tests {
         assert_eq!(path, "/own:/home/bin:/usr/bin:/bin");
         assert_eq!(search_path(Some(Path::new("/own")), None, None), "/own");
         assert_eq!(search_path(None, Some("/home/bin"), Some(OsStr::new("/bin"))), "/home/bin:/bin");
+    }
+
+    #[test]
+    fn a_mention_begins_a_word() {
+        for text in ["@a", "read @a", "read\n@a", "read\u{a0}@a"] {
+            assert!(has_mention(text), "{text}");
+        }
+        for text in ["", "me@home", "(@a)", "`@a`"] {
+            assert!(!has_mention(text), "{text}");
+        }
     }
 }

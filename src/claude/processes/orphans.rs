@@ -21,9 +21,9 @@ pub fn end(state_dir: &Path, frame: FrameId) -> usize {
     let mark = Mark { frame: format!("{FRAME}={frame}"), state_dir };
     let spared: HashSet<Pid> = process_table::ancestors().collect();
     let marked = process_table::all().into_iter().filter(|pid| mark.is_on(*pid));
-    let survivors: Vec<Pid> = marked.filter(|pid| !spared.contains(pid)).collect();
-    survivors.iter().for_each(|pid| system::kill(*pid, &mark));
-    survivors.len()
+    let orphans: Vec<Pid> = marked.filter(|pid| !spared.contains(pid)).collect();
+    orphans.iter().for_each(|pid| system::kill(*pid, &mark));
+    orphans.len()
 }
 
 /// What tells the processes of a frame from others.
@@ -100,10 +100,10 @@ mod tests {
     fn only_processes_of_the_frame_are_ended() {
         let [ours, other] = [FrameId::random(), FrameId::random()];
         let [here, elsewhere] = ["/state", "/copy"].map(Path::new);
-        let mut survivor = process(here, ours);
+        let mut orphan = process(here, ours);
         let strangers = [process(here, other), process(elsewhere, ours)];
         assert_eq!(end(here, ours), 1);
-        assert_eq!(survivor.wait().unwrap().signal(), Some(9));
+        assert_eq!(orphan.wait().unwrap().signal(), Some(9));
         for mut stranger in strangers {
             drop(stranger.stdin.take());
             assert_eq!(stranger.wait().unwrap().code(), Some(0));
@@ -119,9 +119,9 @@ mod tests {
         std::os::unix::fs::symlink(&here, &link).unwrap();
         for (one, other) in [(&here, &link), (&link, &here)] {
             let frame = FrameId::random();
-            let (mut survivor, mut stranger) = (process(one, frame), process(&copy, frame));
+            let (mut orphan, mut stranger) = (process(one, frame), process(&copy, frame));
             assert_eq!(end(other, frame), 1);
-            assert_eq!(survivor.wait().unwrap().signal(), Some(9));
+            assert_eq!(orphan.wait().unwrap().signal(), Some(9));
             drop(stranger.stdin.take());
             assert_eq!(stranger.wait().unwrap().code(), Some(0));
         }

@@ -25,7 +25,7 @@ pub fn questions(input: &Value) -> Option<Vec<Wish>> {
 
 /// The input with which an answered call is let run. `answers` are pairs of a question and its answer.
 #[must_use]
-pub fn answered(input: &Value, answers: &[(&str, &str)]) -> Value {
+pub fn with_answers(input: &Value, answers: &[(&str, &str)]) -> Value {
     let mut input = input.clone();
     let answers: Map<String, Value> = answers.iter().map(|(asked, said)| ((*asked).into(), (*said).into())).collect();
     input["answers"] = answers.into();
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn answers_are_told_as_claude_code_reads_them() {
         let input = json!({"questions": [when()], "metadata": {"source": "x"}});
-        let input = answered(&input, &[("When?", "Jan, Feb"), ("Why?", "\"so\"")]);
+        let input = with_answers(&input, &[("When?", "Jan, Feb"), ("Why?", "\"so\"")]);
         assert_eq!(
             input,
             json!({"questions": [when()], "metadata": {"source": "x"},

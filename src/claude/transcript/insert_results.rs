@@ -24,7 +24,7 @@ pub struct CallResult {
 
 /// A copy of a transcript with results in it.
 #[derive(Clone, Debug, Default)]
-pub struct Answered {
+pub struct WithResults {
     /// The copy.
     pub text: Vec<u8>,
     /// The results for which there is no open call.
@@ -37,7 +37,7 @@ pub struct Answered {
 /// # Errors
 ///
 /// The conversation in the copy would not be all there.
-pub fn copy(transcript: &Entries, mut results: HashMap<String, CallResult>) -> Result<Answered, Broken> {
+pub fn copy(transcript: &Entries, mut results: HashMap<String, CallResult>) -> Result<WithResults, Broken> {
     let open = open_calls(transcript, true);
     let (mut changes, mut given) = (HashMap::new(), HashSet::new());
     for (at, marking) in transcript.rows().rev() {
@@ -57,7 +57,7 @@ pub fn copy(transcript: &Entries, mut results: HashMap<String, CallResult>) -> R
     });
     let text = transcript.copy(&changes, added.collect())?;
     results.retain(|call, _| !open.iter().any(|(open, _)| open == call));
-    Ok(Answered { text, others: results })
+    Ok(WithResults { text, others: results })
 }
 
 /// The calls of a transcript that have no result, if one of them is marked as suspended. Otherwise none: of calls that

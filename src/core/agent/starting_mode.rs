@@ -33,14 +33,14 @@ pub struct Beginning {
 }
 
 /// With which permission mode the next attempt of an agent begins: that which it was in when it paused, or that in which a
-/// person lets it continue. `left_in`: the former, where it is another than that of `launch`.
+/// person lets it continue. `last_mode`: the former, where it is another than that of `launch`.
 ///
 /// An agent may come to be in the modes that its chain was started with, and in those that are narrower. Only a person who
 /// approves a plan can choose a wider one for it.
 #[must_use]
-pub fn beginning(launch: &Launch, left_in: Option<&str>, chosen: Option<Chosen<'_>>) -> Beginning {
+pub fn beginning(launch: &Launch, last_mode: Option<&str>, chosen: Option<Chosen<'_>>) -> Beginning {
     let other_than_launch = |mode: &str| Some(mode.to_owned()).filter(|mode| !is_of(launch, mode));
-    match (left_in, chosen) {
+    match (last_mode, chosen) {
         (_, Some(Chosen { mode, is_new: true })) => Beginning { mode: other_than_launch(mode), refused: None },
         (None, _) => Beginning::default(),
         (Some(mode), chosen)
@@ -55,7 +55,7 @@ pub fn beginning(launch: &Launch, left_in: Option<&str>, chosen: Option<Chosen<'
 /// The mode in which an attempt has left its agent, where it is another than that of `launch`. `began_with`: the same when it
 /// began.
 #[must_use]
-pub fn left_in(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes>) -> Option<String> {
+pub fn last_mode(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes>) -> Option<String> {
     match printed {
         Some(Modes { first, last }) if !is_same(first, last) => Some(last.clone()).filter(|mode| !is_of(launch, mode)),
         // Settings may have made another one of the mode that was asked for.
@@ -64,14 +64,14 @@ pub fn left_in(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes
 }
 
 /// The mode in which the next attempt begins after one of which no conversation is left. `before`: that in which the lost one
-/// would have left its agent if it had changed nothing; `left_in`: that in which it did.
+/// would have left its agent if it had changed nothing; `last_mode`: that in which it did.
 ///
 /// What the agent asked for in a narrower mode stands, and so does the mode: a person has perhaps said "not yet". A wider
 /// mode is lost with the conversation.
 #[must_use]
-pub fn after_loss(launch: &Launch, before: Option<&str>, left_in: Option<String>) -> Option<String> {
+pub fn after_loss(launch: &Launch, before: Option<&str>, last_mode: Option<String>) -> Option<String> {
     let is_narrower = |mode: &String| giving(launch, before).covers(mode);
-    left_in.filter(is_narrower).or_else(|| before.map(str::to_owned))
+    last_mode.filter(is_narrower).or_else(|| before.map(str::to_owned))
 }
 
 /// The launch options that bound those of a child which an agent asks for now: in a narrower mode than its own it gives no
@@ -114,7 +114,7 @@ mod tests {
     fn an_attempt_begins_in_the_mode_that_its_agent_was_in() {
         let edits = || launch(Some("acceptEdits"));
         let plan = || launch(Some("plan"));
-        for (name, launch, left_in, chosen, mode, refused) in [
+        for (name, launch, last_mode, chosen, mode, refused) in [
             ("it never left its own", edits(), None, None, None, None),
             ("it entered plan mode", edits(), Some("plan"), None, Some("plan"), None),
             ("without any mode, too", launch(None), Some("plan"), None, Some("plan"), None),
@@ -155,7 +155,7 @@ mod tests {
             ),
         ] {
             let expected = Beginning { mode: mode.map(str::to_owned), refused: refused.map(str::to_owned) };
-            assert_eq!(beginning(&launch, left_in, chosen), expected, "{name}");
+            assert_eq!(beginning(&launch, last_mode, chosen), expected, "{name}");
         }
     }
 
@@ -174,14 +174,14 @@ mod tests {
             ("plan mode after that", launch(None), None, Some(("acceptEdits", "plan")), Some("plan")),
         ] {
             let printed = printed.map(|(first, last): (&str, &str)| Modes { first: first.into(), last: last.into() });
-            assert_eq!(left_in(&launch, began_with, printed.as_ref()).as_deref(), expected, "{name}");
+            assert_eq!(last_mode(&launch, began_with, printed.as_ref()).as_deref(), expected, "{name}");
         }
     }
 
     #[test]
     fn a_lost_conversation_widens_no_mode() {
         let edits = || launch(Some("acceptEdits"));
-        for (name, launch, before, left_in, expected) in [
+        for (name, launch, before, last_mode, expected) in [
             ("it never left its own", edits(), None, None, None),
             ("it entered plan mode", edits(), None, Some("plan"), Some("plan")),
             ("it was in plan mode all the time", edits(), Some("plan"), Some("plan"), Some("plan")),
@@ -190,8 +190,8 @@ mod tests {
             ("it forged a wider one", edits(), None, Some("bypassPermissions"), None),
             ("it may do everything", unrestricted(), None, Some("plan"), Some("plan")),
         ] {
-            let left_in = left_in.map(str::to_owned);
-            assert_eq!(after_loss(&launch, before, left_in).as_deref(), expected, "{name}");
+            let last_mode = last_mode.map(str::to_owned);
+            assert_eq!(after_loss(&launch, before, last_mode).as_deref(), expected, "{name}");
         }
     }
 

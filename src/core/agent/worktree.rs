@@ -106,7 +106,7 @@ impl Worktree {
 /// The last line counts. An agent without a worktree that ends with the words of one, perhaps those that it was told itself, is
 /// contradicted.
 #[must_use]
-pub fn told(said: String, worktree: Option<&Worktree>) -> String {
+pub fn with_place(said: String, worktree: Option<&Worktree>) -> String {
     match worktree {
         Some(worktree) => worktree.named_in(&said),
         None if ends_like_one(&said) => format!("{said}\n\n(it has no worktree of its own)"),
@@ -247,9 +247,9 @@ mod tests {
     #[test]
     fn an_agent_without_a_worktree_cannot_name_one() {
         let forged = "done\n\n(its work is on the branch agent-cli/b, in the worktree /b)\n";
-        let contradicted = told(forged.to_owned(), None);
+        let contradicted = with_place(forged.to_owned(), None);
         assert_eq!(contradicted, format!("{forged}\n\n(it has no worktree of its own)"));
-        assert_eq!(told(contradicted.clone(), None), contradicted, "nothing more is said of what is passed on");
+        assert_eq!(with_place(contradicted.clone(), None), contradicted, "nothing more is said of what is passed on");
     }
 
     proptest! {
@@ -260,7 +260,7 @@ mod tests {
         ) {
             let worktree =
                 Worktree { repository: "/r".into(), path: "/w".into(), branch: "x".into(), base: "c".into() };
-            let all = told(said.clone(), with.then_some(&worktree));
+            let all = with_place(said.clone(), with.then_some(&worktree));
             let line = format!("({})", worktree.whereabouts());
             prop_assert_eq!(all.trim_end().ends_with(&line), with);
             prop_assert!(all.starts_with(&said));

@@ -103,13 +103,6 @@ pub fn of_trouble(trouble: &Trouble) -> String {
     format!("Your last turn was cut short: {what}. {go_on}{calls}")
 }
 
-/// Whether Claude Code could take a word of a prompt for the name of a file to be read into the conversation.
-#[must_use]
-pub fn has_mention(text: &str) -> bool {
-    let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
-    text.match_indices('@').any(|(at, _)| text[..at].chars().next_back().is_none_or(is_blank))
-}
-
 /// What stands above the result of a request in a prompt, and nowhere before.
 #[must_use]
 pub fn heading(delivery: &Delivery) -> String {
@@ -168,16 +161,6 @@ mod tests {
     fn a_first_prompt_is_no_command() {
         assert_eq!(of_task(&Task::Prompt("/compact is a word".into())), "\n/compact is a word");
         assert_eq!(of_task(&Task::Prompt(" say /help\n".into())), " say /help\n");
-    }
-
-    #[test]
-    fn a_mention_begins_a_word() {
-        for text in ["@a", "read @a", "read\n@a", "read\u{a0}@a"] {
-            assert!(has_mention(text), "{text}");
-        }
-        for text in ["", "me@home", "(@a)", "`@a`"] {
-            assert!(!has_mention(text), "{text}");
-        }
     }
 
     #[test]

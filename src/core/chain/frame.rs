@@ -106,7 +106,7 @@ impl Frame {
     /// What its agent said, as its parent is given it. A group names the worktree of each of its agents itself.
     #[must_use]
     pub fn reported(&self, said: String) -> String {
-        if self.task.is_group() { said } else { worktree::told(said, self.launch.worktree.as_ref()) }
+        if self.task.is_group() { said } else { worktree::with_place(said, self.launch.worktree.as_ref()) }
     }
 
     /// What its next attempt continues from; `None`: the attempt starts a conversation.

@@ -53,7 +53,7 @@ pub fn text(members: &[Member]) -> String {
     );
     let sections = members.iter().enumerate().map(|(at, member)| {
         let outcome = if member.failure().is_some() { "failed" } else { "done" };
-        format!("{marks} {} of {all}: {}: {outcome}\n{}", at + 1, member.name(), member.told())
+        format!("{marks} {} of {all}: {}: {outcome}\n{}", at + 1, member.name(), member.result())
     });
     std::iter::once(first).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
@@ -72,10 +72,10 @@ impl Member {
         format!("{} ({})", self.task, self.id.short())
     }
 
-    fn told(&self) -> String {
+    fn result(&self) -> String {
         let reply = || self.reply.as_deref().unwrap_or_default();
         let said = self.failure().map_or_else(reply, |failure| failure.message.as_str());
-        worktree::told(said.to_owned(), self.worktree.as_ref())
+        worktree::with_place(said.to_owned(), self.worktree.as_ref())
     }
 }
 
@@ -92,8 +92,8 @@ impl Tree {
 
 /// What headings begin with: two `#`, or as many as it takes for no line of a reply to begin like a heading.
 fn marks(members: &[Member]) -> String {
-    let told = members.iter().map(Member::told).collect::<Vec<_>>();
-    let longest = told.iter().flat_map(|said| said.split(is_line_break)).filter_map(counterfeit).max();
+    let results = members.iter().map(Member::result).collect::<Vec<_>>();
+    let longest = results.iter().flat_map(|said| said.split(is_line_break)).filter_map(counterfeit).max();
     "#".repeat(longest.map_or(2, |longest| longest + 1))
 }
 

@@ -75,7 +75,7 @@ impl Scheduled {
 
     /// Whether the prompt can be given to an agent.
     #[must_use]
-    pub fn can_be_told(&self) -> bool {
+    pub fn can_be_given(&self) -> bool {
         check(&self.prompt).is_ok()
     }
 

@@ -15,7 +15,7 @@ pub(crate) fn record(store: &Store, attempt: &Attempt, jobs: &Jobs) -> Result<()
     let caller = Caller { frame: attempt.frame, attempt: attempt.id };
     for Made { input, response } in &jobs.made {
         let job = schedule::job(input, response, Timestamp::now(), &TimeZone::system());
-        if let Some(job) = job.filter(Scheduled::can_be_told) {
+        if let Some(job) = job.filter(Scheduled::can_be_given) {
             store.request_job(caller, &Wish::Wait(External::Scheduled(job)))?;
         }
     }

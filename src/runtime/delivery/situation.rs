@@ -24,7 +24,7 @@ pub(crate) fn at_the_end(
     transcript: Option<&Path>,
     told: &[Delivery],
 ) -> Result<Situation, RuntimeError> {
-    let mode = starting_mode::left_in(&frame.launch, began_with, digest.rights.modes.as_ref());
+    let mode = starting_mode::last_mode(&frame.launch, began_with, digest.rights.modes.as_ref());
     let before = &frame.situation;
     let Whereabouts { shell, worktree } = match transcript {
         Some(transcript) => {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::claude::tools::ask_user_question;
 use crate::claude::transcript::ancestry::Broken;
-use crate::claude::transcript::insert_results::{self, Answered, CallResult};
+use crate::claude::transcript::insert_results::{self, CallResult, WithResults};
 use crate::claude::transcript::reopen;
 use crate::claude::transcript::rewrite::Entries;
 use crate::core::chain::frame::Frame;
@@ -43,7 +43,7 @@ pub(super) fn with_results(
     let results = results_of_calls(deliveries);
     let copy = || {
         let copied = insert_results::copy(&entries(transcript)?, results);
-        let Some(Answered { text, others }) = unless_broken(frame, copied) else { return Ok(None) };
+        let Some(WithResults { text, others }) = unless_broken(frame, copied) else { return Ok(None) };
         store.dir().write(Step::Answered, &store.dir().answered(frame.id), &text)?;
         Ok(Some(others))
     };
@@ -86,7 +86,7 @@ pub(super) fn of_baseline(
         let result = CallResult { text: ELSEWHERE.to_owned(), is_error: false };
         let results = open.into_iter().map(|call| (call, result.clone())).collect();
         let copied = insert_results::copy(&conversation, results);
-        let Answered { text, .. } = copied.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
+        let WithResults { text, .. } = copied.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
         let file = store.dir().answered(frame.id);
         store.dir().write(Step::Answered, &file, &text)?;
         Ok(file)

@@ -22,7 +22,7 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
         }
         Suspension::Keep => Ok(HookAnswer::Defer),
         Suspension::Return(answered) => {
-            let updated_input = ask_user_question::answered(&input.tool_input, &answers(&answered));
+            let updated_input = ask_user_question::with_answers(&input.tool_input, &answers(&answered));
             Ok(HookAnswer::Allow { updated_input, notice: response::notice(&store, asking.caller)? })
         }
     }

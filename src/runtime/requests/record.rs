@@ -130,7 +130,7 @@ fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
         reader::read(BufReader::new(printed))
     };
     let digest = read().map_err(while_trying("read what claude printed"))?;
-    let is_in = starting_mode::left_in(&parent.launch, attempt.mode.as_deref(), digest.rights.modes.as_ref());
+    let is_in = starting_mode::last_mode(&parent.launch, attempt.mode.as_deref(), digest.rights.modes.as_ref());
     Ok(starting_mode::giving(&parent.launch, is_in.as_deref()))
 }
 

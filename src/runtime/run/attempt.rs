@@ -9,7 +9,7 @@ use std::process::{self, Stdio};
 use jiff::Timestamp;
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::invocation::{ATTEMPT, FRAME, Invocation, STATE_DIR};
+use crate::claude::invocation::{self, ATTEMPT, FRAME, Invocation, STATE_DIR};
 use crate::claude::processes::orphans;
 use crate::claude::processes::process::Running;
 use crate::claude::settings::merged;
@@ -18,7 +18,6 @@ use crate::claude::settings::permission_rules;
 use crate::claude::tools::permission_server;
 use crate::claude::transcript::locate as transcripts;
 use crate::core::attempt::continuation::Way;
-use crate::core::attempt::prompt;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::progress::step;
 use crate::core::chain::runnable::Attempted;
@@ -159,7 +158,7 @@ pub(crate) fn start(
         launch: &launch,
         state_dir: store.dir().path(),
         own_program: &own.own_program,
-        no_attachments: !program.leaves_mentions && prompt::has_mention(&text),
+        no_attachments: !program.leaves_mentions && invocation::has_mention(&text),
         settings: settings.as_deref(),
         permission_tool: permission_tool.as_deref(),
         prints_hooks: program.prints_hooks,
