@@ -3,6 +3,8 @@
 use std::env;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
+
 use crate::claude::installation::program;
 use crate::claude::installation::version::Version;
 use crate::claude::options;
@@ -14,6 +16,9 @@ use crate::store::Store;
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
+    pub(crate) modified: Timestamp,
+    /// Whether it was seen to run no suspended calls of forks.
+    pub(crate) refuses_forks: bool,
     /// What it says that it is.
     answer: String,
     /// Whether its hooks can suspend tool calls. One that does not tell its version is not trusted to.
@@ -65,8 +70,11 @@ pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launc
     };
     let version = program::check(&path, &answer)?;
     let since = |first| version.is_some_and(|version| version >= first);
+    let refuses_forks = store.refuses_forks(&path, modified)?;
     Ok(Program {
         path,
+        modified,
+        refuses_forks,
         answer,
         suspends: since(Version::SUSPENDS),
         hooks_after_all_calls: since(Version::HOOKS_AFTER_ALL_CALLS),

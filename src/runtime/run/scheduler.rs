@@ -1,6 +1,7 @@
 //! The loop that drives a tree: start what can run, wait for an end, decide on it, again, until nothing can run.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -40,8 +41,9 @@ pub async fn drive(
     stop: watch::Receiver<u32>,
 ) -> Result<Driven, RuntimeError> {
     let (live, exits) = (HashMap::new(), JoinSet::new());
-    let (attempted, ways, driven) = (Attempted::default(), HashMap::new(), Driven::default());
-    Drive { store, settings, top, stop, attempted, live, ways, exits, driven }.run().await
+    let (attempted, driven) = (Attempted::default(), Driven::default());
+    let (ways, refused_forks) = (HashMap::new(), HashMap::new());
+    Drive { store, settings, top, stop, attempted, live, ways, refused_forks, exits, driven }.run().await
 }
 
 /// Drives the tree below `top` after frames that failed or were stopped were made ready to be tried again.
@@ -94,6 +96,8 @@ struct Drive<'a> {
     live: HashMap<FrameId, Live>,
     /// How to continue frames whose `claude` has refused the ways before.
     ways: HashMap<FrameId, Way>,
+    /// The programs that have refused to continue frames in a fork, and are tried in place.
+    refused_forks: HashMap<FrameId, (PathBuf, Timestamp)>,
     exits: JoinSet<(FrameId, Exit)>,
     driven: Driven,
 }
@@ -220,7 +224,11 @@ impl Drive<'_> {
             }
             Err(error) => return Err(error),
         };
-        let way = self.ways.get(&id).copied().unwrap_or_default();
+        let first = if program.refuses_forks { Way::InPlace } else { Way::Fork };
+        let way = self.ways.get(&id).copied().unwrap_or(first);
+        if way == Way::InPlace && !program.refuses_forks {
+            self.refused_forks.insert(id, (program.path.clone(), program.modified));
+        }
         match attempt::start(self.store, self.settings, id, &self.attempted, &program, way) {
             Ok(AttemptStart::Started { running, live, output_from, has_stop_hook, transcript }) => {
                 tracing::info!("{}", step(id, &frame.task.title(), "started"));
@@ -284,6 +292,10 @@ impl Drive<'_> {
             };
             tracing::info!("{}", step(id, &frame.task.title(), how));
             return Ok(());
+        }
+        // Only what takes the one and not the other is sure to be about forks.
+        if let Some((program, modified)) = self.refused_forks.remove(&id).filter(|_| live.way == Way::InPlace) {
+            self.store.remember_refusal_of_forks(&program, modified)?;
         }
         self.say_how_it_ended(id)?;
         self.take_note(id, &decision)

@@ -26,6 +26,29 @@ impl Store {
         })
     }
 
+    /// Whether it is remembered of the program at `program` that it runs no suspended calls of forks.
+    pub(crate) fn refuses_forks(&self, program: &Path, modified: Timestamp) -> Result<bool> {
+        let program = path_text(program)?;
+        self.query(|connection| {
+            let known = connection
+                .prepare_cached("SELECT refuses_forks FROM versions WHERE program = ?1 AND modified = ?2")?
+                .query_row((program, nanoseconds(modified)), |row| row.get(0))
+                .optional()?;
+            Ok(known.unwrap_or(false))
+        })
+    }
+
+    /// Remembers that it does not, until the program changes.
+    pub(crate) fn remember_refusal_of_forks(&self, program: &Path, modified: Timestamp) -> Result<()> {
+        let program = path_text(program)?;
+        self.write(Step::RememberVersion, |connection| {
+            connection
+                .prepare_cached("UPDATE versions SET refuses_forks = 1 WHERE program = ?1 AND modified = ?2")?
+                .execute((program, nanoseconds(modified)))?;
+            Ok(())
+        })
+    }
+
     /// Remembers the version of the program at `program`, which was last modified at `modified`.
     ///
     /// # Errors
@@ -62,7 +85,12 @@ mod tests {
         store.remember_version(program, modified, "2.1.197").unwrap();
         assert_eq!(store.known_version(program, modified).unwrap().as_deref(), Some("2.1.197"));
         assert_eq!(store.known_version(program, later).unwrap(), None);
+        store.remember_refusal_of_forks(program, later).unwrap();
+        assert!(!store.refuses_forks(program, modified).unwrap());
+        store.remember_refusal_of_forks(program, modified).unwrap();
+        assert!(store.refuses_forks(program, modified).unwrap());
         store.remember_version(program, later, "2.1.330").unwrap();
         assert_eq!(store.known_version(program, later).unwrap().as_deref(), Some("2.1.330"));
+        assert!(!store.refuses_forks(program, later).unwrap(), "another program may run them");
     }
 }

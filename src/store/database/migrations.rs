@@ -159,6 +159,7 @@ END;
 CREATE TABLE versions (
     program TEXT PRIMARY KEY,
     modified INTEGER NOT NULL,
-    version TEXT NOT NULL
+    version TEXT NOT NULL,
+    refuses_forks INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 ";
