@@ -22,7 +22,7 @@ bench *ARGS:
 docs $RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links':
     cargo doc --locked --no-deps --document-private-items
 
-# Break the code on purpose, and list what no fast test notices: `just mutants --shard 0/100`, or `--file`, `--in-diff`
+# Break the code on purpose, and list what no fast test notices: `just mutants --shard 0/100`, or `-F PART_OF_A_PATH`, `--in-diff`
 mutants *ARGS:
     command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
     cargo mutants {{ ARGS }}
