@@ -19,7 +19,7 @@ fn main() {
     let stage = Stage::set();
 
     stage.show(&["spawn", "ins1.md"]);
-    stage.say("Every agent stands inside a tool call, and no process is left. Cron may ask as often as it likes.");
+    stage.say("Every agent is paused inside a tool call, and no process is left. Cron can poll as often as it likes.");
     let chain = stage.chain();
     stage.show(&["resume", &chain]);
     stage.show(&["resume", &chain]);
@@ -27,10 +27,10 @@ fn main() {
     stage.say("A person answers, after a minute or a month.");
     stage.show(&["questions"]);
     stage.show(&["answer", &stage.question(), "Jan 1st"]);
-    stage.say("The answer goes to the agent that asked, and its reply goes up the chain.");
+    stage.say("The answer goes to the agent that asked, and the replies travel back up the chain.");
     stage.show(&["resume", &chain]);
-    stage.say("What the agent that asked has seen: a call that took long, and no signal.");
+    stage.say("What the agent that asked saw: a call that took a long time, and no signal.");
     stage.show_conversation_of_the_asker();
-    stage.say("A chain that is done says so again, and starts nothing.");
+    stage.say("Resuming a finished chain prints the reply again and starts nothing.");
     stage.show(&["resume", &chain]);
 }

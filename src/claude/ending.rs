@@ -18,7 +18,7 @@ pub fn classify(digest: &Digest, exit: Exit, errors: &str) -> Ending {
         Some(result) if result.stopped_by_hook => match exit {
             // It may have been ours: then its runner was killed after a person had stopped it.
             Exit::Stopped | Exit::Killed | Exit::Ended | Exit::Unknown => Ending::Stopped { worked: digest.worked },
-            Exit::Code(_) | Exit::Signal(_) => Ending::Error("a hook has stopped the agent".to_owned()),
+            Exit::Code(_) | Exit::Signal(_) => Ending::Error("a hook stopped the agent".to_owned()),
         },
         Some(result) if result.is_error => of_error(digest, result, errors),
         Some(result) if result.deferred => Ending::Suspended,
@@ -33,7 +33,7 @@ fn of_error(digest: &Digest, result: &ResultEvent, errors: &str) -> Ending {
         return Ending::UsageLimit { resets_at, worked };
     }
     let why = [result.text.trim(), errors.trim()].into_iter().find(|text| !text.is_empty());
-    let why = why.unwrap_or("claude reported an error without a word").to_owned();
+    let why = why.unwrap_or("claude reported an error without a message").to_owned();
     if passes_by_itself(digest, result) {
         return Ending::Unavailable { why, worked };
     }
@@ -256,7 +256,7 @@ mod tests {
                 "Error: Input must be provided either through stdin or as a prompt argument when using --print",
                 Objection::Unknown,
             ),
-            ("claude reported an error without a word", Objection::Unknown),
+            ("claude reported an error without a message", Objection::Unknown),
         ] {
             assert_eq!(objection(&Digest::default(), said), objects_to, "{said}");
         }

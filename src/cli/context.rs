@@ -63,7 +63,7 @@ impl Context {
         Err(match self.found_above {
             None => error,
             Some(process) => error.hint(format!(
-                "the process {process}, above this one, is one of the agent {}: a person uses a shell that no agent has started",
+                "process {process}, above this one, belongs to agent {}: use a shell that no agent has started",
                 caller.frame.short()
             )),
         })
@@ -80,9 +80,9 @@ impl Context {
     }
 
     pub(crate) fn state_dir(&self) -> Result<PathBuf, CliError> {
-        let dir = named_state_dir().or_else(StateDir::default_path).ok_or_else(|| {
-            CliError::failed("there is no home directory to keep the state in").hint(format!("set {STATE_DIR}"))
-        })?;
+        let dir = named_state_dir()
+            .or_else(StateDir::default_path)
+            .ok_or_else(|| CliError::failed("no home directory to keep state in").hint(format!("set {STATE_DIR}")))?;
         std::path::absolute(&dir)
             .map_err(|error| CliError::failed(format!("{} cannot be used: {error}", dir.display())))
     }
@@ -156,7 +156,7 @@ fn caller() -> Result<Option<Caller>, CliError> {
     };
     let ids = frame.to_str().and_then(|frame| frame.parse().ok()).zip(attempt.to_str().and_then(|id| id.parse().ok()));
     let (frame, attempt) = ids.ok_or_else(|| {
-        CliError::usage(format!("{FRAME} and {ATTEMPT} are set, but not to ids"))
+        CliError::usage(format!("{FRAME} and {ATTEMPT} are set, but are not ids"))
             .hint(format!("agent-cli sets them for its agents: unset {FRAME} {ATTEMPT}"))
     })?;
     Ok(Some(Caller { frame, attempt }))
@@ -170,6 +170,6 @@ fn stopping() -> Result<Stopping, CliError> {
 /// The length of time that a variable gives. An empty one gives none.
 fn length_of_time(name: &str) -> Result<Option<Duration>, CliError> {
     let Some(text) = env::var(name).ok().filter(|text| !text.is_empty()) else { return Ok(None) };
-    let bad = |why| CliError::usage(format!("{name} is not a length of time: {why}"));
+    let bad = |why| CliError::usage(format!("{name} is not a duration: {why}"));
     Ok(duration(&text).map_err(bad)?.try_into().ok())
 }

@@ -45,7 +45,7 @@ const FREE_SPACE: &str = "free some space, then run the command again; nothing i
 /// What helps when files may not grow, though the disk has space.
 const RAISE_LIMIT: &str = "raise the limit of file sizes (ulimit -f), then run the command again; nothing is lost";
 /// What helps when it is not known what is wrong.
-const ASK_DOCTOR: &str = "agent-cli doctor looks at the state directory";
+const ASK_DOCTOR: &str = "agent-cli doctor checks the state directory";
 
 fn of_files(message: String, error: &io::Error) -> CliError {
     let hint = match error.kind() {
@@ -78,7 +78,7 @@ impl CliError {
     }
 
     pub(crate) fn hint_resume(self, top: FrameId) -> Self {
-        self.hint(format!("agent-cli resume {} carries on; nothing is lost", top.short()))
+        self.hint(format!("agent-cli resume {} continues; nothing is lost", top.short()))
     }
 
     pub(crate) fn also(mut self, message: String) -> Self {
@@ -121,7 +121,7 @@ impl From<PrintError> for CliError {
 
 impl From<BadId> for CliError {
     fn from(error: BadId) -> Self {
-        Self::new(ExitStatus::NoSuchFrame, error.to_string()).hint("agent-cli ls shows the ids")
+        Self::new(ExitStatus::NoSuchFrame, error.to_string()).hint("agent-cli ls lists the ids")
     }
 }
 
@@ -134,20 +134,20 @@ impl From<RuntimeError> for CliError {
             RuntimeError::Launch(error) => error.into(),
             RuntimeError::Refused(said) => Self::new(ExitStatus::Claude, message).hint(hints::refused(&said)),
             RuntimeError::Fork(error) => Self::usage(message).hint(match error {
-                BadSource::Running(id) => format!("agent-cli resume {} tells how it stands", id.short()),
-                BadSource::Empty(id) => format!("agent-cli show {} tells how it stands", id.short()),
+                BadSource::Running(id) => format!("agent-cli resume {} shows its status", id.short()),
+                BadSource::Empty(id) => format!("agent-cli show {} shows its status", id.short()),
                 BadSource::Group(id) => format!("agent-cli tree {} shows them", id.short()),
                 BadSource::NoWorkingDirectory(_) => "leave --fork-from out".to_owned(),
                 BadSource::Foreign(_) => "an agent can fork only conversations of its own chain".to_owned(),
                 BadSource::Elsewhere(_) => "leave --cwd out".to_owned(),
             }),
             RuntimeError::Worktree(WorktreeError::NoRepository(_)) => {
-                Self::usage(message).hint("make it a repository and commit something, or leave --worktree out")
+                Self::usage(message).hint("commit something to a git repository there, or leave --worktree out")
             }
             RuntimeError::UnknownToAgent(_) => Self::new(ExitStatus::NoSuchFrame, message)
-                .hint("an agent reaches what it has started: agent-cli tree shows it")
-                .hint("a chain that its session started before it was adopted is named by its full id"),
-            RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR names another directory"),
+                .hint("an agent can reach only what it started: agent-cli tree shows it")
+                .hint("for a chain that this session started before agent-cli took it over, give the full id"),
+            RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR may name another directory"),
             RuntimeError::Io { source, .. } => of_files(message, &source),
             RuntimeError::Worktree(WorktreeError::Git { .. } | WorktreeError::Io { .. })
             | RuntimeError::NoWorkingDirectory { .. }
@@ -170,14 +170,14 @@ impl From<StoreError> for CliError {
         match error {
             StoreError::UnknownFrame(_) | StoreError::UnknownRequest(_) | StoreError::Unknown(_) => {
                 Self::new(ExitStatus::NoSuchFrame, message)
-                    .hint("agent-cli ls shows the chains, agent-cli questions the questions")
+                    .hint("agent-cli ls lists chains, agent-cli questions lists questions")
             }
             StoreError::Ambiguous { .. } => {
                 Self::new(ExitStatus::NoSuchFrame, message).hint("give more characters of the id")
             }
             StoreError::NotADirectory(_) => Self::failed(message).hint("set AGENT_CLI_STATE_DIR to a directory"),
             StoreError::ReadOnly(_) => Self::failed(message)
-                .hint("give this user the right to write there, or set AGENT_CLI_STATE_DIR to another directory"),
+                .hint("make it writable for this user, or set AGENT_CLI_STATE_DIR to another directory"),
             StoreError::Full(_) => Self::failed(message).hint(FREE_SPACE),
             StoreError::NotADatabase(_) | StoreError::Unreleased(_) | StoreError::Damaged { .. } => {
                 Self::failed(message)
@@ -187,14 +187,14 @@ impl From<StoreError> for CliError {
             StoreError::Newer { .. } => Self::failed(message).hint("upgrade agent-cli"),
             StoreError::Busy(_) | StoreError::AnswerReplaced(_) => Self::failed(message).hint("run the command again"),
             StoreError::NotUtf8(_) => Self::usage(message).hint("rename it"),
-            StoreError::StaleCaller { .. } => Self::usage("the turn in which this was called has ended")
-                .hint("requests are made by an agent while it works"),
+            StoreError::StaleCaller { .. } => Self::usage("the turn that made this call has ended")
+                .hint("an agent can make requests only during its turn"),
             StoreError::Limit(_) => {
-                Self::usage(message).hint("do the work here; --max-depth and --max-frames of the root set the limits")
+                Self::usage(message).hint("do the work here; --max-depth and --max-frames of the chain set the limits")
             }
             StoreError::AlreadyAnswered { question, .. } => {
                 Self::usage(message).hint("agent-cli questions --all shows the answer").hint(format!(
-                    "agent-cli answer --replace {} ANSWER replaces it, until it is delivered",
+                    "agent-cli answer --replace {} ANSWER replaces it until it is delivered",
                     question.short()
                 ))
             }
@@ -203,13 +203,13 @@ impl From<StoreError> for CliError {
             }
             StoreError::Delivered(_) => Self::usage(message).hint("agent-cli questions --all shows the answer"),
             StoreError::NotAQuestion(_) | StoreError::NotAWait(_) => {
-                Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions shows the questions")
+                Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the questions")
             }
-            StoreError::QuestionWithdrawn(_) => {
-                Self::failed(message).hint("agent-cli questions shows what is still asked")
-            }
-            StoreError::Running(id) => Self::failed(message)
-                .hint(format!("agent-cli resume {} waits for it, or takes up what it left", id.short())),
+            StoreError::QuestionWithdrawn(_) => Self::failed(message).hint("agent-cli questions lists open questions"),
+            StoreError::Running(id) => Self::failed(message).hint(format!(
+                "agent-cli resume {} shows its status, and continues it if its runner has died",
+                id.short()
+            )),
             StoreError::Io { source, .. } => of_files(message, &source),
             StoreError::Database { .. } => Self::failed(message).hint(ASK_DOCTOR),
             StoreError::Held(_) | StoreError::Illegal(_) | StoreError::IllegalRequest(_) => Self::failed(message),
@@ -220,7 +220,7 @@ impl From<StoreError> for CliError {
 fn archive(message: String, error: &ArchiveError) -> CliError {
     let hint = match error {
         ArchiveError::Running(frame) => {
-            format!("agent-cli resume {} waits for it, or takes up what it left", frame.short())
+            format!("agent-cli resume {} shows its status, and continues it if its runner has died", frame.short())
         }
         ArchiveError::NoCopy(_) => "agent-cli fsck --repair copies sessions that Claude Code still has".to_owned(),
         ArchiveError::NoDirectory { worktree: Some(worktree), .. } => {
@@ -229,7 +229,7 @@ fn archive(message: String, error: &ArchiveError) -> CliError {
             format!("{here}, git worktree add DIR {branch}; then import with --cwd {}=DIR", path.display())
         }
         ArchiveError::NoDirectory { cwd, .. } => {
-            format!("make it, or say which it is now: --cwd {}=DIR", cwd.display())
+            format!("create it, or name its new place: --cwd {}=DIR", cwd.display())
         }
         ArchiveError::Exists(id) => format!("agent-cli show {id}"),
         ArchiveError::Bad(BadArchive::Newer(_)) => "upgrade agent-cli".to_owned(),

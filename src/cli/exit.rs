@@ -41,16 +41,16 @@ impl ExitStatus {
 pub(crate) const HELP: &str = "\
 Environment:
   AGENT_CLI_STATE_DIR        where chains are kept
-  AGENT_CLI_CLAUDE           the claude program; --claude is stronger
+  AGENT_CLI_CLAUDE           the claude program, unless --claude is given
   AGENT_CLI_PERMISSION_MODE  the default of --permission-mode
-  AGENT_CLI_LOG              what to say on standard error: debug, agent_cli::runtime=trace
+  AGENT_CLI_LOG              log filter, such as debug or agent_cli::runtime=trace
 
 Exit status:
     0  done, or waiting
     1  the agent failed
-    2  usage, or a request that is refused
-    3  no such frame
-    4  claude is missing, unusable or refused
+    2  wrong usage, or the request was refused
+    3  no such agent or question
+    4  claude is missing, unusable, or refused to start
    75  waiting (with --exit-code)
   130  interrupted";
 

@@ -17,28 +17,28 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
         }
         FrameErrorKind::Refused(said) => match Refusal::of(said) {
             Refusal::Login => vec![then("run claude and log in with /login, or set ANTHROPIC_API_KEY")],
-            Refusal::Model => vec![format!("{resume} --model MODEL takes another")],
-            Refusal::Mode => vec![format!("{resume} --permission-mode MODE takes another"), remove(&top)],
+            Refusal::Model => vec![format!("{resume} --model MODEL uses another model")],
+            Refusal::Mode => vec![format!("{resume} --permission-mode MODE uses another mode"), remove(&top)],
             Refusal::Superuser => {
                 vec![format!(
-                    "{resume} --permission-mode acceptEdits takes another, as does a user without those rights"
+                    "{resume} --permission-mode acceptEdits uses another mode; or run it as a user without those rights"
                 )]
             }
-            Refusal::Arguments => vec![format!("{resume} -- ARGS takes others in their place"), remove(&top)],
+            Refusal::Arguments => vec![format!("{resume} -- ARGS replaces the arguments"), remove(&top)],
             Refusal::Session => {
-                vec!["its transcript is gone, and so is the kept copy: put one of them back, or start anew".to_owned()]
+                vec!["its transcript and the kept copy are gone: restore one of them, or start again".to_owned()]
             }
-            Refusal::NotClaude => vec![format!("{resume} --claude PATH takes another program"), remove(&top)],
+            Refusal::NotClaude => vec![format!("{resume} --claude PATH uses another program"), remove(&top)],
             Refusal::Other => vec![carries_on(&resume)],
         },
         FrameErrorKind::NoConversation { said, anew } => {
             let what = if ending::has_no_session(said) { "gone" } else { "not whole" };
             vec![format!(
-                "its transcript is {what}, and so is the kept copy: put a backup of one of them back, or start anew: {anew}"
+                "its transcript and the kept copy are {what}: restore a backup of one of them, or start again: {anew}"
             )]
         }
         FrameErrorKind::NoWorkingDirectory(cwd) => {
-            vec![then(&format!("make {} again, or move it back", cwd.display()))]
+            vec![then(&format!("restore {} or create it again", cwd.display()))]
         }
         FrameErrorKind::WorktreeGone(Worktree { repository, path, branch, .. }) => {
             let add = format!("git -C {} worktree add -f {} {branch}", repository.display(), path.display());
@@ -67,7 +67,7 @@ pub(crate) fn refused(said: &str) -> String {
         Refusal::Superuser => {
             "nothing was recorded: give another --permission-mode, or run it as a user without those rights".to_owned()
         }
-        _ => "nothing was recorded: give other arguments behind the --; claude --help lists them".to_owned(),
+        _ => "nothing was recorded: give other arguments after --; claude --help lists them".to_owned(),
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn install() -> String {
 }
 
 fn carries_on(resume: &str) -> String {
-    format!("{resume} carries on; nothing is lost")
+    format!("{resume} continues; nothing is lost")
 }
 
 fn remove(top: &str) -> String {

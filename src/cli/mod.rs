@@ -36,19 +36,19 @@ use crate::store::{Caller, Store};
 
 /// Run chains of headless Claude Code agents that can pause for minutes or weeks
 ///
-/// An agent may spawn agents, to any depth, and any of them may stop to wait for a person, a file, a time or another
-/// agent. While it waits, nothing runs and nothing is paid. `resume` carries on where the chain stopped.
+/// An agent can spawn agents, to any depth, and each of them can stop to wait for a person, a file, a time or another
+/// agent. While it waits, no process runs and nothing is paid. `resume` continues the chain where it stopped.
 #[derive(Debug, Parser)]
 #[command(name = "agent-cli", version, after_help = exit::HELP, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Subcommands,
 
-    /// Say on standard error what happens, step by step, as on a terminal
+    /// Print progress to standard error, as on a terminal
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     verbose: bool,
 
-    /// Say nothing on standard error but errors
+    /// Print nothing but errors to standard error
     #[arg(short, long, global = true)]
     quiet: bool,
 
@@ -172,7 +172,7 @@ fn usage_error(error: &clap::Error) -> CliError {
     let said = error.render().to_string();
     let (message, rest) = said.split_once("\n\n").unwrap_or((&said, ""));
     let message = match error.kind() {
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "there is no command",
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "no command was given",
         _ => message.trim().trim_start_matches("error: "),
     };
     let tips = rest.lines().filter_map(|line| line.trim().strip_prefix("tip: "));

@@ -35,7 +35,7 @@ pub enum StoreError {
     #[error("{0} is not a database of agent-cli")]
     NotADatabase(PathBuf),
     /// The database was written by a newer version of this program.
-    #[error("{path} has version {found}, and this agent-cli knows versions up to {known}")]
+    #[error("{path} has version {found}, but this agent-cli supports versions only up to {known}")]
     Newer {
         /// The database.
         path: PathBuf,
@@ -143,7 +143,7 @@ pub enum StoreError {
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// What is to be changed is in use.
-    #[error("{} runs, and what runs is not changed", .0.short())]
+    #[error("{} is running and cannot be changed", .0.short())]
     Running(FrameId),
     /// The attempt that asked the question was discarded.
     #[error("question {0} was withdrawn")]

@@ -76,7 +76,7 @@ fn an_agent_that_does_not_know_why_it_was_resumed_waits_on() {
     insta::assert_snapshot!(outcome, @r"
     --- stderr
     error: the agent ended with SGN_UNHANDLED ([ID1:8])
-    hint: agent-cli resume [ID1:8] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 1
     ");
     world.run(&["resume", &id]).prints("done");
@@ -102,11 +102,11 @@ fn a_signal_inside_a_sentence_counts_and_is_reported() {
         "run echo \"I created question.md. Replying $(cat word) to the caller.\"\nreply {result}\nreply done\n",
     );
     let outcome = world.run(&["spawn", "odd.md"]);
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    [ID1:8] said SGN_PEND_STARTED inside a sentence, which is taken for a signal
-    [ID1:8] waits for something that its agent judges
+    [ID1:8] wrote SGN_PEND_STARTED inside a sentence, which counts as a signal
+    [ID1:8] waits for something that only the agent can judge
     --- exit status: 0
     ");
     world.run(&["resume", &outcome.started()]).prints("done");
@@ -137,12 +137,12 @@ fn an_agent_that_pauses_again_and_again_with_nothing_open_is_reported() {
     let id = world.spawn_paused("again.md");
     assert!(!world.run(&["resume", &id]).stderr.contains("in a row"));
     let outcome = world.run(&["resume", &id]);
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    [ID1:8] said SGN_PEND_STARTED 3 times in a row with no request open
-    hint: each resume asks it once more; waits made with agent-cli ask or agent-cli wait cost nothing
-    [ID1:8] waits for something that its agent judges
+    [ID1:8] ended its turn with SGN_PEND_STARTED 3 times in a row without an open request
+    hint: each resume wakes it again; waiting with agent-cli ask or agent-cli wait costs nothing
+    [ID1:8] waits for something that only the agent can judge
     --- exit status: 0
     ");
     assert!(world.run(&["resume", &id]).stderr.contains("4 times in a row"));

@@ -33,12 +33,12 @@ fn a_question_says_how_it_can_be_answered() {
     insta::assert_snapshot!(world.run(&["answer", &question[..8], "Jan 1st"]), @r"
     agent-cli resume [ID1]
     --- stderr
-    the answer is recorded; this carries the chain on:
+    answer recorded; resume the chain with:
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions"]), @r"
     --- stderr
-    no question waits for an answer
+    no open questions
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions", "--all"]), @"
@@ -117,7 +117,7 @@ fn a_question_is_answered_once() {
     --- stderr
     error: question [ID3:8] was already answered, at [TIME]
     hint: agent-cli questions --all shows the answer
-    hint: agent-cli answer --replace [ID3:8] ANSWER replaces it, until it is delivered
+    hint: agent-cli answer --replace [ID3:8] ANSWER replaces it until it is delivered
     --- exit status: 2
     ");
     world.run(&["resume", &id]).prints("Jan 1st");
@@ -132,16 +132,16 @@ fn only_a_question_can_be_answered() {
     insta::assert_snapshot!(unknown, @r"
     --- stderr
     error: no frame or question matches `[ID4]`
-    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");
     let spawn = world.events(&id, "requested")[0]["request"].as_str().expect("an id").to_owned();
     let outcome = world.run(&["answer", &spawn, "x"]);
     outcome.exits_with(3);
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     --- stderr
     error: request [ID6] is not a question
-    hint: agent-cli questions shows the questions
+    hint: agent-cli questions lists the questions
     --- exit status: 3
     ");
 }
@@ -166,7 +166,7 @@ fn an_answer_is_one_argument() {
     outcome.exits_with(2);
     insta::assert_snapshot!(outcome, @r"
     --- stderr
-    error: an answer is one argument, and these are 3
+    error: an answer is one argument, but 3 were given
     hint: quote it: agent-cli answer [ID3:8] 'on Jan 1st; it'\''s late'
     --- exit status: 2
     ");
@@ -221,10 +221,10 @@ fn a_chain_or_an_agent_stands_for_its_only_question() {
     outcome.prints(&format!("agent-cli resume {id}"));
     let outcome = world.run(&["answer", &id, "Jan 1st"]);
     outcome.exits_with(3);
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     --- stderr
-    error: no question of [ID1:8] waits for an answer
-    hint: agent-cli questions shows those that do
+    error: [ID1:8] has no open question
+    hint: agent-cli questions lists the open questions
     --- exit status: 3
     ");
     world.run(&["answer", &question, "--replace", "x"]).succeeds();
@@ -237,9 +237,9 @@ fn of_several_questions_of_a_chain_one_is_named() {
     let id = world.spawn_paused("root.md");
     let outcome = world.run(&["answer", &id, "x"]);
     outcome.exits_with(3);
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     --- stderr
-    error: 2 questions of [ID1:8] wait for an answer: [ID2:8] (When?), [ID3:8] (Where?)
+    error: [ID1:8] has 2 open questions: [ID2:8] (When?), [ID3:8] (Where?)
     hint: name one: agent-cli answer [ID2:8] ANSWER
     --- exit status: 3
     ");
@@ -273,7 +273,7 @@ fn an_agent_that_clears_its_environment_is_an_agent() {
         world.file("sneaky.md", file);
         let outcome = world.run(&["spawn", "sneaky.md"]);
         let said = outcome.succeeds().stdout.clone();
-        assert!(said.contains("error: an agent cannot answer in a person's place"), "{disguise}: {outcome}");
+        assert!(said.contains("error: agents cannot answer questions"), "{disguise}: {outcome}");
         assert_eq!(world.questions().len(), 1, "{disguise}");
     }
 }
@@ -286,11 +286,8 @@ fn what_is_for_people_is_refused_to_agents_in_disguise() {
         world.file("sneaky.md", file);
         let outcome = world.run(&["spawn", "sneaky.md"]);
         let said = outcome.succeeds().stdout.clone();
-        assert!(said.contains("error: an agent does not "), "{command}: {outcome}");
-        assert!(
-            said.contains("hint: the process ") && said.contains(", above this one, is one of the agent "),
-            "{said}"
-        );
+        assert!(said.contains("error: agents cannot "), "{command}: {outcome}");
+        assert!(said.contains("hint: process ") && said.contains(", above this one, belongs to agent "), "{said}");
     }
 }
 
@@ -300,7 +297,7 @@ fn an_agent_in_disguise_starts_no_chain_of_its_own() {
     world.file("root.md", format!("run {} spawn child.md --max-budget-usd 99 2>&1\nreply {{result}}\n", DISGUISES[0]));
     world.file("child.md", "reply done\n");
     let outcome = world.run(&["spawn", "root.md"]);
-    assert!(outcome.succeeds().stdout.contains("for the root"), "{outcome}");
+    assert!(outcome.succeeds().stdout.contains("agents cannot set limits"), "{outcome}");
     world.file("root.md", format!("run {} spawn child.md\nreply {{result}}\n", DISGUISES[0]));
     world.run(&["spawn", "root.md"]).prints("done");
     assert_eq!(world.run(&["ls", "--json"]).json().as_array().map(Vec::len), Some(2), "its child is its child");
@@ -318,7 +315,7 @@ fn a_command_that_is_waited_for_does_not_answer() {
         let id = world.spawn_paused("root.md");
         world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
         let said = std::fs::read_to_string(world.project().join("out")).expect("it ran");
-        assert!(said.contains("an agent cannot answer in a person's place"), "{disguise}: {said}");
+        assert!(said.contains("agents cannot answer questions"), "{disguise}: {said}");
         assert_eq!(world.questions().len(), 1);
     }
 }
@@ -331,6 +328,6 @@ fn a_command_that_is_waited_for_requests_nothing() {
     let id = world.spawn_paused("root.md");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     let said = std::fs::read_to_string(world.project().join("out")).expect("it ran");
-    assert!(said.contains("the turn in which this was called has ended"), "{said}");
+    assert!(said.contains("the turn that made this call has ended"), "{said}");
     assert_eq!(world.starts(), 1);
 }

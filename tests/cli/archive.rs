@@ -135,8 +135,8 @@ fn a_file_is_written_whole_and_private() {
     let file = there.project().join("chain.tar");
     insta::assert_snapshot!(there.run(&["export", &id[..8], "-o", "chain.tar"]), @"
     --- stderr
-    the chain [ID1:8] is in chain.tar
-    hint: agent-cli import chain.tar takes it up
+    exported [ID1:8] to chain.tar
+    hint: agent-cli import chain.tar imports it
     --- exit status: 0
     ");
     assert_eq!(fs::read(&file).expect("it is there"), archive);
@@ -153,7 +153,7 @@ fn what_is_here_already_is_refused() {
     let (there, _, archive) = exported();
     insta::assert_snapshot!(import(&there, &archive, &[]).exits_with(1), @"
     --- stderr
-    error: [ID1] is here already
+    error: [ID1] already exists here
     hint: agent-cli show [ID1]
     --- exit status: 1
     ");
@@ -179,7 +179,10 @@ fn a_directory_that_is_not_here_is_refused() {
     let old = there.project();
     drop(there);
     let said = import(&here, &archive, &[]).exits_with(1).stderr.clone();
-    assert!(said.contains("which is not here") && said.contains(&format!("--cwd {}=DIR", old.display())), "{said}");
+    assert!(
+        said.contains("which does not exist here") && said.contains(&format!("--cwd {}=DIR", old.display())),
+        "{said}"
+    );
     nothing_is_there(&here);
     import(&here, &archive, &["--cwd", "elsewhere"]).exits_with(2);
 }
@@ -195,7 +198,7 @@ fn a_chain_that_runs_is_not_exported() {
     insta::assert_snapshot!(world.run(&["export", &id, "-o", "x"]).exits_with(1), @"
     --- stderr
     error: the agent [ID1:8] is running
-    hint: agent-cli resume [ID1:8] waits for it, or takes up what it left
+    hint: agent-cli resume [ID1:8] shows its status, and continues it if its runner has died
     --- exit status: 1
     ");
     assert!(!world.project().join("x").exists());

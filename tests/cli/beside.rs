@@ -49,7 +49,7 @@ fn after_a_reply_it_has_so_long_and_is_ended() {
         world.file("root.md", format!("beside {kind}\nreply so\n"));
         let outcome = world.run(&["spawn", "root.md"]);
         outcome.prints("so");
-        assert!(outcome.stderr.contains("ended what ran in its background (the server)"), "{outcome}");
+        assert!(outcome.stderr.contains("ended its background work (the server)"), "{outcome}");
         nothing_runs(&world);
     }
 }

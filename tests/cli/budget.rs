@@ -18,7 +18,7 @@ fn nothing_is_started_once_it_is_spent_until_it_is_raised() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    [ID1:8] waits for a larger budget: $0.0500 of $0.0400 are spent
+    [ID1:8] waits for a larger budget: $0.0500 of $0.0400 spent
     hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
     --- exit status: 0
     ");
@@ -29,7 +29,7 @@ fn nothing_is_started_once_it_is_spent_until_it_is_raised() {
     insta::assert_snapshot!(poll, @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for a larger budget: $0.0500 of $0.0400 are spent
+    [ID1:8] waits for a larger budget: $0.0500 of $0.0400 spent
     hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
     --- exit status: 0
     ");
@@ -75,7 +75,7 @@ fn a_failed_agent_is_not_tried_again_and_has_not_failed_for_want_of_money() {
     insta::assert_snapshot!(again, @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for a larger budget: $0.0200 of $0.0100 are spent
+    [ID1:8] waits for a larger budget: $0.0200 of $0.0100 spent
     hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
     --- exit status: 0
     ");
@@ -92,7 +92,7 @@ fn what_is_no_amount_is_refused() {
     }
     insta::assert_snapshot!(world.run(&["spawn", "root.md", "--max-budget-usd", "-1"]), @"
     --- stderr
-    error: invalid value '-1' for '--max-budget-usd <USD>': give an amount of US dollars above 0, for instance 2.50
+    error: invalid value '-1' for '--max-budget-usd <USD>': give an amount of US dollars above 0, for example 2.50
 
     For more information, try '--help'.
     --- exit status: 2
@@ -106,11 +106,11 @@ fn an_agent_sets_no_budget() {
     world.file("root.md", "run agent-cli spawn child.md --max-budget-usd 9; agent-cli spawn child.md --max-parallel 9; agent-cli resume 12345678 --max-frames 9\nreply {result}\n");
     insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
     Exit code 2
-    error: the --max-… limits are for the root of a tree, and an agent called this
+    error: agents cannot set limits (--max-…)
     hint: leave them out
-    error: the --max-… limits are for the root of a tree, and an agent called this
+    error: agents cannot set limits (--max-…)
     hint: leave them out
-    error: the --max-… limits are for the root of a tree, and an agent called this
+    error: agents cannot set limits (--max-…)
     hint: leave them out
     --- exit status: 0
     ");

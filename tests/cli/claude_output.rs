@@ -23,21 +23,21 @@ fn a_claude_that_refuses_to_work_loses_nothing() {
     insta::assert_snapshot!(refused_once("silent 0"), @"
     --- stderr
     error: claude ended with exit code 0 and said nothing ([ID1:8])
-    hint: agent-cli resume [ID1:8] --claude PATH takes another program
+    hint: agent-cli resume [ID1:8] --claude PATH uses another program
     hint: agent-cli rm [ID1:8] removes the chain
     --- exit status: 4
     ");
     insta::assert_snapshot!(refused_once("silent 3"), @"
     --- stderr
     error: claude ended with exit code 3 and said nothing ([ID1:8])
-    hint: agent-cli resume [ID1:8] --claude PATH takes another program
+    hint: agent-cli resume [ID1:8] --claude PATH uses another program
     hint: agent-cli rm [ID1:8] removes the chain
     --- exit status: 4
     ");
     insta::assert_snapshot!(refused_once("garbage"), @"
     --- stderr
     error: claude ended with exit code 1 after 3 lines that are not what claude prints ([ID1:8])
-    hint: agent-cli resume [ID1:8] --claude PATH takes another program
+    hint: agent-cli resume [ID1:8] --claude PATH uses another program
     hint: agent-cli rm [ID1:8] removes the chain
     --- exit status: 4
     ");
@@ -52,7 +52,7 @@ fn an_argument_that_claude_does_not_know_is_reported() {
     insta::assert_snapshot!(outcome, @"
     --- stderr
     error: unknown option '--no-such-option'
-    hint: nothing was recorded: give other arguments behind the --; claude --help lists them
+    hint: nothing was recorded: give other arguments after --; claude --help lists them
     --- exit status: 4
     ");
 }

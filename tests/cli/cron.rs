@@ -52,29 +52,29 @@ fn run_by_cron(world: &World, line: &str) -> String {
 fn a_login_in_the_environment_only_is_a_problem() {
     let world = world().with("ANTHROPIC_API_KEY", "a secret");
     world.run(&["doctor"]).succeeds();
-    insta::assert_snapshot!(check(&world, 1, "login"), @"problem: the login is in this shell's environment only (ANTHROPIC_API_KEY)");
+    insta::assert_snapshot!(check(&world, 1, "login"), @"problem: the login exists only in this shell's environment (ANTHROPIC_API_KEY)");
     let outcome = world.run(&["doctor", "--cron"]);
     let text = world.named(&outcome.exits_with(1).stdout);
     assert!(!text.contains("secret"));
     let lines = text.lines().filter(|line| ["space:", "file-system:"].iter().all(|check| !line.contains(check)));
     insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
     ok       claude: [STAND-IN] is Claude Code 2.1.330 (found by AGENT_CLI_CLAUDE)
-    ok       version: it suspends calls: an agent waits inside a tool call, without a process
-    warning  path: there is no claude in cron's PATH (/usr/bin:/bin), which only a new chain needs
+    ok       version: calls can be suspended: agents wait inside a tool call, without a process
+    warning  path: cron's PATH (/usr/bin:/bin) has no claude, which only a new chain needs
              hint: a spawn from cron needs --claude PATH; resume uses the one that the chain was started with
-    problem  login: the login is in this shell's environment only (ANTHROPIC_API_KEY)
+    problem  login: the login exists only in this shell's environment (ANTHROPIC_API_KEY)
              hint: put it into "env" in [HOME]/.claude/settings.json, or into the crontab
     ok       environment: no other variable of this shell matters to agents
-    ok       settings: 1 settings files, all readable
-    warning  hooks: disableAllHooks is set in [HOME]/.claude/settings.json: no call is suspended, agents pause with signals
-             hint: take it out, or leave it: signals serve as well
-    ok       retention: transcripts are kept as long as Claude Code does by default, and copies by agent-cli
-    ok       permissions: no rule denies the commands of agent-cli
-    ok       permission-mode: chains start with that of Claude Code, where no option says another
-    ok       convention: there is no [PROJECT]/CLAUDE.md: CLAUDE.md.template can be put there
-    ok       state-directory: [HOME]/.local/state/agent-cli (the platform's), which is not made yet
-    ok       database: there is none yet; the first chain makes it
-    for the crontab, with the id of a chain:
+    ok       settings: readable settings files: 1
+    warning  hooks: disableAllHooks is set in [HOME]/.claude/settings.json: calls are not suspended, agents pause with signals
+             hint: remove it to suspend calls; signals work too
+    ok       retention: Claude Code keeps transcripts for its default time; agent-cli keeps copies
+    ok       permissions: no rule denies agent-cli commands
+    ok       permission-mode: chains start in Claude Code's default permission mode, unless an option sets another
+    ok       convention: [PROJECT]/CLAUDE.md does not exist; you can copy CLAUDE.md.template there
+    ok       state-directory: [HOME]/.local/state/agent-cli (the platform's), which does not exist yet
+    ok       database: there is none yet; the first chain creates it
+    for the crontab, with the id of a chain in place of ID:
              ANTHROPIC_API_KEY=VALUE
              */5 * * * * [BIN]/agent-cli resume ID >> [HOME]/chain.log 2>&1
     1 problem, 2 warnings
@@ -96,12 +96,12 @@ fn a_login_that_lasts_is_found_by_cron() {
     }
     let world = world();
     world.user_settings(&settings(&json!({"ANTHROPIC_API_KEY": "a secret"})));
-    insta::assert_snapshot!(check(&world, 0, "login"), @"ok: there is ANTHROPIC_API_KEY in [HOME]/.claude/settings.json (not tried)");
+    insta::assert_snapshot!(check(&world, 0, "login"), @"ok: found ANTHROPIC_API_KEY in [HOME]/.claude/settings.json (not tested)");
     let world = world.with("ANTHROPIC_AUTH_TOKEN", "a secret");
-    insta::assert_snapshot!(check(&world, 0, "login"), @"warning: this shell logs in with ANTHROPIC_AUTH_TOKEN, and cron with ANTHROPIC_API_KEY in [HOME]/.claude/settings.json");
+    insta::assert_snapshot!(check(&world, 0, "login"), @"warning: this shell logs in with ANTHROPIC_AUTH_TOKEN, but cron would log in with ANTHROPIC_API_KEY in [HOME]/.claude/settings.json");
     let world = world.without("ANTHROPIC_AUTH_TOKEN");
     world.user_settings(&settings(&json!({"ANTHROPIC_API_KEY": ""})));
-    insta::assert_snapshot!(check(&world, 1, "login"), @"problem: there is nothing that claude could log in with");
+    insta::assert_snapshot!(check(&world, 1, "login"), @"problem: no login found");
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn what_only_this_shell_has_is_named() {
     fs::create_dir(world.project().join("conf")).expect("writable");
     fs::write(world.project().join("conf/.credentials.json"), "a secret").expect("writable");
     insta::assert_snapshot!(check(&world, 0, "environment"), @"warning: only this shell's environment has HTTPS_PROXY");
-    insta::assert_snapshot!(check(&world, 0, "configuration"), @"warning: CLAUDE_CONFIG_DIR is [PROJECT]/conf in this shell only: chains keep it, but a spawn from cron would not have it");
-    insta::assert_snapshot!(check(&world, 0, "login"), @"ok: there is conf/.credentials.json (not tried)");
+    insta::assert_snapshot!(check(&world, 0, "configuration"), @"warning: CLAUDE_CONFIG_DIR is set to [PROJECT]/conf only in this shell: chains keep it, but a spawn from cron would not have it");
+    insta::assert_snapshot!(check(&world, 0, "login"), @"ok: found conf/.credentials.json (not tested)");
     assert_eq!(report(&world, 0)["cron"]["variables"], json!(["HTTPS_PROXY"]));
     let world = world.without("HTTPS_PROXY");
     insta::assert_snapshot!(check(&world, 0, "environment"), @"ok: chains keep ANTHROPIC_BASE_URL, which a spawn from cron would not have; no other variable of this shell matters to agents");
@@ -157,7 +157,7 @@ fn a_chain_that_waits_says_that_its_login_is_in_the_environment_only() {
     world.file("child.md", "ask When?\nreply {result}\n");
     world.file("done.md", "reply ok\n");
     insta::assert_snapshot!(warning(&world, &["spawn", "root.md"]), @r#"
-    warning: the login is in this shell's environment only (ANTHROPIC_API_KEY): agent-cli resume from cron would not have it
+    warning: the login exists only in this shell's environment (ANTHROPIC_API_KEY): agent-cli resume from cron would not have it
     hint: put it into "env" in [HOME]/.claude/settings.json, or into the crontab; agent-cli doctor --cron checks
     "#);
     assert!(!warning(&world, &["spawn", "root.md", "--json"]).is_empty());
@@ -178,5 +178,5 @@ fn a_chain_that_waits_says_that_its_login_is_in_the_environment_only() {
     assert_eq!(warning(&world, &["spawn", "root.md"]), "", "there is no login at all");
     let world = world.with("CLAUDE_CODE_USE_BEDROCK", "1").with("AWS_BEARER_TOKEN_BEDROCK", "a secret");
     let said = warning(&world, &["spawn", "root.md"]);
-    assert!(said.contains("environment only (AWS_BEARER_TOKEN_BEDROCK): "), "{said}");
+    assert!(said.contains("only in this shell's environment (AWS_BEARER_TOKEN_BEDROCK): "), "{said}");
 }

@@ -54,19 +54,19 @@ fn nothing_is_wrong_and_nothing_is_made() {
     let text = world.named(&lines.collect::<Vec<_>>().join("\n"));
     insta::assert_snapshot!(text, @"
     ok       claude: [STAND-IN] is Claude Code 2.1.330 (found by AGENT_CLI_CLAUDE)
-    ok       version: it suspends calls: an agent waits inside a tool call, without a process
-    ok       login: there is ANTHROPIC_API_KEY (not tried)
-    ok       environment: agents inherit all that is set on purpose
-    ok       settings: 0 settings files, all readable
-    ok       hooks: no settings switch hooks off
-    ok       retention: transcripts are kept as long as Claude Code does by default, and copies by agent-cli
-    ok       permissions: no rule denies the commands of agent-cli
-    ok       permission-mode: chains start with that of Claude Code, where no option says another
-    ok       convention: [PROJECT]/CLAUDE.md knows _spawn_
-    ok       agent-cli: [BIN]/agent-cli is the one in PATH
-    ok       state-directory: [STATE] (named by AGENT_CLI_STATE_DIR), which is not made yet
-    ok       database: there is none yet; the first chain makes it
-    all is well
+    ok       version: calls can be suspended: agents wait inside a tool call, without a process
+    ok       login: found ANTHROPIC_API_KEY (not tested)
+    ok       environment: agents inherit every variable that was set on purpose
+    ok       settings: readable settings files: 0
+    ok       hooks: no settings disable hooks
+    ok       retention: Claude Code keeps transcripts for its default time; agent-cli keeps copies
+    ok       permissions: no rule denies agent-cli commands
+    ok       permission-mode: chains start in Claude Code's default permission mode, unless an option sets another
+    ok       convention: [PROJECT]/CLAUDE.md defines _spawn_
+    ok       agent-cli: [BIN]/agent-cli is in PATH
+    ok       state-directory: [STATE] (named by AGENT_CLI_STATE_DIR), which does not exist yet
+    ok       database: there is none yet; the first chain creates it
+    no problems found
     ");
     assert!(!world.state().exists());
     assert_eq!(world.log().versions, 1);
@@ -87,7 +87,7 @@ fn json_tells_of_claude_and_of_the_checks() {
         "native_questions": false,
         "differences": [
             "calls cannot be suspended",
-            "a session is found from its own working directory only",
+            "sessions are found only from their own working directory",
             "the cost of a resumed run does not include what the session cost before",
         ],
     });
@@ -95,8 +95,8 @@ fn json_tells_of_claude_and_of_the_checks() {
     let version = json!({
         "name": "version",
         "status": "warning",
-        "message": "agents pause with signals only: 2.1.89 is the first version that can suspend a call, and this is 2.1.88",
-        "hint": "claude update, then agent-cli doctor",
+        "message": "agents can pause only with signals: suspending calls needs 2.1.89, and this is 2.1.88",
+        "hint": "run claude update, then agent-cli doctor",
     });
     assert_eq!(report["checks"][1], version);
 }
@@ -132,47 +132,47 @@ fn several_programs_in_path_are_named() {
     }
     let project = world.project();
     let world = world.with("PATH", format!("{0}/one:{0}/two:/usr/bin:/bin", project.display()));
-    insta::assert_snapshot!(check(&world, 0, "path"), @"warning: PATH has several programs claude, and the first is used: [PROJECT]/one/claude, [PROJECT]/two/claude");
-    insta::assert_snapshot!(check(&world, 0, "agent-cli"), @"warning: there is no agent-cli in PATH: only agents find it");
+    insta::assert_snapshot!(check(&world, 0, "path"), @"warning: PATH contains several claude programs; the first one is used: [PROJECT]/one/claude, [PROJECT]/two/claude");
+    insta::assert_snapshot!(check(&world, 0, "agent-cli"), @"warning: agent-cli is not in PATH: only agents find it");
 }
 
 #[test]
 fn a_login_is_seen_and_not_read() {
     let world = World::new();
     if cfg!(not(target_os = "macos")) {
-        insta::assert_snapshot!(check(&world, 1, "login"), @"problem: there is nothing that claude could log in with");
+        insta::assert_snapshot!(check(&world, 1, "login"), @"problem: no login found");
         home_file(&world, ".claude.json", "{\"primaryApiKey\": \"a secret\"}");
-        insta::assert_snapshot!(check(&world, 0, "login"), @"warning: no login is seen; .claude.json, which may hold a key, is not looked into");
+        insta::assert_snapshot!(check(&world, 0, "login"), @"warning: no login found; .claude.json, which may contain a key, is not checked");
     }
     home_file(&world, ".claude/.credentials.json", "a secret");
-    insta::assert_snapshot!(check(&world, 0, "login"), @"ok: there is [HOME]/.claude/.credentials.json (not tried)");
+    insta::assert_snapshot!(check(&world, 0, "login"), @"ok: found [HOME]/.claude/.credentials.json (not tested)");
     home_file(
         &world,
         ".claude/settings.json",
         r#"{"apiKeyHelper": "a secret", "env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}"#,
     );
     let world = world.with("ANTHROPIC_AUTH_TOKEN", "a secret").with("ANTHROPIC_API_KEY", "");
-    insta::assert_snapshot!(check(&world, 0, "login"), @"ok: there is ANTHROPIC_AUTH_TOKEN, [HOME]/.claude/.credentials.json, apiKeyHelper in [HOME]/.claude/settings.json, CLAUDE_CODE_USE_BEDROCK in [HOME]/.claude/settings.json (not tried)");
+    insta::assert_snapshot!(check(&world, 0, "login"), @"ok: found ANTHROPIC_AUTH_TOKEN, [HOME]/.claude/.credentials.json, apiKeyHelper in [HOME]/.claude/settings.json, CLAUDE_CODE_USE_BEDROCK in [HOME]/.claude/settings.json (not tested)");
 }
 
 #[test]
 fn settings_that_are_in_the_way_are_named() {
     let world = healthy().without("CLAUDE_CONFIG_DIR");
     home_file(&world, ".claude/settings.json", "{\"disableAllHooks\": \"a secret\",}");
-    insta::assert_snapshot!(check(&world, 0, "settings"), @"warning: [HOME]/.claude/settings.json is no JSON (line 1, column 32): Claude Code passes over the whole file, without a word");
+    insta::assert_snapshot!(check(&world, 0, "settings"), @"warning: [HOME]/.claude/settings.json is not JSON (line 1, column 32): Claude Code silently ignores the whole file");
     home_file(&world, ".claude/settings.json", "{\"cleanupPeriodDays\": 3}");
-    insta::assert_snapshot!(check(&world, 0, "retention"), @"warning: Claude Code deletes transcripts after 3 days; chains that wait longer go on from the copies of agent-cli");
+    insta::assert_snapshot!(check(&world, 0, "retention"), @"warning: Claude Code deletes transcripts after 3 days; chains that wait longer continue from copies kept by agent-cli");
     world.file(".claude/settings.json", "{\"disableAllHooks\": true}");
-    insta::assert_snapshot!(check(&world, 0, "hooks"), @"warning: disableAllHooks is set in [PROJECT]/.claude/settings.json: no call is suspended, agents pause with signals");
+    insta::assert_snapshot!(check(&world, 0, "hooks"), @"warning: disableAllHooks is set in [PROJECT]/.claude/settings.json: calls are not suspended, agents pause with signals");
     world.file(".claude/settings.local.json", "{\"permissions\": {\"deny\": [\"Bash(agent-cli ask:*)\"]}}");
-    insta::assert_snapshot!(check(&world, 0, "permissions"), @"warning: the rule Bash(agent-cli ask:*) in [PROJECT]/.claude/settings.local.json denies agents the commands of agent-cli");
+    insta::assert_snapshot!(check(&world, 0, "permissions"), @"warning: the rule Bash(agent-cli ask:*) in [PROJECT]/.claude/settings.local.json denies agent-cli commands to agents");
     // Settings belong to a directory.
     world.file("sub/CLAUDE.md", "# Sub");
     let report = world.run(&["doctor", "--json", "--cwd", "sub"]).succeeds().json();
     let checks = report["checks"].as_array().expect("a list");
     let of = |name: &str| checks.iter().find(|check| check["name"] == name).expect(name)["message"].clone();
-    assert_eq!(of("hooks"), "no settings switch hooks off");
-    assert!(of("convention").as_str().expect("a text").contains("sub/CLAUDE.md does not know _spawn_"));
+    assert_eq!(of("hooks"), "no settings disable hooks");
+    assert!(of("convention").as_str().expect("a text").contains("sub/CLAUDE.md does not define _spawn_"));
     world.run(&["doctor", "--cwd", "nowhere"]).exits_with(2);
 }
 
@@ -185,21 +185,21 @@ fn a_mode_that_is_not_granted_is_named() {
         outcome.stdout.contains("problem  permission-mode: AGENT_CLI_PERMISSION_MODE=bypassPermissions is refused");
     assert_eq!(outcome.code(), Some(i32::from(refused)), "{outcome}");
     let world = world.with("IS_SANDBOX", "1");
-    insta::assert_snapshot!(check(&world, 0, "permission-mode"), @"ok: chains start with bypassPermissions, where no option says another");
+    insta::assert_snapshot!(check(&world, 0, "permission-mode"), @"ok: chains start in permission mode bypassPermissions, unless an option sets another");
     home_file(&world, ".claude/settings.json", "{\"permissions\": {\"disableBypassPermissionsMode\": \"disable\"}}");
-    insta::assert_snapshot!(check(&world, 0, "permission-mode"), @"warning: AGENT_CLI_PERMISSION_MODE=bypassPermissions is not granted: disableBypassPermissionsMode is set in [HOME]/.claude/settings.json, and claude takes the mode default without a word");
+    insta::assert_snapshot!(check(&world, 0, "permission-mode"), @"warning: AGENT_CLI_PERMISSION_MODE=bypassPermissions has no effect: disableBypassPermissionsMode is set in [HOME]/.claude/settings.json, and claude silently uses the mode default");
 }
 
 #[test]
 fn the_state_directory_is_looked_at() {
     let world = healthy();
     fs::write(world.state(), "a file").expect("writable");
-    insta::assert_snapshot!(check(&world, 1, "state-directory"), @"problem: [STATE] (named by AGENT_CLI_STATE_DIR) cannot be made: [STATE] is not a directory");
+    insta::assert_snapshot!(check(&world, 1, "state-directory"), @"problem: [STATE] (named by AGENT_CLI_STATE_DIR) cannot be created: [STATE] is not a directory");
     fs::remove_file(world.state()).expect("writable");
     fs::create_dir(world.state()).expect("writable");
     fs::set_permissions(world.state(), PermissionsExt::from_mode(0o755)).expect("own");
-    insta::assert_snapshot!(check(&world, 0, "privacy"), @"warning: others can look into the state directory (mode 755), which holds what agents said");
-    insta::assert_snapshot!(check(&world, 0, "database"), @"ok: there is none yet; the first chain makes it");
+    insta::assert_snapshot!(check(&world, 0, "privacy"), @"warning: other users can read the state directory (mode 755), which contains conversations");
+    insta::assert_snapshot!(check(&world, 0, "database"), @"ok: there is none yet; the first chain creates it");
     assert_eq!(checks(&world, 0, "locks").len(), 1);
     assert_eq!(fs::read_dir(world.state()).expect("readable").count(), 0);
     fs::write(world.state().join("agent-cli.db"), "no database").expect("writable");
@@ -218,11 +218,11 @@ fn chains_tell_of_their_claude_and_their_pauses() {
     world.file("root.md", "ask When?\nreply {result}\n");
     symlink(programs::stand_in(), world.project().join("claude")).expect("writable");
     world.run(&["spawn", "root.md", "--claude", "./claude", "--no-hooks"]).started();
-    insta::assert_snapshot!(check(&world, 0, "recorded-claude"), @"ok: [PROJECT]/claude, with which 1 open chain was started, is there");
+    insta::assert_snapshot!(check(&world, 0, "recorded-claude"), @"ok: [PROJECT]/claude, with which 1 open chain was started, is unchanged");
     insta::assert_snapshot!(check(&world, 0, "pauses"), @"ok: 0 of the last 1 requests suspended their call: their chains were started with --no-hooks or --bare");
-    insta::assert_snapshot!(check(&world, 0, "database"), @"ok: it can be opened, and is whole");
+    insta::assert_snapshot!(check(&world, 0, "database"), @"ok: it can be opened and is intact");
     fs::remove_file(world.project().join("claude")).expect("writable");
-    insta::assert_snapshot!(check(&world, 0, "recorded-claude"), @"warning: there is no program at [PROJECT]/claude: 1 open chain was started with it, and go on with another");
+    insta::assert_snapshot!(check(&world, 0, "recorded-claude"), @"warning: there is no program at [PROJECT]/claude: 1 open chain was started with it, and continue with another");
     let world = world.without("AGENT_CLI_CLAUDE").with("PATH", "/nonexistent");
     insta::assert_snapshot!(check(&world, 4, "recorded-claude"), @"problem: there is no program at [PROJECT]/claude: 1 open chain was started with it, and there is no other");
 }
@@ -231,7 +231,7 @@ fn chains_tell_of_their_claude_and_their_pauses() {
 fn an_agent_is_told_that_it_is_one() {
     let id = "0193e7b0-1c2d-4abc-8def-0123456789ff";
     let world = healthy().with("AGENT_CLI_FRAME", id).with("AGENT_CLI_ATTEMPT", id);
-    insta::assert_snapshot!(check(&world, 0, "caller"), @"warning: the agent of frame [ID1:8] runs this: it is its surroundings that are seen");
+    insta::assert_snapshot!(check(&world, 0, "caller"), @"warning: agent [ID1:8] started this command, so these checks see its environment");
 }
 
 #[test]
@@ -242,5 +242,5 @@ fn variables_that_agents_do_not_inherit_are_named() {
     let world = World::new().with("ANTHROPIC_API_KEY", "a secret");
     let settings = r#"{"env": {"CLAUDE_CODE_SAFE_MODE": "a secret", "CLAUDE_CODE_SHELL": "x"}}"#;
     home_file(&world, ".claude/settings.json", settings);
-    insta::assert_snapshot!(check(&world, 0, "environment"), @"warning: [HOME]/.claude/settings.json sets CLAUDE_CODE_SAFE_MODE, which would break chains: agents run without");
+    insta::assert_snapshot!(check(&world, 0, "environment"), @"warning: [HOME]/.claude/settings.json sets CLAUDE_CODE_SAFE_MODE, which would break chains: agents run without it");
 }

@@ -26,7 +26,7 @@ fn a_root_that_fails_can_be_tried_again() {
     insta::assert_snapshot!(outcome, @r"
     --- stderr
     error: API Error: 400 boom ([ID1:8])
-    hint: agent-cli resume [ID1:8] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 1
     ");
 
@@ -69,7 +69,7 @@ fn an_agent_that_always_dies_is_not_started_again_and_again() {
     insta::assert_snapshot!(outcome, @r"
     --- stderr
     error: claude was killed by signal 9 before the agent had finished ([ID1:8])
-    hint: agent-cli resume [ID1:8] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 1
     ");
     assert_eq!(world.starts(), 1, "one command tries once");
@@ -84,7 +84,7 @@ fn an_agent_that_dies_before_it_works_has_lost_nothing() {
     insta::assert_snapshot!(outcome, @r"
     --- stderr
     error: claude was killed by signal 9 before the agent had finished ([ID1:8])
-    hint: agent-cli resume [ID1:8] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 1
     ");
     let id = world.log().starts[0].session().to_owned();
@@ -146,7 +146,7 @@ fn an_agent_that_does_not_know_what_to_do_has_failed() {
     insta::assert_snapshot!(outcome, @r"
     --- stderr
     error: the agent ended with SGN_UNHANDLED ([ID1:8])
-    hint: agent-cli resume [ID1:8] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 1
     ");
 }

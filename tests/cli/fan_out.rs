@@ -139,19 +139,19 @@ fn a_group_has_one_status_and_one_id() {
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["show", &id]), @"
-    frame     [ID1]
-    root      [ID1] (this frame is at depth 0)
-    task      3 agents: a.md b.md c.md
-    works in  [PROJECT]
-    state     done for [AGE]
-    reply     3 agents: all done. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.⏎⏎## 1 of 3: a.md ([ID6:8]): done⏎A⏎⏎## 2 of 3: b.md ([ID2:8]): done⏎be⏎⏎## 3 of 3: c.md ([ID4:8]): done⏎see
-    child     [ID6]
-    child     [ID2]
-    child     [ID4]
-    claude    [STAND-IN]
-    tokens    0 in, 0 from cache, 0 out
-    cost      $0.0000
-    output    [STATE]/frames/[ID1]/out.ndjson
+    agent      [ID1]
+    chain      [ID1] (depth 0)
+    task       3 agents: a.md b.md c.md
+    directory  [PROJECT]
+    state      done for [AGE]
+    reply      3 agents: all done. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.⏎⏎## 1 of 3: a.md ([ID6:8]): done⏎A⏎⏎## 2 of 3: b.md ([ID2:8]): done⏎be⏎⏎## 3 of 3: c.md ([ID4:8]): done⏎see
+    child      [ID6]
+    child      [ID2]
+    child      [ID4]
+    claude     [STAND-IN]
+    tokens     0 in, 0 from cache, 0 out
+    cost       $0.0000
+    output     [STATE]/frames/[ID1]/out.ndjson
     --- exit status: 0
     ");
 }
@@ -174,7 +174,7 @@ fn one_that_fails_leaves_the_others_alone_and_is_tried_again() {
     C
     --- stderr
     error: it broke ([ID2:8])
-    hint: agent-cli resume [ID4:8] carries on; nothing is lost
+    hint: agent-cli resume [ID4:8] continues; nothing is lost
     --- exit status: 1
     ");
     world.file("mended", "");
@@ -350,8 +350,8 @@ fn a_group_counts_as_its_agents_do() {
     let outcome = world.run(&["spawn", "a.md", "b.md", "c.md", "--max-frames", "2"]);
     insta::assert_snapshot!(outcome, @"
     --- stderr
-    error: the tree would have more than 2 agents, which is its limit
-    hint: do the work here; --max-depth and --max-frames of the root set the limits
+    error: the chain would have more than 2 agents, which is its limit
+    hint: do the work here; --max-depth and --max-frames of the chain set the limits
     --- exit status: 2
     ");
     assert_eq!(world.starts(), 7);

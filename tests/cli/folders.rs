@@ -57,7 +57,7 @@ fn a_frame_whose_folder_is_gone_waits_until_it_is_back() {
     insta::assert_snapshot!(outcome, @"
     --- stderr
     error: the working directory is gone: [PROJECT]/folder ([ID1:8])
-    hint: make [PROJECT]/folder again, or move it back; then agent-cli resume [ID1:8]
+    hint: restore [PROJECT]/folder or create it again; then agent-cli resume [ID1:8]
     --- exit status: 1
     ");
     assert_eq!(world.starts(), 1);
@@ -93,7 +93,7 @@ fn a_folder_that_a_prompt_cannot_hold_is_refused() {
     outcome.exits_with(2);
     insta::assert_snapshot!(outcome, @r"
     --- stderr
-    error: cannot work in [PROJECT]/not � utf-8: its path is not UTF-8 or holds a control character
+    error: cannot work in [PROJECT]/not � utf-8: its path is not UTF-8 or contains a control character
     hint: rename it
     --- exit status: 2
     ");

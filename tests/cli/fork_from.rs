@@ -98,13 +98,13 @@ fn what_cannot_be_forked_is_refused() {
     insta::assert_snapshot!(refused(&[SESSION]), @"
     --- stderr
     error: no frame or question matches `[ID5]`
-    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");
     insta::assert_snapshot!(refused(&["no"]), @r#"
     --- stderr
     error: "no" is not an id: an id holds hexadecimal digits and hyphens
-    hint: agent-cli ls shows the ids
+    hint: agent-cli ls lists the ids
     --- exit status: 3
     "#);
     world.run(&["spawn", "a.md", "--fork-from", &base, "--cwd", "."]).prints("A");
@@ -119,7 +119,7 @@ fn a_frame_without_a_conversation_is_refused() {
     insta::assert_snapshot!(refusing.run(&["spawn", "a.md", "--fork-from", &id]), @"
     --- stderr
     error: [ID2:8] has no conversation yet
-    hint: agent-cli show [ID2:8] tells how it stands
+    hint: agent-cli show [ID2:8] shows its status
     --- exit status: 2
     ");
 }

@@ -23,7 +23,7 @@ fn clean(world: &World) {
     insta::allow_duplicates! {
         insta::assert_snapshot!(world.run(&["fsck"]), @"
         --- stderr
-        nothing is wrong
+        no problems found
         --- exit status: 0
         ");
     }
@@ -97,7 +97,7 @@ fn a_missing_copy_is_made_again() {
     let (world, id, _) = paused();
     fs::remove_file(world.kept(&id)).expect("a copy");
     insta::assert_snapshot!(world.run(&["fsck"]).exits_with(1), @"
-    wrong: [ID1:8] has no kept copy of session [ID1:8]
+    problem: [ID1:8] has no kept copy of session [ID1:8]
     --- stderr
     hint: agent-cli fsck --repair
     --- exit status: 1
@@ -105,7 +105,7 @@ fn a_missing_copy_is_made_again() {
     insta::assert_snapshot!(world.run(&["fsck", "--repair"]).exits_with(0), @"
     repaired: [ID1:8] copied the transcript of session [ID1:8]
     --- stderr
-    nothing is wrong
+    no problems found
     --- exit status: 0
     ");
     fs::remove_dir_all(world.home().join(".claude/projects")).expect("Claude's folder");
@@ -119,7 +119,7 @@ fn a_torn_copy_is_made_again_or_cut() {
     let whole = fs::read(&copy).expect("a copy");
     fs::write(&copy, [&whole[..], b"{\"torn\":"].concat()).expect("own file");
     insta::assert_snapshot!(world.run(&["fsck"]).exits_with(1), @"
-    wrong: [ID1:8] has a torn copy of session [ID1:8]
+    problem: [ID1:8] has a torn copy of session [ID1:8]
     --- stderr
     hint: agent-cli fsck --repair
     --- exit status: 1
@@ -129,9 +129,9 @@ fn a_torn_copy_is_made_again_or_cut() {
     fs::write(&copy, [&whole[..], b"{\"torn\":"].concat()).expect("own file");
     fs::remove_dir_all(world.home().join(".claude/projects")).expect("Claude's folder");
     insta::assert_snapshot!(world.run(&["fsck", "--repair"]).exits_with(0), @"
-    repaired: [ID1:8] cut what was torn off the copy of session [ID1:8]
+    repaired: [ID1:8] removed the torn end of the copy of session [ID1:8]
     --- stderr
-    nothing is wrong
+    no problems found
     --- exit status: 0
     ");
     assert_eq!(fs::read(&copy).expect("a copy"), whole);
@@ -144,9 +144,9 @@ fn a_session_that_is_lost_cannot_be_repaired() {
     fs::remove_file(world.kept(&id)).expect("a copy");
     fs::remove_dir_all(world.home().join(".claude/projects")).expect("Claude's folder");
     insta::assert_snapshot!(world.run(&["fsck", "--repair"]).exits_with(1), @"
-    wrong: [ID1:8] cannot be resumed: neither a transcript nor a copy of session [ID1] is there
+    problem: [ID1:8] cannot be resumed: session [ID1] has neither a transcript nor a copy
     --- stderr
-    hint: put a backup of [ID1].jsonl into Claude Code's folder, or start the chain anew
+    hint: restore a backup of [ID1].jsonl to Claude Code's folder, or start the chain again
     --- exit status: 1
     ");
 }
@@ -159,10 +159,10 @@ fn permissions_and_leftovers_are_repaired() {
     fs::write(folder.join("x.tmp"), "x").expect("own folder");
     fs::set_permissions(folder.join("x.tmp"), Permissions::from_mode(0o600)).expect("own file");
     insta::assert_snapshot!(world.run(&["fsck"]).exits_with(1), @"
-    wrong: [ID1:8] nothing uses [STATE]/frames/[ID1]/x.tmp any more
-    wrong: [STATE]/agent-cli.db has the permissions 644
-    wrong: [STATE]/agent-cli.db-shm has the permissions 644
-    wrong: [STATE]/agent-cli.db-wal has the permissions 644
+    problem: [ID1:8] nothing uses [STATE]/frames/[ID1]/x.tmp any more
+    problem: [STATE]/agent-cli.db has permissions 644
+    problem: [STATE]/agent-cli.db-shm has permissions 644
+    problem: [STATE]/agent-cli.db-wal has permissions 644
     --- stderr
     hint: agent-cli fsck --repair
     --- exit status: 1
@@ -173,7 +173,7 @@ fn permissions_and_leftovers_are_repaired() {
     repaired: made [STATE]/agent-cli.db-shm private
     repaired: made [STATE]/agent-cli.db-wal private
     --- stderr
-    nothing is wrong
+    no problems found
     --- exit status: 0
     ");
     assert_eq!(fs::metadata(&database).expect("it is there").permissions().mode() & 0o777, 0o600);
@@ -195,10 +195,10 @@ fn a_database_that_contradicts_itself_is_told_of() {
     drop(database);
     let outcome = world.run(&["fsck", "--repair"]);
     insta::assert_snapshot!(outcome.exits_with(1), @"
-    wrong: the row [ID4] of requests cannot be read: Conversion error from type Text at index: 15, invalid type: integer `1`, expected struct variant Wish::Spawn at line 1 column 11
-    wrong: [ID1:8] has the attempt [ID5:8] without an end, and is not marked as running
-    wrong: [ID1:8] has a reply, and is not done
-    wrong: [ID2:8] has a root or a depth that does not follow from its parent's
+    problem: the row [ID4] of requests cannot be read: Conversion error from type Text at index: 15, invalid type: integer `1`, expected struct variant Wish::Spawn at line 1 column 11
+    problem: [ID1:8] is not marked as running, but its attempt [ID5:8] has not ended
+    problem: [ID1:8] has a reply, but is not done
+    problem: [ID2:8] has a root or depth that does not match its parent's
     --- exit status: 1
     ");
     let report = world.run(&["fsck", "--json"]).exits_with(1).json();

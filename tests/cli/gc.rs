@@ -53,7 +53,7 @@ fn a_chain_that_is_done_goes_with_all_its_files() {
     assert_eq!(world.run(&["ls", "--json"]).stdout, "[]\n");
     insta::assert_snapshot!(world.run(&["gc", "--older-than", "0s"]), @"
     --- stderr
-    there is nothing to remove
+    nothing to remove
     --- exit status: 0
     ");
 }
@@ -162,14 +162,14 @@ fn an_age_that_cannot_be_is_refused() {
     let world = World::new();
     insta::assert_snapshot!(world.run(&["gc", "--older-than=-3d"]), @"
     --- stderr
-    error: invalid value '-3d' for '--older-than <DURATION>': give weeks, days, hours, minutes or seconds, for instance 90s, 2h or 3d
+    error: invalid value '-3d' for '--older-than <DURATION>': give weeks, days, hours, minutes or seconds, for example 90s, 2h or 3d
 
     For more information, try '--help'.
     --- exit status: 2
     ");
     insta::assert_snapshot!(world.run(&["gc", "--older-than", "soon"]), @"
     --- stderr
-    error: invalid value 'soon' for '--older-than <DURATION>': give weeks, days, hours, minutes or seconds, for instance 90s, 2h or 3d
+    error: invalid value 'soon' for '--older-than <DURATION>': give weeks, days, hours, minutes or seconds, for example 90s, 2h or 3d
 
     For more information, try '--help'.
     --- exit status: 2
@@ -213,7 +213,7 @@ fn a_chain_that_waits_is_no_noise() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(world.run(&["gc"]), @"
             --- stderr
-            there is nothing to remove
+            nothing to remove
             --- exit status: 0
             ");
         }
@@ -223,7 +223,7 @@ fn a_chain_that_waits_is_no_noise() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(world.run(&["gc"]), @"
             --- stderr
-            removed 0 chains with 0 agents and 1 leftover: 2 B
+            removed 0 chains with 0 agents and 1 orphaned file: 2 B
             --- exit status: 0
             ");
         }

@@ -13,39 +13,37 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&[]), @"
     Run chains of headless Claude Code agents that can pause for minutes or weeks
 
-    An agent may spawn agents, to any depth, and any of them may stop to wait for a person, a file, a
-    time or another agent. While it waits, nothing runs and nothing is paid. `resume` carries on where
-    the chain stopped.
+    An agent can spawn agents, to any depth, and each of them can stop to wait for a person, a file, a
+    time or another agent. While it waits, no process runs and nothing is paid. `resume` continues the
+    chain where it stopped.
 
     Usage: agent-cli [OPTIONS] <COMMAND>
 
     Commands:
-      spawn        Start agents, each of which follows the instructions in a FILE
-      resume       Carry a chain on where it stopped, or see how it stands
-      ask          Ask a person, from inside an agent
-      wait         Wait for a file, a time or a command, from inside an agent
-      questions    List the questions that wait for an answer, or show one in full
+      spawn        Start one agent for each FILE of instructions
+      resume       Resume a chain, or show its status
+      ask          Ask a person (for agents)
+      wait         Wait for a file, a time or a command (for agents)
+      questions    List open questions, or show one in full
       answer       Answer a question
-      ls           List the chains, the newest first
-      tree         Show a chain as a tree: every agent, its state, what it waits for and how long
-      show         Show everything that is known of a frame: its sessions, transcripts, costs and
-                   history
-      doctor       Check claude, login, settings, PATH and the state directory, and say what to do
-      export       Write a chain, with its transcripts, as one file that can be resumed on another
-                   machine
-      import       Take up a chain that `agent-cli export` wrote
+      ls           List chains, newest first
+      tree         Show a chain as a tree: every agent, its state, what it waits for and for how long
+      show         Show everything known about an agent: sessions, transcripts, costs and history
+      doctor       Check claude, login, settings, PATH and the state directory, and suggest fixes
+      export       Export a chain to a file, so that another machine can resume it
+      import       Import a chain written by `agent-cli export`
       rm           Remove a chain, whatever its state
-      gc           Remove the chains that were finished long ago, and files that nothing uses any more
-      fsck         Check the database, the files, the transcripts and the leases against each other
-      completions  Print completions for a shell
+      gc           Remove chains that finished long ago, and files that nothing uses any more
+      fsck         Check that the database, files, transcripts and leases agree
+      completions  Print a completion script for a shell
       help         Print this message or the help of the given subcommand(s)
 
     Options:
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -61,94 +59,92 @@ fn every_command_explains_itself() {
 
     Environment:
       AGENT_CLI_STATE_DIR        where chains are kept
-      AGENT_CLI_CLAUDE           the claude program; --claude is stronger
+      AGENT_CLI_CLAUDE           the claude program, unless --claude is given
       AGENT_CLI_PERMISSION_MODE  the default of --permission-mode
-      AGENT_CLI_LOG              what to say on standard error: debug, agent_cli::runtime=trace
+      AGENT_CLI_LOG              log filter, such as debug or agent_cli::runtime=trace
 
     Exit status:
         0  done, or waiting
         1  the agent failed
-        2  usage, or a request that is refused
-        3  no such frame
-        4  claude is missing, unusable or refused
+        2  wrong usage, or the request was refused
+        3  no such agent or question
+        4  claude is missing, unusable, or refused to start
        75  waiting (with --exit-code)
       130  interrupted
     ");
     insta::assert_snapshot!(help(&["spawn"]), @"
-    Start agents, each of which follows the instructions in a FILE
+    Start one agent for each FILE of instructions
 
-    Drives the agent, and every agent that it starts, until nothing in the tree can run. Prints the
-    reply when the agent is done, or `SGN_PEND_STARTED (ID)` when the tree waits for something.
+    Runs the agent, and every agent that it starts, until nothing in the chain can run. Prints the reply
+    when the agent is done, or `SGN_PEND_STARTED (ID)` when the chain waits for something; `agent-cli
+    resume ID` continues it.
 
-    Several files start as many agents, side by side. Their replies are printed together, each under a
-    heading, when all are over; ID is that of the whole group. One that fails does not stop the others:
-    the exit status is 1 then, and `resume ID` tries those that failed again.
+    Several files start several agents at once. Their replies are printed together, each under a
+    heading, when all agents have ended; ID is the id of the group. An agent that fails does not stop
+    the others: the exit status is then 1, and `resume ID` retries the failed ones.
 
-    Called by an agent, it only records the request. Where the agent's call can be suspended, it returns
-    the reply when there is one. Elsewhere this prints `SGN_PEND_STARTED (ID)` at once: the child runs
-    when the agent has ended its turn, and a prompt brings the reply.
+    When an agent calls this, the call is suspended and returns the child's reply. If calls cannot be
+    suspended, it prints `SGN_PEND_STARTED (ID)` at once: the child runs after the agent has ended its
+    turn, and the reply arrives in a later prompt.
 
     Usage: agent-cli spawn [OPTIONS] [FILE]... [-- <CLAUDE ARGS>...]
 
     Arguments:
       [FILE]...
-              A file with the instructions of an agent, `-` for standard input. Several files are for as
-              many agents, which run at the same time
+              A file with instructions for an agent, or `-` for standard input. Each further file starts
+              another agent, which runs at the same time
 
       [CLAUDE ARGS]...
-              Arguments for every claude of the agents and their children; resume takes them in the
-              place of all earlier ones
+              Arguments for every claude process of the chain; with resume, they replace all earlier
+              ones
 
     Options:
           --prompt <TEXT>
-              Tell an agent TEXT, instead of a file that it is to follow. May be given several times,
-              also beside files
+              Give an agent TEXT as its instructions. Can be repeated, and combined with files
 
           --cwd <DIR>
-              Where the agents work, with the settings of that project [default: the current directory]
+              Directory in which the agents work, with its project settings [default: the current
+              directory]
 
           --worktree
-              Give each agent a git worktree of its own, on a new branch that begins with what is
-              committed
+              Give each agent its own git worktree, on a new branch from the last commit
 
           --fork-from <ID>
-              Begin with the conversation of another agent, or of any Claude session, which is left as
-              it is
+              Start from a copy of the conversation of another agent or any Claude session
 
           --model <MODEL>
-              The model, as for `claude --model` [default with --fork-from: that of the conversation]
+              Model, as for `claude --model` [default with --fork-from: the model of that conversation]
 
           --permission-mode <MODE>
-              What the agent may do, as for `claude --permission-mode` [default:
-              $AGENT_CLI_PERMISSION_MODE]
+              Permission mode, as for `claude --permission-mode` [default: $AGENT_CLI_PERMISSION_MODE]
 
           --on-permission <WHAT>
-              What becomes of a call that needs an approval: deny it, or ask a person and pause
-              [default: deny, or as the caller]
+              When a tool call needs an approval: deny it, or pause and ask a person [default: the
+              caller's choice, or deny]
 
               [possible values: deny, ask]
 
           --claude <PATH>
-              The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
+              The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
 
           --no-hooks
-              Let agents pause with signals, not inside a tool call
+              Let agents pause by ending their turn with a signal, not inside a tool call
 
           --no-stale-check
-              Do not tell agents which files changed while they waited
+              Do not report to agents which files changed while they waited
 
           --json
-              Print one JSON object: id, status, reply, members, waiting_on, busy, errors, denied,
-              usage, cost_usd
+              Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage,
+              cost_usd
 
           --exit-code
-              Exit with 75 while the tree waits
+              Exit with status 75 while the chain waits
 
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -159,18 +155,18 @@ fn every_command_explains_itself() {
       -h, --help
               Print help (see a summary with '-h')
 
-    Limits of the whole tree, until `resume` changes them:
+    Limits of the whole chain:
           --max-depth <N>
-              Agents from the root down to the deepest [at first: 64]
+              How deep agents may be nested [default: 64]
 
           --max-frames <N>
-              Agents in the tree [at first: 256, or --max-depth if that is more]
+              How many agents the chain may have [default: 256, or --max-depth if that is larger]
 
           --max-parallel <N>
-              Agents that run at the same time, whichever commands run them [at first: 4]
+              How many agents may run at the same time, whichever commands run them [default: 4]
 
           --max-budget-usd <USD>
-              Start no agent once so much was spent, in US dollars [at first: any amount]
+              Stop starting agents once this much has been spent, in US dollars [default: no limit]
 
     Examples:
       agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
@@ -178,53 +174,52 @@ fn every_command_explains_itself() {
       agent-cli spawn --prompt 'Which licence is this under?'
     ");
     insta::assert_snapshot!(help(&["resume"]), @"
-    Carry a chain on where it stopped, or see how it stands
+    Resume a chain, or show its status
 
-    Prints the reply when the agent is done (again, if it was done before), `SGN_PEND_STARTED (ID)` when
-    the tree waits for something new, and `SGN_PEND_ONGOING` when it still waits for what it waited for.
-    A tree that waits is asked in milliseconds, without starting claude: call it from cron as often as
-    you like.
+    Continues the chain where it stopped. Prints the reply once the agent is done (every time),
+    `SGN_PEND_STARTED (ID)` when the chain has begun to wait for something new, and `SGN_PEND_ONGOING`
+    while it still waits for the same thing. Polling a waiting chain takes milliseconds and does not
+    start claude, so cron can do it as often as you like.
 
     Usage: agent-cli resume [OPTIONS] <ID> [-- <CLAUDE ARGS>...]
 
     Arguments:
       <ID>
-              A frame, any Claude session it ever had, one of its questions, or another Claude session;
-              four characters or more
+              Id of a chain, an agent, a question or a Claude session; its first four characters are
+              enough if unique
 
       [CLAUDE ARGS]...
-              Arguments for every claude of the agents and their children; resume takes them in the
-              place of all earlier ones
+              Arguments for every claude process of the chain; with resume, they replace all earlier
+              ones
 
     Options:
           --claude <PATH>
-              The claude program from now on [default: $AGENT_CLI_CLAUDE for this time, or the one that
-              the chain began with]
+              The claude program from now on [default: $AGENT_CLI_CLAUDE this once, or the chain's own]
 
           --now
-              Try again at once what waits for a usage limit, or for its next try
+              Retry now instead of waiting for a usage limit or backoff
 
           --no-stale-check
-              Do not tell agents which files changed while they waited
+              Do not report to agents which files changed while they waited
 
           --model <MODEL>
-              Another model from now on, as for `claude --model`
+              Model from now on, as for `claude --model`
 
           --permission-mode <MODE>
-              Another permission mode from now on, as for `claude --permission-mode`
+              Permission mode from now on, as for `claude --permission-mode`
 
           --json
-              Print one JSON object: id, status, reply, members, waiting_on, busy, errors, denied,
-              usage, cost_usd
+              Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage,
+              cost_usd
 
           --exit-code
-              Exit with 75 while the tree waits
+              Exit with status 75 while the chain waits
 
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -235,28 +230,28 @@ fn every_command_explains_itself() {
       -h, --help
               Print help (see a summary with '-h')
 
-    Limits of the whole tree, until `resume` changes them:
+    Limits of the whole chain:
           --max-depth <N>
-              Agents from the root down to the deepest [at first: 64]
+              How deep agents may be nested [default: 64]
 
           --max-frames <N>
-              Agents in the tree [at first: 256, or --max-depth if that is more]
+              How many agents the chain may have [default: 256, or --max-depth if that is larger]
 
           --max-parallel <N>
-              Agents that run at the same time, whichever commands run them [at first: 4]
+              How many agents may run at the same time, whichever commands run them [default: 4]
 
           --max-budget-usd <USD>
-              Start no agent once so much was spent, in US dollars [at first: any amount]
+              Stop starting agents once this much has been spent, in US dollars [default: no limit]
 
-    Example, every minute by cron:
+    Example, for a crontab:
       * * * * * agent-cli resume 4f2c1a90 >> chain.log
     ");
     insta::assert_snapshot!(help(&["ask"]), @"
-    Ask a person, from inside an agent
+    Ask a person (for agents)
 
-    Records the question for the calling agent. Where the agent's call can be suspended, it returns the
-    answer when there is one, and nothing runs until then. Elsewhere this prints `SGN_PEND_STARTED (ID)`
-    at once: the agent then ends its turn, and a prompt brings the answer when the chain is resumed.
+    Records the question of the calling agent. The agent's call is suspended and returns the answer;
+    nothing runs until then. If calls cannot be suspended, this prints `SGN_PEND_STARTED (ID)` at once:
+    the agent ends its turn, and the answer arrives in a later prompt.
 
     Usage: agent-cli ask [OPTIONS] <QUESTION>
 
@@ -266,10 +261,10 @@ fn every_command_explains_itself() {
 
     Options:
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -281,32 +276,32 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["wait"]), @"
-    Wait for a file, a time or a command, from inside an agent
+    Wait for a file, a time or a command (for agents)
 
-    Records the wait for the calling agent, which the first `agent-cli resume` after it is over carries
-    on. Where the agent's call can be suspended, it returns then. Elsewhere, and with --command, this
-    prints `SGN_PEND_STARTED (ID)` at once, and the agent ends its turn.
+    Records what the calling agent waits for. The agent's call is suspended, and returns at the first
+    `agent-cli resume` after the wait is over. If calls cannot be suspended, and always with --command,
+    this prints `SGN_PEND_STARTED (ID)` at once, and the agent ends its turn.
 
     Usage: agent-cli wait [OPTIONS] <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
 
     Options:
           --file <PATH>
-              Until this file exists
+              Wait until this file exists
 
           --until <TIME>
-              Until this time, for instance 2026-12-24T18:00:00Z
+              Wait until this time, for example 2026-12-24T18:00:00Z
 
           --for <DURATION>
-              For this long, for instance 90s, 2h or 3d
+              Wait for this long, for example 90s, 2h or 3d
 
           --command <COMMAND>
-              Until this shell command exits with 0
+              Wait until this shell command exits with status 0
 
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -318,30 +313,30 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["questions"]), @"
-    List the questions that wait for an answer, or show one in full
+    List open questions, or show one in full
 
-    A list names the call that needs an approval, or the first line of a question, and says how much
-    more there is. With an id, everything is shown: of a call, each line of what it acts on, and files
-    as they would change.
+    The list shows the first line of each question, or the tool call that needs an approval, and how
+    much more there is. With an id, everything is shown: every line of a call, and files as they would
+    change.
 
     Usage: agent-cli questions [OPTIONS] [ID]
 
     Arguments:
       [ID]
-              Show this one in full, or all of this chain or agent
+              Id of a question, or of a chain or agent for all of its questions, to show in full
 
     Options:
           --all
-              Answered ones too
+              Include answered questions
 
           --json
               Print a JSON array
 
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -355,45 +350,43 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&["answer"]), @r#"
     Answer a question
 
-    Records the answer and prints the command that carries the chain on. The agent gets the answer
-    exactly as given. A question can be answered once; until an agent has the answer, --replace puts
-    another in its place.
+    Records the answer and prints the command that resumes the chain. The agent gets the answer exactly
+    as given. Until it has been delivered, --replace changes it.
 
-    Where a question offers choices, the answer may be the number or the label of one, of several with
-    commas between them where several may be chosen, or any other text. Where it is a permission for a
-    call that is asked for, the answer is `allow`, or `deny`, perhaps with a reason for the agent after
-    it. So it is with a plan; --mode says in which permission mode the agent then continues.
+    If the question offers choices, answer with the number or label of one, with several separated by
+    commas if several can be chosen, or with any other text. If it asks you to approve a tool call,
+    answer `allow`, or `deny`, which can be followed by a reason for the agent. The same goes for a
+    plan; --mode sets the permission mode in which the agent then continues.
 
     Usage: agent-cli answer [OPTIONS] <ID> [ANSWER]
 
     Arguments:
       <ID>
-              The question's id, as `agent-cli questions` shows it, or that of a chain or an agent with
-              one open question
+              Id of the question, as shown by `agent-cli questions`, or of a chain or agent with one
+              open question
 
       [ANSWER]
-              The answer, or the numbers of choices [default: standard input, without its last line
-              break]
+              The answer, or the numbers of choices [default: standard input, without its final newline]
 
     Options:
           --text <TEXT>
-              An answer that is a text even where it looks like the number of a choice
+              Take the answer as text even if it looks like the number of a choice
 
           --mode <MODE>
-              The permission mode in which an agent continues whose plan is allowed [default: the one
-              that it was started in]
+              With `allow` for a plan: the permission mode to continue in [default: the mode it was
+              started with]
 
           --replace
-              Replace the answer that was given, unless it was delivered
+              Replace an earlier answer that has not been delivered yet
 
           --json
               Print a JSON object: question, root, next
 
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -414,79 +407,78 @@ fn every_command_explains_itself() {
       agent-cli answer 4f2c1a90 < plan.md
     "#);
     insta::assert_snapshot!(help(&["ls"]), @"
-    List the chains, the newest first
+    List chains, newest first
 
     Usage: agent-cli ls [OPTIONS]
 
     Options:
           --json          Print a JSON array
-      -v, --verbose       Say on standard error what happens, step by step, as on a terminal
-      -q, --quiet         Say nothing on standard error but errors
+      -v, --verbose       Print progress to standard error, as on a terminal
+      -q, --quiet         Print nothing but errors to standard error
           --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
       -h, --help          Print help
     ");
     insta::assert_snapshot!(help(&["tree"]), @"
-    Show a chain as a tree: every agent, its state, what it waits for and how long
+    Show a chain as a tree: every agent, its state, what it waits for and for how long
 
     Usage: agent-cli tree [OPTIONS] [ID]
 
     Arguments:
-      [ID]  A frame, or a session it had [default: all chains that are not done]
+      [ID]  Id of an agent, or of one of its sessions [default: all chains that are not done]
 
     Options:
-          --json          Print a JSON array of frames, parents before their children
-      -v, --verbose       Say on standard error what happens, step by step, as on a terminal
-      -q, --quiet         Say nothing on standard error but errors
+          --json          Print a JSON array of agents, parents before children
+      -v, --verbose       Print progress to standard error, as on a terminal
+      -q, --quiet         Print nothing but errors to standard error
           --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
       -h, --help          Print help
     ");
     insta::assert_snapshot!(help(&["show"]), @"
-    Show everything that is known of a frame: its sessions, transcripts, costs and history
+    Show everything known about an agent: sessions, transcripts, costs and history
 
     Usage: agent-cli show [OPTIONS] <ID>
 
     Arguments:
-      <ID>  A frame, or a session it had
+      <ID>  Id of an agent, or of one of its sessions
 
     Options:
           --json          Print a JSON object
-      -v, --verbose       Say on standard error what happens, step by step, as on a terminal
-      -q, --quiet         Say nothing on standard error but errors
+      -v, --verbose       Print progress to standard error, as on a terminal
+      -q, --quiet         Print nothing but errors to standard error
           --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
       -h, --help          Print help
     ");
     insta::assert_snapshot!(help(&["doctor"]), @"
-    Check claude, login, settings, PATH and the state directory, and say what to do
+    Check claude, login, settings, PATH and the state directory, and suggest fixes
 
-    Makes no request and starts no agent. A warning tells what could be better, a problem what keeps
-    chains from running. Exits with 0 when there is no problem, with 4 when claude is missing or
-    unusable, and with 1 otherwise.
+    Makes no request and starts no agent. A problem keeps chains from running; a warning does not. Exits
+    with 0 if there is no problem, with 4 if claude is missing or unusable, and with 1 otherwise.
 
-    With --cron, the login, the settings and the directories are checked as a `resume` from cron would
-    find them: of this shell's environment it has HOME, LOGNAME and USER, and of a chain what is
-    recorded. What the crontab sets is not seen. An example of a line follows, and the names of the
-    variables that only this shell has.
+    With --cron, checks the login, settings and directories that a `resume` from cron would have: HOME,
+    LOGNAME and USER from the environment, and what is recorded in the chain. Variables set in the
+    crontab itself are not taken into account. Ends with an example line for the crontab and the names
+    of variables that exist only in this shell.
 
     Usage: agent-cli doctor [OPTIONS]
 
     Options:
           --cwd <DIR>
-              Where agents would work [default: the current directory]
+              Directory in which agents would work [default: the current directory]
 
           --claude <PATH>
-              The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
+              The claude program to check [default: $AGENT_CLI_CLAUDE, or claude in PATH]
 
           --cron
-              Check what cron would find when it resumes the chains of this shell
+              Check whether cron could resume chains started from this shell
 
           --json
-              Print a JSON object: claude, checks, and with --cron also cron
+              Print a JSON object: claude, checks, and cron with --cron
 
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -498,26 +490,26 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["export"]), @"
-    Write a chain, with its transcripts, as one file that can be resumed on another machine
+    Export a chain to a file, so that another machine can resume it
 
-    The file holds everything that was said in the chain: keep it as private as the chain. The chain
-    itself stays; resume only one of the two. `agent-cli import` takes it up.
+    The file contains every conversation of the chain: keep it as private as the chain itself. The chain
+    is not removed; resume only one of the two. `agent-cli import` reads the file.
 
     Usage: agent-cli export [OPTIONS] <ID>
 
     Arguments:
       <ID>
-              A frame of the chain, or a session it had
+              Id of an agent of the chain, or of one of its sessions
 
     Options:
       -o, --output <FILE>
-              Where to write it [default: standard output]
+              Write to this file [default: standard output]
 
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -528,37 +520,37 @@ fn every_command_explains_itself() {
       -h, --help
               Print help (see a summary with '-h')
     ");
-    insta::assert_snapshot!(help(&["import"]), @r"
-    Take up a chain that `agent-cli export` wrote
+    insta::assert_snapshot!(help(&["import"]), @"
+    Import a chain written by `agent-cli export`
 
-    Prints the id of its root. All of the chain is taken up, or nothing. Its agents work where they
-    worked before; where that is another directory here, say so with --cwd. They run this machine's
-    claude, with the PATH of this shell.
+    Prints the id of the chain. Imports all of it or nothing. Its agents work in the same directories as
+    before; use --cwd if a directory has another path here. They run this machine's claude, with the
+    PATH of this shell.
 
-    A chain brings instructions, permissions, arguments for claude and commands with it. So they are
-    listed first, and the chain is taken up only with --trust, or when you say so on a terminal.
+    A chain brings its own instructions, permissions, arguments for claude and commands. They are listed
+    first, and the chain is imported only with --trust, or after you confirm at a terminal.
 
     Usage: agent-cli import [OPTIONS] <FILE>
 
     Arguments:
       <FILE>
-              The file; - is standard input
+              The file, or - for standard input
 
     Options:
           --cwd <OLD=NEW>
-              A directory and those below it that have another path here; may be given several times
+              Replace the directory OLD, and those below it, by NEW; can be repeated
 
           --trust
-              Take the chain up: you would run all that it would run
+              Import the chain: you would run everything that it would run
 
           --json
-              Print a JSON object: id, next; without --trust what the chain would run
+              Print a JSON object: id and next, or without --trust what the chain would run
 
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -574,40 +566,39 @@ fn every_command_explains_itself() {
       ssh old agent-cli export 4f2c1a90 | agent-cli import - --trust --cwd /home/ann/work=/home/bob/work
     ");
     insta::assert_snapshot!(help(&["gc"]), @"
-    Remove the chains that were finished long ago, and files that nothing uses any more
+    Remove chains that finished long ago, and files that nothing uses any more
 
-    A chain goes as a whole: its agents, questions, replies and log, its files in the state directory,
-    and the transcripts of its sessions in Claude Code's folders. One in which anything still waits or
-    runs stays, and so do transcripts of sessions that agent-cli did not start. Git worktrees of its
-    agents go, with their branches, when they are clean and their commits are on another branch, not
-    counting those of agents; a chain with one that holds work stays. `agent-cli export` saves a chain
-    before.
+    Removes whole chains: agents, questions, replies and history, files in the state directory, and the
+    transcripts in Claude Code's folders. Keeps every chain in which something still waits or runs, and
+    the transcripts of sessions that agent-cli did not start. Removes the agents' git worktrees and
+    branches if they are clean and their commits are on a branch that is not an agent's; keeps a chain
+    with a worktree that holds other work. To keep a chain, export it first.
 
     Usage: agent-cli gc [OPTIONS]
 
     Options:
           --older-than <DURATION>
-              Only chains in which nothing has changed for this long
+              Only remove chains in which nothing has changed for this long
 
               [default: 30d]
 
           --failed
-              Also chains that failed or were stopped, and could still be resumed
+              Also remove chains that failed or were stopped, although they could be resumed
 
           --ignored
-              Also worktrees that hold ignored files other than build output and caches
+              Also remove worktrees with ignored files other than build output and caches
 
           --dry-run
-              Only say what would be removed
+              Only print what would be removed
 
           --json
               Print a JSON object
 
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -619,26 +610,25 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["fsck"]), @"
-    Check the database, the files, the transcripts and the leases against each other
+    Check that the database, files, transcripts and leases agree
 
-    Says in words what does not fit, and ends with 1 when something is left to repair. Chains may run
-    meanwhile.
+    Reports each disagreement, and exits with 1 if something is left to repair. Chains can keep running.
 
     Usage: agent-cli fsck [OPTIONS]
 
     Options:
           --repair
-              Repair what can be repaired without losing anything: permissions, copies of transcripts,
-              leftovers
+              Repair what can be repaired without loss: permissions, copies of transcripts, orphaned
+              files
 
           --json
               Print a JSON object
 
       -v, --verbose
-              Say on standard error what happens, step by step, as on a terminal
+              Print progress to standard error, as on a terminal
 
       -q, --quiet
-              Say nothing on standard error but errors
+              Print nothing but errors to standard error
 
           --color <WHEN>
               When to use colours
@@ -650,7 +640,7 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["completions"]), @"
-    Print completions for a shell
+    Print a completion script for a shell
 
     Usage: agent-cli completions [OPTIONS] <SHELL>
 
@@ -658,8 +648,8 @@ fn every_command_explains_itself() {
       <SHELL>  The shell [possible values: bash, elvish, fish, powershell, zsh]
 
     Options:
-      -v, --verbose       Say on standard error what happens, step by step, as on a terminal
-      -q, --quiet         Say nothing on standard error but errors
+      -v, --verbose       Print progress to standard error, as on a terminal
+      -q, --quiet         Print nothing but errors to standard error
           --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
       -h, --help          Print help
 

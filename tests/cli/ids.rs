@@ -44,37 +44,37 @@ fn what_names_no_frame_is_refused() {
     insta::assert_snapshot!(refused("00000000-0000-4000-8000-000000000000", 3), @r"
     --- stderr
     error: no frame or question matches `[ID3]`
-    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");
     insta::assert_snapshot!(refused("00000", 3), @r"
     --- stderr
     error: no frame or question matches `00000`
-    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");
     insta::assert_snapshot!(refused("abc", 3), @r#"
     --- stderr
     error: "abc" is too short for an id: give at least 4 characters
-    hint: agent-cli ls shows the ids
+    hint: agent-cli ls lists the ids
     --- exit status: 3
     "#);
     insta::assert_snapshot!(refused("birthday", 3), @r#"
     --- stderr
     error: "birthday" is not an id: an id holds hexadecimal digits and hyphens
-    hint: agent-cli ls shows the ids
+    hint: agent-cli ls lists the ids
     --- exit status: 3
     "#);
     insta::assert_snapshot!(refused("", 3), @r#"
     --- stderr
     error: "" is not an id: an id holds hexadecimal digits and hyphens
-    hint: agent-cli ls shows the ids
+    hint: agent-cli ls lists the ids
     --- exit status: 3
     "#);
     insta::assert_snapshot!(refused("abcd'; drop table frames; --", 3), @r#"
     --- stderr
     error: "abcd'; drop table frames; --" is not an id: an id holds hexadecimal digits and hyphens
-    hint: agent-cli ls shows the ids
+    hint: agent-cli ls lists the ids
     --- exit status: 3
     "#);
     assert_eq!(world.starts(), 1);
@@ -112,9 +112,9 @@ fn an_environment_that_names_no_frame_is_refused() {
     let (world, id) = paused();
     let damaged = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", "x").with("AGENT_CLI_ATTEMPT", "y").run();
     damaged.exits_with(2);
-    insta::assert_snapshot!(damaged, @r"
+    insta::assert_snapshot!(damaged, @"
     --- stderr
-    error: AGENT_CLI_FRAME and AGENT_CLI_ATTEMPT are set, but not to ids
+    error: AGENT_CLI_FRAME and AGENT_CLI_ATTEMPT are set, but are not ids
     hint: agent-cli sets them for its agents: unset AGENT_CLI_FRAME AGENT_CLI_ATTEMPT
     --- exit status: 2
     ");
@@ -125,7 +125,7 @@ fn an_environment_that_names_no_frame_is_refused() {
     insta::assert_snapshot!(foreign, @r"
     --- stderr
     error: the frame of the calling agent, [ID3], is not in this state directory
-    hint: AGENT_CLI_STATE_DIR names another directory
+    hint: AGENT_CLI_STATE_DIR may name another directory
     --- exit status: 2
     ");
     let ended = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", &id).with("AGENT_CLI_ATTEMPT", &id).run();

@@ -43,7 +43,7 @@ fn what_a_chain_would_run_is_shown_and_not_run() {
       permission mode  default
       PATH             [BIN]:/usr/bin:/bin
     --- stderr
-    error: nothing was imported: nobody has said that this chain is to be trusted
+    error: nothing was imported: the chain is not trusted yet
     hint: if you would run all of this: agent-cli import - --trust
     --- exit status: 2
     ");
@@ -181,12 +181,12 @@ fn an_export_says_what_may_be_secret() {
     world.run(&["spawn", "root.md", "--", "--settings", settings]).prints("fine");
     let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     let exported = world.run(&["export", &id, "-o", "chain.tar"]);
-    insta::assert_snapshot!(exported, @r"
+    insta::assert_snapshot!(exported, @"
     --- stderr
-    the archive has arguments for claude that may be secret, as they were given: --settings
-    hint: what a file holds that an argument only names is not in the archive
-    the chain [ID1:8] is in chain.tar
-    hint: agent-cli import chain.tar takes it up
+    the archive contains arguments for claude that may be secret: --settings
+    hint: the archive does not contain files that arguments only name
+    exported [ID1:8] to chain.tar
+    hint: agent-cli import chain.tar imports it
     --- exit status: 0
     ");
     let plain = World::new();

@@ -31,13 +31,13 @@ fn what_is_no_file_of_instructions_is_refused() {
     insta::assert_snapshot!(refused("empty.md"), @r"
     --- stderr
     error: empty.md is empty
-    hint: write in it what the agent shall do
+    hint: write what the agent should do
     --- exit status: 2
     ");
     insta::assert_snapshot!(refused("blank.md"), @r"
     --- stderr
     error: blank.md is empty
-    hint: write in it what the agent shall do
+    hint: write what the agent should do
     --- exit status: 2
     ");
     assert_eq!(world.starts(), 0);
@@ -66,13 +66,13 @@ fn a_path_that_a_prompt_cannot_hold_is_refused() {
     };
     insta::assert_snapshot!(refused(b"two\nlines.md"), @r#"
     --- stderr
-    error: the path "two\nlines.md" holds a line break or another control character
-    hint: rename the file: an agent reads its path in one line
+    error: the path "two⏎lines.md" contains a control character
+    hint: rename the file: an agent gets its path on one line
     --- exit status: 2
     "#);
-    insta::assert_snapshot!(refused(b"not \xff utf-8.md"), @r"
+    insta::assert_snapshot!(refused(b"not \xff utf-8.md"), @"
     --- stderr
-    error: the path not � utf-8.md is not UTF-8, and an agent can only be told text
+    error: the path not � utf-8.md is not UTF-8
     hint: rename the file
     --- exit status: 2
     ");
@@ -112,7 +112,7 @@ fn what_is_not_text_or_too_large_starts_no_agent() {
     }
     insta::assert_snapshot!(world.run(&["spawn", "large.md"]), @"
     --- stderr
-    error: large.md has 1.0 MB, and instructions have 1 MiB at most
+    error: large.md is too large: 1.0 MB, where instructions may have 1 MiB
     hint: name large files in the instructions: the agent reads them itself
     --- exit status: 2
     ");
@@ -148,7 +148,7 @@ fn words_in_the_place_of_a_file_are_recognised() {
     insta::assert_snapshot!(world.run(&["spawn", "Say 'hello'"]), @r"
     --- stderr
     error: cannot read Say 'hello': No such file or directory (os error 2)
-    hint: agent-cli spawn --prompt 'Say '\''hello'\''' gives instructions in words
+    hint: to give instructions as text: agent-cli spawn --prompt 'Say '\''hello'\'''
     --- exit status: 2
     ");
 }

@@ -53,7 +53,7 @@ fn the_person_is_told_how_to_carry_on() {
     insta::assert_snapshot!(spawn.ends(), @r"
     --- stderr
     error: interrupted
-    hint: agent-cli resume [ID1:8] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 130
     ");
 }

@@ -94,7 +94,7 @@ fn a_failure_in_json() {
     {"id":"[ID1]","status":"failed","reply":null,"waiting_on":[],"busy":[],"errors":["boom"],"denied":[],"usage":{"input_tokens":1000,"output_tokens":20,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.01}
     --- stderr
     error: boom ([ID1:8])
-    hint: agent-cli resume [ID1:8] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 1
     "#);
 }

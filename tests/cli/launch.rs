@@ -99,13 +99,13 @@ fn arguments_that_the_program_decides_about_are_refused() {
     };
     insta::assert_snapshot!(refused("--resume"), @"
     --- stderr
-    error: agent-cli gives --resume to claude itself
+    error: agent-cli sets --resume itself
     hint: leave it out
     --- exit status: 2
     ");
     insta::assert_snapshot!(refused("--session-id=x"), @"
     --- stderr
-    error: agent-cli gives --session-id to claude itself
+    error: agent-cli sets --session-id itself
     hint: leave it out
     --- exit status: 2
     ");
@@ -197,7 +197,7 @@ fn who_is_asked_about_approvals_is_a_matter_of_the_root() {
     ");
     insta::assert_snapshot!(world.run(&["spawn", "root.md", "--on-permission", "ask", "--no-hooks"]), @"
     --- stderr
-    error: --on-permission ask cannot work with --no-hooks or --permission-prompt-tool
+    error: --on-permission ask does not work with --no-hooks or --permission-prompt-tool
     hint: leave one of them out
     --- exit status: 2
     ");
@@ -243,11 +243,11 @@ fn a_child_works_outside_only_where_its_parent_could() {
         let child = world.file("child.md", "reply ok\n");
         world.file("root.md", format!("spawn {} --cwd /\nreply {{result}}\n", child.display()));
         let said = world.run(&["spawn", "root.md", "--permission-mode", mode]).to_string();
-        assert_eq!(said.contains("cannot start another outside of it"), starts == 1, "{said}");
+        assert_eq!(said.contains("cannot start one outside it"), starts == 1, "{said}");
         assert_eq!(world.starts(), starts);
     }
     let (world, said) = asked_by_an_agent("spawn --prompt x --cwd / --permission-mode plan");
-    assert!(said.contains("cannot start another outside of it"), "{said}");
+    assert!(said.contains("cannot start one outside it"), "{said}");
     assert_eq!(world.starts(), 1);
 }
 
@@ -274,7 +274,7 @@ fn instructions_that_no_rule_is_for_are_refused_unless_no_rule_is_needed() {
     insta::assert_snapshot!(within(&[]), @r"
     --- stderr
     error: an agent would need an approval to read [PROJECT]/what?.md
-    hint: rename it: Claude Code has no rule for a path with ? in it, or a name that ends in a blank, a dot or \
+    hint: rename it: Claude Code cannot allow a path that contains ?, or a name that ends in a space, a dot or \
     --- exit status: 2
     ");
     assert_eq!(world.starts(), 0);
@@ -302,7 +302,7 @@ fn a_word_behind_the_dashes_that_is_no_option_is_refused() {
     ");
     insta::assert_snapshot!(refused(&["--allowedTools", "Bash", "second.md"]), @"
     --- stderr
-    error: second.md is not an option of claude, and not a value of --allowedTools
+    error: second.md is neither an option of claude nor a value of --allowedTools
     hint: to start a second agent, give its file before the --; to give --allowedTools another value, repeat it: --allowedTools=VALUE
     --- exit status: 2
     ");
@@ -321,7 +321,7 @@ fn a_word_behind_the_dashes_that_is_no_option_is_refused() {
     insta::assert_snapshot!(refused(&["--", "second.md"]), @"
     --- stderr
     error: -- is not an option of claude
-    hint: only one -- may be given
+    hint: give -- only once
     --- exit status: 2
     ");
     insta::assert_snapshot!(refused(&["--max-turns"]), @"
@@ -332,7 +332,7 @@ fn a_word_behind_the_dashes_that_is_no_option_is_refused() {
     ");
     insta::assert_snapshot!(refused(&["--max-turns", "nope"]), @"
     --- stderr
-    error: nope is not a number, and --max-turns takes one
+    error: --max-turns takes a number, not nope
     hint: write --max-turns=NUMBER, with a number above 0
     --- exit status: 2
     ");

@@ -24,21 +24,21 @@ fn a_chain_at_rest() {
     [ID1:8] waiting for [AGE]  root.md  waits for 2 children
     ├─ [ID2:8] waiting for [AGE]  asks.md  waits for an answer to [ID3:8]: When?
     ├─ [ID6:8] done for [AGE]  replies.md
-    └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that its agent judges
+    └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that only the agent can judge
     --- exit status: 0
     ");
     insta::assert_snapshot!(columns(&world.run(&["tree", &id[..8]])), @r"
     [ID1:8] waiting for [AGE]  root.md  waits for 2 children
     ├─ [ID2:8] waiting for [AGE]  asks.md  waits for an answer to [ID3:8]: When?
     ├─ [ID6:8] done for [AGE]  replies.md
-    └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that its agent judges
+    └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that only the agent can judge
     --- exit status: 0
     ");
-    insta::assert_snapshot!(columns(&world.run(&["show", &id[..8]])), @r"
-    frame  [ID1]
-    root  [ID1] (this frame is at depth 1)
+    insta::assert_snapshot!(columns(&world.run(&["show", &id[..8]])), @"
+    agent  [ID1]
+    chain  [ID1] (depth 1)
     task  [PROJECT]/root.md
-    works in  [PROJECT]
+    directory  [PROJECT]
     state  waiting for [AGE]
     child  [ID2]
     child  [ID6]
@@ -49,7 +49,7 @@ fn a_chain_at_rest() {
     cost  $0.0500
     output  [STATE]/frames/[ID1]/out.ndjson
     session  [ID1] requested, kept, [AGE] ago
-              [HOME]/.claude/projects/[SLUG]/[ID1].jsonl
+               [HOME]/.claude/projects/[SLUG]/[ID1].jsonl
     --- exit status: 0
     ");
 }
@@ -69,19 +69,19 @@ fn nothing_at_all() {
     let world = World::new();
     insta::assert_snapshot!(world.run(&["ls"]), @r"
     --- stderr
-    there is no chain yet
+    no chains yet
     hint: agent-cli spawn FILE starts one
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["tree"]), @r"
     --- stderr
-    no chain is open
+    no open chains
     hint: agent-cli ls lists those that are done
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions"]), @r"
     --- stderr
-    no question waits for an answer
+    no open questions
     --- exit status: 0
     ");
 }
@@ -92,13 +92,13 @@ fn a_frame_that_there_is_not() {
     insta::assert_snapshot!(world.run(&["show", "abcd1234"]).exits_with(3), @r"
     --- stderr
     error: no frame or question matches `[ID1:8]`
-    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");
     insta::assert_snapshot!(world.run(&["tree", "abcd1234"]).exits_with(3), @r"
     --- stderr
     error: no frame or question matches `[ID1:8]`
-    hint: agent-cli ls shows the chains, agent-cli questions the questions
+    hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");
 }

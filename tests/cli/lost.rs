@@ -22,7 +22,7 @@ fn an_agent_without_a_conversation_begins_anew_and_is_told_what_it_had_done() {
     insta::assert_snapshot!(outcome, @"
     --- stderr
     error: claude was killed by signal 9 before the agent had finished ([ID1:8])
-    hint: agent-cli resume [ID1:8] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 1
     ");
     let id = world.log().starts[0].session().to_owned();
@@ -154,7 +154,7 @@ fn an_agent_whose_conversation_found_no_room_is_told_all_of_it() {
         world.run(&["resume", &id]).prints("Jan 1st");
         assert_eq!(marks(&world), "worked\n");
         let prompt = &world.log().starts[1].prompt;
-        assert!(prompt.contains("claude could not write down all of it") && prompt.contains("echo worked"), "{prompt}");
+        assert!(prompt.contains("claude could not record all of it") && prompt.contains("echo worked"), "{prompt}");
         world.run(&["fsck"]).succeeds();
     }
 }

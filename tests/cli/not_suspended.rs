@@ -132,7 +132,7 @@ fn an_agent_cannot_answer_for_the_person() {
     world.file("root.md", "run agent-cli answer 4f2c1a90 now\nreply {result}\n");
     let outcome = world.run(&["spawn", "root.md"]);
     outcome.succeeds();
-    assert!(outcome.stdout.contains("an agent cannot answer in a person's place"), "{outcome}");
+    assert!(outcome.stdout.contains("agents cannot answer questions"), "{outcome}");
 }
 
 /// A hook of the user beside ours.

@@ -33,12 +33,12 @@ fn a_plan_is_shown_whole_and_nothing_in_it_passes_for_something_else() {
       │  answer:
       │  │  allow
       │
-    it continues in the mode default
+    then it continues in mode default
     or acceptEdits
     or auto
     or dontAsk
     --- stderr
-    hint: agent-cli answer [ID2:8] allow --mode default|acceptEdits|auto|dontAsk (or deny, and why)
+    hint: agent-cli answer [ID2:8] allow --mode default|acceptEdits|auto|dontAsk (or deny, with a reason)
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions"]), @"
@@ -52,7 +52,7 @@ fn a_plan_is_shown_whole_and_nothing_in_it_passes_for_something_else() {
     --- stderr
     [ID1:8] waits for approval [ID2:8] of its plan: # Tidy up (… 5 more lines, 35 characters: agent-cli questions [ID2:8] shows all)
     hint: agent-cli questions [ID2:8] shows the whole plan
-    hint: agent-cli answer [ID2:8] allow --mode default|acceptEdits|auto|dontAsk (or deny, and why), then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID2:8] allow --mode default|acceptEdits|auto|dontAsk (or deny, with a reason), then agent-cli resume [ID1:8]
     --- exit status: 0
     ");
     assert!(world.run(&["show", &root]).stdout.contains("  │  # Tidy up\n"));

@@ -46,7 +46,7 @@ fn an_empty_prompt_is_refused() {
     insta::assert_snapshot!(world.run(&["spawn", "a.md", "--prompt", " \n"]), @"
     --- stderr
     error: the prompt is empty
-    hint: say what the agent shall do
+    hint: say what the agent should do
     --- exit status: 2
     ");
     world.run(&["spawn", "--prompt", ""]).exits_with(2);

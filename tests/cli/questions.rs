@@ -50,8 +50,8 @@ fn a_process_that_an_agent_left_behind_cannot_ask() {
     wait_until("it asks", || world.project().join("too-late").exists());
     let said = std::fs::read_to_string(world.project().join("too-late")).expect("readable");
     insta::assert_snapshot!(world.named(&said), @r"
-    error: the turn in which this was called has ended
-    hint: requests are made by an agent while it works
+    error: the turn that made this call has ended
+    hint: an agent can make requests only during its turn
     ");
     assert_eq!(world.questions(), []);
 }
@@ -63,13 +63,13 @@ fn questions_are_asked_by_agents_alone() {
     outcome.exits_with(2);
     insta::assert_snapshot!(outcome, @r"
     --- stderr
-    error: only an agent can ask: this shell was not started by agent-cli
-    hint: agent-cli questions shows what agents have asked
+    error: only agents can ask: this shell was not started by agent-cli
+    hint: agent-cli questions lists what agents have asked
     --- exit status: 2
     ");
     insta::assert_snapshot!(world.run(&["wait", "--for", "1s"]).exits_with(2), @r"
     --- stderr
-    error: only an agent can wait: this shell was not started by agent-cli
+    error: only agents can wait: this shell was not started by agent-cli
     --- exit status: 2
     ");
 }

@@ -56,8 +56,8 @@ fn an_agent_is_told_what_it_reaches() {
     insta::assert_snapshot!(world.named(&said(&world, &format!("agent-cli resume {victim}"))), @r"
     Exit code 3
     error: no frame or question matches `[ID1]`
-    hint: an agent reaches what it has started: agent-cli tree shows it
-    hint: a chain that its session started before it was adopted is named by its full id
+    hint: an agent can reach only what it started: agent-cli tree shows it
+    hint: for a chain that this session started before agent-cli took it over, give the full id
     ");
 }
 

@@ -28,7 +28,7 @@ fn what_claude_would_refuse_is_not_recorded() {
     insta::assert_snapshot!(world.run(&["spawn", "root.md", "--", "--no-such-option"]), @"
     --- stderr
     error: unknown option '--no-such-option'
-    hint: nothing was recorded: give other arguments behind the --; claude --help lists them
+    hint: nothing was recorded: give other arguments after --; claude --help lists them
     --- exit status: 4
     ");
     let asked = world.command(["spawn", "root.md"]).with("AGENT_CLI_PERMISSION_MODE", "yolo").run();
@@ -48,7 +48,7 @@ fn what_claude_refuses_before_any_work_does_not_stay_recorded() {
     insta::assert_snapshot!(outcome, @"
     --- stderr
     error: option '--effort <level>' argument 'x' is invalid.
-    hint: nothing was recorded: give other arguments behind the --; claude --help lists them
+    hint: nothing was recorded: give other arguments after --; claude --help lists them
     --- exit status: 4
     ");
     nothing_is_recorded(&world);
@@ -100,7 +100,7 @@ fn a_chain_is_started_otherwise_from_now_on() {
     world.run(&["resume", &id]).prints("now");
     insta::assert_snapshot!(world.run(&["resume", &id, "--model", "opus"]), @"
     --- stderr
-    error: [ID1:8] is done: there is nothing to start otherwise
+    error: [ID1:8] is done: its options no longer matter
     hint: agent-cli resume [ID1:8] prints its reply
     --- exit status: 2
     ");
@@ -112,15 +112,15 @@ fn an_agent_does_not_change_how_it_is_started() {
     world.file("root.md", "run agent-cli resume abcd --permission-mode bypassPermissions\nreply {result}\n");
     insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
     Exit code 2
-    error: --now and how claude is started are for a person, and an agent called this
+    error: agents cannot use --now or change how claude is started
     hint: leave it out
     --- exit status: 0
     ");
     world.file("root.md", "run agent-cli rm abcd --yes\nreply {result}\n");
     insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
     Exit code 2
-    error: an agent does not remove chains
-    hint: this is for the person
+    error: agents cannot remove chains
+    hint: ask a person to do it
     --- exit status: 0
     ");
 }
@@ -135,7 +135,7 @@ fn a_chain_is_removed_when_a_person_says_so() {
     insta::assert_snapshot!(asked, @"
     --- stderr
     error: this removes root.md ([ID1:8]): waiting, agents: 1
-    hint: agent-cli rm [ID1:8] --yes does it without asking
+    hint: agent-cli rm [ID1:8] --yes removes it without asking
     --- exit status: 2
     ");
     let removed = world.run(&["rm", &id[..8], "--yes", "--json"]).json();
@@ -153,7 +153,7 @@ fn an_option_of_claude_stands_behind_the_dashes() {
     insta::assert_snapshot!(outcome, @"
     --- stderr
     error: --max-turns is an option of claude, not of agent-cli
-    hint: options of claude stand behind --, as in agent-cli spawn FILE -- --max-turns
+    hint: options of claude go after --, as in agent-cli spawn FILE -- --max-turns
     --- exit status: 2
     ");
 }

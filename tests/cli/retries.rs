@@ -16,8 +16,8 @@ fn an_error_that_passes_by_itself_is_a_wait() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    [ID1:8] waits for its next try at [TIME], after 1 that failed: API Error: 529 Overloaded
-    hint: agent-cli resume [ID1:8] --now tries again at once
+    [ID1:8] waits for a retry at [TIME] (1 failed so far): API Error: 529 Overloaded
+    hint: agent-cli resume [ID1:8] --now retries now
     --- exit status: 0
     ");
     let poll = world.run(&["resume", &id]);
@@ -25,12 +25,12 @@ fn an_error_that_passes_by_itself_is_a_wait() {
     insta::assert_snapshot!(poll, @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for its next try at [TIME], after 1 that failed: API Error: 529 Overloaded
-    hint: agent-cli resume [ID1:8] --now tries again at once
+    [ID1:8] waits for a retry at [TIME] (1 failed so far): API Error: 529 Overloaded
+    hint: agent-cli resume [ID1:8] --now retries now
     --- exit status: 0
     ");
     let tree = world.run(&["tree"]).stdout;
-    assert!(tree.contains(" waiting for ") && tree.contains("  waits for its next try at "), "{tree}");
+    assert!(tree.contains(" waiting for ") && tree.contains("  waits for a retry at "), "{tree}");
     assert_eq!(world.starts(), 1);
     assert!(world.transcripts().is_empty(), "nothing was done that would be worth keeping");
     let waits = &world.run(&["tree", &id, "--json"]).json()[0]["waiting_on"][0];
@@ -141,7 +141,7 @@ fn an_agent_cannot_hurry() {
     world.run(&["spawn", "root.md"]).succeeds();
     insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
     Exit code 2
-    error: --now and how claude is started are for a person, and an agent called this
+    error: agents cannot use --now or change how claude is started
     hint: leave it out
     --- exit status: 0
     ");

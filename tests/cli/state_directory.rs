@@ -60,7 +60,7 @@ fn a_newer_database_is_left_alone() {
     let said = refused(&world).replace(&format!("up to {known}\n"), "up to [KNOWN]\n");
     insta::assert_snapshot!(said, @"
     --- stderr
-    error: [STATE]/agent-cli.db has version 999, and this agent-cli knows versions up to [KNOWN]
+    error: [STATE]/agent-cli.db has version 999, but this agent-cli supports versions only up to [KNOWN]
     hint: upgrade agent-cli
     --- exit status: 1
     ");

@@ -30,9 +30,9 @@ fn steps_are_told_in_plain_words() {
     SGN_PEND_STARTED ([ID4])
     --- stderr
     [ID4:8] busy.md: started
-    [ID4:8] busy.md: waits for its next try in [AGE], after: API Error: 529 Overloaded
-    [ID4:8] waits for its next try at [TIME], after 1 that failed: API Error: 529 Overloaded
-    hint: agent-cli resume [ID4:8] --now tries again at once
+    [ID4:8] busy.md: waits for a retry in [AGE], after: API Error: 529 Overloaded
+    [ID4:8] waits for a retry at [TIME] (1 failed so far): API Error: 529 Overloaded
+    hint: agent-cli resume [ID4:8] --now retries now
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["-v", "spawn", "fails.md"]), @"
@@ -40,7 +40,7 @@ fn steps_are_told_in_plain_words() {
     [ID5:8] fails.md: started
     [ID5:8] fails.md: failed: boom
     error: boom ([ID5:8])
-    hint: agent-cli resume [ID5:8] carries on; nothing is lost
+    hint: agent-cli resume [ID5:8] continues; nothing is lost
     --- exit status: 1
     ");
     world.answer("now");
@@ -63,7 +63,7 @@ fn a_person_at_a_terminal_sees_the_steps() {
     [ID1:8] fails.md: started
     [ID1:8] fails.md: failed: boom
     error: boom ([ID1:8])
-    hint: agent-cli resume [ID1:8] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 1
     ");
     let coloured = world.command(["spawn", "fails.md"]).with("TERM", "xterm").on_terminal(80);
@@ -101,7 +101,7 @@ fn only_errors_are_told_when_it_is_to_be_quiet() {
     insta::assert_snapshot!(world.run(&["-q", "spawn", "fails.md"]).exits_with(1), @"
     --- stderr
     error: boom ([ID4:8])
-    hint: agent-cli resume [ID4:8] carries on; nothing is lost
+    hint: agent-cli resume [ID4:8] continues; nothing is lost
     --- exit status: 1
     ");
     world.run(&["-q", "-v", "ls"]).exits_with(2);
@@ -131,7 +131,7 @@ fn a_filter_that_is_none_is_named() {
     insta::assert_snapshot!(world.run(&["spawn", "asks.md"]), @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    warning: AGENT_CLI_LOG=loud is no filter: use error, warn, info, debug, trace, or agent_cli::MODULE=LEVEL
+    warning: AGENT_CLI_LOG=loud is not a filter: use error, warn, info, debug, trace, or agent_cli::MODULE=LEVEL
     [ID1:8] waits for an answer to [ID2:8]: When?
     hint: agent-cli answer [ID2:8] TEXT, then agent-cli resume [ID1:8]
     --- exit status: 0

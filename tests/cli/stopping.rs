@@ -60,7 +60,7 @@ fn the_running_tool_finishes_and_its_result_is_kept() {
     --- stderr
     stopping: waiting for the running tool of [ID1:8] (Bash: echo held >> gate.held; read go < gate; echo made >> marks; true), Ctrl-C again to kill
     error: interrupted
-    hint: agent-cli resume [ID1:8] carries on; nothing is lost
+    hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 130
     ");
     assert_eq!(marks(&world), "worked\nmade\n");

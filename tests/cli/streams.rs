@@ -68,7 +68,7 @@ fn an_archive_is_not_poured_over_a_terminal() {
     // It gives the program a terminal, and passes on what is written to it.
     let on_terminal = format!("script -qec 'agent-cli export {id}' /dev/null < /dev/null");
     let outcome = world.program("/bin/sh", ["-c", &on_terminal]).run();
-    assert!(outcome.stdout.contains("an archive is nothing to read on a terminal"), "{outcome}");
+    assert!(outcome.stdout.contains("refusing to write an archive to a terminal"), "{outcome}");
     assert!(outcome.stdout.contains(&format!("agent-cli export {} -o FILE", &id[..8])), "{outcome}");
     assert!(!outcome.stdout.contains("\"archive\""), "{outcome}");
     let full = world.program("/bin/sh", ["-c", &format!("agent-cli export {id} > /dev/full")]).run();

@@ -224,10 +224,10 @@ fn another_process_is_named_to_those_who_cannot_resume() {
     world.answer("now");
     let first = world.command(["resume", &id]).start();
     gate.reached_by(1);
-    insta::assert_snapshot!(world.run(&["resume", &id]), @r"
+    insta::assert_snapshot!(world.run(&["resume", &id]), @"
     SGN_PEND_ONGOING
     --- stderr
-    another process (process [PID]) is driving [ID1:8]
+    another process (process [PID]) is running [ID1:8]
     --- exit status: 0
     ");
     gate.open_for_one();

@@ -14,10 +14,10 @@ fn of_two_resumes_one_runs() {
     gate.reached_by(1);
     let second = world.run(&["resume", &id]);
     second.prints("SGN_PEND_ONGOING");
-    insta::assert_snapshot!(second, @r"
+    insta::assert_snapshot!(second, @"
     SGN_PEND_ONGOING
     --- stderr
-    another process (process [PID]) is driving [ID1:8]
+    another process (process [PID]) is running [ID1:8]
     --- exit status: 0
     ");
 

@@ -82,7 +82,7 @@ fn without_any_copy_the_frame_says_what_is_missing() {
     insta::assert_snapshot!(outcome, @"
     --- stderr
     error: No conversation found with session ID: [ID1] ([ID1:8])
-    hint: its transcript is gone, and so is the kept copy: put a backup of one of them back, or start anew: cd '[PROJECT]' && agent-cli spawn '[PROJECT]/root.md'
+    hint: its transcript and the kept copy are gone: restore a backup of one of them, or start again: cd '[PROJECT]' && agent-cli spawn '[PROJECT]/root.md'
     --- exit status: 4
     ");
 }

@@ -13,18 +13,18 @@ fn a_limit_is_a_wait_that_costs_nothing() {
     world.file("root.md", format!("limit {FAR}\n"));
     let outcome = world.run(&["spawn", "root.md"]);
     let id = outcome.started();
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    [ID1:8] waits for the usage limit of its account, until [TIME]
+    [ID1:8] waits for the usage limit to reset at [TIME]
     --- exit status: 0
     ");
     let outcome = world.run(&["resume", &id]);
     outcome.prints("SGN_PEND_ONGOING");
-    insta::assert_snapshot!(outcome, @r"
+    insta::assert_snapshot!(outcome, @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for the usage limit of its account, until [TIME]
+    [ID1:8] waits for the usage limit to reset at [TIME]
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 1);
@@ -70,13 +70,13 @@ fn the_limit_of_the_account_holds_the_whole_tree() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    [ID2:8] and 1 other wait for the usage limit of its account, until [TIME]
+    [ID2:8] and 1 other wait for the usage limit to reset at [TIME]
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 2, "the other child uses the same account");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     let tree = world.run(&["tree", &id]).stdout;
-    assert_eq!(tree.matches("waits for the usage limit of its account").count(), 2, "{tree}");
+    assert_eq!(tree.matches("waits for the usage limit to reset").count(), 2, "{tree}");
     assert_eq!(world.starts(), 2);
     world.run(&["resume", &id, "--now"]).prints("one; two");
 }

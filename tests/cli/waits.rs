@@ -136,14 +136,14 @@ fn a_wait_that_makes_no_sense_is_refused() {
     ");
     insta::assert_snapshot!(refused("--until tomorrowish"), @"
     Exit code 2
-    error: invalid value 'tomorrowish' for '--until <TIME>': give the date, the time and the zone, for instance [TIME]
+    error: invalid value 'tomorrowish' for '--until <TIME>': give the date, the time and the zone, for example [TIME]
 
     For more information, try '--help'.
     --- exit status: 0
     ");
     insta::assert_snapshot!(refused("--for ever"), @"
     Exit code 2
-    error: invalid value 'ever' for '--for <DURATION>': give weeks, days, hours, minutes or seconds, for instance 90s, 2h or 3d
+    error: invalid value 'ever' for '--for <DURATION>': give weeks, days, hours, minutes or seconds, for example 90s, 2h or 3d
 
     For more information, try '--help'.
     --- exit status: 0

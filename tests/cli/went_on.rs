@@ -58,7 +58,7 @@ fn an_agent_goes_on_where_it_stopped_and_what_a_person_said_is_another_session()
     let before = fs::read(&transcript).unwrap();
     say(&transcript, &last(&transcript), "what are you doing?");
     insta::assert_snapshot!(world.run(&["fsck"]).exits_with(0), @"
-    note: [ID1:8] waits in session [ID1:8], in which somebody has gone on: the next resume keeps what was said there as a session of its own, and nothing is lost
+    note: [ID1:8] waits in session [ID1:8], which somebody has continued: the next resume keeps what was said there as a separate session, and nothing is lost
     --- stderr
     hint: agent-cli resume [ID1:8]
     --- exit status: 0
@@ -210,9 +210,9 @@ fn a_conversation_that_is_not_whole_is_not_gone_on_with() {
     write(&copy, &all);
     world.answer("Jan 1st");
     insta::assert_snapshot!(world.run(&["fsck"]).exits_with(1), @"
-    wrong: [ID1:8] cannot be resumed: the conversation of session [ID1:8] does not reach its beginning
+    problem: [ID1:8] cannot be resumed: the conversation of session [ID1:8] does not reach back to its beginning
     --- stderr
-    hint: put a backup of [ID1].jsonl into Claude Code's folder, or start the chain anew
+    hint: restore a backup of [ID1].jsonl to Claude Code's folder, or start the chain again
     --- exit status: 1
     ");
     let outcome = world.run(&["resume", &id]);
@@ -223,7 +223,7 @@ fn a_conversation_that_is_not_whole_is_not_gone_on_with() {
         outcome.stderr
     );
     assert!(
-        outcome.stderr.contains("start anew: cd '") && outcome.stderr.contains("agent-cli spawn '"),
+        outcome.stderr.contains("start again: cd '") && outcome.stderr.contains("agent-cli spawn '"),
         "{}",
         outcome.stderr
     );

@@ -26,7 +26,7 @@ fn a_worktree_goes_with_its_branch() {
     refused.exits_with(1);
     let there_it_was = there.state().display().to_string();
     insta::assert_snapshot!(here.named(&refused.stderr.replace(&there_it_was, "[THERE]")), @"
-    error: [ID1:8] worked in [THERE]/worktrees/root-[ID1:8], which is not here
+    error: [ID1:8] worked in [THERE]/worktrees/root-[ID1:8], which does not exist here
     hint: in a clone of its repository, git worktree add DIR agent-cli/root-[ID1:8]; then import with --cwd [THERE]/worktrees/root-[ID1:8]=DIR
     ");
     assert_eq!(here.run(&["ls", "--json"]).stdout, "[]\n");

@@ -38,10 +38,11 @@ fn an_agent_works_on_a_branch_of_its_own() {
     let tree = world.run(&["tree", &id, "--json"]).json();
     assert_eq!(tree[0]["worktree"]["path"].as_str(), worktree.to_str());
     let shown = world.run(&["show", &id]).stdout;
-    let lines: Vec<_> = shown.lines().filter(|line| line.contains("works in") || line.contains("worktree ")).collect();
+    let lines: Vec<_> =
+        shown.lines().filter(|line| line.contains("directory ") || line.contains("worktree ")).collect();
     insta::assert_snapshot!(world.named(&lines.join("\n")), @"
-    works in  [STATE]/worktrees/a-[ID1:8]
-    worktree  [STATE]/worktrees/a-[ID1:8], on the branch agent-cli/a-[ID1:8]
+    directory  [STATE]/worktrees/a-[ID1:8]
+    worktree   [STATE]/worktrees/a-[ID1:8], branch agent-cli/a-[ID1:8]
     ");
 }
 
@@ -152,7 +153,7 @@ fn uncommitted_changes_are_told_of() {
     insta::assert_snapshot!(world.run(&["spawn", "a.md", "--worktree"]), @"
     a.md
     --- stderr
-    a worktree begins with the last commit: it has none of the uncommitted changes in [PROJECT]
+    the worktree starts from the last commit, without the uncommitted changes in [PROJECT]
     its work is on the branch agent-cli/a-[ID1:8], in the worktree [STATE]/worktrees/a-[ID1:8]
     --- exit status: 0
     ");
@@ -165,7 +166,7 @@ fn a_directory_without_a_commit_is_refused() {
     insta::assert_snapshot!(world.run(&["spawn", "a.md", "--worktree"]), @"
     --- stderr
     error: [PROJECT] is in no git repository with a commit
-    hint: make it a repository and commit something, or leave --worktree out
+    hint: commit something to a git repository there, or leave --worktree out
     --- exit status: 2
     ");
     git(&world.project(), "init -q");
@@ -174,7 +175,7 @@ fn a_directory_without_a_commit_is_refused() {
     insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
     Exit code 2
     error: [PROJECT] is in no git repository with a commit
-    hint: make it a repository and commit something, or leave --worktree out
+    hint: commit something to a git repository there, or leave --worktree out
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 1);
@@ -189,7 +190,7 @@ fn a_worktree_that_git_cannot_make_is_an_error_that_is_tried_again() {
     let refused = world.run(&["spawn", "a.md", "--worktree"]);
     refused.exits_with(1);
     assert!(refused.stderr.starts_with("error: git worktree failed: fatal: cannot lock ref"), "{refused}");
-    assert!(refused.stderr.ends_with("carries on; nothing is lost\n"), "{refused}");
+    assert!(refused.stderr.ends_with("continues; nothing is lost\n"), "{refused}");
     assert_eq!(world.starts(), 0);
     fs::remove_file(world.project().join(".git/refs/heads/agent-cli")).expect("it is there");
     let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
@@ -312,15 +313,15 @@ fn gc_removes_worktrees_in_which_nothing_is_lost_and_keeps_chains_with_others() 
     };
     insta::assert_snapshot!(said(gc(&["--dry-run"])), @"
     [STATE]/worktrees/c-[ID4:8]
-    [ID2:8] keeps its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no branch outside agent-cli/, such as [COMMIT]
-    [ID3:8] keeps its worktree [STATE]/worktrees/b-[ID3:8] (branch agent-cli/b-[ID3:8]): it has uncommitted changes
+    kept [ID2:8] because of its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no branch outside agent-cli/, such as [COMMIT]
+    kept [ID3:8] because of its worktree [STATE]/worktrees/b-[ID3:8] (branch agent-cli/b-[ID3:8]): it has uncommitted changes
     would remove 0 chains with 0 agents and 1 worktree
     ");
     assert_eq!(worktrees(&world).len(), 3, "it only says so");
     insta::assert_snapshot!(said(gc(&[])), @"
     [STATE]/worktrees/c-[ID4:8]
-    [ID2:8] keeps its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no branch outside agent-cli/, such as [COMMIT]
-    [ID3:8] keeps its worktree [STATE]/worktrees/b-[ID3:8] (branch agent-cli/b-[ID3:8]): it has uncommitted changes
+    kept [ID2:8] because of its worktree [STATE]/worktrees/a-[ID2:8] (branch agent-cli/a-[ID2:8]): it has commits that are on no branch outside agent-cli/, such as [COMMIT]
+    kept [ID3:8] because of its worktree [STATE]/worktrees/b-[ID3:8] (branch agent-cli/b-[ID3:8]): it has uncommitted changes
     removed 0 chains with 0 agents and 1 worktree
     ");
     assert_eq!(branches(&world), [branch(0), branch(1)]);
@@ -418,7 +419,7 @@ fn files_stay_that_git_is_told_not_to_show() {
     assert!(worktrees(&world)[0].join("result.txt").is_file());
     world.file("new.txt", "new");
     let outcome = world.run(&["spawn", "a.md", "--worktree"]);
-    assert!(outcome.stderr.contains("it has none of the uncommitted changes"), "{outcome}");
+    assert!(outcome.stderr.contains("without the uncommitted changes"), "{outcome}");
 }
 
 #[test]
@@ -437,8 +438,8 @@ fn ignored_files_are_listed_and_only_what_is_built_again_goes() {
     insta::allow_duplicates! {
         for more in [["--dry-run"].as_slice(), &[]] {
             insta::assert_snapshot!(said(gc(more)), @"
-            with the worktree [STATE]/worktrees/a-[ID1:8] go ignored files: target
-            [ID2:8] keeps its worktree [STATE]/worktrees/b-[ID2:8] (branch agent-cli/b-[ID2:8]): it has files that git ignores, which --ignored would remove: .env
+            ignored files removed with worktree [STATE]/worktrees/a-[ID1:8]: target
+            kept [ID2:8] because of its worktree [STATE]/worktrees/b-[ID2:8] (branch agent-cli/b-[ID2:8]): it has files that git ignores, which --ignored would remove: .env
             ");
         }
     }

@@ -242,7 +242,7 @@ fn is_ended_a_while_after_a_reply(version: &str) {
         let said = crate::chain::Said::from(command.output().unwrap());
         assert_eq!((said.code, said.out.as_str()), (Some(0), "the reply\n"), "{beside:?}: {said:?}");
         assert!(
-            said.err.contains("ended what ran in its background (the server)") || beside == Beside::Workflow,
+            said.err.contains("ended its background work (the server)") || beside == Beside::Workflow,
             "{beside:?}: {said:?}"
         );
         world.nothing_runs();

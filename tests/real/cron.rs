@@ -59,7 +59,7 @@ fn an_answered_chain_ends_under_cron_with_the_login_of_the_settings(version: &st
     chain.home.write("ins.md", "Ask when.");
     set_settings(&chain, None);
     let said = chain.run(&["spawn", "ins.md"]);
-    assert!(said.err.contains("the login is in this shell's environment only (ANTHROPIC_API_KEY)"), "{said:?}");
+    assert!(said.err.contains("the login exists only in this shell's environment (ANTHROPIC_API_KEY)"), "{said:?}");
     let root = chain.only_root();
     let found = report(&chain);
     assert_eq!(status_of_login(&found), "problem", "{found}");

@@ -50,7 +50,7 @@ fn denied_calls_are_told_and_the_advice_lets_them_run(version: &str) {
     assert_eq!(calls, format!("3 calls were denied: {named}"));
     assert_eq!(
         hint,
-        "hint: with --on-permission ask a person is asked about such calls; --permission-mode acceptEdits -- \
+        "hint: with --on-permission ask, a person decides about such calls; --permission-mode acceptEdits -- \
          '--allowedTools=Bash(touch made)' would have allowed some of them"
     );
     let root = chain.only_root();
@@ -91,7 +91,7 @@ fn a_call_of_an_agent_below_is_told_with_its_name(version: &str) {
         told(&said),
         [
             &format!("1 call of child.md ({child}) was denied: Bash: `cargo test --all`"),
-            "hint: with --on-permission ask a person is asked about such calls; -- '--allowedTools=Bash(cargo test:*)' \
+            "hint: with --on-permission ask, a person decides about such calls; -- '--allowedTools=Bash(cargo test:*)' \
              would have allowed them"
         ]
     );
@@ -137,7 +137,7 @@ fn a_call_that_a_hook_asks_about_is_one_for_a_person(version: &str) {
     let settings = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}}).to_string();
     let chain = caller(version, Turn::bash("touch made"));
     let said = chain.run(&["spawn", "ins.md", "--", "--settings", &settings, "--allowedTools=Bash(touch made)"]);
-    let hint = "hint: with --on-permission ask a person is asked about such calls";
+    let hint = "hint: with --on-permission ask, a person decides about such calls";
     assert_eq!(told(&said), ["1 call was denied: Bash: `touch made`", hint], "{said:?}");
     let [call] = denied(&chain).try_into().unwrap();
     assert_eq!((&call["unapproved"], &call["asked_by_hook"]), (&json!(true), &json!(true)), "{call}");
@@ -171,7 +171,7 @@ fn the_advice_for_an_adopted_session_is_a_command_that_helps(version: &str) {
         let said = chain.run(&["resume", &session]);
         let hint = said.err.lines().find(|line| line.contains("acceptEdits")).unwrap_or_else(|| panic!("{said:?}"));
         let (_, hint) = hint.split_once("hint: ").unwrap();
-        let command = hint.strip_suffix(" goes on with them allowed").unwrap();
+        let command = hint.strip_suffix(" continues with them allowed").unwrap();
         let command: Vec<&str> = command.split(' ').skip(1).collect();
         assert_eq!(chain.ok(&command), "written\n", "{hint}");
         assert!(chain.home.project().join("made.txt").exists());

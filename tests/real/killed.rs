@@ -81,7 +81,7 @@ fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(version: &str) {
     let root = chain.only_root();
     assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
     assert!(said.err.contains("error: claude was killed by signal 9"), "{said:?}");
-    assert!(said.err.contains(&format!("hint: agent-cli resume {} carries on", &root[..8])), "{said:?}");
+    assert!(said.err.contains(&format!("hint: agent-cli resume {} continues", &root[..8])), "{said:?}");
 
     // Claude Code does not take its tools along: the runner ends what is left of them.
     tool.has_ended();
@@ -129,7 +129,7 @@ fn stopped(chain: &Chain, runner: Background, signal: Signal) -> String {
     let said = runner.ends();
     let root = chain.only_root();
     assert_eq!((said.code, said.out.as_str()), (Some(130), ""), "{said:?}");
-    assert!(said.err.contains(&format!("hint: agent-cli resume {} carries on", &root[..8])), "{said:?}");
+    assert!(said.err.contains(&format!("hint: agent-cli resume {} continues", &root[..8])), "{said:?}");
     assert!(!claude.lives());
     root
 }

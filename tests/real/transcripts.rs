@@ -54,7 +54,7 @@ fn a_project_that_was_moved_away_can_be_moved_back(version: &str) {
     let said = resume();
     assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
     assert!(said.err.contains("the working directory is gone: "), "{said:?}");
-    assert!(said.err.contains("or move it back"), "{said:?}");
+    assert!(said.err.contains("or create it again"), "{said:?}");
     fs::rename(&elsewhere, chain.home.project()).unwrap();
     let said = resume();
     assert_eq!((said.code, said.out.as_str()), (Some(0), "Jan 1st\n"), "{said:?}");

@@ -123,7 +123,7 @@ fn a_usage_limit_is_waited_for(version: &str) {
     let said = subscribed(&["spawn", "ins.md"]);
     let root = chain.only_root();
     assert_eq!((said.code, said.out), (Some(0), format!("SGN_PEND_STARTED ({root})\n")), "{}", said.err);
-    assert!(said.err.contains("waits for the usage limit of its account, until "), "{}", said.err);
+    assert!(said.err.contains("waits for the usage limit to reset at "), "{}", said.err);
     let asked = chain.api.count();
     let said = subscribed(&["resume", &root]);
     assert_eq!((said.code, said.out.as_str()), (Some(0), "SGN_PEND_ONGOING\n"), "{}", said.err);

@@ -81,7 +81,7 @@ fn an_agent_in_disguise_is_an_agent(version: &str) {
             match DISGUISES.get(results.len()) {
                 Some(disguise) => Turn::bash(&format!("{disguise} agent-cli answer {} yes", question.trim())),
                 None => {
-                    let refusal = "an agent cannot answer in a person's place";
+                    let refusal = "agents cannot answer questions";
                     let refused = results.iter().filter(|text| text.contains(refusal)).count();
                     Turn::text(if refused == DISGUISES.len() { "refused".to_owned() } else { results.join("; ") })
                 }

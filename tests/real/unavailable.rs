@@ -30,8 +30,8 @@ fn failing(version: &str, after_work: bool) -> (Chain, Arc<AtomicU16>) {
 
 fn waits_for_its_next_try(said: &Said, tries: u32) {
     assert_eq!(said.code, Some(0), "{said:?}");
-    let reason = format!(", after {tries} that failed: ");
-    assert!(said.err.contains("waits for its next try at ") && said.err.contains(&reason), "{said:?}");
+    let reason = format!(" ({tries} failed so far): ");
+    assert!(said.err.contains("waits for a retry at ") && said.err.contains(&reason), "{said:?}");
     assert!(said.err.contains("hint: agent-cli resume ") && said.err.contains(" --now "), "{said:?}");
 }
 

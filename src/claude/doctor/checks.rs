@@ -20,12 +20,12 @@ pub fn program(how: &str, found: Result<(&Path, &str), &ProgramError>) -> Findin
         (Ok(version), true) => Finding::ok("claude", format!("{shown} is Claude Code {version} ({how})")),
         (Ok(version), false) => Finding::warning(
             "claude",
-            format!("{shown} ({how}) says that it is {version}, but not that it is Claude Code"),
+            format!("{shown} ({how}) reports version {version}, but not that it is Claude Code"),
             INSTALL,
         ),
         (Err(_), true) => Finding::warning(
             "claude",
-            format!("{shown} ({how}) does not tell its version, so no call is suspended"),
+            format!("{shown} ({how}) does not report its version, so calls are not suspended"),
             "install a release of Claude Code",
         ),
         (Err(_), false) => Finding::problem("claude", format!("{shown} ({how}) is not Claude Code"), INSTALL),
@@ -38,16 +38,16 @@ pub fn version(version: Version) -> Finding {
     let name = "version";
     if version < Version::SUSPENDS {
         let message = format!(
-            "agents pause with signals only: {} is the first version that can suspend a call, and this is {version}",
+            "agents can pause only with signals: suspending calls needs {}, and this is {version}",
             Version::SUSPENDS
         );
-        return Finding::warning(name, message, "claude update, then agent-cli doctor");
+        return Finding::warning(name, message, "run claude update, then agent-cli doctor");
     }
     if version > Version::NEWEST_TESTED {
         let message = format!("{version} suspends calls; agent-cli was tested up to {}", Version::NEWEST_TESTED);
         return Finding::ok(name, message);
     }
-    Finding::ok(name, "it suspends calls: an agent waits inside a tool call, without a process")
+    Finding::ok(name, "calls can be suspended: agents wait inside a tool call, without a process")
 }
 
 /// What is otherwise in this version than in the newest that was tested. All of it is taken into account.
@@ -55,7 +55,7 @@ pub fn version(version: Version) -> Finding {
 pub fn differences(version: Version) -> Vec<&'static str> {
     let known = [
         (Version::SUSPENDS, "calls cannot be suspended"),
-        (Version::FINDS_SESSIONS_ANYWHERE, "a session is found from its own working directory only"),
+        (Version::FINDS_SESSIONS_ANYWHERE, "sessions are found only from their own working directory"),
         (Version::TOTAL_COST_ACCUMULATES, "the cost of a resumed run does not include what the session cost before"),
     ];
     known.into_iter().filter(|(since, _)| version < *since).map(|(_, difference)| difference).collect()
@@ -68,12 +68,12 @@ pub fn in_path(found: &[PathBuf], is_named: bool) -> Option<Finding> {
     match found {
         [] | [_] => None,
         _ if is_named => {
-            Some(Finding::ok("path", format!("PATH has several programs claude, which are not used: {list}")))
+            Some(Finding::ok("path", format!("PATH contains several claude programs, none of which is used: {list}")))
         }
         [first, ..] => Some(Finding::warning(
             "path",
-            format!("PATH has several programs claude, and the first is used: {list}"),
-            format!("--claude PATH or AGENT_CLI_CLAUDE={} names the one to use", first.display()),
+            format!("PATH contains several claude programs; the first one is used: {list}"),
+            format!("choose one with --claude PATH or AGENT_CLI_CLAUDE={}", first.display()),
         )),
     }
 }
@@ -84,9 +84,9 @@ pub fn login(around: &Surroundings) -> Finding {
     let name = "login";
     let hint = "run claude and log in, or set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN";
     match (around.logins.as_slice(), around.login_may_hide) {
-        ([], None) => Finding::problem(name, "there is nothing that claude could log in with", hint),
-        ([], Some(place)) => Finding::warning(name, format!("no login is seen; {place}"), hint),
-        (found, _) => Finding::ok(name, format!("there is {} (not tried)", found.join(", "))),
+        ([], None) => Finding::problem(name, "no login found", hint),
+        ([], Some(place)) => Finding::warning(name, format!("no login found; {place}"), hint),
+        (found, _) => Finding::ok(name, format!("found {} (not tested)", found.join(", "))),
     }
 }
 
@@ -97,7 +97,7 @@ pub fn variables(around: &Surroundings) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !around.dropped.is_empty() {
         let message = format!("agents do not inherit {}, which could break a chain", around.dropped.join(", "));
-        let hint = "agents inherit the variables in the table of docs/protocol.md; unset the others";
+        let hint = "agents inherit only the variables listed in docs/protocol.md; unset the others";
         findings.push(Finding::warning(name, message, hint));
     }
     for file in &around.settings {
@@ -107,14 +107,18 @@ pub fn variables(around: &Surroundings) -> Vec<Finding> {
         }
         let (names, path) = (breaking.join(", "), file.path.display());
         findings.push(if file.managed {
-            let message = format!("{path} sets {names}, which breaks chains, and nothing overrules it");
-            Finding::problem(name, message, "ask whoever manages this machine")
+            let message = format!("{path} sets {names}, which breaks chains and cannot be overridden");
+            Finding::problem(name, message, "ask the administrator of this machine")
         } else {
-            let message = format!("{path} sets {names}, which would break chains: agents run without");
-            Finding::warning(name, message, format!("take it out of {path}"))
+            let message = format!("{path} sets {names}, which would break chains: agents run without it");
+            Finding::warning(name, message, format!("remove it from {path}"))
         });
     }
-    if findings.is_empty() { vec![Finding::ok(name, "agents inherit all that is set on purpose")] } else { findings }
+    if findings.is_empty() {
+        vec![Finding::ok(name, "agents inherit every variable that was set on purpose")]
+    } else {
+        findings
+    }
 }
 
 /// Settings files that Claude Code passes over, without a word.
@@ -124,23 +128,23 @@ pub fn settings(around: &Surroundings) -> Vec<Finding> {
     let broken = around.settings.iter().filter_map(|file| Some((&file.path, file.content.as_ref().err()?)));
     let findings: Vec<_> = broken
         .map(|(path, why)| {
-            let message = format!("{} {why}: Claude Code passes over the whole file, without a word", path.display());
+            let message = format!("{} {why}: Claude Code silently ignores the whole file", path.display());
             Finding::warning(name, message, format!("mend {}", path.display()))
         })
         .collect();
     let read = around.settings.len();
-    if findings.is_empty() { vec![Finding::ok(name, format!("{read} settings files, all readable"))] } else { findings }
+    if findings.is_empty() { vec![Finding::ok(name, format!("readable settings files: {read}"))] } else { findings }
 }
 
 /// Whether settings let the hook of this program run.
 #[must_use]
 pub fn hooks(around: &Surroundings) -> Finding {
     match hooks_switched_off(around) {
-        None => Finding::ok("hooks", "no settings switch hooks off"),
+        None => Finding::ok("hooks", "no settings disable hooks"),
         Some(switch) => Finding::warning(
             "hooks",
-            format!("{switch}: no call is suspended, agents pause with signals"),
-            "take it out, or leave it: signals serve as well",
+            format!("{switch}: calls are not suspended, agents pause with signals"),
+            "remove it to suspend calls; signals work too",
         ),
     }
 }
@@ -166,14 +170,14 @@ pub fn retention(around: &Surroundings) -> Finding {
         Some((file, days)) if days < SHORT_RETENTION => Finding::warning(
             name,
             format!(
-                "Claude Code deletes transcripts after {days} days; chains that wait longer go on from the copies of agent-cli"
+                "Claude Code deletes transcripts after {days} days; chains that wait longer continue from copies kept by agent-cli"
             ),
             format!("raise cleanupPeriodDays in {}", file.path.display()),
         ),
-        Some((_, days)) => Finding::ok(name, format!("transcripts are kept for {days} days, and copies by agent-cli")),
-        None => {
-            Finding::ok(name, "transcripts are kept as long as Claude Code does by default, and copies by agent-cli")
+        Some((_, days)) => {
+            Finding::ok(name, format!("Claude Code keeps transcripts for {days} days; agent-cli keeps copies"))
         }
+        None => Finding::ok(name, "Claude Code keeps transcripts for its default time; agent-cli keeps copies"),
     }
 }
 
@@ -185,20 +189,21 @@ pub fn rules(around: &Surroundings) -> Vec<Finding> {
     let findings: Vec<_> = found
         .filter(|(_, rule)| denies_requests(rule))
         .map(|(file, rule)| {
-            let message = format!("the rule {rule} in {} denies agents the commands of agent-cli", file.path.display());
-            Finding::warning(name, message, "take it out, or make it narrower")
+            let message = format!("the rule {rule} in {} denies agent-cli commands to agents", file.path.display());
+            Finding::warning(name, message, "remove or narrow the rule")
         })
         .collect();
-    if findings.is_empty() { vec![Finding::ok(name, "no rule denies the commands of agent-cli")] } else { findings }
+    if findings.is_empty() { vec![Finding::ok(name, "no rule denies agent-cli commands")] } else { findings }
 }
 
 /// Whether agents get the permission mode that the environment asks for.
 #[must_use]
 pub fn permission_mode(around: &Surroundings, mode: Option<&str>) -> Finding {
     let name = "permission-mode";
-    let shown = mode.unwrap_or("that of Claude Code");
+    let shown =
+        mode.map_or("Claude Code's default permission mode".to_owned(), |mode| format!("permission mode {mode}"));
     if mode != Some("bypassPermissions") {
-        return Finding::ok(name, format!("chains start with {shown}, where no option says another"));
+        return Finding::ok(name, format!("chains start in {shown}, unless an option sets another"));
     }
     if around.refuses_bypass {
         return Finding::problem(
@@ -211,12 +216,12 @@ pub fn permission_mode(around: &Surroundings, mode: Option<&str>) -> Finding {
         Some((file, _)) => Finding::warning(
             name,
             format!(
-                "AGENT_CLI_PERMISSION_MODE=bypassPermissions is not granted: disableBypassPermissionsMode is set in {}, and claude takes the mode default without a word",
+                "AGENT_CLI_PERMISSION_MODE=bypassPermissions has no effect: disableBypassPermissionsMode is set in {}, and claude silently uses the mode default",
                 file.path.display()
             ),
-            "set AGENT_CLI_PERMISSION_MODE=acceptEdits, or take disableBypassPermissionsMode out",
+            "set AGENT_CLI_PERMISSION_MODE=acceptEdits, or remove disableBypassPermissionsMode",
         ),
-        None => Finding::ok(name, format!("chains start with {shown}, where no option says another")),
+        None => Finding::ok(name, format!("chains start in {shown}, unless an option sets another")),
     }
 }
 
@@ -226,9 +231,9 @@ pub fn convention(around: &Surroundings, cwd: &Path) -> Finding {
     let file = cwd.join("CLAUDE.md");
     let shown = file.display();
     let message = match around.convention {
-        Convention::Present => format!("{shown} knows _spawn_"),
-        Convention::Absent => format!("{shown} does not know _spawn_: CLAUDE.md.template can be appended to it"),
-        Convention::NoFile => format!("there is no {shown}: CLAUDE.md.template can be put there"),
+        Convention::Present => format!("{shown} defines _spawn_"),
+        Convention::Absent => format!("{shown} does not define _spawn_; you can append CLAUDE.md.template to it"),
+        Convention::NoFile => format!("{shown} does not exist; you can copy CLAUDE.md.template there"),
     };
     Finding::ok("convention", message)
 }
@@ -302,7 +307,7 @@ mod tests {
             login(&Surroundings { logins, login_may_hide, ..Surroundings::default() }).status.name()
         };
         assert_eq!(status(&["apiKeyHelper in /user.json"], None), "ok");
-        assert_eq!(status(&[], Some("the keychain cannot be seen from here")), "warning");
+        assert_eq!(status(&[], Some("the keychain cannot be checked")), "warning");
         assert_eq!(status(&[], None), "problem");
     }
 

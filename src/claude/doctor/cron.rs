@@ -29,7 +29,11 @@ pub fn login(here: &Surroundings, there: &Surroundings) -> Finding {
         [] => checks::login(there),
         names => Finding::warning(
             name,
-            format!("this shell logs in with {}, and cron with {}", names.join(", "), there.logins.join(", ")),
+            format!(
+                "this shell logs in with {}, but cron would log in with {}",
+                names.join(", "),
+                there.logins.join(", ")
+            ),
             format!("to keep the login of this shell, {}, or into the crontab", put_into(here)),
         ),
     }
@@ -38,7 +42,7 @@ pub fn login(here: &Surroundings, there: &Surroundings) -> Finding {
 /// That nothing but these variables is the login.
 #[must_use]
 pub fn only_here(names: &[String]) -> String {
-    format!("the login is in this shell's environment only ({})", names.join(", "))
+    format!("the login exists only in this shell's environment ({})", names.join(", "))
 }
 
 /// Where variables are that a chain shall have wherever it is resumed.
@@ -73,10 +77,12 @@ pub fn variables(here: &Surroundings, recorded: &[&str]) -> Finding {
 pub fn path(path: &OsStr, found: Option<&Path>) -> Finding {
     let (name, path) = ("path", path.display());
     match found {
-        Some(found) => Finding::ok(name, format!("cron finds {} for new chains; others name theirs", found.display())),
+        Some(found) => {
+            Finding::ok(name, format!("cron finds {} for new chains; existing chains record theirs", found.display()))
+        }
         None => Finding::warning(
             name,
-            format!("there is no claude in cron's PATH ({path}), which only a new chain needs"),
+            format!("cron's PATH ({path}) has no claude, which only a new chain needs"),
             "a spawn from cron needs --claude PATH; resume uses the one that the chain was started with",
         ),
     }
@@ -89,7 +95,7 @@ pub fn configuration(named: Option<&OsStr>) -> Option<Finding> {
     Some(Finding::warning(
         "configuration",
         format!(
-            "CLAUDE_CONFIG_DIR is {named} in this shell only: chains keep it, but a spawn from cron would not have it"
+            "CLAUDE_CONFIG_DIR is set to {named} only in this shell: chains keep it, but a spawn from cron would not have it"
         ),
         format!("for a spawn from cron put CLAUDE_CONFIG_DIR={named} into the crontab"),
     ))
@@ -115,7 +121,7 @@ mod tests {
         let here = Surroundings { login_variables: key(), ..Surroundings::default() };
         let found = login(&here, &kept);
         assert_eq!(found.status, Status::Warning);
-        assert_eq!(found.message, "this shell logs in with ANTHROPIC_API_KEY, and cron with /credentials");
+        assert_eq!(found.message, "this shell logs in with ANTHROPIC_API_KEY, but cron would log in with /credentials");
         assert_eq!(login(&Surroundings::default(), &kept).status, Status::Ok);
         assert_eq!(login(&Surroundings::default(), &Surroundings::default()).status, Status::Problem);
     }

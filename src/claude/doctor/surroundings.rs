@@ -104,8 +104,8 @@ const SPAWN: &str = "_spawn_";
 fn hiding_place(named: Option<PathBuf>) -> Option<&'static str> {
     let state = named.or_else(dirs::home_dir).is_some_and(|dir| dir.join(".claude.json").exists());
     match (cfg!(target_os = "macos"), state) {
-        (true, _) => Some("the keychain cannot be seen from here"),
-        (false, true) => Some(".claude.json, which may hold a key, is not looked into"),
+        (true, _) => Some("the keychain cannot be checked"),
+        (false, true) => Some(".claude.json, which may contain a key, is not checked"),
         (false, false) => None,
     }
 }

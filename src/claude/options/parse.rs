@@ -13,7 +13,7 @@ pub enum BadArgument {
     #[error("{0} is not an option of claude")]
     Positional(String),
     /// Claude Code takes all words behind some options for values, a mistyped one, too. Here each value is given by itself.
-    #[error("{word} is not an option of claude, and not a value of {option}")]
+    #[error("{word} is neither an option of claude nor a value of {option}")]
     Trailing {
         /// The option before it.
         option: String,
@@ -35,7 +35,7 @@ pub enum BadArgument {
     #[error("{0} takes no value")]
     TakesNoValue(String),
     /// Its value is of another kind.
-    #[error("{value} is not a number, and {option} takes one")]
+    #[error("{option} takes a number, not {value}")]
     NotANumber {
         /// The option.
         option: String,
@@ -46,7 +46,7 @@ pub enum BadArgument {
     #[error("{0} is not an option of claude that agent-cli knows")]
     UnknownShort(String),
     /// The program sets that argument itself.
-    #[error("agent-cli gives {0} to claude itself")]
+    #[error("agent-cli sets {0} itself")]
     Reserved(String),
     /// There is an option of `agent-cli` for it, which is recorded.
     #[error("{0} is an option of agent-cli too: give it before the --")]

@@ -62,11 +62,11 @@ impl Settings {
     pub fn parse(text: &str) -> Result<Self, String> {
         let is_json = serde_json::from_str::<IgnoredAny>(text);
         // What the parser says of a value could be a secret: only the place is told.
-        is_json.map_err(|error| format!("is no JSON (line {}, column {})", error.line(), error.column()))?;
-        let file: File = serde_json::from_str(text).map_err(|_| "is no JSON object".to_owned())?;
+        is_json.map_err(|error| format!("is not JSON (line {}, column {})", error.line(), error.column()))?;
+        let file: File = serde_json::from_str(text).map_err(|_| "is not a JSON object".to_owned())?;
         let days = file.cleanup_period_days;
         if days.as_ref().is_some_and(|days| days.as_i64().is_none_or(|days| days < 1)) {
-            return Err("has a cleanupPeriodDays that is no number of 1 or more".to_owned());
+            return Err("has a cleanupPeriodDays that is not a number of at least 1".to_owned());
         }
         let permissions = file.permissions.unwrap_or_default();
         let denied = [&permissions["deny"], &permissions["ask"]].into_iter().filter_map(Value::as_array).flatten();
@@ -177,12 +177,12 @@ mod tests {
     #[test]
     fn what_claude_code_passes_over_is_told_without_its_text() {
         let told = |text: &str| Settings::parse(text).unwrap_err();
-        assert_eq!(told("{\"env\": secret"), "is no JSON (line 1, column 9)");
-        assert_eq!(told("// comment\n{}"), "is no JSON (line 1, column 1)");
-        assert_eq!(told("\"secret\""), "is no JSON object");
+        assert_eq!(told("{\"env\": secret"), "is not JSON (line 1, column 9)");
+        assert_eq!(told("// comment\n{}"), "is not JSON (line 1, column 1)");
+        assert_eq!(told("\"secret\""), "is not a JSON object");
         for days in ["0", "-1", "\"secret\""] {
             let told = told(&format!("{{\"cleanupPeriodDays\": {days}}}"));
-            assert_eq!(told, "has a cleanupPeriodDays that is no number of 1 or more");
+            assert_eq!(told, "has a cleanupPeriodDays that is not a number of at least 1");
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct ResultEvent {
     pub deferred: bool,
     /// Which call that was.
     pub deferred_call: Option<String>,
-    /// Whether a hook has stopped the agent.
+    /// Whether a hook stopped the agent.
     pub stopped_by_hook: bool,
     /// Tokens of this attempt.
     pub usage: Usage,

@@ -71,7 +71,7 @@ impl HookInput {
     ///
     /// # Errors
     ///
-    /// Where it is no JSON object.
+    /// Where it is not a JSON object.
     pub fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
         let mut fields: Map<String, Value> = serde_json::from_slice(text)?;
         // Whatever names a subagent shows that there is one: a call of it that was deferred would vanish.

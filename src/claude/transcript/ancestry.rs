@@ -43,7 +43,7 @@ pub(crate) struct Ancestry {
     by_uuid: HashMap<String, usize>,
 }
 
-/// A conversation that does not reach its beginning.
+/// A conversation that does not reach back to its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// The line that it ends at.

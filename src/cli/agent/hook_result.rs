@@ -27,7 +27,7 @@ impl HookResult {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         // Rules allow agents to call this with any arguments.
         let Some(frame) = StateDir::result_of(&self.file) else {
-            return Err(CliError::usage(format!("{} is no result of a request", self.file.display())));
+            return Err(CliError::usage(format!("{} is not the result of a request", self.file.display())));
         };
         if context.caller.is_some_and(|caller| caller.frame != frame) {
             return Err(CliError::usage(format!("{} is a result of another agent", self.file.display())));

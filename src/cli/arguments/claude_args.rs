@@ -13,7 +13,7 @@ use crate::core::agent::overrides::BadLaunch;
 /// Arguments for `claude`, as they were typed.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ForClaude {
-    /// Arguments for every claude of the agents and their children; resume takes them in the place of all earlier ones
+    /// Arguments for every claude process of the chain; with resume, they replace all earlier ones
     #[arg(last = true, value_name = "CLAUDE ARGS")]
     args: Vec<String>,
 }
@@ -35,7 +35,7 @@ pub(crate) fn misplaced(error: &clap::Error, arguments: &[OsString]) -> Option<C
     let option = option.split('=').next().filter(|name| options::knows(name))?;
     (error.kind() == ErrorKind::UnknownArgument).then(|| {
         CliError::usage(format!("{option} is an option of claude, not of agent-cli"))
-            .hint(format!("options of claude stand behind --, as in agent-cli spawn FILE -- {option}"))
+            .hint(format!("options of claude go after --, as in agent-cli spawn FILE -- {option}"))
     })
 }
 
@@ -58,7 +58,7 @@ impl From<BadArgument> for CliError {
 
 fn help(error: &BadArgument) -> String {
     match error {
-        BadArgument::Positional(word) if word == "--" => "only one -- may be given".to_owned(),
+        BadArgument::Positional(word) if word == "--" => "give -- only once".to_owned(),
         BadArgument::Positional(_) => "to start a second agent, give its file before the --".to_owned(),
         BadArgument::Trailing { option, .. } => format!(
             "to start a second agent, give its file before the --; to give {option} another value, repeat it: \

@@ -8,12 +8,12 @@ pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
         .and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()))
         .ok()
         .filter(|duration| *duration >= SignedDuration::ZERO)
-        .ok_or_else(|| "give weeks, days, hours, minutes or seconds, for instance 90s, 2h or 3d".to_owned())
+        .ok_or_else(|| "give weeks, days, hours, minutes or seconds, for example 90s, 2h or 3d".to_owned())
 }
 
 /// The moment that `text` gives.
 pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| "give the date, the time and the zone, for instance 2026-12-24T18:00:00Z".to_owned())
+    text.parse().map_err(|_| "give the date, the time and the zone, for example 2026-12-24T18:00:00Z".to_owned())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::error::CliError;
 use crate::cli::output::format::bytes;
 use crate::cli::output::tell;
-use crate::core::text::escape::shortened;
+use crate::core::text::escape::{self, shortened};
 use crate::core::text::shell::quoted;
 
 /// More than an agent takes in at once by far. What is larger is not meant for it.
@@ -19,19 +19,18 @@ const FROM_STANDARD_INPUT: &str = "agent-cli spawn - reads instructions from sta
 /// The absolute path of a file with instructions.
 pub(crate) fn file(file: &Path) -> Result<PathBuf, CliError> {
     let shown = file.display();
-    let text = file.to_str().ok_or_else(|| {
-        CliError::usage(format!("the path {shown} is not UTF-8, and an agent can only be told text"))
-            .hint("rename the file")
-    })?;
+    let text = file
+        .to_str()
+        .ok_or_else(|| CliError::usage(format!("the path {shown} is not UTF-8")).hint("rename the file"))?;
     if text.chars().any(char::is_control) {
-        let message = format!("the path {text:?} holds a line break or another control character");
-        return Err(CliError::usage(message).hint("rename the file: an agent reads its path in one line"));
+        let message = format!("the path \"{}\" contains a control character", escape::one_line(text));
+        return Err(CliError::usage(message).hint("rename the file: an agent gets its path on one line"));
     }
     let unreadable = |error: &io::Error| CliError::usage(format!("cannot read {shown}: {error}"));
     let known = fs::metadata(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound if text.trim().contains(char::is_whitespace) => {
             let prompt = quoted(&shortened(text.trim()));
-            unreadable(&error).hint(format!("agent-cli spawn --prompt {prompt} gives instructions in words"))
+            unreadable(&error).hint(format!("to give instructions as text: agent-cli spawn --prompt {prompt}"))
         }
         _ => unreadable(&error).hint(GIVE_A_FILE),
     })?;
@@ -51,8 +50,8 @@ pub(crate) fn file(file: &Path) -> Result<PathBuf, CliError> {
     let path = file.file_name().map_or_else(|| folder.clone(), |name| folder.join(name));
     match path.to_str() {
         Some(text) if !text.chars().any(char::is_control) => Ok(path),
-        _ => Err(CliError::usage(format!("the path of {shown} is not UTF-8 or holds a control character"))
-            .hint("rename its folder: an agent reads its path in one line")),
+        _ => Err(CliError::usage(format!("the path of {shown} is not UTF-8 or contains a control character"))
+            .hint("rename its folder: an agent gets its path on one line")),
     }
 }
 
@@ -61,7 +60,7 @@ pub(crate) fn from_standard_input() -> Result<String, CliError> {
     const SHOWN: &str = "standard input";
     let input = io::stdin().lock();
     if input.is_terminal() {
-        tell("type the instructions, then Ctrl-D on a line of its own");
+        tell("type the instructions, then press Ctrl-D on an empty line");
     }
     let content = read(input).map_err(|error| CliError::failed(format!("cannot read {SHOWN}: {error}")))?;
     let length = content.len() as u64;
@@ -78,11 +77,11 @@ fn read(from: impl Read) -> io::Result<Vec<u8>> {
 fn checked(content: Vec<u8>, shown: &str, length: u64) -> Result<String, CliError> {
     if content.len() as u64 > MOST {
         let size = if length > MOST { bytes(length) } else { format!("more than {}", bytes(MOST)) };
-        let message = format!("{shown} has {size}, and instructions have 1 MiB at most");
+        let message = format!("{shown} is too large: {size}, where instructions may have 1 MiB");
         return Err(CliError::usage(message).hint("name large files in the instructions: the agent reads them itself"));
     }
     if content.iter().all(u8::is_ascii_whitespace) {
-        return Err(CliError::usage(format!("{shown} is empty")).hint("write in it what the agent shall do"));
+        return Err(CliError::usage(format!("{shown} is empty")).hint("write what the agent should do"));
     }
     let no_text = || CliError::usage(format!("{shown} is not text")).hint("give instructions as UTF-8 text");
     String::from_utf8(content).ok().filter(|text| !text.contains('\0')).ok_or_else(no_text)

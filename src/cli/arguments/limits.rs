@@ -7,21 +7,21 @@ use crate::core::chain::limits::NewLimits;
 
 /// Limits of a tree: set by `spawn` for a new one, changed by `resume` for one that exists.
 #[derive(Clone, Copy, Debug, Args)]
-#[command(next_help_heading = "Limits of the whole tree, until `resume` changes them")]
+#[command(next_help_heading = "Limits of the whole chain")]
 pub(crate) struct LimitOptions {
-    /// Agents from the root down to the deepest [at first: 64]
+    /// How deep agents may be nested [default: 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_depth: Option<u32>,
 
-    /// Agents in the tree [at first: 256, or --max-depth if that is more]
+    /// How many agents the chain may have [default: 256, or --max-depth if that is larger]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_frames: Option<u32>,
 
-    /// Agents that run at the same time, whichever commands run them [at first: 4]
+    /// How many agents may run at the same time, whichever commands run them [default: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_parallel: Option<u32>,
 
-    /// Start no agent once so much was spent, in US dollars [at first: any amount]
+    /// Stop starting agents once this much has been spent, in US dollars [default: no limit]
     #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true)]
     max_budget_usd: Option<f64>,
 }
@@ -36,7 +36,7 @@ impl LimitOptions {
     /// An agent sets no limits, which are there to bound agents.
     pub(crate) fn refuse_to_agents(self) -> Result<(), CliError> {
         if self.given().any() {
-            let message = "the --max-… limits are for the root of a tree, and an agent called this";
+            let message = "agents cannot set limits (--max-…)";
             return Err(CliError::usage(message).hint("leave them out"));
         }
         Ok(())
@@ -45,5 +45,5 @@ impl LimitOptions {
 
 fn dollars(text: &str) -> Result<f64, String> {
     let amount = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount > 0.0);
-    amount.ok_or_else(|| "give an amount of US dollars above 0, for instance 2.50".to_owned())
+    amount.ok_or_else(|| "give an amount of US dollars above 0, for example 2.50".to_owned())
 }

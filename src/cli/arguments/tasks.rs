@@ -23,12 +23,12 @@ enum Given {
 
 #[derive(Debug, Args)]
 struct Arguments {
-    /// A file with the instructions of an agent, `-` for standard input. Several files are for as many agents, which run at
-    /// the same time
+    /// A file with instructions for an agent, or `-` for standard input. Each further file starts another agent, which
+    /// runs at the same time
     #[arg(value_name = "FILE", required_unless_present = "prompt")]
     file: Vec<PathBuf>,
 
-    /// Tell an agent TEXT, instead of a file that it is to follow. May be given several times, also beside files
+    /// Give an agent TEXT as its instructions. Can be repeated, and combined with files
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Vec<String>,
 }
@@ -51,7 +51,7 @@ impl Given {
                 Ok(NamedTask { task: Task::File(path), name: shortened(&file.display().to_string()) })
             }
             Self::Prompt(text) if text.trim().is_empty() => {
-                Err(CliError::usage("the prompt is empty").hint("say what the agent shall do"))
+                Err(CliError::usage("the prompt is empty").hint("say what the agent should do"))
             }
             Self::Prompt(text) => {
                 let task = Task::Prompt(text.clone());

@@ -20,13 +20,13 @@ use crate::store::{Question, Store, StoreError, Target};
 
 /// Answer a question
 ///
-/// Records the answer and prints the command that carries the chain on. The agent gets the answer exactly as given. A
-/// question can be answered once; until an agent has the answer, --replace puts another in its place.
+/// Records the answer and prints the command that resumes the chain. The agent gets the answer exactly as given. Until
+/// it has been delivered, --replace changes it.
 ///
-/// Where a question offers choices, the answer may be the number or the label of one, of several with commas between them
-/// where several may be chosen, or any other text. Where it is a permission for a call that is asked for, the answer is
-/// `allow`, or `deny`, perhaps with a reason for the agent after it. So it is with a plan; --mode says in which permission mode
-/// the agent then continues.
+/// If the question offers choices, answer with the number or label of one, with several separated by commas if several
+/// can be chosen, or with any other text. If it asks you to approve a tool call, answer `allow`, or `deny`, which can
+/// be followed by a reason for the agent. The same goes for a plan; --mode sets the permission mode in which the agent
+/// then continues.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli answer 4f2c1a90 \"Jan 1st\"
@@ -37,25 +37,25 @@ use crate::store::{Question, Store, StoreError, Target};
   agent-cli answer 4f2c1a90 allow --mode acceptEdits
   agent-cli answer 4f2c1a90 < plan.md")]
 pub(crate) struct Answer {
-    /// The question's id, as `agent-cli questions` shows it, or that of a chain or an agent with one open question
+    /// Id of the question, as shown by `agent-cli questions`, or of a chain or agent with one open question
     id: String,
 
-    /// The answer, or the numbers of choices [default: standard input, without its last line break]
+    /// The answer, or the numbers of choices [default: standard input, without its final newline]
     answer: Option<String>,
 
     // What a shell makes of an answer without quotes.
     #[arg(hide = true)]
     more: Vec<String>,
 
-    /// An answer that is a text even where it looks like the number of a choice
+    /// Take the answer as text even if it looks like the number of a choice
     #[arg(long, conflicts_with = "answer")]
     text: Option<String>,
 
-    /// The permission mode in which an agent continues whose plan is allowed [default: the one that it was started in]
+    /// With `allow` for a plan: the permission mode to continue in [default: the mode it was started with]
     #[arg(long, value_name = "MODE", conflicts_with = "text")]
     mode: Option<String>,
 
-    /// Replace the answer that was given, unless it was delivered
+    /// Replace an earlier answer that has not been delivered yet
     #[arg(long)]
     replace: bool,
 
@@ -67,8 +67,8 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people(
-            "an agent cannot answer in a person's place",
-            "end your turn: the answer comes when the chain is resumed",
+            "agents cannot answer questions",
+            "end your turn: the answer arrives when the chain is resumed",
         )?;
         let store = context.store()?;
         let id = named(&store, &self.id.parse()?)?;
@@ -95,7 +95,7 @@ impl Answer {
         if self.json {
             print_json(&serde_json::json!({"question": id, "root": question.root, "next": next}))?;
         } else {
-            tell("the answer is recorded; this carries the chain on:");
+            tell("answer recorded; resume the chain with:");
             print_line(&next)?;
         }
         Ok(ExitStatus::Ok)
@@ -120,7 +120,7 @@ impl Answer {
             (None, Some(text)) if self.more.is_empty() => Ok((text.clone(), false)),
             (None, Some(first)) => {
                 let words: Vec<&str> = std::iter::once(first).chain(&self.more).map(String::as_str).collect();
-                let error = CliError::usage(format!("an answer is one argument, and these are {}", words.len()));
+                let error = CliError::usage(format!("an answer is one argument, but {} were given", words.len()));
                 let whole = quoted(&words.join(" "));
                 Err(error.hint(format!("quote it: agent-cli answer {} {whole}", id.short())))
             }
@@ -143,13 +143,13 @@ fn only_question_below(store: &Store, frame: FrameId) -> Result<RequestId, CliEr
     match store.questions_below(frame, true)?.as_slice() {
         [only] => Ok(only.id),
         [] => {
-            let message = format!("no question of {} waits for an answer", frame.short());
-            Err(CliError::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions shows those that do"))
+            let message = format!("{} has no open question", frame.short());
+            Err(CliError::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the open questions"))
         }
         several => {
             let one = |asked: &Question| format!("{} ({})", asked.id.short(), shortened(&asked.question));
             let all = several.iter().map(one).collect::<Vec<_>>().join(", ");
-            let message = format!("{} questions of {} wait for an answer: {all}", several.len(), frame.short());
+            let message = format!("{} has {} open questions: {all}", frame.short(), several.len());
             Err(CliError::new(ExitStatus::NoSuchFrame, message)
                 .hint(format!("name one: agent-cli answer {} ANSWER", several[0].id.short())))
         }
@@ -162,7 +162,7 @@ fn refused(id: RequestId, wish: &Wish, text: &str, error: &NoAnswer) -> CliError
     match (error, wish) {
         (NoAnswer::NoSuchChoice { .. }, _) => {
             let text = format!("--text={}", quoted(text.trim()));
-            refused.hint(command("1")).hint(format!("as a text, not as a choice: {}", command(&text)))
+            refused.hint(command("1")).hint(format!("to answer with text, not a choice: {}", command(&text)))
         }
         (_, Wish::Permission { .. }) => {
             refused.hint(command("allow")).hint(format!("or {}", command("\"deny use the test server\"")))
@@ -183,7 +183,7 @@ fn from_standard_input(store: &Store, asked: Option<&Question>) -> Result<String
             Some(asked) => asked::show(store, asked)?,
             None => {}
         }
-        output::ask("type the answer, then Ctrl-D on a line of its own\n");
+        output::ask("type the answer, then press Ctrl-D on an empty line\n");
     }
     let mut text = String::new();
     io::stdin()

@@ -8,11 +8,11 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::runtime::requests::agent_request::AgentRequest;
 
-/// Ask a person, from inside an agent
+/// Ask a person (for agents)
 ///
-/// Records the question for the calling agent. Where the agent's call can be suspended, it returns the answer when there
-/// is one, and nothing runs until then. Elsewhere this prints `SGN_PEND_STARTED (ID)` at once: the agent then ends its turn,
-/// and a prompt brings the answer when the chain is resumed.
+/// Records the question of the calling agent. The agent's call is suspended and returns the answer; nothing runs until
+/// then. If calls cannot be suspended, this prints `SGN_PEND_STARTED (ID)` at once: the agent ends its turn, and the
+/// answer arrives in a later prompt.
 #[derive(Debug, Args)]
 pub(crate) struct Ask {
     /// The question
@@ -23,8 +23,8 @@ pub(crate) struct Ask {
 impl Ask {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let caller = context.caller.ok_or_else(|| {
-            CliError::usage("only an agent can ask: this shell was not started by agent-cli")
-                .hint("agent-cli questions shows what agents have asked")
+            CliError::usage("only agents can ask: this shell was not started by agent-cli")
+                .hint("agent-cli questions lists what agents have asked")
         })?;
         request::make(context, caller, false, |_| self.resolve())
     }

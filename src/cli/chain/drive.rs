@@ -69,12 +69,15 @@ fn print_note(frame: FrameId, note: Note) {
     let frame = frame.short();
     match note {
         Note::InASentence(signal) => {
-            output::tell(&format!("{frame} said {} inside a sentence, which is taken for a signal", signal.word()));
+            output::tell(&format!("{frame} wrote {} inside a sentence, which counts as a signal", signal.word()));
         }
         Note::PausesInARow(times) => {
-            output::tell(&format!("{frame} said {} {times} times in a row with no request open", signal::STARTED));
+            output::tell(&format!(
+                "{frame} ended its turn with {} {times} times in a row without an open request",
+                signal::STARTED
+            ));
             output::tell(
-                "hint: each resume asks it once more; waits made with agent-cli ask or agent-cli wait cost nothing",
+                "hint: each resume wakes it again; waiting with agent-cli ask or agent-cli wait costs nothing",
             );
         }
     }

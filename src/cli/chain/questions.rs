@@ -22,16 +22,16 @@ use crate::core::text::extent;
 use crate::runtime::requests::agent_lookup;
 use crate::store::{Question, Store, StoreError, Target};
 
-/// List the questions that wait for an answer, or show one in full
+/// List open questions, or show one in full
 ///
-/// A list names the call that needs an approval, or the first line of a question, and says how much more there is. With an
-/// id, everything is shown: of a call, each line of what it acts on, and files as they would change.
+/// The list shows the first line of each question, or the tool call that needs an approval, and how much more there is.
+/// With an id, everything is shown: every line of a call, and files as they would change.
 #[derive(Debug, Args)]
 pub(crate) struct Questions {
-    /// Show this one in full, or all of this chain or agent
+    /// Id of a question, or of a chain or agent for all of its questions, to show in full
     id: Option<String>,
 
-    /// Answered ones too
+    /// Include answered questions
     #[arg(long)]
     all: bool,
 
@@ -118,7 +118,7 @@ impl Questions {
             return Ok(ExitStatus::Ok);
         }
         if listed.is_empty() {
-            tell("no question waits for an answer");
+            tell("no open questions");
             return Ok(ExitStatus::Ok);
         }
         let now = Timestamp::now();
@@ -152,7 +152,7 @@ fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<
 /// Each question whole, with how it is answered.
 fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError> {
     if questions.is_empty() {
-        tell("no question waits for an answer");
+        tell("no open questions");
     }
     let all = questions.iter().map(|question| asked::whole(store, question, output::width()));
     print(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
@@ -189,7 +189,7 @@ fn rows(listed: &QuestionJson, now: Timestamp, width: Option<usize>) -> Vec<Vec<
     }
     rows.extend(more.map(note));
     let reason = listed.permission.as_ref().and_then(|permission| permission.reason.as_deref());
-    let reason = reason.map(|reason| format!("a hook asks: {}", one_line(reason.trim())));
+    let reason = reason.map(|reason| format!("asked by a hook: {}", one_line(reason.trim())));
     rows.extend(reason.filter(|reason| columns(reason) <= most).map(note));
     rows.extend(listed.answer.iter().map(|answer| note(format!("-> {}", cut(answer, most)))));
     rows
@@ -203,6 +203,6 @@ fn offered(listed: &QuestionJson) -> Vec<Vec<String>> {
         description if description.is_empty() => format!("  {}. {}", at + 1, one_line(&option.label)),
         description => format!("  {}. {}: {description}", at + 1, one_line(&option.label)),
     };
-    let several = choices.multi_select.then(|| "  (several may be chosen)".to_owned());
+    let several = choices.multi_select.then(|| "  (choose one or more)".to_owned());
     choices.options.iter().enumerate().map(number).chain(several).map(below).collect()
 }

@@ -25,35 +25,35 @@ use crate::runtime::requests::{adopt, agent_lookup};
 use crate::runtime::run::{scheduler, status};
 use crate::store::{Store, StoreError, Target};
 
-/// Carry a chain on where it stopped, or see how it stands
+/// Resume a chain, or show its status
 ///
-/// Prints the reply when the agent is done (again, if it was done before), `SGN_PEND_STARTED (ID)` when the tree waits
-/// for something new, and `SGN_PEND_ONGOING` when it still waits for what it waited for. A tree that waits is asked in
-/// milliseconds, without starting claude: call it from cron as often as you like.
+/// Continues the chain where it stopped. Prints the reply once the agent is done (every time), `SGN_PEND_STARTED (ID)`
+/// when the chain has begun to wait for something new, and `SGN_PEND_ONGOING` while it still waits for the same thing.
+/// Polling a waiting chain takes milliseconds and does not start claude, so cron can do it as often as you like.
 #[derive(Debug, Args)]
-#[command(after_help = "Example, every minute by cron:
+#[command(after_help = "Example, for a crontab:
   * * * * * agent-cli resume 4f2c1a90 >> chain.log")]
 pub(crate) struct Resume {
-    /// A frame, any Claude session it ever had, one of its questions, or another Claude session; four characters or more
+    /// Id of a chain, an agent, a question or a Claude session; its first four characters are enough if unique
     id: String,
 
-    /// The claude program from now on [default: $AGENT_CLI_CLAUDE for this time, or the one that the chain began with]
+    /// The claude program from now on [default: $AGENT_CLI_CLAUDE this once, or the chain's own]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
 
-    /// Try again at once what waits for a usage limit, or for its next try
+    /// Retry now instead of waiting for a usage limit or backoff
     #[arg(long)]
     now: bool,
 
-    /// Do not tell agents which files changed while they waited
+    /// Do not report to agents which files changed while they waited
     #[arg(long)]
     no_stale_check: bool,
 
-    /// Another model from now on, as for `claude --model`
+    /// Model from now on, as for `claude --model`
     #[arg(long)]
     model: Option<String>,
 
-    /// Another permission mode from now on, as for `claude --permission-mode`
+    /// Permission mode from now on, as for `claude --permission-mode`
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
 
@@ -114,7 +114,7 @@ impl Resume {
     fn refuse_to_agents(&self) -> Result<(), CliError> {
         self.limits.refuse_to_agents()?;
         if self.now || self.repairs()? {
-            let message = "--now and how claude is started are for a person, and an agent called this";
+            let message = "agents cannot use --now or change how claude is started";
             return Err(CliError::usage(message).hint("leave it out"));
         }
         Ok(())
@@ -130,11 +130,13 @@ impl Resume {
     fn repair(&self, context: &Context, store: &Store, top: FrameId) -> Result<(), CliError> {
         let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
         if frame.root != top {
-            let message = format!("{} was started by an agent, and is started as the chain is", top.short());
-            return Err(CliError::usage(message).hint(format!("agent-cli resume {} for all of it", frame.root.short())));
+            let message =
+                format!("{} was started by an agent: options can be changed only for the whole chain", top.short());
+            return Err(CliError::usage(message)
+                .hint(format!("use the id of the chain: agent-cli resume {}", frame.root.short())));
         }
         if frame.state == FrameState::Done {
-            let message = format!("{} is done: there is nothing to start otherwise", top.short());
+            let message = format!("{} is done: its options no longer matter", top.short());
             return Err(CliError::usage(message).hint(format!("agent-cli resume {} prints its reply", top.short())));
         }
         let path = std::env::var_os("PATH");
@@ -152,7 +154,7 @@ impl Resume {
         }
         let changed = store.repair(top, &repair)?;
         if changed > 0 {
-            tell(&format!("agents that are started otherwise from now on: {changed}"));
+            tell(&format!("agents that start with new options from now on: {changed}"));
         }
         Ok(())
     }

@@ -16,19 +16,19 @@ use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
 
 /// Remove a chain, whatever its state
 ///
-/// A chain goes as a whole: its agents, questions, replies and log, its files in the state directory, and the transcripts of the
-/// sessions that agent-cli has started. It stays as long as a process of it lives, another chain needs it, or a git worktree of its agents
-/// holds work that is not on another branch.
+/// Removes the whole chain: agents, questions, replies and history, files in the state directory, and the transcripts
+/// of sessions that agent-cli started. Refuses while one of its processes is alive, another chain needs it, or a git
+/// worktree of its agents holds work that is on no other branch.
 #[derive(Debug, Args)]
 pub(crate) struct Rm {
-    /// The chain: its id, or that of one of its agents or questions; four characters or more
+    /// Id of the chain, or of one of its agents or questions; its first four characters are enough if unique
     id: String,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 
-    /// Also worktrees that hold ignored files other than build output and caches
+    /// Also remove worktrees with ignored files other than build output and caches
     #[arg(long)]
     ignored: bool,
 
@@ -39,7 +39,7 @@ pub(crate) struct Rm {
 
 impl Rm {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("an agent does not remove chains", "this is for the person")?;
+        context.only_for_people("agents cannot remove chains", "ask a person to do it")?;
         let store = context.store()?;
         let root = store.root_of(frame_named(context, &store, &self.id)?)?;
         if !self.yes {
@@ -48,9 +48,9 @@ impl Rm {
             let what = format!("{} ({}): {}, agents: {agents}", one_line(&frame.0), root.short(), frame.1);
             if !io::stdin().is_terminal() {
                 return Err(CliError::usage(format!("this removes {what}"))
-                    .hint(format!("agent-cli rm {} --yes does it without asking", root.short())));
+                    .hint(format!("agent-cli rm {} --yes removes it without asking", root.short())));
             }
-            tell(&format!("remove {what}? (y or n)"));
+            tell(&format!("remove {what}? [y/N]"));
             let mut answer = String::new();
             let read = io::stdin().lock().read_line(&mut answer);
             read.map_err(|error| CliError::failed(format!("cannot read the answer: {error}")))?;
@@ -60,21 +60,26 @@ impl Rm {
         }
         match removal::remove_tree(&store, root, self.ignored)? {
             Removal::Gone(tree) => self.gone(&tree),
-            Removal::Busy => Err(CliError::failed(format!("a process of {} still lives", root.short())).hint(format!(
-                "agent-cli resume {} says which process drives it: stop that with Ctrl-C, or wait for it",
-                root.short()
-            ))),
-            Removal::Needed => {
-                Err(CliError::failed(format!("another chain waits for an agent of {}, or continues its session", root.short()))
-                    .hint("agent-cli tree shows the chains: remove that one first"))
+            Removal::Busy => {
+                Err(CliError::failed(format!("a process of {} is still alive", root.short())).hint(format!(
+                    "agent-cli resume {} names the process: stop it with Ctrl-C, or wait for it to end",
+                    root.short()
+                )))
             }
-            Removal::Held(held) => Err(held.iter().fold(
-                CliError::failed(format!("worktrees of {} hold work", root.short())),
-                |error, Held { frame, path, branch, why }| {
-                    error.also(format!("{} (branch {branch}, of {}): {why}", path.display(), frame.short()))
-                },
-            )
-            .hint("merge it or commit it to another branch; git worktree remove --force removes a worktree that is not needed")),
+            Removal::Needed => Err(CliError::failed(format!(
+                "another chain waits for an agent of {}, or continues one of its sessions",
+                root.short()
+            ))
+            .hint("remove that chain first; agent-cli tree shows all chains")),
+            Removal::Held(held) => Err(held
+                .iter()
+                .fold(
+                    CliError::failed(format!("worktrees of {} contain work", root.short())),
+                    |error, Held { frame, path, branch, why }| {
+                        error.also(format!("{} (branch {branch}, of {}): {why}", path.display(), frame.short()))
+                    },
+                )
+                .hint("merge it or commit it to another branch, or discard it with git worktree remove --force")),
         }
     }
 

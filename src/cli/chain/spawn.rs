@@ -32,18 +32,18 @@ use crate::runtime::requests::record::{self, SpawnRequest};
 use crate::runtime::worktrees::worktree;
 use crate::store::{Caller, Store};
 
-/// Start agents, each of which follows the instructions in a FILE
+/// Start one agent for each FILE of instructions
 ///
-/// Drives the agent, and every agent that it starts, until nothing in the tree can run. Prints the reply when the agent
-/// is done, or `SGN_PEND_STARTED (ID)` when the tree waits for something.
+/// Runs the agent, and every agent that it starts, until nothing in the chain can run. Prints the reply when the agent
+/// is done, or `SGN_PEND_STARTED (ID)` when the chain waits for something; `agent-cli resume ID` continues it.
 ///
-/// Several files start as many agents, side by side. Their replies are printed together, each under a heading, when all
-/// are over; ID is that of the whole group. One that fails does not stop the others: the exit status is 1 then, and
-/// `resume ID` tries those that failed again.
+/// Several files start several agents at once. Their replies are printed together, each under a heading, when all
+/// agents have ended; ID is the id of the group. An agent that fails does not stop the others: the exit status is then
+/// 1, and `resume ID` retries the failed ones.
 ///
-/// Called by an agent, it only records the request. Where the agent's call can be suspended, it returns the reply when there
-/// is one. Elsewhere this prints `SGN_PEND_STARTED (ID)` at once: the child runs when the agent has ended its turn, and a
-/// prompt brings the reply.
+/// When an agent calls this, the call is suspended and returns the child's reply. If calls cannot be suspended, it
+/// prints `SGN_PEND_STARTED (ID)` at once: the child runs after the agent has ended its turn, and the reply arrives in
+/// a later prompt.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
@@ -53,39 +53,39 @@ pub(crate) struct Spawn {
     #[command(flatten)]
     tasks: Tasks,
 
-    /// Where the agents work, with the settings of that project [default: the current directory]
+    /// Directory in which the agents work, with its project settings [default: the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// Give each agent a git worktree of its own, on a new branch that begins with what is committed
+    /// Give each agent its own git worktree, on a new branch from the last commit
     #[arg(long)]
     worktree: bool,
 
-    /// Begin with the conversation of another agent, or of any Claude session, which is left as it is
+    /// Start from a copy of the conversation of another agent or any Claude session
     #[arg(long, value_name = "ID")]
     fork_from: Option<String>,
 
-    /// The model, as for `claude --model` [default with --fork-from: that of the conversation]
+    /// Model, as for `claude --model` [default with --fork-from: the model of that conversation]
     #[arg(long)]
     model: Option<String>,
 
-    /// What the agent may do, as for `claude --permission-mode` [default: $AGENT_CLI_PERMISSION_MODE]
+    /// Permission mode, as for `claude --permission-mode` [default: $AGENT_CLI_PERMISSION_MODE]
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
 
-    /// What becomes of a call that needs an approval: deny it, or ask a person and pause [default: deny, or as the caller]
+    /// When a tool call needs an approval: deny it, or pause and ask a person [default: the caller's choice, or deny]
     #[arg(long, value_name = "WHAT", value_parser = on_permission())]
     on_permission: Option<OnPermission>,
 
-    /// The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
+    /// The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
 
-    /// Let agents pause with signals, not inside a tool call
+    /// Let agents pause by ending their turn with a signal, not inside a tool call
     #[arg(long)]
     no_hooks: bool,
 
-    /// Do not tell agents which files changed while they waited
+    /// Do not report to agents which files changed while they waited
     #[arg(long)]
     no_stale_check: bool,
 
@@ -111,8 +111,7 @@ impl Spawn {
     pub(crate) fn resolve(self, store: &Store, caller: Caller) -> Result<AgentRequest, CliError> {
         self.limits.refuse_to_agents()?;
         if self.claude.is_some() || self.no_hooks || self.no_stale_check {
-            let message =
-                "--no-hooks, --no-stale-check and --claude are for the root of a tree, and an agent called this";
+            let message = "agents cannot use --no-hooks, --no-stale-check or --claude";
             return Err(CliError::usage(message).hint("leave them out"));
         }
         let request = self.request(|id| Ok(fork::source_for_agent(store, caller, id)?))?;
@@ -160,7 +159,7 @@ impl Spawn {
         }
         .with_native_questions();
         if launch.on_permission == OnPermission::Ask && !launch.native_questions {
-            let message = "--on-permission ask cannot work with --no-hooks or --permission-prompt-tool";
+            let message = "--on-permission ask does not work with --no-hooks or --permission-prompt-tool";
             return Err(CliError::usage(message).hint("leave one of them out"));
         }
         request.tasks.iter().try_for_each(|named| readable(&named.task, &request.cwd, &launch))?;
@@ -170,7 +169,7 @@ impl Spawn {
         let top = record::start(&store, &request, &launch, limits, claude_session())?;
         if request.apart && worktree::has_uncommitted_changes(&request.cwd) {
             let cwd = request.cwd.display();
-            tell(&format!("a worktree begins with the last commit: it has none of the uncommitted changes in {cwd}"));
+            tell(&format!("the worktree starts from the last commit, without the uncommitted changes in {cwd}"));
         }
         let exit = drive::drive_new(context, &store, &settings, top, self.output_options)?;
         // Whoever resumes it may do so from elsewhere.
@@ -203,7 +202,7 @@ fn readable(task: &Task, cwd: &Path, launch: &Launch) -> Result<(), CliError> {
     }
     let message = format!("an agent would need an approval to read {}", path.display());
     Err(CliError::usage(message).hint(
-        "rename it: Claude Code has no rule for a path with ? in it, or a name that ends in a blank, a dot or \\",
+        "rename it: Claude Code cannot allow a path that contains ?, or a name that ends in a space, a dot or \\",
     ))
 }
 
@@ -220,6 +219,6 @@ fn working_directory(named: &Path) -> Result<PathBuf, CliError> {
     }
     match cwd.to_str() {
         Some(text) if !text.chars().any(char::is_control) => Ok(cwd),
-        _ => Err(cannot("its path is not UTF-8 or holds a control character").hint("rename it")),
+        _ => Err(cannot("its path is not UTF-8 or contains a control character").hint("rename it")),
     }
 }

@@ -13,27 +13,27 @@ use crate::cli::exit::ExitStatus;
 use crate::core::requests::request::External;
 use crate::runtime::requests::agent_request::AgentRequest;
 
-/// Wait for a file, a time or a command, from inside an agent
+/// Wait for a file, a time or a command (for agents)
 ///
-/// Records the wait for the calling agent, which the first `agent-cli resume` after it is over carries on. Where the agent's
-/// call can be suspended, it returns then. Elsewhere, and with --command, this prints `SGN_PEND_STARTED (ID)` at once, and
-/// the agent ends its turn.
+/// Records what the calling agent waits for. The agent's call is suspended, and returns at the first `agent-cli resume`
+/// after the wait is over. If calls cannot be suspended, and always with --command, this prints `SGN_PEND_STARTED (ID)`
+/// at once, and the agent ends its turn.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(crate) struct WaitCommand {
-    /// Until this file exists
+    /// Wait until this file exists
     #[arg(long, value_name = "PATH", group = "what")]
     file: Option<PathBuf>,
 
-    /// Until this time, for instance 2026-12-24T18:00:00Z
+    /// Wait until this time, for example 2026-12-24T18:00:00Z
     #[arg(long, value_name = "TIME", group = "what", value_parser = moment)]
     until: Option<Timestamp>,
 
-    /// For this long, for instance 90s, 2h or 3d
+    /// Wait for this long, for example 90s, 2h or 3d
     #[arg(long = "for", value_name = "DURATION", group = "what", value_parser = duration)]
     duration: Option<SignedDuration>,
 
-    /// Until this shell command exits with 0
+    /// Wait until this shell command exits with status 0
     #[arg(long, value_name = "COMMAND", group = "what")]
     command: Option<String>,
 }
@@ -42,7 +42,7 @@ impl WaitCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let caller = context
             .caller
-            .ok_or_else(|| CliError::usage("only an agent can wait: this shell was not started by agent-cli"))?;
+            .ok_or_else(|| CliError::usage("only agents can wait: this shell was not started by agent-cli"))?;
         request::make(context, caller, false, |_| self.resolve())
     }
 

@@ -7,7 +7,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::print;
 
-/// Print completions for a shell
+/// Print a completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   agent-cli completions bash > ~/.local/share/bash-completion/completions/agent-cli")]

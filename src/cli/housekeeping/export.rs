@@ -15,35 +15,35 @@ use crate::core::housekeeping::inventory;
 use crate::core::id::FrameId;
 use crate::store::Store;
 
-/// Write a chain, with its transcripts, as one file that can be resumed on another machine
+/// Export a chain to a file, so that another machine can resume it
 ///
-/// The file holds everything that was said in the chain: keep it as private as the chain. The chain itself stays; resume
-/// only one of the two. `agent-cli import` takes it up.
+/// The file contains every conversation of the chain: keep it as private as the chain itself. The chain is not removed;
+/// resume only one of the two. `agent-cli import` reads the file.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// A frame of the chain, or a session it had
+    /// Id of an agent of the chain, or of one of its sessions
     id: String,
 
-    /// Where to write it [default: standard output]
+    /// Write to this file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 impl Export {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("an agent does not export chains", "this is for the person")?;
+        context.only_for_people("agents cannot export chains", "ask a person to do it")?;
         let store = context.store()?;
         let root = store.root_of(frame_named(context, &store, &self.id)?)?;
         let secrets = secret_options(&store, root)?;
         if !secrets.is_empty() {
             let options = secrets.join(", ");
-            tell(&format!("the archive has arguments for claude that may be secret, as they were given: {options}"));
-            tell("hint: what a file holds that an argument only names is not in the archive");
+            tell(&format!("the archive contains arguments for claude that may be secret: {options}"));
+            tell("hint: the archive does not contain files that arguments only name");
         }
         match &self.output {
             None if io::stdout().is_terminal() => {
-                let hint = format!("agent-cli export {} -o FILE writes it into a file", root.short());
-                return Err(CliError::usage("an archive is nothing to read on a terminal").hint(hint));
+                let hint = format!("agent-cli export {} -o FILE writes it to a file", root.short());
+                return Err(CliError::usage("refusing to write an archive to a terminal").hint(hint));
             }
             None => {
                 let mut out = BufWriter::new(io::stdout().lock());
@@ -52,8 +52,8 @@ impl Export {
             }
             Some(path) => {
                 write(&store, root, path)?;
-                tell(&format!("the chain {} is in {}", root.short(), path.display()));
-                hint(&format!("agent-cli import {} takes it up", path.display()));
+                tell(&format!("exported {} to {}", root.short(), path.display()));
+                hint(&format!("agent-cli import {} imports it", path.display()));
             }
         }
         Ok(ExitStatus::Ok)

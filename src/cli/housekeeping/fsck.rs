@@ -12,12 +12,12 @@ use crate::cli::report::progress::ProgressLine;
 use crate::core::housekeeping::fsck_finding::Flaw;
 use crate::runtime::housekeeping::fsck;
 
-/// Check the database, the files, the transcripts and the leases against each other
+/// Check that the database, files, transcripts and leases agree
 ///
-/// Says in words what does not fit, and ends with 1 when something is left to repair. Chains may run meanwhile.
+/// Reports each disagreement, and exits with 1 if something is left to repair. Chains can keep running.
 #[derive(Debug, Args)]
 pub(crate) struct Fsck {
-    /// Repair what can be repaired without losing anything: permissions, copies of transcripts, leftovers
+    /// Repair what can be repaired without loss: permissions, copies of transcripts, orphaned files
     #[arg(long)]
     repair: bool,
 
@@ -45,7 +45,7 @@ struct FindingJson {
 
 impl Fsck {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("an agent does not check chains", "this is for the person")?;
+        context.only_for_people("agents cannot check chains", "ask a person to do it")?;
         let store = context.store()?;
         let mut progress = ProgressLine::default();
         let mut findings = fsck::check(&store, &mut |what, done, of| progress.show(what, done, of))?;
@@ -77,7 +77,7 @@ impl Fsck {
 fn words(report: &FsckJson) -> Result<(), CliError> {
     let line = |kind: &str, text: &str| format!("{kind}: {}\n", one_line(text));
     let repaired = report.repaired.iter().map(|text| line("repaired", text));
-    let kind = |listed: &FindingJson| if listed.note { "note" } else { "wrong" };
+    let kind = |listed: &FindingJson| if listed.note { "note" } else { "problem" };
     let found = report.findings.iter().map(|listed| line(kind(listed), &listed.text));
     print(&repaired.chain(found).collect::<String>())?;
     let mut hints: Vec<_> = report.findings.iter().filter_map(|listed| listed.hint.as_deref()).collect();
@@ -85,7 +85,7 @@ fn words(report: &FsckJson) -> Result<(), CliError> {
     hints.dedup();
     hints.into_iter().for_each(hint);
     if report.findings.is_empty() {
-        tell("nothing is wrong");
+        tell("no problems found");
     }
     Ok(())
 }

@@ -15,28 +15,28 @@ use crate::core::housekeeping::retention::Retention;
 use crate::runtime::housekeeping::gc::{self, Collected, Happening};
 use crate::runtime::housekeeping::removal::{Condemned, RemovalRequest};
 
-/// Remove the chains that were finished long ago, and files that nothing uses any more
+/// Remove chains that finished long ago, and files that nothing uses any more
 ///
-/// A chain goes as a whole: its agents, questions, replies and log, its files in the state directory, and the transcripts
-/// of its sessions in Claude Code's folders. One in which anything still waits or runs stays, and so do transcripts of
-/// sessions that agent-cli did not start. Git worktrees of its agents go, with their branches, when they are clean and their
-/// commits are on another branch, not counting those of agents; a chain with one that holds work stays. `agent-cli export`
-/// saves a chain before.
+/// Removes whole chains: agents, questions, replies and history, files in the state directory, and the transcripts in
+/// Claude Code's folders. Keeps every chain in which something still waits or runs, and the transcripts of sessions
+/// that agent-cli did not start. Removes the agents' git worktrees and branches if they are clean and their commits are
+/// on a branch that is not an agent's; keeps a chain with a worktree that holds other work. To keep a chain, export it
+/// first.
 #[derive(Debug, Args)]
 pub(crate) struct Gc {
-    /// Only chains in which nothing has changed for this long
+    /// Only remove chains in which nothing has changed for this long
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = duration)]
     older_than: SignedDuration,
 
-    /// Also chains that failed or were stopped, and could still be resumed
+    /// Also remove chains that failed or were stopped, although they could be resumed
     #[arg(long)]
     failed: bool,
 
-    /// Also worktrees that hold ignored files other than build output and caches
+    /// Also remove worktrees with ignored files other than build output and caches
     #[arg(long)]
     ignored: bool,
 
-    /// Only say what would be removed
+    /// Only print what would be removed
     #[arg(long)]
     dry_run: bool,
 
@@ -47,7 +47,7 @@ pub(crate) struct Gc {
 
 impl Gc {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("an agent does not remove chains", "this is for the person")?;
+        context.only_for_people("agents cannot remove chains", "ask a person to do it")?;
         let now = Timestamp::now();
         context.start_log();
         let before = now.checked_sub(self.older_than);
@@ -79,7 +79,11 @@ impl Gc {
 /// What goes with a worktree, as long as it is there.
 fn ignored(condemned: &Condemned) -> String {
     let names: Vec<_> = condemned.ignored.iter().map(|path| path.display().to_string()).collect();
-    one_line(&format!("with the worktree {} go ignored files: {}", condemned.worktree.path.display(), names.join(", ")))
+    one_line(&format!(
+        "ignored files removed with worktree {}: {}",
+        condemned.worktree.path.display(),
+        names.join(", ")
+    ))
 }
 
 fn listed(collected: &Collected, now: Timestamp) -> String {
@@ -98,22 +102,22 @@ fn listed(collected: &Collected, now: Timestamp) -> String {
 fn summed(collected: &Collected, pretend: bool) -> String {
     let busy = match collected.busy.len() {
         0 => String::new(),
-        n => format!("{n} stay because a process of theirs still lives or somebody carries on with them\n"),
+        n => format!("kept {n} that are running or in use\n"),
     };
     let held = collected.held.iter().map(|Held { frame, path, branch, why }| {
-        format!("{} keeps its worktree {} (branch {branch}): {why}\n", frame.short(), path.display())
+        format!("kept {} because of its worktree {} (branch {branch}): {why}\n", frame.short(), path.display())
     });
     let busy = busy + &held.collect::<String>();
     let nothing = collected.trees.is_empty() && collected.leftovers.is_empty() && collected.worktrees.is_empty();
     if nothing && collected.routine == 0 {
-        return busy + "there is nothing to remove";
+        return busy + "nothing to remove";
     }
     let agents: u64 = collected.trees.iter().map(|tree| tree.agents).sum();
     let done = if pretend { "would remove" } else { "removed" };
     let what = format!("{} with {}", many(collected.trees.len(), "chain"), many(agents as usize, "agent"));
     let leftovers = match collected.leftovers.len() + collected.routine {
         0 => String::new(),
-        n => format!(" and {}", many(n, "leftover")),
+        n => format!(" and {}", many(n, "orphaned file")),
     };
     let worktrees = match collected.worktrees.len() {
         0 => String::new(),
@@ -121,7 +125,7 @@ fn summed(collected: &Collected, pretend: bool) -> String {
     };
     let database = match collected.database_bytes {
         0 => String::new(),
-        shrunk => format!("; the database has shrunk by {}", bytes(shrunk)),
+        shrunk => format!("; the database shrank by {}", bytes(shrunk)),
     };
     format!("{busy}{done} {what}{worktrees}{leftovers}: {}{database}", bytes(collected.bytes))
 }

@@ -17,37 +17,37 @@ use crate::core::housekeeping::relocation::{Move, Moves};
 use crate::core::text::shell::quoted;
 use crate::store::Here;
 
-/// Take up a chain that `agent-cli export` wrote
+/// Import a chain written by `agent-cli export`
 ///
-/// Prints the id of its root. All of the chain is taken up, or nothing. Its agents work where they worked before; where
-/// that is another directory here, say so with --cwd. They run this machine's claude, with the PATH of this shell.
+/// Prints the id of the chain. Imports all of it or nothing. Its agents work in the same directories as before; use
+/// --cwd if a directory has another path here. They run this machine's claude, with the PATH of this shell.
 ///
-/// A chain brings instructions, permissions, arguments for claude and commands with it. So they are listed first, and the
-/// chain is taken up only with --trust, or when you say so on a terminal.
+/// A chain brings its own instructions, permissions, arguments for claude and commands. They are listed first, and the
+/// chain is imported only with --trust, or after you confirm at a terminal.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli import chain.tar
   ssh old agent-cli export 4f2c1a90 | agent-cli import - --trust --cwd /home/ann/work=/home/bob/work")]
 pub(crate) struct Import {
-    /// The file; - is standard input
+    /// The file, or - for standard input
     file: PathBuf,
 
-    /// A directory and those below it that have another path here; may be given several times
+    /// Replace the directory OLD, and those below it, by NEW; can be repeated
     #[arg(long, value_name = "OLD=NEW")]
     cwd: Vec<Move>,
 
-    /// Take the chain up: you would run all that it would run
+    /// Import the chain: you would run everything that it would run
     #[arg(long)]
     trust: bool,
 
-    /// Print a JSON object: id, next; without --trust what the chain would run
+    /// Print a JSON object: id and next, or without --trust what the chain would run
     #[arg(long)]
     json: bool,
 }
 
 impl Import {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("an agent does not import chains", "this is for the person")?;
+        context.only_for_people("agents cannot import chains", "ask a person to do it")?;
         let (store, moves) = (context.store()?, Moves::new(self.cwd.clone()));
         let archive = if self.file == Path::new("-") {
             store.unpack(&mut io::stdin().lock(), &moves)?
@@ -65,7 +65,7 @@ impl Import {
             let file = self.file.display().to_string();
             let is_plain = file.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
             let file = if is_plain { file } else { quoted(&file) };
-            return Err(CliError::usage("nothing was imported: nobody has said that this chain is to be trusted")
+            return Err(CliError::usage("nothing was imported: the chain is not trusted yet")
                 .hint(format!("if you would run all of this: agent-cli import {file} --trust")));
         }
         let root = store.import(&archive)?;
@@ -73,7 +73,7 @@ impl Import {
         if self.json {
             print_json(&serde_json::json!({"id": root, "next": next}))?;
         } else {
-            tell(&format!("the chain is here; this carries it on: {next}"));
+            tell(&format!("imported; resume with: {next}"));
             print_line(&root.to_string())?;
         }
         Ok(ExitStatus::Ok)
@@ -88,7 +88,7 @@ impl Import {
             (false, false) => print(&format!("{lines}\n"))?,
             (false, true) => {
                 tell(&lines);
-                tell("take this chain up? Type yes, or anything else to leave it:");
+                tell("import this chain? [y/N]");
                 let mut answer = String::new();
                 let read = io::stdin().read_line(&mut answer);
                 read.map_err(|error| CliError::usage(format!("cannot read the answer: {error}")))?;

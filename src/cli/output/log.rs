@@ -24,7 +24,7 @@ pub(crate) fn start(verbose: bool) {
         None => usual,
         Some(named) => named_filter(&named).unwrap_or_else(|| {
             warn(&format!(
-                "{LOG}={named} is no filter: use error, warn, info, debug, trace, or agent_cli::MODULE=LEVEL"
+                "{LOG}={named} is not a filter: use error, warn, info, debug, trace, or agent_cli::MODULE=LEVEL"
             ));
             usual
         }),

@@ -50,7 +50,7 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
             }
         }
         if choices.multi_select {
-            text.push_str("  Several may be chosen.\n");
+            text.push_str("  Choose one or more.\n");
         }
     }
     if let Some(answer) = &asked.answer {
@@ -65,9 +65,9 @@ fn of_plan(plan: &Plan, width: Option<usize>) -> String {
     let mut text = String::from("a plan, with which the agent wants to leave plan mode\n");
     text.push_str(&match &plan.text {
         Some(plan) => approval::quoted(plan, width),
-        None => "  (it has written none)\n".to_owned(),
+        None => "  (no plan was written)\n".to_owned(),
     });
-    for (name, mode) in std::iter::once("it continues in the mode ").chain(std::iter::repeat("or ")).zip(&plan.modes) {
+    for (name, mode) in std::iter::once("then it continues in mode ").chain(std::iter::repeat("or ")).zip(&plan.modes) {
         text.push_str(&approval::named(name, mode, width));
     }
     text
@@ -76,8 +76,8 @@ fn of_plan(plan: &Plan, width: Option<usize>) -> String {
 /// How a question is answered, in a hint.
 pub(crate) fn to_answer(wish: &Wish) -> String {
     match wish {
-        Wish::Permission { .. } => "allow (or deny, and why)".to_owned(),
-        Wish::Plan(plan) => format!("allow --mode {} (or deny, and why)", plan.modes.join("|")),
+        Wish::Permission { .. } => "allow (or deny, with a reason)".to_owned(),
+        Wish::Plan(plan) => format!("allow --mode {} (or deny, with a reason)", plan.modes.join("|")),
         _ => "TEXT".to_owned(),
     }
 }
@@ -89,11 +89,11 @@ fn before(path: &Path) -> Before {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Before::Unknown,
         Err(error) => unreadable(format!("cannot be read ({error})")),
-        Ok(found) if !found.is_file() => unreadable("is no regular file".to_owned()),
+        Ok(found) if !found.is_file() => unreadable("is not a regular file".to_owned()),
         Ok(found) if found.len() > LARGEST => unreadable(format!("has {}", bytes(found.len()))),
         Ok(_) => match fs::read(path).map(String::from_utf8) {
             Ok(Ok(text)) => Before::Text(text),
-            Ok(Err(_)) => unreadable("is no text".to_owned()),
+            Ok(Err(_)) => unreadable("is not text".to_owned()),
             Err(error) => unreadable(format!("cannot be read ({error})")),
         },
     }
@@ -129,12 +129,12 @@ pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(
     if let Wish::Plan(plan) = &asked.wish
         && let Some(Decided::Approved { mode }) = plan.decided(answer)
     {
-        output::ask(&approval::named("it would continue in the mode ", &mode, output::width_of_errors()));
+        output::ask(&approval::named("it would continue in mode ", &mode, output::width_of_errors()));
     }
     output::ask("allow? [y/N] ");
     match read_line()?.to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(CliError::usage("nothing is allowed, and nothing is recorded")
+        _ => Err(CliError::usage("not allowed, and nothing was recorded")
             .hint(format!("agent-cli answer {} \"deny REASON\" denies it", asked.id.short()))),
     }
 }
@@ -142,7 +142,7 @@ pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(
 /// The decision on a call, from a person at a terminal.
 pub(crate) fn decide(store: &Store, asked: &Question) -> Result<String, CliError> {
     show(store, asked)?;
-    output::ask("allow, or deny and why? ");
+    output::ask("allow, or deny with a reason? ");
     let line = read_line()?;
     Ok(match line.to_lowercase().as_str() {
         "y" | "yes" | "allow" => "allow".to_owned(),

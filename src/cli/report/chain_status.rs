@@ -26,11 +26,11 @@ use crate::store::{Spent, Store};
 /// How the caller wants to be told.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct OutputOptions {
-    /// Print one JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage, cost_usd
+    /// Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage, cost_usd
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Exit with 75 while the tree waits
+    /// Exit with status 75 while the chain waits
     #[arg(long)]
     exit_code: bool,
 }
@@ -104,7 +104,7 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
     let again = format!("agent-cli resume {} prints the result again", report.top.short());
     let exit = print_parts(report, output_options, &again)?;
     if output::was_unread() {
-        output::hint(&format!("nobody reads standard output: {again}"));
+        output::hint(&format!("standard output was closed: {again}"));
     }
     Ok(exit)
 }
@@ -201,7 +201,7 @@ fn as_json<'a>(id: FrameId, status: &'a ChainStatus, usage: Usage, cost_usd: f64
 fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
     for busy in busy {
         let runner = busy.runner.map_or_else(String::new, |pid| format!(" (process {pid})"));
-        output::tell(&format!("another process{runner} is driving {}", busy.frame.short()));
+        output::tell(&format!("another process{runner} is running {}", busy.frame.short()));
     }
     for (at, blocker) in blockers.iter().enumerate() {
         let same = |other: &&Blocker| other.what == blocker.what;
@@ -220,11 +220,11 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
         Blocking::Question { id, .. } => Some(format!("{} TEXT", id.short())),
         Blocking::Permission { id, .. } => {
             output::hint(&format!("agent-cli questions {} shows the whole call", id.short()));
-            Some(format!("{} allow (or deny, and why)", id.short()))
+            Some(format!("{} allow (or deny, with a reason)", id.short()))
         }
         Blocking::Plan { id, plan } => {
             output::hint(&format!("agent-cli questions {} shows the whole plan", id.short()));
-            Some(format!("{} allow --mode {} (or deny, and why)", id.short(), plan.modes.join("|")))
+            Some(format!("{} allow --mode {} (or deny, with a reason)", id.short(), plan.modes.join("|")))
         }
         _ => None,
     });
@@ -235,7 +235,7 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
         output::hint(&format!("agent-cli resume {} --max-budget-usd USD raises the budget", top.short()));
     }
     if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Retry { .. })) {
-        output::hint(&format!("agent-cli resume {} --now tries again at once", top.short()));
+        output::hint(&format!("agent-cli resume {} --now retries now", top.short()));
     }
 }
 
@@ -260,7 +260,7 @@ pub(crate) fn described(what: &Blocking) -> String {
             let (lines, characters) = extent::extent(input);
             let shown = approval::summary(tool, input);
             let (first, more) = in_part(*id, &shown, lines, characters + tool.chars().count() + 2, LONG);
-            format!("permission {}: {first}{}", id.short(), more.map_or_else(String::new, |more| format!(" ({more})")))
+            format!("approval {}: {first}{}", id.short(), more.map_or_else(String::new, |more| format!(" ({more})")))
         }
         Blocking::Plan { id, plan } => {
             let text = plan.text.as_deref().unwrap_or_default();
@@ -274,19 +274,21 @@ pub(crate) fn described(what: &Blocking) -> String {
         Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
         Blocking::External { wait: External::Time(time) } => format!("the time {time:.0}"),
         Blocking::External { wait: External::Scheduled(scheduled) } => {
-            let what = if scheduled.is_job() { "a job of its own" } else { "its wake-up" };
-            format!("{what}, until {:.0}: {}", scheduled.at, cut(&scheduled.prompt, LONG))
+            let what = if scheduled.is_job() { "its scheduled job" } else { "its wake-up" };
+            format!("{what} at {:.0}: {}", scheduled.at, cut(&scheduled.prompt, LONG))
         }
-        Blocking::External { wait: External::Command(command) } => format!("success of: {}", cut(command, LONG)),
-        Blocking::UsageLimit { resets_at } => format!("the usage limit of its account, until {resets_at:.0}"),
+        Blocking::External { wait: External::Command(command) } => {
+            format!("this command to succeed: {}", cut(command, LONG))
+        }
+        Blocking::UsageLimit { resets_at } => format!("the usage limit to reset at {resets_at:.0}"),
         Blocking::Retry { at, tries, why } => {
-            format!("its next try at {at:.0}, after {tries} that failed: {}", cut(why, LONG))
+            format!("a retry at {at:.0} ({tries} failed so far): {}", cut(why, LONG))
         }
         Blocking::Budget { max_usd, spent_usd } => {
-            format!("a larger budget: ${spent_usd:.4} of ${max_usd:.4} are spent")
+            format!("a larger budget: ${spent_usd:.4} of ${max_usd:.4} spent")
         }
-        Blocking::Parallel { most } => format!("a free place: other processes use all {most}"),
-        Blocking::Agent => "something that its agent judges".to_owned(),
+        Blocking::Parallel { most } => format!("a free slot: other processes use all {most}"),
+        Blocking::Agent => "something that only the agent can judge".to_owned(),
     }
 }
 

@@ -119,10 +119,10 @@ pub(crate) fn hint(listed: &[DeniedCall]) -> Option<String> {
     }
     let allowable = |listed: &DeniedCall| listed.allowed_by.iter().any(|remedy| remedy[0] != "--on-permission");
     let them = if listed.iter().all(allowable) { "them" } else { "some of them" };
-    let ask = "with --on-permission ask a person is asked about such calls";
+    let ask = "with --on-permission ask, a person decides about such calls";
     let options = options.join(" ");
     let allowing = (!options.is_empty()).then(|| match listed.iter().find_map(|listed| listed.adopted) {
-        Some(adopted) => format!("{} goes on with {them} allowed", adopted.command(&options)),
+        Some(adopted) => format!("{} continues with {them} allowed", adopted.command(&options)),
         None => format!("{options} would have allowed {them}"),
     });
     let hints: Vec<String> = asks.then(|| ask.to_owned()).into_iter().chain(allowing).collect();

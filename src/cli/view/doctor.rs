@@ -15,29 +15,29 @@ use crate::core::housekeeping::doctor_finding::{Finding, Status, worst};
 use crate::runtime::housekeeping::cron::Crontab;
 use crate::runtime::housekeeping::doctor::{Case, DoctorReport, examine};
 
-/// Check claude, login, settings, PATH and the state directory, and say what to do
+/// Check claude, login, settings, PATH and the state directory, and suggest fixes
 ///
-/// Makes no request and starts no agent. A warning tells what could be better, a problem what keeps chains from running.
-/// Exits with 0 when there is no problem, with 4 when claude is missing or unusable, and with 1 otherwise.
+/// Makes no request and starts no agent. A problem keeps chains from running; a warning does not. Exits with 0 if there
+/// is no problem, with 4 if claude is missing or unusable, and with 1 otherwise.
 ///
-/// With --cron, the login, the settings and the directories are checked as a `resume` from cron would find them: of this
-/// shell's environment it has HOME, LOGNAME and USER, and of a chain what is recorded. What the crontab sets is not seen.
-/// An example of a line follows, and the names of the variables that only this shell has.
+/// With --cron, checks the login, settings and directories that a `resume` from cron would have: HOME, LOGNAME and USER
+/// from the environment, and what is recorded in the chain. Variables set in the crontab itself are not taken into
+/// account. Ends with an example line for the crontab and the names of variables that exist only in this shell.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Where agents would work [default: the current directory]
+    /// Directory in which agents would work [default: the current directory]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// The claude program [default: $AGENT_CLI_CLAUDE, or claude in PATH]
+    /// The claude program to check [default: $AGENT_CLI_CLAUDE, or claude in PATH]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
 
-    /// Check what cron would find when it resumes the chains of this shell
+    /// Check whether cron could resume chains started from this shell
     #[arg(long)]
     cron: bool,
 
-    /// Print a JSON object: claude, checks, and with --cron also cron
+    /// Print a JSON object: claude, checks, and cron with --cron
     #[arg(long)]
     json: bool,
 }
@@ -89,7 +89,7 @@ fn lines(finding: &Finding) -> String {
 
 /// What goes into the crontab. The values of variables are the user's to write.
 fn example(crontab: &Crontab) -> String {
-    let mut lines = "for the crontab, with the id of a chain:\n".to_owned();
+    let mut lines = "for the crontab, with the id of a chain in place of ID:\n".to_owned();
     for line in crontab.variables.iter().map(|name| format!("{name}=VALUE")).chain([crontab.line.clone()]) {
         // Writing to a string cannot fail.
         let _ = writeln!(lines, "         {}", one_line(&line));
@@ -106,7 +106,7 @@ fn in_short(checks: &[Finding]) -> String {
     };
     let counts = [counted(Status::Problem, "problem"), counted(Status::Warning, "warning")];
     match counts.into_iter().flatten().collect::<Vec<_>>().as_slice() {
-        [] => "all is well\n".to_owned(),
+        [] => "no problems found\n".to_owned(),
         counts => format!("{}\n", counts.join(", ")),
     }
 }

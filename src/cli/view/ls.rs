@@ -15,7 +15,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::store::{Store, StoreError, Summary};
 
-/// List the chains, the newest first
+/// List chains, newest first
 #[derive(Debug, Args)]
 pub(crate) struct Ls {
     /// Print a JSON array
@@ -53,7 +53,7 @@ impl Ls {
             return Ok(ExitStatus::Ok);
         }
         if roots.is_empty() {
-            tell("there is no chain yet");
+            tell("no chains yet");
             hint("agent-cli spawn FILE starts one");
             return Ok(ExitStatus::Ok);
         }

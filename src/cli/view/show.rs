@@ -25,10 +25,10 @@ use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::store::{Attempt, Store};
 
-/// Show everything that is known of a frame: its sessions, transcripts, costs and history
+/// Show everything known about an agent: sessions, transcripts, costs and history
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// A frame, or a session it had
+    /// Id of an agent, or of one of its sessions
     id: String,
 
     /// Print a JSON object
@@ -92,7 +92,7 @@ impl Show {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let id = frame_named(context, &store, &self.id)?;
-        let gone = || CliError::new(ExitStatus::NoSuchFrame, format!("the frame {id} is gone"));
+        let gone = || CliError::new(ExitStatus::NoSuchFrame, format!("agent {} no longer exists", id.short()));
         let shown = gather(&store, store.frame(id)?.ok_or_else(gone)?)?;
         if self.json {
             print_json(&shown)?;
@@ -165,9 +165,9 @@ fn session(store: &Store, frame: &Frame, attempt: Attempt) -> Session {
 
 fn words(shown: &Shown, now: Timestamp) -> String {
     let row = |name: &str, value: String| vec![name.to_owned(), value];
-    let mut rows = vec![row("frame", shown.id.to_string())];
+    let mut rows = vec![row("agent", shown.id.to_string())];
     rows.extend(shown.parent.map(|parent| row("parent", parent.to_string())));
-    rows.push(row("root", format!("{} (this frame is at depth {})", shown.root, shown.depth)));
+    rows.push(row("chain", format!("{} (depth {})", shown.root, shown.depth)));
     rows.push(row(
         "task",
         match &shown.task {
@@ -177,10 +177,10 @@ fn words(shown: &Shown, now: Timestamp) -> String {
         },
     ));
     rows.extend(shown.baseline.map(|baseline| row("fork of", baseline.session.to_string())));
-    rows.push(row("works in", shown.cwd.display().to_string()));
+    rows.push(row("directory", shown.cwd.display().to_string()));
     rows.extend(shown.launch.worktree.iter().map(|worktree| {
         let Worktree { path, branch, .. } = worktree;
-        row("worktree", format!("{}, on the branch {branch}", path.display()))
+        row("worktree", format!("{}, branch {branch}", path.display()))
     }));
     let status =
         if shown.abandoned { abandoned(shown.root) } else { format!("{} for {}", shown.status, age(shown.since, now)) };
@@ -196,7 +196,7 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     rows.extend(shown.launch.model.iter().map(|model| row("model", model.clone())));
     rows.extend(shown.launch.permission_mode.iter().map(|mode| row("permissions", mode.clone())));
     if shown.launch.on_permission == OnPermission::Ask {
-        rows.push(row("approvals", "a person is asked".to_owned()));
+        rows.push(row("approvals", "ask a person".to_owned()));
     }
     if !shown.launch.args.is_empty() {
         rows.push(row("arguments", shown.launch.args.words().join(" ")));

@@ -19,13 +19,13 @@ use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
 
-/// Show a chain as a tree: every agent, its state, what it waits for and how long
+/// Show a chain as a tree: every agent, its state, what it waits for and for how long
 #[derive(Debug, Args)]
 pub(crate) struct TreeCommand {
-    /// A frame, or a session it had [default: all chains that are not done]
+    /// Id of an agent, or of one of its sessions [default: all chains that are not done]
     id: Option<String>,
 
-    /// Print a JSON array of frames, parents before their children
+    /// Print a JSON array of agents, parents before children
     #[arg(long)]
     json: bool,
 }
@@ -75,7 +75,7 @@ impl TreeCommand {
             return Ok(ExitStatus::Ok);
         }
         if trees.is_empty() {
-            tell("no chain is open");
+            tell("no open chains");
             hint("agent-cli ls lists those that are done");
         }
         print(&trees.iter().map(|tree| drawn(tree, now, &abandoned)).collect::<String>())?;

@@ -23,7 +23,7 @@ pub struct Overrides {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadLaunch {
     /// An agent may not give its child more rights than it has: Claude Code lets agents read where they work.
-    #[error("an agent that works in {} cannot start another outside of it, in {}", own.display(), child.display())]
+    #[error("an agent that works in {} cannot start one outside it, in {}", own.display(), child.display())]
     Outside {
         /// Where the agent works.
         own: PathBuf,

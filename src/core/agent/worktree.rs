@@ -195,12 +195,12 @@ impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoRepository(path) => write!(f, "its repository {} is gone", path.display()),
-            Self::NoWorktree => write!(f, "it is no worktree of its repository any more"),
+            Self::NoWorktree => write!(f, "it is no longer a worktree of its repository"),
             Self::Locked(why) if why.is_empty() => write!(f, "it is locked"),
             Self::Locked(why) => write!(f, "it is locked: {why}"),
-            Self::UnderWay => write!(f, "a merge, rebase or bisection is under way in it"),
+            Self::UnderWay => write!(f, "a merge, rebase or bisection is in progress in it"),
             Self::Uncommitted => write!(f, "it has uncommitted changes"),
-            Self::Unwatched(path) => write!(f, "git was told not to look at {}", path.display()),
+            Self::Unwatched(path) => write!(f, "git is configured to ignore changes to {}", path.display()),
             Self::Commit(commit) => {
                 let short: String = commit.chars().take(10).collect();
                 write!(f, "it has commits that are on no branch outside agent-cli/, such as {short}")
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(with(Vec::new()), None);
         assert_eq!(with(vec![Loss::Uncommitted]).unwrap(), "it has uncommitted changes");
         let both = with(vec![Loss::UnderWay, Loss::Uncommitted]).unwrap();
-        assert_eq!(both, "a merge, rebase or bisection is under way in it, and it has uncommitted changes");
+        assert_eq!(both, "a merge, rebase or bisection is in progress in it, and it has uncommitted changes");
     }
 
     #[test]

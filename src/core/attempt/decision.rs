@@ -161,7 +161,7 @@ fn trouble(facts: &Facts, session: Fate, frame: &Ended) -> Option<Trouble> {
         (_, Ending::UsageLimit { .. }) => "the usage limit was reached".to_owned(),
         (_, Ending::Unavailable { why, .. }) => why.clone(),
         (_, Ending::Died { how, .. }) => how.clone(),
-        _ if facts.salvage != Salvage::Whole => "claude could not write down all of it".to_owned(),
+        _ if facts.salvage != Salvage::Whole => "claude could not record all of it".to_owned(),
         _ => return None,
     };
     let lost = session == Fate::Lost;

@@ -14,7 +14,7 @@ use crate::core::chain::tree::{Node, Tree};
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum NotAdmitted {
     /// The tree has spent its budget, in US dollars.
-    #[error("the tree has spent ${spent_usd:.4} of ${max_usd:.4}, its budget")]
+    #[error("the chain has spent ${spent_usd:.4} of its budget of ${max_usd:.4}")]
     Budget {
         /// The budget.
         max_usd: f64,
@@ -28,7 +28,7 @@ pub enum NotAdmitted {
         resets_at: Timestamp,
     },
     /// As many agents of the tree run as may run at a time.
-    #[error("{most} agents of the tree run, which is its limit")]
+    #[error("{most} agents of the chain are running, which is its limit")]
     Parallel {
         /// How many.
         most: u32,

@@ -36,7 +36,7 @@ pub enum LimitReached {
     #[error("the chain would be more than {0} agents deep, which is its limit")]
     Depth(u32),
     /// It would have too many frames.
-    #[error("the tree would have more than {0} agents, which is its limit")]
+    #[error("the chain would have more than {0} agents, which is its limit")]
     Frames(u32),
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn ended(tree: &Tree, node: &Node, now: Timestamp) -> String {
         FrameState::Done => "done".to_owned(),
         FrameState::Failed { failure } => format!("failed: {}", failure.message.trim()),
         FrameState::Cancelled => "stopped".to_owned(),
-        FrameState::Ready => "is tried again".to_owned(),
+        FrameState::Ready => "will be retried".to_owned(),
         FrameState::Running { .. } => "runs".to_owned(),
         FrameState::Waiting { .. } => waits(tree, node, now),
     }
@@ -65,14 +65,14 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
         Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
         Blocking::External { wait: External::Time(time) } => format!("a time in {}", age(now, *time)),
         Blocking::External { wait: External::Scheduled(Scheduled { at, .. }) } => {
-            format!("a time that it has set, until {at:.0}")
+            format!("a time that it set, {at:.0}")
         }
-        Blocking::External { wait: External::Command(_) } => "the success of a command".to_owned(),
-        Blocking::UsageLimit { resets_at } => format!("the usage limit of its account, for {}", age(now, *resets_at)),
-        Blocking::Retry { at, why, .. } => format!("its next try in {}, after: {}", age(now, *at), why.trim()),
+        Blocking::External { wait: External::Command(_) } => "a command to succeed".to_owned(),
+        Blocking::UsageLimit { resets_at } => format!("the usage limit to reset in {}", age(now, *resets_at)),
+        Blocking::Retry { at, why, .. } => format!("a retry in {}, after: {}", age(now, *at), why.trim()),
         Blocking::Budget { .. } => "a larger budget".to_owned(),
-        Blocking::Parallel { .. } => "a free place".to_owned(),
-        Blocking::Agent => "something that its agent judges".to_owned(),
+        Blocking::Parallel { .. } => "a free slot".to_owned(),
+        Blocking::Agent => "something that only the agent can judge".to_owned(),
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(said(FrameState::Done, vec![]), "done");
         assert_eq!(said(FrameState::Failed { failure }, vec![]), "failed: boom");
         assert_eq!(said(FrameState::Cancelled, vec![]), "stopped");
-        assert_eq!(said(FrameState::Ready, vec![]), "is tried again");
+        assert_eq!(said(FrameState::Ready, vec![]), "will be retried");
         let waiting = |wait| FrameState::Waiting { wait };
         let ask = || Wish::Ask { question: "When?".into(), choices: None };
         let permission = Wish::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
@@ -136,9 +136,9 @@ mod tests {
         let time = Wish::Wait(External::Time(at(7_205)));
         assert_eq!(said(waiting(Wait::Requests), vec![time, ask()]), "waits for a time in 2 h and an answer");
         let busy = Wait::Retry { tries: 1, why: "API overloaded (529)".into() };
-        assert_eq!(said(waiting(busy), vec![]), "waits for its next try in 25 s, after: API overloaded (529)");
+        assert_eq!(said(waiting(busy), vec![]), "waits for a retry in 25 s, after: API overloaded (529)");
         let limit = Wait::UsageLimit { resets_at: at(65) };
-        assert_eq!(said(waiting(limit), vec![]), "waits for the usage limit of its account, for 1 min");
-        assert_eq!(said(waiting(Wait::AgentDecides), vec![]), "waits for something that its agent judges");
+        assert_eq!(said(waiting(limit), vec![]), "waits for the usage limit to reset in 1 min");
+        assert_eq!(said(waiting(Wait::AgentDecides), vec![]), "waits for something that only the agent can judge");
     }
 }

@@ -196,7 +196,7 @@ impl FrameEvent {
         match self {
             Self::Begin => "begin an attempt",
             Self::End(_) => "end an attempt",
-            Self::TryAgain { .. } => "be tried again",
+            Self::TryAgain { .. } => "be retried",
         }
     }
 }

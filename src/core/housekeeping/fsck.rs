@@ -43,7 +43,7 @@ pub struct Files {
     pub copy: Lines,
     /// The transcript of its checkpoint in Claude Code's folder.
     pub transcript: Lines,
-    /// Whether the conversation of its checkpoint does not reach its beginning.
+    /// Whether the conversation of its checkpoint does not reach back to its beginning.
     pub broken: bool,
     /// Whether somebody has gone on in the session that its agent waits in.
     pub went_on: bool,

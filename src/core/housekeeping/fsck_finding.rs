@@ -42,7 +42,7 @@ pub enum What {
         /// Why it cannot be read.
         why: String,
     },
-    /// It is marked as running, and no attempt of it is.
+    /// It is marked as running, but none of its attempts is.
     RunsWithoutAttempt,
     /// An attempt of it has no end, and it is not marked as running.
     AttemptWithoutRunning {
@@ -60,9 +60,9 @@ pub enum What {
     Misplaced,
     /// Its parents lead in a circle.
     Circle,
-    /// It is done, and its reply is not there.
+    /// It is done, but its reply is missing.
     NoReply,
-    /// It has a reply, and is not done.
+    /// It has a reply, but is not done.
     EarlyReply,
     /// The child that a request was made for is not there.
     NoChild {
@@ -86,7 +86,7 @@ pub enum What {
         /// The checkpoint.
         session: SessionId,
     },
-    /// The conversation that it continues from does not reach its beginning: a fork would lack some of it.
+    /// The conversation that it continues from does not reach back to its beginning: a fork would lack some of it.
     Broken {
         /// The checkpoint.
         session: SessionId,
@@ -131,7 +131,7 @@ impl Flaw {
         Some(match &self.what {
             What::ToHarvest | What::WentOn { .. } => format!("agent-cli resume {short}"),
             What::NoCheckpoint { session } | What::Broken { session } => {
-                format!("put a backup of {session}.jsonl into Claude Code's folder, or start the chain anew")
+                format!("restore a backup of {session}.jsonl to Claude Code's folder, or start the chain again")
             }
             What::NoCopy { .. } | What::TornCopy { .. } | What::Leftover { .. } | What::Open { .. } => {
                 "agent-cli fsck --repair".to_owned()
@@ -159,43 +159,49 @@ impl fmt::Display for Flaw {
         }
         match &self.what {
             What::Database { said } => write!(f, "the database is damaged: {said}"),
-            What::LostReference { table, to } => write!(f, "a row of {table} refers to one of {to} that is not there"),
+            What::LostReference { table, to } => write!(f, "a row of {table} refers to a missing row of {to}"),
             What::Unreadable { table, id, why } => write!(f, "the row {id} of {table} cannot be read: {why}"),
-            What::RunsWithoutAttempt => write!(f, "is marked as running, and no attempt of it is"),
+            What::RunsWithoutAttempt => write!(f, "is marked as running, but none of its attempts is"),
             What::AttemptWithoutRunning { attempt } => {
-                write!(f, "has the attempt {} without an end, and is not marked as running", attempt.short())
+                write!(f, "is not marked as running, but its attempt {} has not ended", attempt.short())
             }
             What::ToHarvest => {
                 write!(f, "was abandoned by its runner: the next resume continues it, and nothing is lost")
             }
-            What::NoParent { parent } => write!(f, "has the parent {}, which is not there", parent.short()),
-            What::Misplaced => write!(f, "has a root or a depth that does not follow from its parent's"),
-            What::Circle => write!(f, "has parents that lead in a circle"),
-            What::NoReply => write!(f, "is done, and its reply is not there"),
-            What::EarlyReply => write!(f, "has a reply, and is not done"),
+            What::NoParent { parent } => write!(f, "has the parent {}, which does not exist", parent.short()),
+            What::Misplaced => write!(f, "has a root or depth that does not match its parent's"),
+            What::Circle => write!(f, "is among its own ancestors"),
+            What::NoReply => write!(f, "is done, but its reply is missing"),
+            What::EarlyReply => write!(f, "has a reply, but is not done"),
             What::NoChild { request, child } => {
-                write!(f, "has the request {} for {}, which is not there", request.short(), child.short())
+                write!(f, "has the request {} for {}, which does not exist", request.short(), child.short())
             }
             What::NoCheckpoint { session } => {
-                write!(f, "cannot be resumed: neither a transcript nor a copy of session {session} is there")
+                write!(f, "cannot be resumed: session {session} has neither a transcript nor a copy")
             }
             What::NoCopy { session } => write!(f, "has no kept copy of session {}", session.short()),
             What::TornCopy { session } => write!(f, "has a torn copy of session {}", session.short()),
             What::Broken { session } => {
                 let session = session.short();
-                write!(f, "cannot be resumed: the conversation of session {session} does not reach its beginning")
+                write!(
+                    f,
+                    "cannot be resumed: the conversation of session {session} does not reach back to its beginning"
+                )
             }
             What::WentOn { session } => write!(
                 f,
-                "waits in session {}, in which somebody has gone on: the next resume keeps what was said there as a \
-                 session of its own, and nothing is lost",
+                "waits in session {}, which somebody has continued: the next resume keeps what was said there as a \
+                 separate session, and nothing is lost",
                 session.short()
             ),
             What::ShortOutput { from, length } => {
-                write!(f, "has printed more than is there: its attempt began at byte {from} of {length}")
+                write!(
+                    f,
+                    "has a truncated output file: its attempt began at byte {from}, but the file has {length} bytes"
+                )
             }
             What::Leftover { path } => write!(f, "nothing uses {} any more", path.display()),
-            What::Open { path, mode } => write!(f, "{} has the permissions {mode:03o}", path.display()),
+            What::Open { path, mode } => write!(f, "{} has permissions {mode:03o}", path.display()),
         }
     }
 }

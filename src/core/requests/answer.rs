@@ -11,18 +11,18 @@ pub enum NoAnswer {
     #[error("the answer is empty")]
     Empty,
     /// A permission is given or not.
-    #[error("a permission is answered with \"allow\", or with \"deny\" and perhaps a reason")]
+    #[error("answer with \"allow\", or with \"deny\" and optionally a reason")]
     NeitherAllowNorDeny,
     /// A plan is approved or not.
     #[error(
-        "a plan is answered with \"allow\", perhaps with the mode to continue in ({modes}), or with \"deny\" and perhaps a reason"
+        "answer with \"allow\" and optionally the mode to continue in ({modes}), or with \"deny\" and optionally a reason"
     )]
     NotOnThePlan {
         /// The modes that there are.
         modes: String,
     },
     /// Numbers that do not choose.
-    #[error("\"{}\" chooses nothing here: {offered}", shortened(given))]
+    #[error("\"{}\" is not one of the choices: {offered}", shortened(given))]
     NoSuchChoice {
         /// What was given.
         given: String,
@@ -161,7 +161,7 @@ mod tests {
             assert!(from_text(&several, text).is_err(), "{text:?}");
         }
         let error = from_text(&asked(&["Apple\n\u{1b}[2J", "Pear"], false), "7").unwrap_err();
-        assert_eq!(error.to_string(), "\"7\" chooses nothing here: choose one of 1. Apple⏎\\u{1b}[2J, 2. Pear");
+        assert_eq!(error.to_string(), "\"7\" is not one of the choices: choose one of 1. Apple⏎\\u{1b}[2J, 2. Pear");
     }
 
     proptest! {

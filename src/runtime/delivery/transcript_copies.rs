@@ -61,7 +61,7 @@ fn entries(transcript: &Path) -> io::Result<Entries> {
 fn unless_broken<T>(frame: &Frame, copied: Result<T, Broken>) -> Option<T> {
     let warn = |broken: &Broken| {
         tracing::warn!(
-            "{}: the results come by prompt, for the transcript cannot take them: {broken}",
+            "{}: delivering the results by prompt, because they cannot be added to the transcript: {broken}",
             frame.id.short()
         );
     };

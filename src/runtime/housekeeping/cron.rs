@@ -56,7 +56,7 @@ fn other_state_dir(own: &Path, default: Option<&Path>) -> Option<Finding> {
     };
     Some(Finding::problem(
         "state-directory",
-        format!("this shell keeps chains in {own_shown}, and cron would look for them {elsewhere}"),
+        format!("this shell keeps chains in {own_shown}, but cron would look for them {elsewhere}"),
         format!("put {STATE_DIR}={own_shown} into the line of the crontab"),
     ))
 }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(found.status, Status::Problem);
         assert_eq!(
             found.message,
-            "this shell keeps chains in /state, and cron would look for them in /home/ann/.local/state/agent-cli"
+            "this shell keeps chains in /state, but cron would look for them in /home/ann/.local/state/agent-cli"
         );
     }
 

@@ -168,18 +168,18 @@ fn recorded_program(known: &RecordedProgram, found: Result<jiff::Timestamp, Prog
     match (found, &known.known) {
         (Err(error), _) if other => Finding::warning(
             name,
-            format!("{error}: {chains} started with it, and go on with another"),
-            "agent-cli resume ID --claude PATH names another",
+            format!("{error}: {chains} started with it, and continue with another"),
+            "agent-cli resume ID --claude PATH sets another",
         ),
         (Err(error), _) => Finding::problem(
             name,
             format!("{error}: {chains} started with it, and there is no other"),
-            "agent-cli resume ID --claude PATH names another",
+            "agent-cli resume ID --claude PATH sets another",
         ),
         (Ok(modified), Some((version, then))) if modified != *then => {
             Finding::ok(name, format!("{path}, with which {chains} started, was changed; it was {version}"))
         }
-        (Ok(_), _) => Finding::ok(name, format!("{path}, with which {chains} started, is there")),
+        (Ok(_), _) => Finding::ok(name, format!("{path}, with which {chains} started, is unchanged")),
     }
 }
 
@@ -189,12 +189,12 @@ fn own_program(own: &Path, found: Option<&Path>) -> Finding {
     let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let add = || format!("add {} to PATH", own.parent().unwrap_or(Path::new("/")).display());
     match found {
-        None => Finding::warning(name, "there is no agent-cli in PATH: only agents find it", add()),
-        Some(found) if real(found) == real(own) => Finding::ok(name, format!("{} is the one in PATH", found.display())),
+        None => Finding::warning(name, "agent-cli is not in PATH: only agents find it", add()),
+        Some(found) if real(found) == real(own) => Finding::ok(name, format!("{} is in PATH", found.display())),
         Some(found) => Finding::warning(
             name,
-            format!("{} is the one in PATH, but agents are led to this one, {}", found.display(), own.display()),
-            format!("{}, before the other, or use the other", add()),
+            format!("{} is in PATH, but agents use this program, {}", found.display(), own.display()),
+            format!("{} before the other one, or use the other one", add()),
         ),
     }
 }
@@ -202,8 +202,8 @@ fn own_program(own: &Path, found: Option<&Path>) -> Finding {
 fn inside(caller: Caller) -> Finding {
     Finding::warning(
         "caller",
-        format!("the agent of frame {} runs this: it is its surroundings that are seen", caller.frame.short()),
-        "if none does: unset AGENT_CLI_FRAME AGENT_CLI_ATTEMPT",
+        format!("agent {} started this command, so these checks see its environment", caller.frame.short()),
+        "if no agent did: unset AGENT_CLI_FRAME AGENT_CLI_ATTEMPT",
     )
 }
 
@@ -226,12 +226,12 @@ fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &Surroundings) -> Opti
     let why = if !can_suspend {
         "this claude cannot suspend calls".to_owned()
     } else {
-        checks::hooks_switched_off(around).unwrap_or_else(|| "nothing seen from here switches hooks off".to_owned())
+        checks::hooks_switched_off(around).unwrap_or_else(|| "no setting that disables hooks was found".to_owned())
     };
     Some(Finding::warning(
         name,
         format!("{told}: {why}"),
-        "signals serve as well; agents that call agent-cli as a command of its own, without a pipe or a list, are suspended",
+        "signals work too; a call is suspended if agent-cli is the whole command, without a pipe or a list",
     ))
 }
 
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(recorded_program(&known, gone(), true).status, Status::Warning);
         assert_eq!(recorded_program(&known, gone(), false).status, Status::Problem);
         assert!(recorded_program(&known, Ok(at(8)), true).message.ends_with("was changed; it was 2.1.197"));
-        assert!(recorded_program(&known, Ok(at(7)), true).message.ends_with("is there"));
+        assert!(recorded_program(&known, Ok(at(7)), true).message.ends_with("is unchanged"));
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
         let none = [pause(false, false)];
         assert_eq!(why(&[pause(false, true)], true, &plain), "their chains were started with --no-hooks or --bare");
         assert_eq!(why(&none, false, &plain), "this claude cannot suspend calls");
-        assert_eq!(why(&none, true, &plain), "nothing seen from here switches hooks off");
+        assert_eq!(why(&none, true, &plain), "no setting that disables hooks was found");
         let content = crate::claude::settings::file::Settings::parse("{\"disableAllHooks\": true}");
         let settings = vec![SettingsFile { path: "/s.json".into(), managed: false, content }];
         assert_eq!(why(&none, true, &Surroundings { settings, ..plain }), "disableAllHooks is set in /s.json");

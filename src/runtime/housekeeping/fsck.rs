@@ -72,7 +72,7 @@ fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<F
     Ok(facts.findings.into_iter().chain(judged).chain(leftovers).chain(store.not_private()?).collect())
 }
 
-/// Whether the conversation of a checkpoint does not reach its beginning, and whether somebody has gone on in it.
+/// Whether the conversation of a checkpoint does not reach back to its beginning, and whether somebody has gone on in it.
 fn conversation(
     store: &Store,
     frame: &Frame,
@@ -104,7 +104,7 @@ fn keep_again(store: &Store, id: FrameId, session: SessionId) -> Result<Option<S
         .filter(|path| matches!(checkpoint::lines(path), Ok(Lines::Whole)));
     let (from, done) = match transcript {
         Some(path) => (path, "copied the transcript of"),
-        None => (copy, "cut what was torn off the copy of"),
+        None => (copy, "removed the torn end of the copy of"),
     };
     match checkpoint::keep(store.dir(), id, kept.copy, &from) {
         Ok(()) => Ok(Some(format!("{} {done} session {}", id.short(), session.short()))),

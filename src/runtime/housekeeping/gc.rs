@@ -188,7 +188,7 @@ impl Collected {
         let leftovers = store.leftovers()?;
         let count = leftovers.len();
         for (at, leftover) in leftovers.into_iter().enumerate() {
-            tell(Happening::Progress("leftovers removed", at, count));
+            tell(Happening::Progress("orphaned files removed", at, count));
             if leftover.frame.is_some_and(|frame| counted.contains(&frame)) {
                 continue;
             }

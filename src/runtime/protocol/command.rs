@@ -38,7 +38,7 @@ const MOST_MILLISECONDS: u32 = 600_000;
 /// What an agent is told that makes a request in the command of another tool, which cannot wait.
 const NOT_IN_A_MONITOR: &str =
     "a command that is monitored cannot wait for a person or another agent: call it with Bash";
-const NOT_FOR_AGENTS: &str = "an agent cannot answer in a person's place: end your turn";
+const NOT_FOR_AGENTS: &str = "agents cannot answer questions, only people can: end your turn";
 
 /// What a call is, by its input alone.
 enum BashCall<'a> {

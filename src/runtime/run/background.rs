@@ -126,11 +126,11 @@ fn held_up(frame: FrameId, digest: &Digest, patience: Duration) -> String {
         seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
         seconds => format!("{seconds} s"),
     };
-    format!("{frame} has replied, and what runs in its background{what} has {long} to end; Ctrl-C ends it now")
+    format!("{frame} has replied; its background work{what} has {long} to finish, or Ctrl-C ends it now")
 }
 
 fn tell_end(frame: FrameId, digest: &Digest, rest: Rest, tell: fn(&str)) {
-    let said = format!("{}: ended what ran in its background{}", frame.short(), named(digest));
+    let said = format!("{}: ended its background work{}", frame.short(), named(digest));
     // An agent that waits is told itself when it goes on.
     if rest == Rest::Replied { tell(&said) } else { tracing::info!("{said}") }
 }

@@ -80,7 +80,7 @@ fn try_again(store: &Store, frame: FrameId) -> Result<(), RuntimeError> {
     match store.try_again(frame) {
         // Another process may have been faster: then there is nothing left to do.
         Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
-            tracing::info!("{} is not tried again: {error}", frame.short());
+            tracing::info!("{} is not retried: {error}", frame.short());
         }
         tried => drop(tried?),
     }
@@ -194,7 +194,7 @@ impl Drive<'_> {
         let mut any = false;
         for group in tree.groups_to_end() {
             if self.store.end_group(group)? {
-                tracing::info!("{}: all agents of the group are over", group.short());
+                tracing::info!("{}: all agents of the group have ended", group.short());
                 any = true;
             }
         }
@@ -287,8 +287,10 @@ impl Drive<'_> {
         if let Next::Continue(way) = decision.next {
             self.ways.insert(id, way);
             let how = match way {
-                Way::Prompt => "refused to go on at its call, which is answered by prompt",
-                Way::Fork | Way::InPlace => "refused to go on at its call in a fork, and is asked to do so in place",
+                Way::Prompt => "claude refused to continue the suspended call; delivering its result by prompt",
+                Way::Fork | Way::InPlace => {
+                    "claude refused to continue the suspended call in a fork; continuing in place"
+                }
             };
             tracing::info!("{}", step(id, &frame.task.title(), how));
             return Ok(());

@@ -157,15 +157,15 @@ mod tests {
                 },
                 "its branch is checked out in ",
             ),
-            (|path, _| drop(git(path, "bisect start")), "a merge, rebase or bisection is under way in it"),
+            (|path, _| drop(git(path, "bisect start")), "a merge, rebase or bisection is in progress in it"),
             (
                 |path, _| {
                     fs::remove_file(path.join(".git")).unwrap();
                     git(path, "init -q");
                 },
-                "it is no worktree of its repository any more",
+                "it is no longer a worktree of its repository",
             ),
-            (|path, _| fs::remove_file(path.join(".git")).unwrap(), "it is no worktree of its repository any more"),
+            (|path, _| fs::remove_file(path.join(".git")).unwrap(), "it is no longer a worktree of its repository"),
         ];
         for (number, (work, expected)) in works.into_iter().enumerate() {
             let (temp, top) = repository();

@@ -110,7 +110,7 @@ fn upgrade(connection: &Connection) -> Result<(), Fault> {
 fn keep_a_log(connection: &Connection) -> Result<(), Fault> {
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
-        let reason = format!("its journal mode is {mode}, and cannot be made wal");
+        let reason = format!("its journal mode is {mode} and cannot be changed to wal");
         return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CANTOPEN), Some(reason)).into());
     }
     Ok(())

@@ -35,10 +35,10 @@ pub fn findings(dir: &Path, named: bool) -> Vec<Finding> {
 #[must_use]
 pub fn open(dir: &Path) -> (Option<Store>, Finding) {
     if StateDir::new(dir).is_ok_and(|dir| !dir.database().exists()) {
-        return (None, Finding::ok(DATABASE, "there is none yet; the first chain makes it"));
+        return (None, Finding::ok(DATABASE, "there is none yet; the first chain creates it"));
     }
     match Store::open(dir).and_then(|store| store.damage().map(|damage| (store, damage))) {
-        Ok((store, None)) => (Some(store), Finding::ok(DATABASE, "it can be opened, and is whole")),
+        Ok((store, None)) => (Some(store), Finding::ok(DATABASE, "it can be opened and is intact")),
         Ok((_, Some(damage))) => (None, damaged(dir, &damage)),
         Err(error) => (None, unusable(&error)),
     }
@@ -75,27 +75,24 @@ fn place(dir: &Path, named: bool) -> (Finding, bool) {
     let source = if named { "named by AGENT_CLI_STATE_DIR" } else { "the platform's" };
     let existing = existing(dir);
     if !existing.is_dir() {
-        let message = format!("{shown} ({source}) cannot be made: {} is not a directory", existing.display());
+        let message = format!("{shown} ({source}) cannot be created: {} is not a directory", existing.display());
         return (Finding::problem(PLACE, message, ELSEWHERE), false);
     }
     if rustix::fs::access(&existing, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         let message = format!("{shown} ({source}) cannot be used: {} cannot be written", existing.display());
-        return (
-            Finding::problem(PLACE, message, format!("give this user the right to write there, or {ELSEWHERE}")),
-            false,
-        );
+        return (Finding::problem(PLACE, message, format!("make it writable for this user, or {ELSEWHERE}")), false);
     }
-    let state = if existing == dir { "" } else { ", which is not made yet" };
+    let state = if existing == dir { "" } else { ", which does not exist yet" };
     (Finding::ok(PLACE, format!("{shown} ({source}){state}")), true)
 }
 
 /// Whether others can look into it: it holds all that agents said.
 fn privacy(mode: u32) -> Finding {
     match mode & 0o777 {
-        mode if mode & 0o077 == 0 => Finding::ok("privacy", "only its owner can look into the state directory"),
+        mode if mode & 0o077 == 0 => Finding::ok("privacy", "only its owner can read the state directory"),
         mode => Finding::warning(
             "privacy",
-            format!("others can look into the state directory (mode {mode:03o}), which holds what agents said"),
+            format!("other users can read the state directory (mode {mode:03o}), which contains conversations"),
             "chmod 700 the state directory",
         ),
     }
@@ -107,7 +104,7 @@ fn space_left(bytes: u64) -> Finding {
         let message = format!("the disk of the state directory has {mebibytes} MB left");
         return Finding::warning("space", message, "free some space: a chain stops when its state cannot be written");
     }
-    Finding::ok("space", "the disk of the state directory has room")
+    Finding::ok("space", "the disk of the state directory has enough space")
 }
 
 #[cfg(target_os = "linux")]
@@ -124,11 +121,11 @@ fn kind_of_file_system(kind: u32) -> Finding {
         Some((_, name)) => Finding::warning(
             "file-system",
             format!(
-                "the state directory is on {name}, where locks may not hold: two commands could run one agent twice"
+                "the state directory is on {name}, where file locks may fail: two commands could run one agent twice"
             ),
             "set AGENT_CLI_STATE_DIR to a directory on a local disk",
         ),
-        None => Finding::ok("file-system", "the state directory is on no network file system"),
+        None => Finding::ok("file-system", "the state directory is on a local file system"),
     }
 }
 
@@ -156,15 +153,17 @@ fn try_locks(dir: &Path) -> io::Result<bool> {
 fn locks(held: io::Result<bool>) -> Finding {
     let hint = "set AGENT_CLI_STATE_DIR to a directory on a local disk";
     match held {
-        Ok(true) => Finding::ok("locks", "a lock in the state directory holds"),
-        Ok(false) => Finding::problem("locks", "a lock in the state directory does not hold", hint),
-        Err(error) => Finding::problem("locks", format!("no file in the state directory can be locked: {error}"), hint),
+        Ok(true) => Finding::ok("locks", "file locks work in the state directory"),
+        Ok(false) => Finding::problem("locks", "file locks do not work in the state directory", hint),
+        Err(error) => {
+            Finding::problem("locks", format!("files in the state directory cannot be locked: {error}"), hint)
+        }
     }
 }
 
 fn damaged(dir: &Path, damage: &str) -> Finding {
     let message = format!("the database in {} is damaged: {}", dir.display(), damage.replace('\n', " "));
-    Finding::problem(DATABASE, message, format!("move it away and put a copy back, or {ELSEWHERE}"))
+    Finding::problem(DATABASE, message, format!("move it away and restore a backup, or {ELSEWHERE}"))
 }
 
 fn unusable(error: &StoreError) -> Finding {
@@ -191,7 +190,7 @@ mod tests {
         let found = findings(&dir, true);
         assert_eq!(
             found[0].message,
-            format!("{} (named by AGENT_CLI_STATE_DIR), which is not made yet", dir.display())
+            format!("{} (named by AGENT_CLI_STATE_DIR), which does not exist yet", dir.display())
         );
         assert!(!temp.path().join("a").exists());
         assert!(open(&dir).0.is_none() && !temp.path().join("a").exists());

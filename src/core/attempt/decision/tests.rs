@@ -175,11 +175,8 @@ fn the_next_attempt_is_told_how_this_one_ended_if_it_ended_badly() {
         (later(limited(true)), Some("the usage limit was reached")),
         (later(overloaded(true)), Some("overloaded")),
         (Facts { has_requests: true, ..later(died(true)) }, Some("killed by signal 9")),
-        (Facts { salvage: Salvage::Part, ..later(Ending::Suspended) }, Some("claude could not write down all of it")),
-        (
-            Facts { salvage: Salvage::Nothing, ..later(Ending::Suspended) },
-            Some("claude could not write down all of it"),
-        ),
+        (Facts { salvage: Salvage::Part, ..later(Ending::Suspended) }, Some("claude could not record all of it")),
+        (Facts { salvage: Salvage::Nothing, ..later(Ending::Suspended) }, Some("claude could not record all of it")),
         (later(Ending::Suspended), None),
         (later(said("SGN_PEND_STARTED")), None),
         (later(said("Jan 1st")), None),

@@ -34,10 +34,10 @@ pub enum ArchiveError {
     #[error("the archive cannot be imported: {0}")]
     Contradicts(Flaw),
     /// It was imported before, or comes from here.
-    #[error("{0} is here already")]
+    #[error("{0} already exists here")]
     Exists(String),
     /// A frame's working directory is not on this machine.
-    #[error("{} worked in {}, which is not here", frame.short(), cwd.display())]
+    #[error("{} worked in {}, which does not exist here", frame.short(), cwd.display())]
     NoDirectory {
         /// The frame.
         frame: FrameId,
