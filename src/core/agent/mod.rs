@@ -9,5 +9,6 @@ pub mod permission_mode;
 pub mod repair;
 pub mod session_files;
 pub mod situation;
+pub mod stale_files;
 pub mod starting_mode;
 pub mod worktree;

@@ -10,6 +10,5 @@ pub mod prompt;
 pub mod rest;
 pub mod salvage;
 pub mod signal;
-pub mod stale_files;
 pub mod stopping;
 pub mod usage;
