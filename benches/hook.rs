@@ -15,7 +15,7 @@ use agent_cli::core::agent::launch::Launch;
 use agent_cli::core::chain::frame::Task;
 use agent_cli::core::chain::limits::Limits;
 use agent_cli::core::id::{AttemptId, FrameId, SessionId};
-use agent_cli::store::{Caller, NewAttempt, NewFrame, Store};
+use agent_cli::store::{Caller, Lease, NewAttempt, NewFrame, Store};
 
 const RUNS: usize = 300;
 
@@ -28,7 +28,7 @@ fn main() {
     let state = folder.path().join("state");
     // The runner of an agent has the database open as long as the agent runs.
     let store = Store::open(&state).expect("the folder can be written to");
-    let caller = running(&store);
+    let (caller, _lease) = running(&store);
     let hook = |command: &str, run: usize| {
         let mut hook = Command::new(env!("CARGO_BIN_EXE_agent-cli"));
         hook.arg("hook")
@@ -65,8 +65,8 @@ fn input(folder: &Path, command: &str, run: usize) -> File {
     File::open(file).expect("it was just written")
 }
 
-/// An agent that runs.
-fn running(store: &Store) -> Caller {
+/// An agent that runs, and the lease on its frame: its output file is there, and nothing is in it yet.
+fn running(store: &Store) -> (Caller, Lease) {
     let root = store.create_root(&NewFrame {
         id: FrameId::random(),
         task: Task::File("/project/ins1.md".into()),
@@ -77,6 +77,7 @@ fn running(store: &Store) -> Caller {
         started_from: None,
     });
     let frame = root.expect("a frame can be made");
+    let lease = Lease::try_take(store.dir(), frame).expect("the folder can be written to");
     let attempt = AttemptId::random();
     let new = NewAttempt {
         id: attempt,
@@ -92,5 +93,5 @@ fn running(store: &Store) -> Caller {
         notice: None,
     };
     store.begin(frame, &new).expect("the frame is ready");
-    Caller { frame, attempt }
+    (Caller { frame, attempt }, lease.expect("nobody else has it"))
 }
