@@ -1,6 +1,9 @@
 //! `agent-cli` runs chains of headless Claude Code agents that can pause for minutes or weeks.
 //!
-//! `docs/architecture.md` describes the modules and follows two commands through them, `docs/protocol.md` what callers and agents
+//! An agent is a `claude -p` process. It can start other agents, ask a person, or wait for something outside. Then it exits, and
+//! no process runs until what it waits for is there.
+//!
+//! `docs/architecture.md` says where everything is in the code and what always holds, `docs/protocol.md` what callers and agents
 //! see, `docs/recovery.md` what a crash can do, and `docs/claude-code.md` the facts about Claude Code that all of this relies on.
 //!
 //! # Glossary
@@ -30,34 +33,6 @@
 //! | status | how a chain stands: done, waiting, failed or interrupted |
 //! | finding | what `doctor` or `fsck` reports |
 //! | failpoint | a named durable step at which tests make the program die |
-//!
-//! # Invariants
-//!
-//! * Imports point one way: `main → cli → runtime → {claude, store} → core`. [`core`] has no I/O, clock, environment or async,
-//!   [`claude`] has no state of its own, no SQL leaves [`store`], and [`cli`] makes no decisions about frames.
-//! * The state machine in [`core::chain::state`] is the only place where a frame changes its state, live and in recovery.
-//! * [`core::attempt::decision`] alone decides whether a session is kept, discarded or lost.
-//! * An attempt is recorded before its process starts, and its outcome before anything is done about it.
-//! * An agent has one session for its life. Checkpoints are forked, never written to, so an attempt that is not kept leaves the
-//!   session, tasks, plans and subagents as they were. What woke an agent counts as delivered once that attempt is kept.
-//! * Nobody waits for a lease, except for that of a `claude` that was just ended after its turn. The leased file is never
-//!   renamed or deleted while its frame exists.
-//! * Every write is one immediate transaction, and no transaction waits for a process. The transaction that records an attempt
-//!   also decides whether the limits admit it, for all processes alike.
-//! * A copy of a transcript contains its whole conversation: [`claude::transcript::rewrite`] makes every copy and checks this.
-//! * Launch options, above all the model, are recorded with the frame and passed to every attempt.
-//! * An agent's rights follow from what `claude` has printed. No transcript and no hook input adds a mode or a rule.
-//! * Standard output carries the result of a command and nothing else.
-//! * Every durable step outside `core` passes through [`failpoint`], so that tests can make it fail.
-//!
-//! # Left out on purpose
-//!
-//! * A daemon or a heartbeat: whoever calls `resume` does the work, and the lock of a dead process disappears with it.
-//! * Processes of a waiting chain, and processes that stay in an agent's tool call after the request is recorded.
-//! * Async code for polls, requests and lists: only running agents needs it.
-//! * Decisions by process id: ids are recorded for people.
-//! * The `subtype` of a result: some errors call themselves a success, so the last `is_error` decides.
-//! * Retries inside a run, and sleeping: what failed without effect is retried by the next `resume`, and a pause is a record.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

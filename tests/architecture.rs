@@ -1,9 +1,10 @@
-//! The shape of the code: which part may import which.
+//! The shape of the code: which part may import which, how large files and folders are, and that the map in
+//! `docs/architecture.md` is complete.
 //!
-//! `main → cli → runtime → {claude, store} → core`; all but `core` name their durable steps to `failpoint`. An arrow that points back would let a rule hide where its name does
-//! not lead.
+//! `main → cli → runtime → {claude, store} → core`; all but `core` name their durable steps to `failpoint`. An arrow that
+//! points back would let a rule hide where its name does not lead.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,9 @@ const EFFECTS: [&str; 8] =
 
 /// A file longer than this holds more than one thing.
 const LONGEST: usize = 400;
+
+/// A folder with more rooms than this has more than one concern.
+const MOST_ROOMS: usize = 12;
 
 #[test]
 fn imports_point_one_way() {
@@ -78,6 +82,79 @@ fn files_are_short() {
 }
 
 #[test]
+fn folders_are_small() {
+    let mut rooms = BTreeMap::<PathBuf, BTreeSet<_>>::new();
+    for file in files(&sources()) {
+        // A module that is a file and a folder is one room, and `mod.rs` is the folder itself.
+        let ancestors: Vec<_> = file.ancestors().take_while(|path| path.starts_with(sources())).collect();
+        for pair in ancestors.windows(2).filter(|pair| !pair[0].ends_with("mod.rs")) {
+            rooms.entry(pair[1].to_owned()).or_default().insert(pair[0].with_extension(""));
+        }
+    }
+    for (folder, rooms) in rooms {
+        assert!(rooms.len() <= MOST_ROOMS, "{} has {} rooms", folder.display(), rooms.len());
+    }
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let modules: BTreeMap<_, _> = files(&sources()).into_iter().map(|file| (module(&file), file)).collect();
+    let mut imports: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for (name, file) in &modules {
+        let code = without_tests(&fs::read_to_string(file).unwrap());
+        let paths = paths_in(&code).into_iter().filter_map(|path| absolute(&path, name));
+        let imported = paths.filter_map(|path| containing(&path, &modules)).filter(|imported| imported != name);
+        imports.insert(name.clone(), imported.collect());
+    }
+    assert!(imports.values().map(BTreeSet::len).sum::<usize>() > modules.len(), "the scan finds too few imports");
+    // What imports nothing that is left, and what nothing that is left imports, is part of no circle.
+    loop {
+        let before = imports.len();
+        let imported: BTreeSet<_> = imports.values().flatten().cloned().collect();
+        imports.retain(|name, of_it| !of_it.is_empty() && imported.contains(name));
+        let left: BTreeSet<_> = imports.keys().cloned().collect();
+        imports.values_mut().for_each(|of_it| of_it.retain(|name| left.contains(name)));
+        if imports.len() == before {
+            break;
+        }
+    }
+    assert!(imports.is_empty(), "these import each other: {imports:#?}");
+}
+
+#[test]
+fn the_import_scan_reads_what_rust_reads() {
+    let code = "use crate::a::{self, b::C, d::{E, f::g as h}};\nfn x() { super::y::z(crate::v::W) }\n// crate::no\n";
+    let found = ["crate::a", "crate::a::b::C", "crate::a::d::E", "crate::a::d::f::g", "super::y::z", "crate::v::W"];
+    assert_eq!(paths_in(code), found.map(str::to_owned).into());
+    assert_eq!(absolute("super::super::y", &["a".into(), "b".into()]), Some(vec!["y".to_owned()]));
+    assert_eq!(absolute("crate::y", &["a".into()]), Some(vec!["y".to_owned()]));
+    assert_eq!(absolute("std::fs", &["a".into()]), None);
+}
+
+#[test]
+fn every_file_is_on_the_map() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/architecture.md")).unwrap();
+    let mut on_map = BTreeSet::new();
+    let mut folder = PathBuf::new();
+    for line in page.lines() {
+        if let Some(heading) = line.strip_prefix("### `") {
+            folder = root.join(heading.split('`').next().unwrap());
+            on_map.extend(Some(folder.join("mod.rs")).filter(|file| file.is_file()));
+        } else if let Some(entry) = line.strip_prefix("- `").filter(|_| folder.is_absolute()) {
+            on_map.insert(folder.join(entry.split('`').next().unwrap()));
+        }
+    }
+    let there: BTreeSet<_> = files(&sources()).into_iter().collect();
+    let missing: Vec<_> = there.difference(&on_map).collect();
+    let gone: Vec<_> = on_map.difference(&there).collect();
+    assert!(missing.is_empty() && gone.is_empty(), "not on the map: {missing:#?}\non it, but gone: {gone:#?}");
+    for named in page.split('`').filter(|word| word.starts_with("src/")) {
+        assert!(root.join(named).exists(), "the page names {named}, which is gone");
+    }
+}
+
+#[test]
 fn examples_carry_the_convention_as_it_is() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let template = fs::read_to_string(root.join("CLAUDE.md.template")).unwrap();
@@ -124,4 +201,75 @@ fn parts_named_in(text: &str) -> BTreeSet<String> {
         }
     }
     named
+}
+
+/// The path of a module, without `crate`.
+fn module(file: &Path) -> Vec<String> {
+    let inside = file.strip_prefix(sources()).unwrap().with_extension("");
+    let names = inside.iter().map(|name| name.to_str().unwrap().to_owned());
+    names.filter(|name| name != "mod").collect()
+}
+
+fn without_tests(text: &str) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    let is_tests = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{');
+    let end = lines.windows(2).position(is_tests).unwrap_or(lines.len());
+    lines[..end].join("\n")
+}
+
+/// The paths that begin with `crate`, `super` or `self`, with braces taken apart. A module that offers the items of its own
+/// files by their relative paths does not import them.
+fn paths_in(code: &str) -> BTreeSet<String> {
+    let code: String = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let mut found = BTreeSet::new();
+    for start in ["crate::", "super::", "self::"] {
+        for (at, _) in code.match_indices(start) {
+            if !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_' || before == ':') {
+                read_path("", &code[at..], &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// Reads a path at the beginning of `code`, or a tree of paths, and returns what follows.
+fn read_path<'a>(prefix: &str, code: &'a str, found: &mut BTreeSet<String>) -> &'a str {
+    let code = code.trim_start();
+    let end = code.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(code.len());
+    let path = format!("{prefix}{}", &code[..end]);
+    let mut rest = &code[end..];
+    if !path.ends_with("::") || !rest.starts_with('{') {
+        let path = path.strip_suffix("::self").unwrap_or(&path).trim_end_matches("::");
+        found.insert(path.to_owned());
+        return rest;
+    }
+    rest = &rest[1..];
+    while !rest.trim_start().starts_with('}') {
+        rest = read_path(&path, rest, found);
+        let end = rest.find([',', '}']).expect("braces are closed");
+        rest = rest[end..].strip_prefix(',').unwrap_or(&rest[end..]);
+    }
+    &rest.trim_start()[1..]
+}
+
+/// A path without `crate`, as it reads in `module`.
+fn absolute(path: &str, module: &[String]) -> Option<Vec<String>> {
+    let mut names = path.split("::").peekable();
+    let mut start = match *names.peek()? {
+        "crate" => Vec::new(),
+        "self" | "super" => module.to_vec(),
+        _ => return None,
+    };
+    while let Some(step) = names.next_if(|name| ["crate", "self", "super"].contains(name)) {
+        if step == "super" {
+            start.pop();
+        }
+    }
+    start.extend(names.map(str::to_owned));
+    Some(start)
+}
+
+/// The file that holds what `path` names.
+fn containing(path: &[String], modules: &BTreeMap<Vec<String>, PathBuf>) -> Option<Vec<String>> {
+    (1..=path.len()).rev().map(|length| path[..length].to_vec()).find(|module| modules.contains_key(module))
 }
