@@ -11,11 +11,9 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use agent_cli::core::agent::launch::Launch;
-use agent_cli::core::chain::frame::Task;
-use agent_cli::core::chain::limits::Limits;
-use agent_cli::core::id::{AttemptId, FrameId, SessionId};
-use agent_cli::store::{Caller, Lease, NewAttempt, NewFrame, Store};
+use agent_cli::records::{
+    AttemptId, Caller, FrameId, Launch, Lease, Limits, NewAttempt, NewFrame, SessionId, Store, Task,
+};
 
 const RUNS: usize = 300;
 

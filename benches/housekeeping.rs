@@ -11,18 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agent_cli::core::agent::launch::Launch;
-use agent_cli::core::agent::situation::Situation;
-use agent_cli::core::attempt::decision::decide;
-use agent_cli::core::attempt::ending::Ending;
-use agent_cli::core::attempt::facts::Facts;
-use agent_cli::core::attempt::usage::Usage;
-use agent_cli::core::chain::frame::Task;
-use agent_cli::core::chain::limits::Limits;
-use agent_cli::core::chain::origin::Origin;
-use agent_cli::core::id::{AttemptId, FrameId, SessionId};
-use agent_cli::core::requests::request::Wish;
-use agent_cli::store::{Caller, NewAttempt, NewFrame, Settlement, Store};
+use agent_cli::records::{
+    AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, Origin, SessionId, Settlement,
+    Situation, Store, Task, Usage, Wish, decide,
+};
 use rusqlite::Connection;
 
 const FRAMES: usize = 50_000;
@@ -201,7 +193,7 @@ fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
         errors_from: 0,
         runner: 1,
         carried: deliveries.iter().map(|delivery| delivery.request).collect(),
-        answers: deliveries.iter().filter_map(agent_cli::core::requests::request::Delivery::answer).collect(),
+        answers: deliveries.iter().filter_map(agent_cli::records::Delivery::answer).collect(),
         to_return: None,
         mode: None,
         notice: None,

@@ -10,17 +10,10 @@ mod support;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use agent_cli::core::agent::launch::Launch;
-use agent_cli::core::agent::situation::Situation;
-use agent_cli::core::attempt::decision::decide;
-use agent_cli::core::attempt::ending::Ending;
-use agent_cli::core::attempt::facts::Facts;
-use agent_cli::core::attempt::usage::Usage;
-use agent_cli::core::chain::frame::Task;
-use agent_cli::core::chain::limits::Limits;
-use agent_cli::core::id::{AttemptId, FrameId, SessionId};
-use agent_cli::core::requests::request::Wish;
-use agent_cli::store::{Caller, NewAttempt, NewFrame, Settlement, Store};
+use agent_cli::records::{
+    AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, SessionId, Settlement, Situation,
+    Store, Task, Usage, Wish, decide,
+};
 
 const FRAMES: usize = 10_000;
 const DEPTH: usize = 4;

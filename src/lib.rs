@@ -36,9 +36,12 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
-pub mod claude;
-pub mod cli;
-pub mod core;
+mod claude;
+mod cli;
+mod core;
 pub mod failpoint;
-pub mod runtime;
-pub mod store;
+pub mod records;
+mod runtime;
+mod store;
+
+pub use cli::run;

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    agent_cli::cli::run(std::env::args_os())
+    agent_cli::run(std::env::args_os())
 }

@@ -19,7 +19,7 @@ const MAY_IMPORT: [(&str, &[&str]); 6] = [
 ];
 
 /// The crate as a whole: no parts of it.
-const WHOLE: [&str; 2] = ["lib", "main"];
+const WHOLE: [&str; 3] = ["lib", "main", "records"];
 
 /// What the pure part must not touch, and why a name is enough to tell.
 const EFFECTS: [&str; 8] =

@@ -9,7 +9,7 @@ use crate::core::attempt::ending::{Ending, Objection};
 ///
 /// The last `result` event decides, and in it `is_error`. Without one the process died, or refused to begin.
 #[must_use]
-pub fn classify(digest: &Digest, exit: Exit, errors: &str) -> Ending {
+pub(crate) fn classify(digest: &Digest, exit: Exit, errors: &str) -> Ending {
     match &digest.result {
         // A turn that had ended well before the stop reached it counts.
         None | Some(ResultEvent { is_error: true, .. }) if exit.is_stopped() => {
@@ -86,7 +86,7 @@ fn refused(digest: &Digest, why: String) -> Ending {
 
 /// Whether `claude` says that the session is not there.
 #[must_use]
-pub fn has_no_session(said: &str) -> bool {
+pub(crate) fn has_no_session(said: &str) -> bool {
     said.contains("No conversation found with session ID")
 }
 

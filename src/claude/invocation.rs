@@ -14,15 +14,15 @@ use crate::core::agent::launch::Launch;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 
 /// Names the frame to the commands that its agent calls.
-pub const FRAME: &str = "AGENT_CLI_FRAME";
+pub(crate) const FRAME: &str = "AGENT_CLI_FRAME";
 /// Names the attempt to the commands that the agent calls.
-pub const ATTEMPT: &str = "AGENT_CLI_ATTEMPT";
+pub(crate) const ATTEMPT: &str = "AGENT_CLI_ATTEMPT";
 /// The attempt of what runs on behalf of a frame while its agent does not: nothing can be requested in its name.
-pub const NO_ATTEMPT: AttemptId = AttemptId(uuid::Uuid::nil());
+pub(crate) const NO_ATTEMPT: AttemptId = AttemptId(uuid::Uuid::nil());
 /// Leads the commands that the agent calls to the same state directory.
-pub const STATE_DIR: &str = "AGENT_CLI_STATE_DIR";
+pub(crate) const STATE_DIR: &str = "AGENT_CLI_STATE_DIR";
 /// Where Claude Code names its session to the programs that its tools start.
-pub const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
+pub(crate) const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
 
 /// An answer or a reply may hold `@name`. It is text, not a file to be read into the conversation.
 const NO_FILE_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
@@ -36,7 +36,7 @@ const EAGER_FLUSH: &str = "CLAUDE_CODE_EAGER_FLUSH";
 
 /// One start of `claude`.
 #[derive(Clone, Debug)]
-pub struct Invocation<'a> {
+pub(crate) struct Invocation<'a> {
     /// The program.
     pub program: &'a Path,
     /// The frame.
@@ -72,7 +72,7 @@ pub struct Invocation<'a> {
 impl Invocation<'_> {
     /// The arguments. The prompt is not among them: it comes by standard input, where it may have any length.
     #[must_use]
-    pub fn arguments(&self) -> Vec<String> {
+    pub(crate) fn arguments(&self) -> Vec<String> {
         let joined = |name: &str, value: &str| format!("{name}={value}");
         let mut arguments = ["-p", "--output-format=stream-json", "--verbose"].map(str::to_owned).to_vec();
         let session = self.session.to_string();
@@ -107,7 +107,7 @@ impl Invocation<'_> {
 
     /// The process to start, without its standard streams.
     #[must_use]
-    pub fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(self.program);
         command.args(self.arguments()).current_dir(self.cwd);
         for name in inherited::not_inherited() {
@@ -133,7 +133,7 @@ impl Invocation<'_> {
 }
 
 /// Gives a process what is recorded of the shell that made the frame. `own`: the folder of this program, where it is to find that.
-pub fn restore_environment(command: &mut Command, own: Option<&Path>, launch: &Launch) {
+pub(crate) fn restore_environment(command: &mut Command, own: Option<&Path>, launch: &Launch) {
     command.env("PATH", search_path(own, launch.path.as_deref(), env::var_os("PATH").as_deref()));
     recorded::restore(command, &launch.environment);
 }
@@ -155,7 +155,7 @@ fn search_path(own: Option<&Path>, recorded: Option<&str>, current: Option<&OsSt
 
 /// Whether Claude Code could take a word of a prompt for the name of a file to be read into the conversation.
 #[must_use]
-pub fn has_mention(text: &str) -> bool {
+pub(crate) fn has_mention(text: &str) -> bool {
     let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     text.match_indices('@').any(|(at, _)| text[..at].chars().next_back().is_none_or(is_blank))
 }

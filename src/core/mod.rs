@@ -4,11 +4,11 @@
 //! Nothing here reads a file, a clock or the environment, and nothing here knows the database or starts `claude`.
 //! Callers bring the facts; these modules decide.
 
-pub mod agent;
-pub mod attempt;
-pub mod chain;
-pub mod housekeeping;
-pub mod requests;
-pub mod text;
+pub(crate) mod agent;
+pub(crate) mod attempt;
+pub(crate) mod chain;
+pub(crate) mod housekeeping;
+pub(crate) mod requests;
+pub(crate) mod text;
 
-pub mod id;
+pub(crate) mod id;

@@ -11,13 +11,13 @@
 
 mod conclude;
 mod delivery;
-pub mod housekeeping;
-pub mod programs;
-pub mod protocol;
+pub(crate) mod housekeeping;
+pub(crate) mod programs;
+pub(crate) mod protocol;
 mod recovery;
-pub mod requests;
-pub mod run;
-pub mod worktrees;
+pub(crate) mod requests;
+pub(crate) mod run;
+pub(crate) mod worktrees;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,7 +31,7 @@ use crate::store::StoreError;
 
 /// What the runtime needs to know and no frame records.
 #[derive(Clone, Debug)]
-pub struct RunSettings {
+pub(crate) struct RunSettings {
     /// The `claude` that the user names for this run.
     pub claude: Option<PathBuf>,
     /// This program. Its folder is the first in the `PATH` of agents, and it is the hook of their `claude`.
@@ -44,7 +44,7 @@ pub struct RunSettings {
 
 /// How agents are stopped.
 #[derive(Clone, Copy, Debug)]
-pub struct Stopping {
+pub(crate) struct Stopping {
     /// How long the running tool of an agent may take to finish.
     pub grace: Duration,
     /// Tells a person what is waited for.
@@ -53,7 +53,7 @@ pub struct Stopping {
 
 /// Why a command cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub enum RuntimeError {
+pub(crate) enum RuntimeError {
     /// The state directory.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -41,7 +41,7 @@ pub(crate) struct Program {
 /// # Errors
 ///
 /// [`RuntimeError`] when the program cannot be used or refuses its arguments.
-pub async fn check(store: &Store, settings: &RunSettings, launch: &Launch) -> Result<(), RuntimeError> {
+pub(crate) async fn check(store: &Store, settings: &RunSettings, launch: &Launch) -> Result<(), RuntimeError> {
     let Program { path, answer, .. } = usable(store, settings, launch).await?;
     program::identify(&path, &answer)?;
     if options::are_known(launch) {

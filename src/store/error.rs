@@ -16,7 +16,7 @@ use crate::store::candidate::Candidate;
 use crate::store::housekeeping::archive::error::ArchiveError;
 
 /// What the functions of the store return.
-pub type Result<T> = std::result::Result<T, StoreError>;
+pub(crate) type Result<T> = std::result::Result<T, StoreError>;
 
 /// Why the store did not do what it was asked to do. Nothing was changed then.
 #[derive(Debug, thiserror::Error)]

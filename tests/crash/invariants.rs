@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 
-use agent_cli::core::id::FrameId;
-use agent_cli::core::requests::request::Wish;
-use agent_cli::store::Store;
+use agent_cli::records::{FrameId, Store, Wish};
 use serde_json::Value;
 
 use crate::gate::wait_until;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use agent_cli::store::Store;
+use agent_cli::records::Store;
 
 use crate::gate::wait_until;
 use crate::history::tell_of_kill;

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::thread;
 
-use agent_cli::store::Store;
+use agent_cli::records::Store;
 
 use crate::chance::Chance;
 use crate::extent::sample_or_all;

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use agent_cli::core::chain::state::FrameState;
+use agent_cli::records::FrameState;
 
 use crate::gate::{Gate, wait_until};
 use crate::person::Person;

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 use std::thread;
 
-use agent_cli::core::chain::tree::Node;
-use agent_cli::store::Store;
+use agent_cli::records::{Node, Store};
 
 use crate::chain::Chain;
 use crate::chance::Chance;

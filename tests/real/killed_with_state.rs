@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agent_cli::store::Store;
+use agent_cli::records::Store;
 use serde_json::{Value, json};
 
 use crate::chain::Chain;

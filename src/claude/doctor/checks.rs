@@ -10,7 +10,7 @@ use crate::core::housekeeping::doctor_finding::Finding;
 
 /// Whether there is a program that can be used. `how` says how it was found, `answer` what it said of its version.
 #[must_use]
-pub fn program(how: &str, found: Result<(&Path, &str), &ProgramError>) -> Finding {
+pub(crate) fn program(how: &str, found: Result<(&Path, &str), &ProgramError>) -> Finding {
     let (path, answer) = match found {
         Ok(found) => found,
         Err(error) => return Finding::problem("claude", format!("{error} ({how})"), INSTALL),
@@ -34,7 +34,7 @@ pub fn program(how: &str, found: Result<(&Path, &str), &ProgramError>) -> Findin
 
 /// What the version can do, and what of it is known.
 #[must_use]
-pub fn version(version: Version) -> Finding {
+pub(crate) fn version(version: Version) -> Finding {
     let name = "version";
     if version < Version::SUSPENDS {
         let message = format!(
@@ -52,7 +52,7 @@ pub fn version(version: Version) -> Finding {
 
 /// What is otherwise in this version than in the newest that was tested. All of it is taken into account.
 #[must_use]
-pub fn differences(version: Version) -> Vec<&'static str> {
+pub(crate) fn differences(version: Version) -> Vec<&'static str> {
     let known = [
         (Version::SUSPENDS, "calls cannot be suspended"),
         (Version::FINDS_SESSIONS_ANYWHERE, "sessions are found only from their own working directory"),
@@ -63,7 +63,7 @@ pub fn differences(version: Version) -> Vec<&'static str> {
 
 /// Whether `PATH` leads to one `claude`. `found` are those in `PATH`, each with what it really is.
 #[must_use]
-pub fn in_path(found: &[PathBuf], is_named: bool) -> Option<Finding> {
+pub(crate) fn in_path(found: &[PathBuf], is_named: bool) -> Option<Finding> {
     let list = found.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     match found {
         [] | [_] => None,
@@ -80,7 +80,7 @@ pub fn in_path(found: &[PathBuf], is_named: bool) -> Option<Finding> {
 
 /// Whether there is anything to log in with. Whether it is accepted only a request could tell.
 #[must_use]
-pub fn login(around: &Surroundings) -> Finding {
+pub(crate) fn login(around: &Surroundings) -> Finding {
     let name = "login";
     let hint = "run claude and log in, or set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN";
     match (around.logins.as_slice(), around.login_may_hide) {
@@ -92,7 +92,7 @@ pub fn login(around: &Surroundings) -> Finding {
 
 /// Variables that agents do without: those that they do not inherit, and those that settings would give them.
 #[must_use]
-pub fn variables(around: &Surroundings) -> Vec<Finding> {
+pub(crate) fn variables(around: &Surroundings) -> Vec<Finding> {
     let name = "environment";
     let mut findings = Vec::new();
     if !around.dropped.is_empty() {
@@ -123,7 +123,7 @@ pub fn variables(around: &Surroundings) -> Vec<Finding> {
 
 /// Settings files that Claude Code passes over, without a word.
 #[must_use]
-pub fn settings(around: &Surroundings) -> Vec<Finding> {
+pub(crate) fn settings(around: &Surroundings) -> Vec<Finding> {
     let name = "settings";
     let broken = around.settings.iter().filter_map(|file| Some((&file.path, file.content.as_ref().err()?)));
     let findings: Vec<_> = broken
@@ -138,7 +138,7 @@ pub fn settings(around: &Surroundings) -> Vec<Finding> {
 
 /// Whether settings let the hook of this program run.
 #[must_use]
-pub fn hooks(around: &Surroundings) -> Finding {
+pub(crate) fn hooks(around: &Surroundings) -> Finding {
     match hooks_switched_off(around) {
         None => Finding::ok("hooks", "no settings disable hooks"),
         Some(switch) => Finding::warning(
@@ -151,7 +151,7 @@ pub fn hooks(around: &Surroundings) -> Finding {
 
 /// What switches the hooks of the command line off, if anything does. The strongest file that says something counts.
 #[must_use]
-pub fn hooks_switched_off(around: &Surroundings) -> Option<String> {
+pub(crate) fn hooks_switched_off(around: &Surroundings) -> Option<String> {
     let only_managed = valid(around).find(|(file, settings)| file.managed && settings.allow_managed_hooks_only);
     let disabled = valid(around).find(|(_, settings)| settings.disable_all_hooks.is_some());
     let disabled = disabled.filter(|(_, settings)| settings.disable_all_hooks == Some(true));
@@ -163,7 +163,7 @@ pub fn hooks_switched_off(around: &Surroundings) -> Option<String> {
 
 /// How long Claude Code keeps the transcripts that chains continue from.
 #[must_use]
-pub fn retention(around: &Surroundings) -> Finding {
+pub(crate) fn retention(around: &Surroundings) -> Finding {
     let name = "retention";
     let set = valid(around).find_map(|(file, settings)| Some((file, settings.cleanup_period_days?)));
     match set {
@@ -183,7 +183,7 @@ pub fn retention(around: &Surroundings) -> Finding {
 
 /// Rules that deny what every chain needs.
 #[must_use]
-pub fn rules(around: &Surroundings) -> Vec<Finding> {
+pub(crate) fn rules(around: &Surroundings) -> Vec<Finding> {
     let name = "permissions";
     let found = valid(around).flat_map(|(file, settings)| settings.denied.iter().map(move |rule| (file, rule)));
     let findings: Vec<_> = found
@@ -198,7 +198,7 @@ pub fn rules(around: &Surroundings) -> Vec<Finding> {
 
 /// Whether agents get the permission mode that the environment asks for.
 #[must_use]
-pub fn permission_mode(around: &Surroundings, mode: Option<&str>) -> Finding {
+pub(crate) fn permission_mode(around: &Surroundings, mode: Option<&str>) -> Finding {
     let name = "permission-mode";
     let shown =
         mode.map_or("Claude Code's default permission mode".to_owned(), |mode| format!("permission mode {mode}"));
@@ -227,7 +227,7 @@ pub fn permission_mode(around: &Surroundings, mode: Option<&str>) -> Finding {
 
 /// Whether the `CLAUDE.md` of the working directory tells agents how to pause. They may know it from elsewhere.
 #[must_use]
-pub fn convention(around: &Surroundings, cwd: &Path) -> Finding {
+pub(crate) fn convention(around: &Surroundings, cwd: &Path) -> Finding {
     let file = cwd.join("CLAUDE.md");
     let shown = file.display();
     let message = match around.convention {

@@ -9,7 +9,7 @@ use crate::core::housekeeping::doctor_finding::Finding;
 
 /// Whether there is a login without the variables of this shell. `here`: what this shell sees, `there`: what cron would.
 #[must_use]
-pub fn login(here: &Surroundings, there: &Surroundings) -> Finding {
+pub(crate) fn login(here: &Surroundings, there: &Surroundings) -> Finding {
     let name = "login";
     if !here.login_only_here.is_empty() {
         return Finding::problem(
@@ -41,20 +41,20 @@ pub fn login(here: &Surroundings, there: &Surroundings) -> Finding {
 
 /// That nothing but these variables is the login.
 #[must_use]
-pub fn only_here(names: &[String]) -> String {
+pub(crate) fn only_here(names: &[String]) -> String {
     format!("the login exists only in this shell's environment ({})", names.join(", "))
 }
 
 /// Where variables are that a chain shall have wherever it is resumed.
 #[must_use]
-pub fn put_into(around: &Surroundings) -> String {
+pub(crate) fn put_into(around: &Surroundings) -> String {
     let settings = around.user_settings.as_deref().unwrap_or(Path::new("~/.claude/settings.json"));
     format!("put it into \"env\" in {}", settings.display())
 }
 
 /// What else of this shell agents would be without. `recorded`: the variables that matter to them and that chains have a record of.
 #[must_use]
-pub fn variables(here: &Surroundings, recorded: &[&str]) -> Finding {
+pub(crate) fn variables(here: &Surroundings, recorded: &[&str]) -> Finding {
     let name = "environment";
     let is_login = |name: &String| here.login_variables.contains(name) || here.login_only_here.contains(name);
     let missing: Vec<_> = here.only_here.iter().filter(|name| !is_login(name)).map(String::as_str).collect();
@@ -74,7 +74,7 @@ pub fn variables(here: &Surroundings, recorded: &[&str]) -> Finding {
 
 /// Whether cron's `PATH` leads to a `claude`. Chains that are recorded name theirs.
 #[must_use]
-pub fn path(path: &OsStr, found: Option<&Path>) -> Finding {
+pub(crate) fn path(path: &OsStr, found: Option<&Path>) -> Finding {
     let (name, path) = ("path", path.display());
     match found {
         Some(found) => {
@@ -90,7 +90,7 @@ pub fn path(path: &OsStr, found: Option<&Path>) -> Finding {
 
 /// Whether chains find the configuration directory of this shell.
 #[must_use]
-pub fn configuration(named: Option<&OsStr>) -> Option<Finding> {
+pub(crate) fn configuration(named: Option<&OsStr>) -> Option<Finding> {
     let named = named?.display();
     Some(Finding::warning(
         "configuration",

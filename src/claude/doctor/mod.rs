@@ -1,6 +1,6 @@
 //! What `doctor` knows about Claude Code.
 
-pub mod checks;
-pub mod cron;
-pub mod login;
-pub mod surroundings;
+pub(crate) mod checks;
+pub(crate) mod cron;
+pub(crate) mod login;
+pub(crate) mod surroundings;

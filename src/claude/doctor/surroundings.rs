@@ -16,11 +16,11 @@ use crate::core::agent::launch::Launch;
 
 /// All of it.
 #[derive(Debug, Default)]
-pub struct Surroundings {
+pub(crate) struct Surroundings {
     /// The settings files that exist, the strongest first.
     pub settings: Vec<SettingsFile>,
     /// The file of the user's own settings, whether it exists or not.
-    pub user_settings: Option<PathBuf>,
+    pub(crate) user_settings: Option<PathBuf>,
     /// What there is to log in with, by name.
     pub logins: Vec<String>,
     /// Those of them that are variables of this environment, and that no settings set.
@@ -41,7 +41,7 @@ pub struct Surroundings {
 
 /// Whether the `CLAUDE.md` of a directory tells agents how to pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Convention {
+pub(crate) enum Convention {
     /// There is no such file.
     #[default]
     NoFile,
@@ -53,7 +53,7 @@ pub enum Convention {
 
 /// Looks at all of it, for a `claude` with these launch options that works in `cwd` and has these variables.
 #[must_use]
-pub fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Surroundings {
+pub(crate) fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Surroundings {
     let named = || variables.get(CONFIG_DIR).map(PathBuf::from);
     let config = config_dir_of(named(), launch);
     let user_settings = config.as_ref().map(|dir| dir.join("settings.json"));

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use crate::core::agent::launch::Launch;
 
 /// Where Claude Code keeps sessions and settings.
-pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+pub(crate) const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 
 /// The directory in which Claude Code keeps its sessions for a frame with these launch options.
 #[must_use]
-pub fn config_dir(launch: &Launch) -> Option<PathBuf> {
+pub(crate) fn config_dir(launch: &Launch) -> Option<PathBuf> {
     config_dir_of(named_config_dir(), launch)
 }
 
@@ -21,6 +21,6 @@ pub(crate) fn config_dir_of(named: Option<PathBuf>, launch: &Launch) -> Option<P
 
 /// The directory that the user of this process named. An empty name is none.
 #[must_use]
-pub fn named_config_dir() -> Option<PathBuf> {
+pub(crate) fn named_config_dir() -> Option<PathBuf> {
     env::var_os(CONFIG_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }

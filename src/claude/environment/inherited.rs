@@ -167,7 +167,7 @@ pub(crate) const BREAKING: [&str; 4] = [
 
 /// Whether processes of Claude Code inherit a variable.
 #[must_use]
-pub fn is_inherited(name: &str) -> bool {
+pub(crate) fn is_inherited(name: &str) -> bool {
     !is_its_own(name) || is_listed(name)
 }
 
@@ -182,14 +182,14 @@ pub(crate) fn is_listed(name: &str) -> bool {
 
 /// Those of these variables that are not inherited, though somebody has set them on purpose.
 #[must_use]
-pub fn dropped_on_purpose<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+pub(crate) fn dropped_on_purpose<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let expected = |name: &&str| OF_A_SESSION.contains(name) || SET_ANEW.contains(name);
     names.into_iter().filter(|name| !is_inherited(name) && !expected(name)).collect()
 }
 
 /// The variables of this process that processes of Claude Code do not inherit.
 #[must_use]
-pub fn not_inherited() -> Vec<String> {
+pub(crate) fn not_inherited() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names.filter(|name| !is_inherited(name)).collect()
 }

@@ -1,7 +1,7 @@
 //! Environment variables: which ones matter to `claude`, which it inherits, and which are recorded.
 
-pub mod config_dir;
+pub(crate) mod config_dir;
 pub(crate) mod credentials;
-pub mod inherited;
-pub mod recorded;
-pub mod variables;
+pub(crate) mod inherited;
+pub(crate) mod recorded;
+pub(crate) mod variables;

@@ -154,14 +154,14 @@ const MOST_BYTES: usize = 32 * 1024;
 
 /// The record of these variables.
 #[must_use]
-pub fn of(variables: &Variables) -> BTreeMap<String, String> {
+pub(crate) fn of(variables: &Variables) -> BTreeMap<String, String> {
     let value = |name: &str| variables.value(name)?.to_str().filter(|value| may_be_kept(value)).map(str::to_owned);
     let listed = variables.names().filter(|name| is_listed(name));
     listed.filter_map(|name| Some((name.to_owned(), value(name)?))).collect()
 }
 
 /// The names of those that matter to Claude Code itself.
-pub fn that_matter(recorded: &BTreeMap<String, String>) -> Vec<&str> {
+pub(crate) fn that_matter(recorded: &BTreeMap<String, String>) -> Vec<&str> {
     recorded.keys().map(String::as_str).filter(|name| credentials::matters(name, true)).collect()
 }
 
@@ -187,7 +187,7 @@ fn may_be_kept(value: &str) -> bool {
 }
 
 /// Gives a process what is recorded and not set now.
-pub fn restore(command: &mut Command, recorded: &BTreeMap<String, String>) {
+pub(crate) fn restore(command: &mut Command, recorded: &BTreeMap<String, String>) {
     for (name, value) in recorded.iter().filter(|(name, _)| !is_set_now(name, std::env::var_os(name).as_deref())) {
         command.env(name, value);
     }

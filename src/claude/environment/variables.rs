@@ -8,7 +8,7 @@ use crate::claude::environment::credentials;
 
 /// Variables by name. Many of their values are secrets.
 #[derive(Clone, Default)]
-pub struct Variables(BTreeMap<String, OsString>);
+pub(crate) struct Variables(BTreeMap<String, OsString>);
 
 /// What cron passes on: who the user is. Everything else it sets itself.
 const KEPT_BY_CRON: [&str; 3] = ["HOME", "LOGNAME", "USER"];
@@ -17,13 +17,13 @@ pub(crate) const SET_BY_CRON: [(&str, &str); 2] = [("PATH", "/usr/bin:/bin"), ("
 impl Variables {
     /// Those of this process. A name that is not UTF-8 is none that anybody looks for.
     #[must_use]
-    pub fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect())
     }
 
     /// Those that cron gives a command of the same user, if nothing in the crontab sets any.
     #[must_use]
-    pub fn under_cron(&self) -> Self {
+    pub(crate) fn under_cron(&self) -> Self {
         let kept = self.0.iter().filter(|(name, _)| KEPT_BY_CRON.contains(&name.as_str()));
         let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
         Self(kept.chain(SET_BY_CRON.map(|(name, value)| (name.to_owned(), value.into()))).collect())
@@ -31,23 +31,23 @@ impl Variables {
 
     /// The value of one. An empty one is none.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&OsStr> {
+    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
     /// The value of one, be it empty.
     #[must_use]
-    pub fn value(&self, name: &str) -> Option<&OsStr> {
+    pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {
         self.0.get(name).map(OsString::as_os_str)
     }
 
     /// The names of all.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
     /// The names of those that are set, as Claude Code sees it.
-    pub fn set(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn set(&self) -> impl Iterator<Item = &str> {
         let is_set = |(name, value): &(&String, &OsString)| credentials::is_set(name, &value.to_string_lossy());
         self.0.iter().filter(is_set).map(|(name, _)| name.as_str())
     }

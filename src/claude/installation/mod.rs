@@ -1,5 +1,5 @@
 //! The Claude Code that is installed: its program, its version, and whether it takes what it is given.
 
-pub mod program;
-pub mod refusal;
-pub mod version;
+pub(crate) mod program;
+pub(crate) mod refusal;
+pub(crate) mod version;

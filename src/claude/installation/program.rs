@@ -17,7 +17,7 @@ use crate::claude::installation::version::Version;
 
 /// Why there is no usable `claude`.
 #[derive(Debug, thiserror::Error)]
-pub enum ProgramError {
+pub(crate) enum ProgramError {
     /// Nothing of that name in `PATH`.
     #[error("no program named {0:?} in PATH")]
     NotInPath(String),
@@ -77,7 +77,11 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// # Errors
 ///
 /// [`ProgramError`] when the named program is not usable, or none is found.
-pub fn locate(named: Option<&Path>, recorded: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
+pub(crate) fn locate(
+    named: Option<&Path>,
+    recorded: Option<&Path>,
+    path: Option<&OsStr>,
+) -> Result<PathBuf, ProgramError> {
     if let Some(named) = named {
         return match named.to_str() {
             Some(name) if !name.contains('/') => in_path(name, path),
@@ -92,7 +96,7 @@ pub fn locate(named: Option<&Path>, recorded: Option<&Path>, path: Option<&OsStr
 
 /// The different programs named `claude` in `path`, the first one first. Several names of one file count once.
 #[must_use]
-pub fn all_in_path(path: Option<&OsStr>) -> Vec<PathBuf> {
+pub(crate) fn all_in_path(path: Option<&OsStr>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut files = Vec::new();
     for program in executables(NAME, path) {
@@ -110,7 +114,7 @@ pub fn all_in_path(path: Option<&OsStr>) -> Vec<PathBuf> {
 /// # Errors
 ///
 /// [`ProgramError::NotInPath`].
-pub fn in_path(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
+pub(crate) fn in_path(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
     executables(name, path).next().ok_or_else(|| ProgramError::NotInPath(name.to_owned()))
 }
 
@@ -119,7 +123,7 @@ pub fn in_path(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramError
 /// # Errors
 ///
 /// [`ProgramError::NoSuchFile`] when it is gone.
-pub fn modified(program: &Path) -> Result<Timestamp, ProgramError> {
+pub(crate) fn modified(program: &Path) -> Result<Timestamp, ProgramError> {
     let gone = || ProgramError::NoSuchFile(program.to_owned());
     let time = fs::metadata(program).and_then(|file| file.modified()).map_err(|_| gone())?;
     Timestamp::try_from(time).map_err(|_| gone())
@@ -130,7 +134,7 @@ pub fn modified(program: &Path) -> Result<Timestamp, ProgramError> {
 /// # Errors
 ///
 /// [`ProgramError`] when it does not answer.
-pub async fn ask_version(program: &Path) -> Result<String, ProgramError> {
+pub(crate) async fn ask_version(program: &Path) -> Result<String, ProgramError> {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
     inherited::not_inherited().iter().for_each(|name| {
@@ -154,7 +158,7 @@ const CLAUDE_CODE: &str = "Claude Code";
 /// # Errors
 ///
 /// [`ProgramError::NotClaude`].
-pub fn identify(program: &Path, answer: &str) -> Result<(), ProgramError> {
+pub(crate) fn identify(program: &Path, answer: &str) -> Result<(), ProgramError> {
     if answer.contains(CLAUDE_CODE) || answer.parse::<Version>().is_ok() {
         return Ok(());
     }
@@ -164,7 +168,7 @@ pub fn identify(program: &Path, answer: &str) -> Result<(), ProgramError> {
 
 /// What the program has against these arguments: it reads them before it looks at the session, whose id is not valid here, so
 /// that it ends before it has begun anything. `None`: nothing, or it does not say.
-pub async fn objection(program: &Path, arguments: &[String]) -> Option<String> {
+pub(crate) async fn objection(program: &Path, arguments: &[String]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(["-p", "--output-format=stream-json", "--verbose"]).args(arguments).arg("--session-id=none");
     command.stdin(Stdio::null()).kill_on_drop(true);
@@ -182,7 +186,7 @@ pub async fn objection(program: &Path, arguments: &[String]) -> Option<String> {
 /// # Errors
 ///
 /// [`ProgramError::TooOld`].
-pub fn check(program: &Path, answer: &str) -> Result<Option<Version>, ProgramError> {
+pub(crate) fn check(program: &Path, answer: &str) -> Result<Option<Version>, ProgramError> {
     match answer.parse::<Version>() {
         Ok(found) if found < Version::OLDEST => Err(ProgramError::TooOld { path: program.to_owned(), found }),
         Ok(found) => Ok(Some(found)),

@@ -2,7 +2,7 @@
 
 /// A cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// Nobody is logged in, or the key is not valid.
     Login,
     /// There is no such model, or not for this account.
@@ -24,7 +24,7 @@ pub enum Refusal {
 impl Refusal {
     /// The cause of what `claude` said.
     #[must_use]
-    pub fn of(said: &str) -> Self {
+    pub(crate) fn of(said: &str) -> Self {
         let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
         if has(&["No conversation found"]) {
             Self::Session
@@ -49,7 +49,7 @@ impl Refusal {
 
     /// Whether the command line is the cause: `claude` would say the same each time, and has begun nothing.
     #[must_use]
-    pub fn is_of_the_command_line(self) -> bool {
+    pub(crate) fn is_of_the_command_line(self) -> bool {
         matches!(self, Self::Mode | Self::Superuser | Self::Arguments)
     }
 }

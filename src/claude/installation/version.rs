@@ -5,35 +5,35 @@ use std::str::FromStr;
 
 /// A version, as `claude --version` prints it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version(pub u32, pub u32, pub u32);
+pub(crate) struct Version(pub u32, pub u32, pub u32);
 
 impl Version {
     /// The first version that takes `--session-id` together with `--resume --fork-session`.
-    pub const OLDEST: Self = Self(2, 0, 73);
+    pub(crate) const OLDEST: Self = Self(2, 0, 73);
     /// The first version whose hooks can suspend a tool call.
-    pub const SUSPENDS: Self = Self(2, 1, 89);
+    pub(crate) const SUSPENDS: Self = Self(2, 1, 89);
     /// The first version that was seen to print what hooks say where it is told to.
-    pub const PRINTS_HOOKS: Self = Self(2, 1, 197);
+    pub(crate) const PRINTS_HOOKS: Self = Self(2, 1, 197);
     /// The first version in which, of two hooks that ask for an approval, the one that ended first was seen to give the
     /// reason. Earlier ones take the last.
-    pub const FIRST_HOOK_PREVAILS: Self = Self(2, 1, 300);
+    pub(crate) const FIRST_HOOK_PREVAILS: Self = Self(2, 1, 300);
     /// The first version that was seen to leave mentions of files alone where it is told to.
-    pub const LEAVES_MENTIONS: Self = Self(2, 1, 330);
+    pub(crate) const LEAVES_MENTIONS: Self = Self(2, 1, 330);
     /// The first version that was seen to start a hook when all calls of a message are done.
-    pub const HOOKS_AFTER_ALL_CALLS: Self = Self(2, 1, 197);
+    pub(crate) const HOOKS_AFTER_ALL_CALLS: Self = Self(2, 1, 197);
     /// From here on, the cost of a resumed run includes what the session cost before.
-    pub const TOTAL_COST_ACCUMULATES: Self = Self(2, 1, 277);
+    pub(crate) const TOTAL_COST_ACCUMULATES: Self = Self(2, 1, 277);
     /// The first version that was seen to make no further request when it is asked to end while something runs in its
     /// background.
-    pub const ENDS_WHEN_ASKED: Self = Self(2, 1, 250);
+    pub(crate) const ENDS_WHEN_ASKED: Self = Self(2, 1, 250);
     /// From here on, a session is found from any directory, not from its own only.
-    pub const FINDS_SESSIONS_ANYWHERE: Self = Self(2, 1, 223);
+    pub(crate) const FINDS_SESSIONS_ANYWHERE: Self = Self(2, 1, 223);
     /// The first version that was seen to tell its agent by itself where its shell is, when that changes.
-    pub const TELLS_DIRECTORY: Self = Self(2, 1, 300);
+    pub(crate) const TELLS_DIRECTORY: Self = Self(2, 1, 300);
     /// The first version that was seen to bring an agent back into the worktree that it had entered, if its session goes on in place.
-    pub const RETURNS_TO_WORKTREES: Self = Self(2, 1, 250);
+    pub(crate) const RETURNS_TO_WORKTREES: Self = Self(2, 1, 250);
     /// The newest version that this program was tested with.
-    pub const NEWEST_TESTED: Self = Self(2, 1, 330);
+    pub(crate) const NEWEST_TESTED: Self = Self(2, 1, 330);
 }
 
 impl fmt::Display for Version {
@@ -44,7 +44,7 @@ impl fmt::Display for Version {
 
 /// A text that does not begin with a version.
 #[derive(Debug, PartialEq, Eq)]
-pub struct NoVersion;
+pub(crate) struct NoVersion;
 
 impl FromStr for Version {
     type Err = NoVersion;

@@ -5,7 +5,7 @@ mod parse;
 
 use crate::core::agent::launch::Launch;
 
-pub use parse::{BadArgument, parse};
+pub(crate) use parse::{BadArgument, parse};
 
 #[cfg(test)]
 pub(crate) use parse::as_claude_reads;
@@ -15,14 +15,14 @@ const MODES: [&str; 5] = ["acceptEdits", "bypassPermissions", "default", "dontAs
 
 /// Whether Claude Code has this option, as far as that is known here.
 #[must_use]
-pub fn knows(option: &str) -> bool {
+pub(crate) fn knows(option: &str) -> bool {
     let name = known::canonical(option);
     known::takes(name).is_some() || known::is_reserved(name)
 }
 
 /// Whether any release of Claude Code takes these launch options.
 #[must_use]
-pub fn are_known(launch: &Launch) -> bool {
+pub(crate) fn are_known(launch: &Launch) -> bool {
     let knows_mode = launch.permission_mode.as_deref().is_none_or(|mode| MODES.contains(&mode));
     knows_mode && launch.args.pairs().all(|(name, _)| knows(name))
 }

@@ -8,7 +8,7 @@ use crate::core::agent::claude_args::{ClaudeArgs, Pair, is_name, number};
 
 /// Why arguments for `claude` are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadArgument {
+pub(crate) enum BadArgument {
     /// It would be a prompt of its own.
     #[error("{0} is not an option of claude")]
     Positional(String),
@@ -58,7 +58,7 @@ pub enum BadArgument {
 /// # Errors
 ///
 /// [`BadArgument`] where the words could be read in two ways, or `agent-cli` decides about an option itself.
-pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<ClaudeArgs, BadArgument> {
+pub(crate) fn parse<S: AsRef<str>>(words: &[S]) -> Result<ClaudeArgs, BadArgument> {
     let mut pairs: Vec<Pair> = Vec::new();
     let mut words = words.iter().map(AsRef::as_ref).peekable();
     while let Some(word) = words.next() {

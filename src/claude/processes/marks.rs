@@ -21,7 +21,7 @@ use crate::core::id::{AttemptId, FrameId};
 
 /// An agent's mark on a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// The process.
     pub process: i32,
     /// The frame of the agent.
@@ -34,7 +34,7 @@ pub struct Mark {
 impl Mark {
     /// Whether the agent is one of this state directory, by whichever path.
     #[must_use]
-    pub fn is_of(&self, state_dir: &Path) -> bool {
+    pub(crate) fn is_of(&self, state_dir: &Path) -> bool {
         process_table::is_same_directory(&self.state_dir, state_dir)
     }
 
@@ -48,7 +48,7 @@ impl Mark {
 }
 
 /// The marks on the processes above this one, the nearest first.
-pub fn marks() -> impl Iterator<Item = Mark> {
+pub(crate) fn marks() -> impl Iterator<Item = Mark> {
     let above: Vec<Pid> = process_table::ancestors().skip(1).collect();
     let leaders: Vec<Pid> = process_table::leaders().filter(|leader| !above.contains(leader)).collect();
     above.into_iter().chain(leaders).filter_map(Mark::on)
@@ -56,7 +56,7 @@ pub fn marks() -> impl Iterator<Item = Mark> {
 
 /// Who runs this process.
 #[must_use]
-pub fn origin() -> Origin {
+pub(crate) fn origin() -> Origin {
     let uid = Uid::current();
     Origin {
         uid: uid.as_raw(),

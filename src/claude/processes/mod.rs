@@ -1,6 +1,6 @@
 //! Processes: `claude` itself, what its tools leave behind, and who started this program.
 
-pub mod marks;
-pub mod orphans;
-pub mod process;
+pub(crate) mod marks;
+pub(crate) mod orphans;
+pub(crate) mod process;
 pub(crate) mod process_table;

@@ -17,7 +17,7 @@ use crate::core::id::FrameId;
 ///
 /// The frame must not be running. This process and those above it are spared: they may carry the mark when a person
 /// calls this program from a shell that an agent left behind.
-pub fn end(state_dir: &Path, frame: FrameId) -> usize {
+pub(crate) fn end(state_dir: &Path, frame: FrameId) -> usize {
     let mark = Mark { frame: format!("{FRAME}={frame}"), state_dir };
     let spared: HashSet<Pid> = process_table::ancestors().collect();
     let marked = process_table::all().into_iter().filter(|pid| mark.is_on(*pid));

@@ -11,7 +11,7 @@ use crate::failpoint::{self, Step};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// By itself, with this code.
     Code(i32),
     /// By this signal, which was not sent by this program.
@@ -28,14 +28,14 @@ pub enum Exit {
 
 /// A started process in a process group of its own, so that a Ctrl-C at the terminal does not reach it. Signals go to the whole group: the program may be a wrapper around `claude`.
 #[derive(Debug)]
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     pid: Option<Pid>,
 }
 
 /// Ends a process group when it is dropped.
 #[derive(Debug)]
-pub struct GroupKiller(Option<Pid>);
+pub(crate) struct GroupKiller(Option<Pid>);
 
 impl Drop for GroupKiller {
     fn drop(&mut self) {
@@ -48,7 +48,7 @@ impl Drop for GroupKiller {
 impl Exit {
     /// Whether the process was killed, by a signal or as shells report it (Claude Code ends with 143 on SIGTERM).
     #[must_use]
-    pub fn was_killed(self) -> bool {
+    pub(crate) fn was_killed(self) -> bool {
         matches!(self, Self::Signal(_) | Self::Killed | Self::Ended | Self::Unknown | Self::Code(129..))
     }
 }
@@ -56,7 +56,7 @@ impl Exit {
 impl Exit {
     /// Whether this program has ended it.
     #[must_use]
-    pub fn is_stopped(self) -> bool {
+    pub(crate) fn is_stopped(self) -> bool {
         matches!(self, Self::Stopped | Self::Killed)
     }
 }
@@ -67,7 +67,7 @@ impl Running {
     /// # Errors
     ///
     /// Those of the system.
-    pub fn start(mut command: Command) -> io::Result<Self> {
+    pub(crate) fn start(mut command: Command) -> io::Result<Self> {
         command.process_group(0);
         let child = tokio::process::Command::from(command).spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
@@ -75,18 +75,18 @@ impl Running {
     }
 
     /// Waits until the process has ended. May be called again when it was given up before.
-    pub async fn ended(&mut self) -> Exit {
+    pub(crate) async fn ended(&mut self) -> Exit {
         exit_of(self.child.wait().await)
     }
 
     /// Something that ends the whole process group when it is dropped, for processes that must not outlive their caller.
     #[must_use]
-    pub fn kill_group_on_drop(&self) -> GroupKiller {
+    pub(crate) fn kill_group_on_drop(&self) -> GroupKiller {
         GroupKiller(self.pid)
     }
 
     /// Sends a signal to its whole process group.
-    pub fn send(&self, signal: Signal) {
+    pub(crate) fn send(&self, signal: Signal) {
         if let Some(pid) = self.pid {
             // It may have ended by itself meanwhile, which is just as well.
             let _ = failpoint::around(Step::Stop, || kill_process_group(pid, signal));

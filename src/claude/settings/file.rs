@@ -21,7 +21,7 @@ const HELPER: &str = "apiKeyHelper";
 
 /// A settings file of Claude Code.
 #[derive(Debug)]
-pub struct SettingsFile {
+pub(crate) struct SettingsFile {
     /// Where it is.
     pub path: PathBuf,
     /// Whether an administrator wrote it.
@@ -32,7 +32,7 @@ pub struct SettingsFile {
 
 /// The settings that matter here. Whatever has another shape than expected is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// `disableAllHooks`.
     pub disable_all_hooks: Option<bool>,
     /// `allowManagedHooksOnly`.
@@ -59,7 +59,7 @@ impl Settings {
     /// # Errors
     ///
     /// Why Claude Code passes over the whole file.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let is_json = serde_json::from_str::<IgnoredAny>(text);
         // What the parser says of a value could be a secret: only the place is told.
         is_json.map_err(|error| format!("is not JSON (line {}, column {})", error.line(), error.column()))?;

@@ -21,7 +21,7 @@ use crate::core::text::shell::quoted;
 /// Settings whose shape is wrong stay as they are, because it is for Claude Code to refuse them. A path that is not
 /// UTF-8 cannot be named in settings: there are no hooks then, and agents pause by signals.
 #[must_use]
-pub fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnHooks<'_>>) -> Value {
+pub(crate) fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnHooks<'_>>) -> Value {
     let mut settings = user.cloned().unwrap_or_else(|| json!({}));
     let Some(fields) = settings.as_object_mut() else { return settings };
     if let Some(variables) = fields.entry("env").or_insert_with(|| json!({})).as_object_mut() {
@@ -44,7 +44,7 @@ pub fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnHooks<'_
 
 /// The hooks of this program.
 #[derive(Clone, Copy, Debug)]
-pub struct OwnHooks<'a> {
+pub(crate) struct OwnHooks<'a> {
     /// Its file, an absolute path.
     pub program: &'a Path,
     /// Whether agents have Claude Code's own tool for questions.
@@ -55,7 +55,7 @@ pub struct OwnHooks<'a> {
 
 /// A hook that stops the agent after a tool call once a file is there.
 #[derive(Clone, Copy, Debug)]
-pub struct StopHook<'a> {
+pub(crate) struct StopHook<'a> {
     /// The file.
     pub file: &'a Path,
     /// Whether Claude Code has a hook for all calls of a message together. It stops also after a call that failed.
@@ -77,14 +77,14 @@ impl StopHook<'_> {
 
 /// What the user's `--settings` hold: JSON, or the path of a file with it. `None`: neither.
 #[must_use]
-pub fn read(given: &str, cwd: &Path) -> Option<Value> {
+pub(crate) fn read(given: &str, cwd: &Path) -> Option<Value> {
     let of_file = || fs::read_to_string(cwd.join(given)).ok();
     let text = if given.trim_start().starts_with('{') { given.to_owned() } else { of_file()? };
     serde_json::from_str(&text).ok()
 }
 
 /// The option that names settings. Of two, only the last counts, whole.
-pub const OPTION: &str = "--settings";
+pub(crate) const OPTION: &str = "--settings";
 
 /// The commands that the hook is started for. Which of them are requests it decides itself; for all others, which are
 /// most, no process is started.

@@ -1,6 +1,6 @@
 //! Settings of Claude Code: the files that it reads, and the settings that it is given.
 
-pub mod file;
-pub mod merged;
-pub mod permission_rules;
-pub mod user_hooks;
+pub(crate) mod file;
+pub(crate) mod merged;
+pub(crate) mod permission_rules;
+pub(crate) mod user_hooks;

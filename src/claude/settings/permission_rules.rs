@@ -31,7 +31,7 @@ fn hook_result(own: &Path) -> Option<String> {
 /// skills allow it, which Claude Code forgets when a session is resumed. A rule that denies something counts for more than
 /// any of them.
 #[must_use]
-pub fn rules(own: Option<&Path>, instructions: Option<&Path>, of_skills: &[String]) -> Vec<String> {
+pub(crate) fn rules(own: Option<&Path>, instructions: Option<&Path>, of_skills: &[String]) -> Vec<String> {
     let requests = REQUESTS.into_iter().map(str::to_owned);
     let own = requests.chain(own.and_then(hook_result)).chain(instructions.and_then(read));
     own.chain(of_skills.iter().cloned()).collect()
@@ -40,7 +40,7 @@ pub fn rules(own: Option<&Path>, instructions: Option<&Path>, of_skills: &[Strin
 /// The rule that lets an agent read one file, whose path is absolute. `None`: no rule is for that file and no other, or
 /// Claude Code asks about such a path whatever the rules say.
 #[must_use]
-pub fn read(file: &Path) -> Option<String> {
+pub(crate) fn read(file: &Path) -> Option<String> {
     let path = file.to_str()?;
     // The pattern has no escape for a question mark, and 2.1.197 none for a backslash before a slash.
     let has_rule = path.starts_with('/')
@@ -54,7 +54,7 @@ pub fn read(file: &Path) -> Option<String> {
 /// Whether Claude Code asks before an agent reads a file there, whatever the rules say: it takes blanks and dots at the end of
 /// a name for an attack that Windows is open to.
 #[must_use]
-pub fn is_always_asked_about(file: &Path) -> bool {
+pub(crate) fn is_always_asked_about(file: &Path) -> bool {
     file.to_str().is_none_or(|path| path.split('/').any(|name| name.ends_with([' ', '.'])))
 }
 

@@ -15,7 +15,7 @@ use crate::core::agent::launch::Launch;
 /// Whether a hook of the user may be run after a call of `tool` by an agent that works in `cwd`. What cannot be read has
 /// none.
 #[must_use]
-pub fn run_after(tool: &str, cwd: &Path, launch: &Launch) -> bool {
+pub(crate) fn run_after(tool: &str, cwd: &Path, launch: &Launch) -> bool {
     let given = launch.args.last(merged::OPTION).and_then(|given| merged::read(given, cwd));
     let is_concerned = |settings: &Value| concern(settings, tool);
     given.as_ref().is_some_and(is_concerned)

@@ -12,7 +12,7 @@ use crate::claude::stream::event::Event;
 
 /// The hooks before the calls that have no result yet.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct AskingHooks {
+pub(crate) struct AskingHooks {
     open: Vec<OpenCall>,
     groups: Vec<Group>,
     /// The first of the groups that have started one right after another.

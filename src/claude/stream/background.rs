@@ -12,7 +12,7 @@ use crate::core::attempt::rest::Rest;
 
 /// How far the turn of an agent is, as its conversation was written down. What its stream says is in the [`Digest`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Written {
+pub(crate) struct Written {
     /// The calls of its last message that are marked as suspended.
     pub suspended: HashSet<String>,
     /// What it has ended its turn with.
@@ -24,14 +24,14 @@ pub struct Written {
 impl Digest {
     /// Whether `claude` may live on though the turn of its agent is over. Otherwise it ends by itself.
     #[must_use]
-    pub fn may_live_on(&self) -> bool {
+    pub(crate) fn may_live_on(&self) -> bool {
         self.result.is_some() || !self.tasks.is_empty()
     }
 
     /// How long `claude` may go on in this state of its agent. It does not end by itself as long as a task runs, and what ends in the
     /// meantime would have its agent go on past a call that is suspended.
     #[must_use]
-    pub fn patience(&self, rest: Rest, grace: Duration) -> Option<Duration> {
+    pub(crate) fn patience(&self, rest: Rest, grace: Duration) -> Option<Duration> {
         let waits = rest == Rest::Paused && !self.tasks.is_empty();
         rest.patience(grace).map(|patience| if waits { Duration::ZERO } else { patience })
     }
@@ -39,7 +39,7 @@ impl Digest {
     /// Whether the turn of the agent is over, now that so much of it is written. Beside a subagent that runs, `claude` prints
     /// no result.
     #[must_use]
-    pub fn rest(&self, written: &Written) -> Rest {
+    pub(crate) fn rest(&self, written: &Written) -> Rest {
         match &self.result {
             Some(result) if result.is_error || result.deferred || result.stopped_by_hook => Rest::Paused,
             Some(result) => Rest::of_reply(&result.text),
@@ -52,7 +52,7 @@ impl Digest {
     /// Adds what `claude` would have printed if it had not been ended while something ran in its background, and takes back a
     /// result that was not the last word. `by_us`: whether this program has ended it. `killed`:
     /// whether it did not end by itself.
-    pub fn complete(&mut self, written: &Written, by_us: bool, killed: bool) {
+    pub(crate) fn complete(&mut self, written: &Written, by_us: bool, killed: bool) {
         let is_interim = |result: &ResultEvent| !result.is_error && !result.deferred && !result.stopped_by_hook;
         if killed && !by_us && !self.tasks.is_empty() && self.result.as_ref().is_some_and(is_interim) {
             self.interim = self.result.take();
@@ -77,7 +77,7 @@ impl Digest {
 
     /// What runs beside the agent, for people.
     #[must_use]
-    pub fn background(&self) -> String {
+    pub(crate) fn background(&self) -> String {
         let titles: Vec<&str> = self.tasks.iter().map(|task| task.title.as_str()).collect();
         titles.join(", ")
     }

@@ -10,7 +10,7 @@ use crate::core::text::escape::shortened;
 
 /// The denied calls of an attempt, read off its events.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Denials {
+pub(crate) struct Denials {
     /// What failed calls returned, and whether a subagent made them.
     errors: HashMap<String, (String, bool)>,
     listed: Vec<Denial>,
@@ -18,7 +18,7 @@ pub struct Denials {
 
 /// A call that the end of an attempt lists as denied.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Denial {
+pub(crate) struct Denial {
     /// Claude's id of it.
     pub call: String,
     /// All that is recorded, but what only the words tell.
@@ -31,7 +31,7 @@ const MOST: usize = 1_000;
 impl Denials {
     /// The denied calls, in order.
     #[must_use]
-    pub fn listed(&self) -> &[Denial] {
+    pub(crate) fn listed(&self) -> &[Denial] {
         &self.listed
     }
 

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 /// What an attempt printed, in short.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Digest {
+pub(crate) struct Digest {
     /// The model that the session began with.
     pub model: Option<String>,
     /// The version of Claude Code.
@@ -57,13 +57,13 @@ impl Digest {
     /// the last of its message, or Claude Code may lose the result (seen with 2.1.197). A call of an earlier attempt that was
     /// suspended again is none: it could not return its result.
     #[must_use]
-    pub fn suspended_call(&self) -> Option<&str> {
+    pub(crate) fn suspended_call(&self) -> Option<&str> {
         let call = self.result.as_ref()?.deferred_call.as_deref()?;
         (self.calls.last().is_some_and(|last| last.id == call)).then_some(call)
     }
 
     /// Takes the next event into account.
-    pub fn absorb(&mut self, event: Event) {
+    pub(crate) fn absorb(&mut self, event: Event) {
         self.spoke |= event.kind.is_string() && !event.is_of_a_hook();
         self.denials.absorb(&event);
         self.asking_hooks.absorb(&event);
@@ -122,13 +122,13 @@ impl Digest {
     /// The last tool calls of which a conversation does not tell what came of them, when it has the results of the calls
     /// `answered`. Claude Code takes a call without a result out of a conversation that is continued.
     #[must_use]
-    pub fn uncertain_calls(&self, answered: &HashSet<String>) -> Vec<String> {
+    pub(crate) fn uncertain_calls(&self, answered: &HashSet<String>) -> Vec<String> {
         self.calls.uncertain(self.result.is_some(), answered)
     }
 
     /// The tool calls of which the conversation does not tell what came of them, when it has all that was printed.
     #[must_use]
-    pub fn unfinished_calls(&self) -> Vec<String> {
+    pub(crate) fn unfinished_calls(&self) -> Vec<String> {
         self.calls.unfinished(self.result.is_some())
     }
 }

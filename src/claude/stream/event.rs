@@ -17,7 +17,7 @@ use crate::core::text::escape::shortened;
 #[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Event {
+pub(crate) struct Event {
     #[serde(rename = "type")]
     pub(crate) kind: Value,
     pub(crate) session_id: Value,
@@ -74,7 +74,7 @@ pub(crate) struct Block {
 
 /// A tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolCall {
+pub(crate) struct ToolCall {
     /// Claude's id of it.
     pub id: String,
     /// The tool and its input, on one short line.

@@ -8,7 +8,7 @@ use crate::claude::stream::event::Event;
 
 /// The jobs of an attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Jobs {
+pub(crate) struct Jobs {
     /// Those that it has made and not removed.
     pub made: Vec<Made>,
     /// The ids of those that it has removed, of whatever attempt.
@@ -18,7 +18,7 @@ pub struct Jobs {
 
 /// A job that was made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Made {
+pub(crate) struct Made {
     /// With what the tool was called.
     pub input: Value,
     /// What it has returned, beside the text.
@@ -26,9 +26,9 @@ pub struct Made {
 }
 
 /// The tool that makes a job.
-pub const CRON_CREATE: &str = "CronCreate";
+pub(crate) const CRON_CREATE: &str = "CronCreate";
 /// The tool that removes one.
-pub const CRON_DELETE: &str = "CronDelete";
+pub(crate) const CRON_DELETE: &str = "CronDelete";
 
 impl Jobs {
     pub(crate) fn absorb(&mut self, event: &Event) {

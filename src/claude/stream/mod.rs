@@ -1,14 +1,14 @@
 //! The events that `claude` prints: reading them, and what they amount to.
 
-pub mod asking_hooks;
-pub mod background;
+pub(crate) mod asking_hooks;
+pub(crate) mod background;
 pub(crate) mod cut_short;
-pub mod denials;
-pub mod digest;
-pub mod event;
-pub mod jobs;
-pub mod reader;
-pub mod result_event;
-pub mod rights;
-pub mod tasks;
-pub mod tool_calls;
+pub(crate) mod denials;
+pub(crate) mod digest;
+pub(crate) mod event;
+pub(crate) mod jobs;
+pub(crate) mod reader;
+pub(crate) mod result_event;
+pub(crate) mod rights;
+pub(crate) mod tasks;
+pub(crate) mod tool_calls;

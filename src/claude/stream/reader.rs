@@ -19,7 +19,7 @@ use crate::claude::stream::event::Event;
 /// # Errors
 ///
 /// Those of `stream`.
-pub fn read(mut stream: impl BufRead) -> io::Result<Digest> {
+pub(crate) fn read(mut stream: impl BufRead) -> io::Result<Digest> {
     let mut digest = Digest::default();
     while !stream.fill_buf()?.is_empty() {
         let mut line = Line { stream: &mut stream, ended: false, blank: true };
@@ -40,7 +40,7 @@ pub fn read(mut stream: impl BufRead) -> io::Result<Digest> {
 /// # Errors
 ///
 /// Those of `stream`.
-pub fn tool_of(mut stream: impl BufRead, call: &str) -> io::Result<Option<String>> {
+pub(crate) fn tool_of(mut stream: impl BufRead, call: &str) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     while stream.read_until(b'\n', &mut line)? > 0 {
         // Few lines name the call, and long ones are not to be parsed for nothing.
@@ -78,7 +78,7 @@ pub(crate) fn names(mut stream: impl BufRead) -> io::Result<HashSet<String>> {
 
 /// Reads what a running attempt has printed so far, from where it left off.
 #[derive(Debug)]
-pub struct Follower {
+pub(crate) struct Follower {
     path: PathBuf,
     /// Where the first line begins that was not read.
     at: u64,
@@ -88,7 +88,7 @@ pub struct Follower {
 impl Follower {
     /// Of the events in the file at `path` from `from` on.
     #[must_use]
-    pub fn new(path: PathBuf, from: u64) -> Self {
+    pub(crate) fn new(path: PathBuf, from: u64) -> Self {
         Self { path, at: from, digest: Digest::default() }
     }
 
@@ -97,7 +97,7 @@ impl Follower {
     /// # Errors
     ///
     /// Those of the file.
-    pub fn read(&mut self) -> io::Result<&Digest> {
+    pub(crate) fn read(&mut self) -> io::Result<&Digest> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.at))?;
         let (mut reader, mut line) = (BufReader::new(file), Vec::new());

@@ -7,7 +7,7 @@ use crate::core::attempt::usage::Usage;
 
 /// The event that ends an attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ResultEvent {
+pub(crate) struct ResultEvent {
     /// Whether it is an error. `subtype` says "success" for some errors and decides nothing.
     pub is_error: bool,
     /// The reply, or the error.

@@ -9,7 +9,7 @@ use crate::core::agent::starting_mode::Modes;
 
 /// What an agent may do, as far as `claude` has printed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rights {
+pub(crate) struct Rights {
     /// Its permission modes.
     pub modes: Option<Modes>,
     /// The permission rules that skills have brought with them.
@@ -20,7 +20,7 @@ pub struct Rights {
 
 /// The permission rules that a skill has brought with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SkillRules {
+pub(crate) struct SkillRules {
     /// The call that has begun it.
     pub call: String,
     /// The rules.
@@ -30,7 +30,7 @@ pub struct SkillRules {
 }
 
 /// The tool that begins a skill.
-pub const SKILL: &str = "Skill";
+pub(crate) const SKILL: &str = "Skill";
 
 impl Rights {
     pub(crate) fn absorb(&mut self, event: &Event) {

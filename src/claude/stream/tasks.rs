@@ -5,7 +5,7 @@ use crate::core::text::escape::shortened;
 
 /// A task that runs beside the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
+pub(crate) struct Task {
     /// Claude's id of it.
     pub id: String,
     /// What the agent says that it is, on one short line.

@@ -9,7 +9,7 @@ use crate::claude::stream::event::{Block, Event, ToolCall};
 
 /// The tool calls of an attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ToolCalls {
+pub(crate) struct ToolCalls {
     /// Those of the agent that have no result yet, the last one last.
     pub open: Vec<ToolCall>,
     /// Those of the agent that were cut short: they have a result, which tells nothing of what they did.
@@ -31,14 +31,14 @@ impl ToolCalls {
     /// The last tool calls of which a conversation does not tell what came of them, when it has the results of the calls
     /// `answered`. Claude Code takes a call without a result out of a conversation that is continued.
     #[must_use]
-    pub fn uncertain(&self, has_ended: bool, answered: &HashSet<String>) -> Vec<String> {
+    pub(crate) fn uncertain(&self, has_ended: bool, answered: &HashSet<String>) -> Vec<String> {
         let unfinished = |call: &&ToolCall| self.is_unfinished(&call.id, has_ended) || !answered.contains(&call.id);
         self.summaries(self.last.iter().filter(unfinished))
     }
 
     /// The tool calls of which the conversation does not tell what came of them, when it has all that was printed.
     #[must_use]
-    pub fn unfinished(&self, has_ended: bool) -> Vec<String> {
+    pub(crate) fn unfinished(&self, has_ended: bool) -> Vec<String> {
         let made = self.last.iter().chain(self.open.iter().filter(|open| !self.last.contains(open)));
         self.summaries(made.filter(|call| self.is_unfinished(&call.id, has_ended)))
     }
@@ -56,7 +56,7 @@ impl ToolCalls {
 
     /// The call that the agent made last.
     #[must_use]
-    pub fn last(&self) -> Option<&ToolCall> {
+    pub(crate) fn last(&self) -> Option<&ToolCall> {
         self.last.back()
     }
 

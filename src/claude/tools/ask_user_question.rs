@@ -8,12 +8,12 @@ use crate::core::requests::choices::{Choice, Choices};
 use crate::core::requests::request::Wish;
 
 /// The name of the tool.
-pub const ASK_USER_QUESTION: &str = "AskUserQuestion";
+pub(crate) const ASK_USER_QUESTION: &str = "AskUserQuestion";
 
 /// The questions in a call's input, in their order. `None` where Claude Code would refuse them: none, or two alike, or a
 /// shape that is not theirs.
 #[must_use]
-pub fn questions(input: &Value) -> Option<Vec<Wish>> {
+pub(crate) fn questions(input: &Value) -> Option<Vec<Wish>> {
     let asked = input["questions"].as_array()?.iter().map(question).collect::<Option<Vec<_>>>()?;
     let mut seen = HashSet::new();
     let alike = asked.iter().any(|wish| match wish {
@@ -25,7 +25,7 @@ pub fn questions(input: &Value) -> Option<Vec<Wish>> {
 
 /// The input with which an answered call is let run. `answers` are pairs of a question and its answer.
 #[must_use]
-pub fn with_answers(input: &Value, answers: &[(&str, &str)]) -> Value {
+pub(crate) fn with_answers(input: &Value, answers: &[(&str, &str)]) -> Value {
     let mut input = input.clone();
     let answers: Map<String, Value> = answers.iter().map(|(asked, said)| ((*asked).into(), (*said).into())).collect();
     input["answers"] = answers.into();
@@ -34,7 +34,7 @@ pub fn with_answers(input: &Value, answers: &[(&str, &str)]) -> Value {
 
 /// What the tool itself says when it was answered, for a call that cannot be let run. In the words of 2.1.197.
 #[must_use]
-pub fn result(answers: &[(&str, &str)]) -> String {
+pub(crate) fn result(answers: &[(&str, &str)]) -> String {
     let answers: Vec<_> = answers.iter().map(|(asked, said)| format!("\"{asked}\"=\"{said}\"")).collect();
     let answers = answers.join(", ");
     format!("Your questions have been answered: {answers}. You can now continue with these answers in mind.")

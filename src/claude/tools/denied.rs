@@ -21,7 +21,7 @@ const UNAPPROVED: [&str; 4] = [
 
 /// What is recorded of denied calls.
 #[must_use]
-pub fn recorded<'a>(denials: impl IntoIterator<Item = &'a Denial>, hooks: &AskingHooks) -> Vec<Denied> {
+pub(crate) fn recorded<'a>(denials: impl IntoIterator<Item = &'a Denial>, hooks: &AskingHooks) -> Vec<Denied> {
     let of = |denial: &Denial| {
         let denied = denial.denied.clone();
         // A hook's reason stands in the place of Claude Code's words.
@@ -35,7 +35,7 @@ pub fn recorded<'a>(denials: impl IntoIterator<Item = &'a Denial>, hooks: &Askin
 /// What the user can start the chain with so that the call runs, or a person is asked about it: each a list of arguments of
 /// `agent-cli spawn`. None where a rule, a hook or the mode denied it, or where it is not certain to help.
 #[must_use]
-pub fn remedies(denied: &Denied, launch: &Launch, cwd: &Path) -> Vec<Vec<String>> {
+pub(crate) fn remedies(denied: &Denied, launch: &Launch, cwd: &Path) -> Vec<Vec<String>> {
     let mode = launch.permission_mode.as_deref();
     // In plan mode nothing is to be changed, whoever allows it.
     if !denied.unapproved || mode == Some("plan") {

@@ -6,22 +6,22 @@ use crate::core::requests::plan::{Decided, Plan};
 use crate::core::requests::request::RequestResult;
 
 /// The name of the tool.
-pub const EXIT_PLAN_MODE: &str = "ExitPlanMode";
+pub(crate) const EXIT_PLAN_MODE: &str = "ExitPlanMode";
 /// The mode that it leaves.
-pub const PLAN_MODE: &str = "plan";
+pub(crate) const PLAN_MODE: &str = "plan";
 
 /// The plan in a call's input. `modes`: those that a person can let its agent continue in.
 ///
 /// Claude Code adds what stands in the plan's file to what hooks are told, and leaves out what the agent says instead, from 2.1.300 on.
 #[must_use]
-pub fn plan(input: &Value, modes: Vec<String>) -> Plan {
+pub(crate) fn plan(input: &Value, modes: Vec<String>) -> Plan {
     let text = |name: &str| input[name].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
     Plan { text: text("plan"), file: text("planFilePath"), modes }
 }
 
 /// What the agent is told, if the answer decides about its plan: in the words of the tool, with the plan that was approved.
 #[must_use]
-pub fn result(plan: &Plan, answer: &str) -> Option<RequestResult> {
+pub(crate) fn result(plan: &Plan, answer: &str) -> Option<RequestResult> {
     Some(match (plan.decided(answer)?, &plan.text) {
         (Decided::Refused { reason }, _) if reason.is_empty() => {
             RequestResult::Failed("a person has not approved the plan: you are still in plan mode".to_owned())

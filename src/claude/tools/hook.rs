@@ -6,18 +6,18 @@
 use serde_json::{Map, Value, json};
 
 /// The event before a tool call.
-pub const PRE_TOOL_USE: &str = "PreToolUse";
+pub(crate) const PRE_TOOL_USE: &str = "PreToolUse";
 /// The event after a tool call that has not failed.
-pub const POST_TOOL_USE: &str = "PostToolUse";
+pub(crate) const POST_TOOL_USE: &str = "PostToolUse";
 /// What one of Claude Code's own subagents is told: a call that it suspends would vanish.
-pub const NOT_IN_A_SUBAGENT: &str = "a subagent cannot wait: end your turn and return the question, or the task, to your \
+pub(crate) const NOT_IN_A_SUBAGENT: &str = "a subagent cannot wait: end your turn and return the question, or the task, to your \
     caller, which can call agent-cli itself";
 /// The tool that runs commands.
-pub const BASH: &str = "Bash";
+pub(crate) const BASH: &str = "Bash";
 
 /// What Claude Code tells a hook on its standard input.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct HookInput {
+pub(crate) struct HookInput {
     /// The event.
     pub hook_event_name: Option<String>,
     /// The tool that is about to be called.
@@ -42,7 +42,7 @@ pub struct HookInput {
 
 /// What a hook decides about a tool call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum HookAnswer {
+pub(crate) enum HookAnswer {
     /// Nothing: the call goes the way it would go without the hook.
     Pass,
     /// `claude` saves the open call and ends. On resume it asks again.
@@ -72,7 +72,7 @@ impl HookInput {
     /// # Errors
     ///
     /// Where it is not a JSON object.
-    pub fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
         let mut fields: Map<String, Value> = serde_json::from_slice(text)?;
         // Whatever names a subagent shows that there is one: a call of it that was deferred would vanish.
         let agent_id = fields.remove("agent_id").filter(|id| !id.is_null());
@@ -92,7 +92,7 @@ impl HookInput {
 
     /// The command that is about to run, before a call of the Bash tool.
     #[must_use]
-    pub fn command(&self) -> Option<&str> {
+    pub(crate) fn command(&self) -> Option<&str> {
         let is_call = self.hook_event_name.as_deref() == Some(PRE_TOOL_USE) && self.tool_name.as_deref() == Some(BASH);
         is_call.then(|| self.tool_input.get("command")?.as_str()).flatten()
     }
@@ -101,7 +101,7 @@ impl HookInput {
 impl HookAnswer {
     /// What the hook prints. Nothing, if it decides nothing.
     #[must_use]
-    pub fn to_json(&self) -> Option<Value> {
+    pub(crate) fn to_json(&self) -> Option<Value> {
         let mut output = json!({"hookEventName": PRE_TOOL_USE});
         match self {
             Self::Pass => return None,

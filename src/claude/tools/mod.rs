@@ -1,8 +1,8 @@
 //! Tools and hooks of Claude Code that this program answers.
 
-pub mod ask_user_question;
-pub mod denied;
-pub mod exit_plan_mode;
-pub mod hook;
-pub mod permission_server;
-pub mod schedule;
+pub(crate) mod ask_user_question;
+pub(crate) mod denied;
+pub(crate) mod exit_plan_mode;
+pub(crate) mod hook;
+pub(crate) mod permission_server;
+pub(crate) mod schedule;

@@ -8,11 +8,11 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 /// The name that Claude Code knows the tool by.
-pub const NAME: &str = "mcp__agent-cli__permission";
+pub(crate) const NAME: &str = "mcp__agent-cli__permission";
 
 /// A call that needs an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PermissionCall {
+pub(crate) struct PermissionCall {
     /// The tool that is called.
     pub tool: String,
     /// Its input.
@@ -23,7 +23,7 @@ pub struct PermissionCall {
 
 /// What comes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Permission {
+pub(crate) enum Permission {
     /// It runs, as it is.
     Allow {
         /// Its input.
@@ -41,7 +41,7 @@ pub enum Permission {
 /// The file with which Claude Code starts the server: `own` is this program, an absolute path, and `environment` what it
 /// needs to know. `None`: the path is not UTF-8 and cannot be named.
 #[must_use]
-pub fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value> {
+pub(crate) fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value> {
     let environment: serde_json::Map<String, Value> =
         environment.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect();
     let server = json!({"type": "stdio", "command": own.to_str()?, "args": ["permission"], "env": environment});
@@ -49,7 +49,7 @@ pub fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value> {
 }
 
 /// The server's answer to a line of its input; `None`: it needs none.
-pub fn respond(line: &str, decide: impl FnOnce(&PermissionCall) -> Permission) -> Option<Value> {
+pub(crate) fn respond(line: &str, decide: impl FnOnce(&PermissionCall) -> Permission) -> Option<Value> {
     let message: Value = serde_json::from_str(line).ok()?;
     let id = message.get("id").filter(|id| !id.is_null())?;
     let parameters = &message["params"];

@@ -5,16 +5,16 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-pub use crate::claude::stream::jobs::{CRON_CREATE, CRON_DELETE};
+pub(crate) use crate::claude::stream::jobs::{CRON_CREATE, CRON_DELETE};
 use crate::core::requests::cron_expression::CronExpression;
 use crate::core::requests::scheduled::{Scheduled, Scheduler};
 
 /// The tool that has an agent called back after a delay.
-pub const SCHEDULE_WAKEUP: &str = "ScheduleWakeup";
+pub(crate) const SCHEDULE_WAKEUP: &str = "ScheduleWakeup";
 
 /// What becomes of a call of CronCreate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Job {
+pub(crate) enum Job {
     /// It is due once.
     OneShot,
     /// It is due again and again, or it is kept for other sessions.
@@ -23,7 +23,7 @@ pub enum Job {
 
 /// The prompt that a call of ScheduleWakeup wants, which is made `now`. `None`: it ends such calls, or Claude Code refuses it.
 #[must_use]
-pub fn wakeup(input: &Value, now: Timestamp, zone: &TimeZone) -> Option<Scheduled> {
+pub(crate) fn wakeup(input: &Value, now: Timestamp, zone: &TimeZone) -> Option<Scheduled> {
     let delay = &input["delaySeconds"];
     let delay = delay.as_f64().or_else(|| delay.as_str()?.trim().parse().ok()).filter(|delay| !delay.is_nan())?;
     let prompt = input["prompt"].as_str().filter(|_| input["stop"] != true)?.to_owned();
@@ -45,13 +45,13 @@ fn returned(at: Timestamp, seconds: f64, zone: &TimeZone) -> String {
 
 /// What kind of job a call of CronCreate makes. Claude Code takes one for recurring that does not say.
 #[must_use]
-pub fn kind(input: &Value) -> Job {
+pub(crate) fn kind(input: &Value) -> Job {
     if input["recurring"] == false && input["durable"] != true { Job::OneShot } else { Job::Lasting }
 }
 
 /// The prompt that a job brings, which CronCreate has made `now`. `None`: it is due again, or nobody knows when.
 #[must_use]
-pub fn job(input: &Value, response: &Value, now: Timestamp, zone: &TimeZone) -> Option<Scheduled> {
+pub(crate) fn job(input: &Value, response: &Value, now: Timestamp, zone: &TimeZone) -> Option<Scheduled> {
     if response["recurring"] != false {
         return None;
     }
@@ -65,7 +65,7 @@ pub fn job(input: &Value, response: &Value, now: Timestamp, zone: &TimeZone) -> 
 
 /// The job that CronDelete has removed.
 #[must_use]
-pub fn deleted(response: &Value) -> Option<&str> {
+pub(crate) fn deleted(response: &Value) -> Option<&str> {
     response["id"].as_str()
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Ancestry {
 
 /// A conversation that does not reach back to its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub(crate) struct Broken {
     /// The line that it ends at.
     at: String,
     /// The parent that is not there; `None`: the lines go round in a circle, or some are left out.
@@ -60,7 +60,7 @@ const BRIDGED: i64 = 5000;
 /// # Errors
 ///
 /// Those of reading. Lines that are no JSON are passed over, as Claude Code does.
-pub fn check(transcript: impl BufRead) -> io::Result<Result<(), Broken>> {
+pub(crate) fn check(transcript: impl BufRead) -> io::Result<Result<(), Broken>> {
     let mut lines = Vec::new();
     for line in transcript.split(b'\n') {
         lines.extend(serde_json::from_slice::<Line>(&line?));

@@ -15,7 +15,7 @@ use crate::claude::transcript::rewrite::{Change, Entries};
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallResult {
+pub(crate) struct CallResult {
     /// The text, exact to the byte.
     pub text: String,
     /// Whether the call failed.
@@ -24,7 +24,7 @@ pub struct CallResult {
 
 /// A copy of a transcript with results in it.
 #[derive(Clone, Debug, Default)]
-pub struct WithResults {
+pub(crate) struct WithResults {
     /// The copy.
     pub text: Vec<u8>,
     /// The results for which there is no open call.
@@ -37,7 +37,7 @@ pub struct WithResults {
 /// # Errors
 ///
 /// The conversation in the copy would not be all there.
-pub fn copy(transcript: &Entries, mut results: HashMap<String, CallResult>) -> Result<WithResults, Broken> {
+pub(crate) fn copy(transcript: &Entries, mut results: HashMap<String, CallResult>) -> Result<WithResults, Broken> {
     let open = open_calls(transcript, true);
     let (mut changes, mut given) = (HashMap::new(), HashSet::new());
     for (at, marking) in transcript.rows().rev() {
@@ -63,7 +63,7 @@ pub fn copy(transcript: &Entries, mut results: HashMap<String, CallResult>) -> R
 /// The calls of a transcript that have no result, if one of them is marked as suspended. Otherwise none: of calls that
 /// were cut short Claude Code tells the agent itself.
 #[must_use]
-pub fn suspended_calls(transcript: &Entries) -> Vec<String> {
+pub(crate) fn suspended_calls(transcript: &Entries) -> Vec<String> {
     let open = open_calls(transcript, false);
     let marked: Vec<&str> = transcript.rows().filter_map(|(_, entry)| mark(entry)).collect();
     let is_suspended = open.iter().any(|(call, _)| marked.contains(call));

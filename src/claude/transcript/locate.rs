@@ -12,7 +12,7 @@ use crate::failpoint::{self, Moment, Step};
 
 /// What is known of a session that this program did not start.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// Where it worked.
     pub cwd: Option<PathBuf>,
     /// The model that answered last.
@@ -26,7 +26,7 @@ pub struct Origin {
 /// Claude Code derives a folder's name from the working directory, in a way that has changed with its versions. The
 /// folder that today's rule gives is tried first, then all others.
 #[must_use]
-pub fn find(config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf> {
+pub(crate) fn find(config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf> {
     let likely = expected(config_dir, cwd, session);
     if likely.is_file() {
         return Some(likely);
@@ -36,7 +36,7 @@ pub fn find(config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf
 
 /// The transcript of a session whose working directory is not known.
 #[must_use]
-pub fn find_anywhere(config_dir: &Path, session: SessionId) -> Option<PathBuf> {
+pub(crate) fn find_anywhere(config_dir: &Path, session: SessionId) -> Option<PathBuf> {
     let folders = fs::read_dir(config_dir.join(PROJECTS)).ok()?;
     folders.flatten().map(|folder| folder.path().join(file_name(session))).find(|path| path.is_file())
 }
@@ -68,13 +68,13 @@ fn list(config_dir: &Path) -> HashMap<SessionId, PathBuf> {
 
 /// Where Claude Code looks for the transcript of a session that worked in `cwd`.
 #[must_use]
-pub fn expected(config_dir: &Path, cwd: &Path, session: SessionId) -> PathBuf {
+pub(crate) fn expected(config_dir: &Path, cwd: &Path, session: SessionId) -> PathBuf {
     config_dir.join(PROJECTS).join(folder_name(cwd)).join(file_name(session))
 }
 
 /// Whether `path` is a place where Claude Code keeps the transcript of a session.
 #[must_use]
-pub fn is_place(path: &Path, config_dir: &Path, session: SessionId) -> bool {
+pub(crate) fn is_place(path: &Path, config_dir: &Path, session: SessionId) -> bool {
     let folder = path.parent().filter(|folder| folder.file_name().is_some());
     path.file_name().is_some_and(|name| name == file_name(session).as_str())
         && folder.and_then(Path::parent) == Some(config_dir.join(PROJECTS).as_path())
@@ -85,7 +85,7 @@ pub fn is_place(path: &Path, config_dir: &Path, session: SessionId) -> bool {
 /// # Errors
 ///
 /// Those of the system, except that a file which is gone already is no error.
-pub fn delete(transcript: &Path) -> io::Result<()> {
+pub(crate) fn delete(transcript: &Path) -> io::Result<()> {
     let gone_is_fine = |result: io::Result<()>| match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -106,7 +106,7 @@ pub fn delete(transcript: &Path) -> io::Result<()> {
 /// # Errors
 ///
 /// Those of reading the file. Lines that are no JSON are passed over.
-pub fn origin(transcript: &Path) -> io::Result<Origin> {
+pub(crate) fn origin(transcript: &Path) -> io::Result<Origin> {
     let mut origin = Origin::default();
     let folder = transcript.parent().and_then(Path::file_name);
     let belongs = |cwd: &Path| folder.is_some_and(|folder| folder == folder_name(cwd).as_str());

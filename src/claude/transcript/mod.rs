@@ -12,13 +12,13 @@
 //! followed on a line to what that line followed on, and looks with [`ancestry`] whether the copy has all of the
 //! conversation: Claude Code would leave out, without a word, whatever is not connected.
 
-pub mod ancestry;
-pub mod insert_results;
-pub mod locate;
+pub(crate) mod ancestry;
+pub(crate) mod insert_results;
+pub(crate) mod locate;
 pub(crate) mod others;
-pub mod reopen;
-pub mod rewrite;
-pub mod salvage;
-pub mod session_files;
-pub mod turn;
-pub mod whereabouts;
+pub(crate) mod reopen;
+pub(crate) mod rewrite;
+pub(crate) mod salvage;
+pub(crate) mod session_files;
+pub(crate) mod turn;
+pub(crate) mod whereabouts;

@@ -14,7 +14,7 @@ use crate::claude::transcript::ancestry::Broken;
 use crate::claude::transcript::rewrite::{Change, Entries};
 
 /// What an agent reads of a call that stood beside one that was stopped at.
-pub const NOT_RUN: &str =
+pub(crate) const NOT_RUN: &str =
     "not run: another call of this turn needed an approval first. Call it again if it is still needed.";
 
 /// Copies a transcript that ends with the denial of `call`, and makes that call open again. `None`: there is no such call, or
@@ -23,7 +23,7 @@ pub const NOT_RUN: &str =
 /// # Errors
 ///
 /// The conversation in the copy would not be all there.
-pub fn copy(transcript: &Entries, call: &str) -> Result<Option<Vec<u8>>, Broken> {
+pub(crate) fn copy(transcript: &Entries, call: &str) -> Result<Option<Vec<u8>>, Broken> {
     let mut made: Option<&Value> = None;
     let mut changes = HashMap::new();
     for (at, entry) in transcript.rows() {

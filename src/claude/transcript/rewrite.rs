@@ -11,7 +11,7 @@ use crate::core::id::SessionId;
 
 /// A transcript, line by line.
 #[derive(Clone, Debug, Default)]
-pub struct Entries {
+pub(crate) struct Entries {
     lines: Vec<Line>,
 }
 
@@ -42,7 +42,7 @@ impl Entries {
     /// # Errors
     ///
     /// Those of reading.
-    pub fn read(transcript: impl BufRead) -> io::Result<Self> {
+    pub(crate) fn read(transcript: impl BufRead) -> io::Result<Self> {
         let mut lines = Vec::new();
         for text in transcript.split(b'\n') {
             let text = text?;
@@ -58,13 +58,13 @@ impl Entries {
     /// # Errors
     ///
     /// It does not.
-    pub fn check(&self) -> Result<(), Broken> {
+    pub(crate) fn check(&self) -> Result<(), Broken> {
         Ancestry::of(self.lines.iter().map(|line| &line.entry)).chain().map(drop)
     }
 
     /// The lines that `other` does not have.
     #[must_use]
-    pub fn beyond(&self, other: &Self) -> Self {
+    pub(crate) fn beyond(&self, other: &Self) -> Self {
         let known: HashSet<&[u8]> = other.lines.iter().map(Line::name).collect();
         let lines = self.lines.iter().filter(|line| !known.contains(line.name()));
         Self { lines: lines.cloned().collect() }
@@ -72,20 +72,20 @@ impl Entries {
 
     /// Whether anything is said in them.
     #[must_use]
-    pub fn are_words(&self) -> bool {
+    pub(crate) fn are_words(&self) -> bool {
         self.lines.iter().any(|line| matches!(line.entry["type"].as_str(), Some("user" | "assistant")))
     }
 
     /// These lines, and then those of `others`.
     #[must_use]
-    pub fn followed_by(mut self, others: Self) -> Self {
+    pub(crate) fn followed_by(mut self, others: Self) -> Self {
         self.lines.extend(others.lines);
         self
     }
 
     /// The same lines as the transcript of `session`.
     #[must_use]
-    pub fn of_session(&self, session: SessionId) -> Vec<u8> {
+    pub(crate) fn of_session(&self, session: SessionId) -> Vec<u8> {
         let mut text = Vec::new();
         for line in &self.lines {
             let named = line.entry["sessionId"].as_str().map(|old| format!("\"sessionId\":\"{old}\""));

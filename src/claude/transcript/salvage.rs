@@ -15,7 +15,7 @@ use crate::core::requests::request::Delivery;
 
 /// What a transcript still has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remains {
+pub(crate) struct Remains {
     /// Whether a session can continue from it and has all of the conversation that it was a fork of.
     pub continues: bool,
     /// The tool calls whose results it has.
@@ -32,7 +32,7 @@ impl Remains {
     /// # Errors
     ///
     /// Those of reading a file, except that there need not be an earlier one.
-    pub fn of(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
+    pub(crate) fn of(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
         let found = Found::in_file(transcript)?;
         // Only what was cut short can lack some of its history: Claude Code may sum up a conversation, and drop the rest.
         let last = match earlier.filter(|_| found.torn).map(Found::in_file) {
@@ -47,7 +47,7 @@ impl Remains {
 
     /// Whether it has this result, as that of its call or in a prompt.
     #[must_use]
-    pub fn tells(&self, delivery: &Delivery) -> bool {
+    pub(crate) fn tells(&self, delivery: &Delivery) -> bool {
         let heading = prompt::heading(delivery);
         if let Some(scheduled) = delivery.wish.scheduled() {
             // Of a command, Claude Code keeps the name and the rest apart.

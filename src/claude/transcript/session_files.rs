@@ -16,7 +16,12 @@ const RESULTS: &str = "tool-results";
 
 /// The folders with what belongs to a session. `plans`: what its plans are called.
 #[must_use]
-pub fn folders(config_dir: &Path, transcript: &Path, session: SessionId, plans: BTreeSet<String>) -> Vec<Folder> {
+pub(crate) fn folders(
+    config_dir: &Path,
+    transcript: &Path,
+    session: SessionId,
+    plans: BTreeSet<String>,
+) -> Vec<Folder> {
     let all = || Files::All { but: RESULTS };
     vec![
         Folder { name: "session", path: transcript.with_extension(""), files: all() },
@@ -30,7 +35,7 @@ pub fn folders(config_dir: &Path, transcript: &Path, session: SessionId, plans: 
 /// # Errors
 ///
 /// Those of reading the transcript, except that there need not be one.
-pub fn plans(transcript: &Path) -> io::Result<BTreeSet<String>> {
+pub(crate) fn plans(transcript: &Path) -> io::Result<BTreeSet<String>> {
     #[derive(Deserialize)]
     struct Named {
         slug: Option<String>,

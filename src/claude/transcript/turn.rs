@@ -13,7 +13,7 @@ use crate::claude::transcript::insert_results;
 
 /// Reads a transcript that grows, from where it left off.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub(crate) struct Reader {
     path: PathBuf,
     /// Where the first line begins that was not read.
     at: u64,
@@ -28,7 +28,7 @@ pub struct Reader {
 /// # Errors
 ///
 /// Those of the file.
-pub fn read(transcript: &Path) -> io::Result<Written> {
+pub(crate) fn read(transcript: &Path) -> io::Result<Written> {
     let mut reader = Reader::new(transcript.to_owned());
     reader.read()?;
     Ok(reader.written)
@@ -37,7 +37,7 @@ pub fn read(transcript: &Path) -> io::Result<Written> {
 impl Reader {
     /// Of the transcript at `path`.
     #[must_use]
-    pub fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, ..Self::default() }
     }
 
@@ -46,7 +46,7 @@ impl Reader {
     /// # Errors
     ///
     /// Those of the file.
-    pub fn read(&mut self) -> io::Result<&Written> {
+    pub(crate) fn read(&mut self) -> io::Result<&Written> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.at))?;
         let (mut reader, mut line) = (BufReader::new(file), Vec::new());

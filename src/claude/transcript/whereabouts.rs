@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// Where an agent is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Whereabouts {
+pub(crate) struct Whereabouts {
     /// Where its shell is.
     pub shell: Option<PathBuf>,
     /// The worktree that it has entered, and not left.
@@ -37,7 +37,7 @@ struct WorktreeSession {
 /// # Errors
 ///
 /// Those of reading. Lines that are no JSON, and those of subagents, are passed over.
-pub fn read(transcript: impl BufRead) -> io::Result<Whereabouts> {
+pub(crate) fn read(transcript: impl BufRead) -> io::Result<Whereabouts> {
     let mut last = Whereabouts::default();
     for line in transcript.split(b'\n') {
         let Ok(line) = serde_json::from_slice::<Line>(&line?) else { continue };

@@ -31,7 +31,7 @@ impl Denied {
 /// Denied calls in words, some of them by name: `2 calls were denied: Bash: ...`. `whose` names the agent, if that has to be
 /// said.
 #[must_use]
-pub fn in_words(denied: &[Denied], whose: Option<&str>) -> String {
+pub(crate) fn in_words(denied: &[Denied], whose: Option<&str>) -> String {
     const NAMED: usize = 4;
     let mut named: Vec<String> = Vec::new();
     for call in denied.iter().map(Denied::call) {

@@ -12,7 +12,7 @@ pub(crate) const DEFAULT: &str = "default";
 /// Whether an agent may do no more in `mode` than in `own`. Modes that are not known here may come with any release: they
 /// cover only themselves.
 #[must_use]
-pub fn covers(own: &str, mode: &str) -> bool {
+pub(crate) fn covers(own: &str, mode: &str) -> bool {
     let known = |mode| MODES.iter().position(|known| *known == plain(mode));
     own == UNRESTRICTED || mode == own || known(mode).zip(known(own)).is_some_and(|(mode, own)| mode <= own)
 }

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 /// How the names of directories end that hold what an agent had besides its conversation.
-pub const BESIDE: &str = ".beside";
+pub(crate) const BESIDE: &str = ".beside";
 
 /// A folder with such files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder {
+pub(crate) struct Folder {
     /// What it is called among the kept ones.
     pub name: &'static str,
     /// Where it is.
@@ -19,7 +19,7 @@ pub struct Folder {
 
 /// Which files of a folder are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Files {
+pub(crate) enum Files {
     /// All, however deep, but for those in the folder of this name, if it is one, which are kept in another way.
     All {
         /// The folder.
@@ -32,7 +32,7 @@ pub enum Files {
 impl Folder {
     /// Whether a file of the folder is meant.
     #[must_use]
-    pub fn has(&self, file: &Path) -> bool {
+    pub(crate) fn has(&self, file: &Path) -> bool {
         match &self.files {
             Files::All { but } => but.is_empty() || !file.starts_with(but),
             Files::Named(names) => {
@@ -47,7 +47,7 @@ impl Folder {
 
     /// Whether nobody but the agent has files in it.
     #[must_use]
-    pub fn is_its_own(&self) -> bool {
+    pub(crate) fn is_its_own(&self) -> bool {
         matches!(self.files, Files::All { .. })
     }
 }

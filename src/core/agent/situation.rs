@@ -41,14 +41,14 @@ impl Situation {
 
 /// What an agent is told that may no longer be in the mode that it was in. `now`: the one that it is in.
 #[must_use]
-pub fn of_mode(was: &str, now: Option<&str>) -> String {
+pub(crate) fn of_mode(was: &str, now: Option<&str>) -> String {
     let now = now.map_or_else(|| "that which you began with".to_owned(), named);
     format!("Your permission mode was {}, which you may not have any more: it is {now} now.", named(was))
 }
 
 /// What an agent is told that had entered a worktree with EnterWorktree, and works in it no more as Claude Code sees it.
 #[must_use]
-pub fn of_worktree(worktree: &Path, is_gone: bool) -> String {
+pub(crate) fn of_worktree(worktree: &Path, is_gone: bool) -> String {
     let worktree = named(&worktree.display().to_string());
     match is_gone {
         true => format!("You had entered the worktree {worktree}, which is gone."),
@@ -60,7 +60,7 @@ pub fn of_worktree(worktree: &Path, is_gone: bool) -> String {
 
 /// What an agent is told whose shell is not where it was.
 #[must_use]
-pub fn of_shell(was: &Path, now: &Path, is_gone: bool) -> String {
+pub(crate) fn of_shell(was: &Path, now: &Path, is_gone: bool) -> String {
     let [was, now] = [was, now].map(|path| named(&path.display().to_string()));
     let gone = if is_gone { ", which is gone" } else { "" };
     format!("Your shell is in {now} now; when you stopped it was in {was}{gone}.")

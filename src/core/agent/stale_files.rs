@@ -9,7 +9,7 @@ use crate::core::text::escape::shortened;
 
 /// What lay around an agent when its attempt ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// The files that it had read or written and that were there, with a digest of their content each.
     pub files: BTreeMap<PathBuf, String>,
     /// The commit that was checked out in its working directory.
@@ -18,7 +18,7 @@ pub struct Seen {
 
 /// What is otherwise than it was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub(crate) struct Changes {
     /// Files with another content.
     pub changed: BTreeSet<PathBuf>,
     /// Files that are not there any more.
@@ -30,7 +30,7 @@ pub struct Changes {
 impl Seen {
     /// What changed from this to `now`, which was looked up for the same files.
     #[must_use]
-    pub fn changes(&self, now: &Self) -> Changes {
+    pub(crate) fn changes(&self, now: &Self) -> Changes {
         let mut changes = Changes::default();
         for (path, before) in &self.files {
             match now.files.get(path) {
@@ -48,7 +48,7 @@ impl Seen {
 impl Changes {
     /// What the agent that works in `cwd` is told, in at most three lines. `None`: nothing changed.
     #[must_use]
-    pub fn notice(&self, cwd: &Path) -> Option<String> {
+    pub(crate) fn notice(&self, cwd: &Path) -> Option<String> {
         let mut lines = Vec::new();
         if !self.changed.is_empty() {
             let names = named(&self.changed, cwd);

@@ -6,7 +6,7 @@ use crate::core::agent::permission_mode::{self, is_same};
 /// The permission modes that `claude` has printed in an attempt. It prints a new one before the call that changes it has its
 /// result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Modes {
+pub(crate) struct Modes {
     /// That with which it began.
     pub first: String,
     /// The last one.
@@ -15,7 +15,7 @@ pub struct Modes {
 
 /// A mode that a person chose when approving a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chosen<'a> {
+pub(crate) struct Chosen<'a> {
     /// The mode.
     pub mode: &'a str,
     /// Whether the agent is told of it by the attempt that is about to begin. Afterwards it may have left that mode, and may
@@ -25,7 +25,7 @@ pub struct Chosen<'a> {
 
 /// With which permission mode an attempt begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beginning {
+pub(crate) struct Beginning {
     /// The mode, where it is another than that of the launch options.
     pub mode: Option<String>,
     /// The mode that the agent was in, and may be in no more.
@@ -38,7 +38,7 @@ pub struct Beginning {
 /// An agent may come to be in the modes that its chain was started with, and in those that are narrower. Only a person who
 /// approves a plan can choose a wider one for it.
 #[must_use]
-pub fn beginning(launch: &Launch, last_mode: Option<&str>, chosen: Option<Chosen<'_>>) -> Beginning {
+pub(crate) fn beginning(launch: &Launch, last_mode: Option<&str>, chosen: Option<Chosen<'_>>) -> Beginning {
     let other_than_launch = |mode: &str| Some(mode.to_owned()).filter(|mode| !is_of(launch, mode));
     match (last_mode, chosen) {
         (_, Some(Chosen { mode, is_new: true })) => Beginning { mode: other_than_launch(mode), refused: None },
@@ -55,7 +55,7 @@ pub fn beginning(launch: &Launch, last_mode: Option<&str>, chosen: Option<Chosen
 /// The mode in which an attempt has left its agent, where it is another than that of `launch`. `began_with`: the same when it
 /// began.
 #[must_use]
-pub fn last_mode(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes>) -> Option<String> {
+pub(crate) fn last_mode(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes>) -> Option<String> {
     match printed {
         Some(Modes { first, last }) if !is_same(first, last) => Some(last.clone()).filter(|mode| !is_of(launch, mode)),
         // Settings may have made another one of the mode that was asked for.
@@ -69,7 +69,7 @@ pub fn last_mode(launch: &Launch, began_with: Option<&str>, printed: Option<&Mod
 /// What the agent asked for in a narrower mode stands, and so does the mode: a person has perhaps said "not yet". A wider
 /// mode is lost with the conversation.
 #[must_use]
-pub fn after_loss(launch: &Launch, before: Option<&str>, last_mode: Option<String>) -> Option<String> {
+pub(crate) fn after_loss(launch: &Launch, before: Option<&str>, last_mode: Option<String>) -> Option<String> {
     let is_narrower = |mode: &String| giving(launch, before).covers(mode);
     last_mode.filter(is_narrower).or_else(|| before.map(str::to_owned))
 }
@@ -77,7 +77,7 @@ pub fn after_loss(launch: &Launch, before: Option<&str>, last_mode: Option<Strin
 /// The launch options that bound those of a child which an agent asks for now: in a narrower mode than its own it gives no
 /// more than it may have itself. `is_in`: that mode, where it is another than that of `launch`.
 #[must_use]
-pub fn giving(launch: &Launch, is_in: Option<&str>) -> Launch {
+pub(crate) fn giving(launch: &Launch, is_in: Option<&str>) -> Launch {
     match is_in {
         Some(mode) if launch.covers(mode) => launch.clone().in_mode(mode),
         _ => launch.clone(),

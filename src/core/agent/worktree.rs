@@ -23,7 +23,7 @@ pub struct Worktree {
 
 /// What git and the files tell of a worktree and its branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Condition {
+pub(crate) struct Condition {
     /// What would be lost with them, or keeps them in use.
     pub losses: Vec<Loss>,
     /// Files and folders in it that git is told to ignore, below its top folder. What git commits as a whole is named as a whole.
@@ -32,7 +32,7 @@ pub struct Condition {
 
 /// Something that keeps a worktree and its branch from being removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub(crate) enum Loss {
     /// Its repository is not there.
     NoRepository(PathBuf),
     /// It is not, or not any more, a worktree of its repository.
@@ -55,7 +55,7 @@ pub enum Loss {
 
 /// Something in a worktree that git is told to ignore.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ignored {
+pub(crate) struct Ignored {
     /// Where it is, below the top folder.
     pub path: PathBuf,
     /// Whether it is a folder, all of which is ignored.
@@ -66,7 +66,7 @@ pub struct Ignored {
 
 /// Why a worktree is not removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Held {
+pub(crate) struct Held {
     /// The frame that it was made for.
     pub frame: FrameId,
     /// Its top folder.
@@ -106,7 +106,7 @@ impl Worktree {
 /// The last line counts. An agent without a worktree that ends with the words of one, perhaps those that it was told itself, is
 /// contradicted.
 #[must_use]
-pub fn with_place(said: String, worktree: Option<&Worktree>) -> String {
+pub(crate) fn with_place(said: String, worktree: Option<&Worktree>) -> String {
     match worktree {
         Some(worktree) => worktree.named_in(&said),
         None if ends_like_one(&said) => format!("{said}\n\n(it has no worktree of its own)"),
@@ -123,7 +123,7 @@ fn ends_like_one(said: &str) -> bool {
 impl Condition {
     /// Why nothing may be removed, in words; `None`: nothing is lost. `with_ignored`: ignored files may go, whatever they are.
     #[must_use]
-    pub fn held(&self, with_ignored: bool) -> Option<String> {
+    pub(crate) fn held(&self, with_ignored: bool) -> Option<String> {
         let files: Vec<_> = self.ignored.iter().filter(|file| !with_ignored && !file.is_made_again()).collect();
         let ignored = (!files.is_empty()).then(|| {
             let names: Vec<_> = files.iter().take(MOST_NAMES).map(|file| file.path.display().to_string()).collect();
@@ -181,7 +181,7 @@ const MADE_AGAIN_FILES: [&str; 8] = ["pyc", "pyo", "o", "obj", "class", "tsbuild
 impl Ignored {
     /// Whether it is plainly made again by whoever needs it.
     #[must_use]
-    pub fn is_made_again(&self) -> bool {
+    pub(crate) fn is_made_again(&self) -> bool {
         let is = |name: &str| MADE_AGAIN.contains(&name) || name.ends_with(".egg-info");
         if self.is_folder {
             return self.is_tagged || self.path.iter().any(|part| part.to_str().is_some_and(is));

@@ -5,7 +5,7 @@ use crate::core::requests::request::{Delivery, RequestResult, Wish};
 
 /// The way in which an agent is given the results that are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeliveryWay {
+pub(crate) enum DeliveryWay {
     /// Its suspended tool call returns the result: there is nothing to say.
     ResumedCall,
     /// Its suspended tool calls have their results in its transcript when it is told to go on.
@@ -23,7 +23,7 @@ impl DeliveryWay {
     /// The way for the next attempt of `frame`, which is told `notices` beside the results. `hooks`: whether a suspended call can
     /// return its result.
     #[must_use]
-    pub fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool) -> Self {
+    pub(crate) fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool) -> Self {
         let permission = deliveries.iter().find(|delivery| matches!(delivery.wish, Wish::Permission { .. }));
         if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
             return Self::ReopenedCall { call };

@@ -1,14 +1,14 @@
 //! Attempts: how one begins, what its agent is told, and what its end means.
 
-pub mod continuation;
-pub mod decision;
-pub mod delivery;
-pub mod ending;
-pub mod facts;
-pub mod meaning;
-pub mod prompt;
-pub mod rest;
-pub mod salvage;
-pub mod signal;
-pub mod stopping;
-pub mod usage;
+pub(crate) mod continuation;
+pub(crate) mod decision;
+pub(crate) mod delivery;
+pub(crate) mod ending;
+pub(crate) mod facts;
+pub(crate) mod meaning;
+pub(crate) mod prompt;
+pub(crate) mod rest;
+pub(crate) mod salvage;
+pub(crate) mod signal;
+pub(crate) mod stopping;
+pub(crate) mod usage;

@@ -10,7 +10,7 @@ use crate::core::text::fence::{Fence, is_one_line};
 
 /// The first prompt of a frame. `deliveries` and `notices` are of an attempt that has left no conversation.
 #[must_use]
-pub fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) -> String {
+pub(crate) fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) -> String {
     let task = of_task(&frame.task);
     let added: Vec<String> =
         elsewhere(frame).into_iter().chain(notices.iter().cloned()).chain(sections(deliveries)).collect();
@@ -51,7 +51,7 @@ fn of_task(task: &Task) -> String {
 /// The first line is `SGN_RESUME`. A prompt with nothing else asks the agent to look for itself whether its wait is
 /// over.
 #[must_use]
-pub fn resume(deliveries: &[Delivery], notices: &[String]) -> String {
+pub(crate) fn resume(deliveries: &[Delivery], notices: &[String]) -> String {
     if let Some(scheduled) = only_scheduled(deliveries, notices) {
         return scheduled;
     }
@@ -69,7 +69,7 @@ fn only_scheduled(deliveries: &[Delivery], notices: &[String]) -> Option<String>
 /// The prompt that makes an agent go on whose calls have got their results: the rest that it is to know. `others` are
 /// results of which no call tells, and prompts.
 #[must_use]
-pub fn go_on(others: &[Delivery], notices: &[String]) -> String {
+pub(crate) fn go_on(others: &[Delivery], notices: &[String]) -> String {
     if let Some(scheduled) = only_scheduled(others, notices) {
         return scheduled;
     }
@@ -80,7 +80,7 @@ pub fn go_on(others: &[Delivery], notices: &[String]) -> String {
 
 /// What an agent is told of an attempt that ended badly.
 #[must_use]
-pub fn of_trouble(trouble: &Trouble) -> String {
+pub(crate) fn of_trouble(trouble: &Trouble) -> String {
     let what = escape::one_line(trouble.what.trim().trim_end_matches('.'));
     let calls: Vec<String> = trouble.calls.iter().map(|call| format!("- {}", escape::one_line(call))).collect();
     let go_on = if trouble.lost {
@@ -105,7 +105,7 @@ pub fn of_trouble(trouble: &Trouble) -> String {
 
 /// What stands above the result of a request in a prompt, and nowhere before.
 #[must_use]
-pub fn heading(delivery: &Delivery) -> String {
+pub(crate) fn heading(delivery: &Delivery) -> String {
     let (command, id) = (delivery.wish.command(), delivery.known_as());
     let how = match &delivery.result {
         RequestResult::Text(_) => "",

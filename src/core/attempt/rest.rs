@@ -7,7 +7,7 @@ use crate::core::attempt::signal::Signal;
 
 /// Whether the turn of an agent is over, though its `claude` may live on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub(crate) enum Rest {
     /// It goes on.
     Works,
     /// It waits, or was stopped by an error: whatever `claude` would still do, the agent is not to do now.
@@ -17,7 +17,7 @@ pub enum Rest {
 }
 
 /// How long `claude` may go on when its agent has replied, unless a person says otherwise: as long as it would by itself.
-pub const GRACE: Duration = Duration::from_secs(600);
+pub(crate) const GRACE: Duration = Duration::from_secs(600);
 
 /// How long a `claude` whose turn is over may take to end by itself.
 const SETTLES: Duration = Duration::from_millis(300);
@@ -28,20 +28,20 @@ const ABANDONED: Duration = Duration::from_secs(3);
 impl Rest {
     /// After a reply: a signal on a line of its own says that its agent waits.
     #[must_use]
-    pub fn of_reply(text: &str) -> Self {
+    pub(crate) fn of_reply(text: &str) -> Self {
         if Signal::on_a_line(text).is_some() { Self::Paused } else { Self::Replied }
     }
 
     /// The same where the agent is known to have made requests whose results it has not been given: it waits for them, whatever
     /// it has said.
     #[must_use]
-    pub fn with_requests(self) -> Self {
+    pub(crate) fn with_requests(self) -> Self {
         if self == Self::Replied { Self::Paused } else { self }
     }
 
     /// How long `claude` may go on with what runs beside its agent, where it is allowed `grace` after a reply.
     #[must_use]
-    pub fn patience(self, grace: Duration) -> Option<Duration> {
+    pub(crate) fn patience(self, grace: Duration) -> Option<Duration> {
         match self {
             Self::Works => None,
             Self::Paused => Some(SETTLES),
@@ -51,7 +51,7 @@ impl Rest {
 
     /// Whether a `claude` that nobody has ended, and that was last seen to do something `since`, was abandoned by its runner.
     #[must_use]
-    pub fn is_abandoned(self, since: Duration, grace: Duration) -> bool {
+    pub(crate) fn is_abandoned(self, since: Duration, grace: Duration) -> bool {
         self.patience(grace).is_some_and(|patience| since >= patience + ABANDONED)
     }
 }

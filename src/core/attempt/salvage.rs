@@ -14,7 +14,7 @@ pub enum Salvage {
 
 /// What is known of a conversation without reading it.
 #[derive(Clone, Copy, Debug)]
-pub struct Signs {
+pub(crate) struct Signs {
     /// Whether `claude` has printed a result.
     pub has_result: bool,
     /// Whether its process was killed, perhaps before it had written down what it had printed.
@@ -29,7 +29,7 @@ pub struct Signs {
 
 /// What reading the transcript has shown.
 #[derive(Clone, Copy, Debug)]
-pub struct Contents {
+pub(crate) struct Contents {
     /// Whether somebody speaks in it, and its history is all there.
     pub continues: bool,
     /// Whether it has every result that the agent was given.
@@ -41,7 +41,7 @@ pub struct Contents {
 impl Signs {
     /// What can be salvaged, where that is clear without reading the transcript.
     #[must_use]
-    pub fn unread(self) -> Option<Salvage> {
+    pub(crate) fn unread(self) -> Option<Salvage> {
         if !self.has_transcript {
             // A process that came to its end has one, perhaps at a place that a newer version keeps them at.
             return Some(if self.may_be_unwritten() { Salvage::Nothing } else { Salvage::Whole });
@@ -51,7 +51,7 @@ impl Signs {
 
     /// What can be salvaged of this transcript.
     #[must_use]
-    pub fn salvage(self, contents: Contents) -> Salvage {
+    pub(crate) fn salvage(self, contents: Contents) -> Salvage {
         let lacks_its_end = self.is_cut || (self.is_suspended && !contents.marks_suspension);
         let continues = contents.continues && contents.has_deliveries;
         match self.has_result && !lacks_its_end {

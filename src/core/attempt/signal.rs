@@ -5,13 +5,13 @@
 //! on it. What stands in a code block or in a quotation is never a signal. `docs/protocol.md` has the table.
 
 /// The prompt that wakes an agent begins with this line.
-pub const RESUME: &str = "SGN_RESUME";
+pub(crate) const RESUME: &str = "SGN_RESUME";
 /// Printed when a tree, or a request, begins to wait for something.
-pub const STARTED: &str = "SGN_PEND_STARTED";
+pub(crate) const STARTED: &str = "SGN_PEND_STARTED";
 /// Printed when it still waits for what it waited for.
-pub const ONGOING: &str = "SGN_PEND_ONGOING";
+pub(crate) const ONGOING: &str = "SGN_PEND_ONGOING";
 /// An agent's word for "I was resumed and do not know why".
-pub const UNHANDLED: &str = "SGN_UNHANDLED";
+pub(crate) const UNHANDLED: &str = "SGN_UNHANDLED";
 
 /// What an agent says of itself with the last line of its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

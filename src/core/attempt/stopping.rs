@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// How far the stopping of an agent has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// Nobody wants it to stop.
     Runs,
     /// Its running tool may finish, and a hook stops it then.
@@ -25,7 +25,7 @@ pub enum Phase {
 
 /// What is known of the tools that ran when the agent was first asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
+pub(crate) enum Tool {
     /// None of them runs, and nothing will stop the agent by itself.
     None,
     /// One of them runs.
@@ -35,16 +35,16 @@ pub enum Tool {
 }
 
 /// How long an agent whose tool is done may take to end before it is interrupted.
-pub const SETTLES: Duration = Duration::from_secs(2);
+pub(crate) const SETTLES: Duration = Duration::from_secs(2);
 /// How long it may take to end after a signal, before the next, harder one.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// How long its tool may take to finish, unless a person says otherwise.
-pub const GRACE: Duration = Duration::from_secs(60);
+pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
 impl Phase {
     /// The phase after one more signal of a person.
     #[must_use]
-    pub fn on_signal(self, tool: Tool) -> Self {
+    pub(crate) fn on_signal(self, tool: Tool) -> Self {
         match self {
             Self::Runs if tool == Tool::Runs => Self::Finishes,
             Self::Runs | Self::Finishes => Self::Interrupted,
@@ -54,7 +54,7 @@ impl Phase {
 
     /// The phase when the present one has lasted `lasted`. `grace`: how long a tool may take to finish.
     #[must_use]
-    pub fn on_time(self, lasted: Duration, tool: Tool, grace: Duration) -> Self {
+    pub(crate) fn on_time(self, lasted: Duration, tool: Tool, grace: Duration) -> Self {
         let is_over = match self {
             Self::Runs | Self::Killed => false,
             Self::Finishes => match tool {

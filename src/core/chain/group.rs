@@ -25,7 +25,7 @@ pub struct Member {
 ///
 /// It is done when all are done. A member that failed does not take the others along: the group fails when all are over.
 #[must_use]
-pub fn ended(members: &[Member]) -> Option<Ended> {
+pub(crate) fn ended(members: &[Member]) -> Option<Ended> {
     if !members.iter().all(|member| member.state.is_over()) {
         return None;
     }
@@ -42,7 +42,7 @@ pub fn ended(members: &[Member]) -> Option<Ended> {
 /// A reply may look like a heading. Then the headings have one `#` more than anything in a reply, and the first line says
 /// so: what a reply counterfeits can be told from what this program says.
 #[must_use]
-pub fn text(members: &[Member]) -> String {
+pub(crate) fn text(members: &[Member]) -> String {
     let all = members.len();
     let failed = members.iter().filter(|member| member.failure().is_some()).count();
     let marks = marks(members);

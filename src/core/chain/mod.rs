@@ -1,13 +1,13 @@
 //! Chains: their frames and states, which frame runs next, and what keeps it from starting.
 
-pub mod admission;
-pub mod backoff;
-pub mod frame;
-pub mod group;
-pub mod limits;
-pub mod origin;
+pub(crate) mod admission;
+pub(crate) mod backoff;
+pub(crate) mod frame;
+pub(crate) mod group;
+pub(crate) mod limits;
+pub(crate) mod origin;
 pub(crate) mod progress;
-pub mod runnable;
-pub mod state;
-pub mod tree;
-pub mod waiting_on;
+pub(crate) mod runnable;
+pub(crate) mod state;
+pub(crate) mod tree;
+pub(crate) mod waiting_on;

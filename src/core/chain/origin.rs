@@ -10,7 +10,7 @@ pub struct Origin {
     /// The user's number.
     pub uid: u32,
     /// The user's name.
-    pub user: Option<String>,
+    pub(crate) user: Option<String>,
     /// The process.
     pub process: u32,
     /// The terminal that it was connected to; `None`: none.

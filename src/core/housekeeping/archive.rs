@@ -17,7 +17,7 @@ use crate::core::id::{FrameId, SessionId};
 
 /// The first entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
+pub(crate) struct Manifest {
     /// The version of the program that wrote it, for people.
     #[serde(rename = "agent-cli")]
     pub program: String,
@@ -41,7 +41,7 @@ struct Versions {
 
 /// An entry between the manifest and the sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Member {
+pub(crate) enum Member {
     /// The rows of this table.
     Rows(String),
     /// A file of a frame.
@@ -55,7 +55,7 @@ pub enum Member {
 
 /// A row of the database.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub(crate) struct Row {
     /// Its table.
     pub table: String,
     /// Its columns: text, numbers and null.
@@ -80,17 +80,17 @@ pub enum BadArchive {
 }
 
 /// The format that this program writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 /// The path of the first entry.
-pub const MANIFEST: &str = "manifest.json";
+pub(crate) const MANIFEST: &str = "manifest.json";
 /// The path of the last entry.
-pub const SUMS: &str = "SHA256SUMS";
+pub(crate) const SUMS: &str = "SHA256SUMS";
 /// No manifest is longer.
-pub const LARGEST_MANIFEST: u64 = 64 << 10;
+pub(crate) const LARGEST_MANIFEST: u64 = 64 << 10;
 /// More content is refused, before it fills the disk.
-pub const LARGEST_ARCHIVE: u64 = 64 << 30;
+pub(crate) const LARGEST_ARCHIVE: u64 = 64 << 30;
 /// More entries are refused, before their names fill the memory.
-pub const MOST_ENTRIES: usize = 1 << 20;
+pub(crate) const MOST_ENTRIES: usize = 1 << 20;
 
 impl Manifest {
     /// Reads the content of the first entry, with the newest schema that this program knows.
@@ -98,7 +98,7 @@ impl Manifest {
     /// # Errors
     ///
     /// [`BadArchive`] when it is no manifest, or one of a newer program.
-    pub fn parse(content: &[u8], schema: u32) -> Result<Self, BadArchive> {
+    pub(crate) fn parse(content: &[u8], schema: u32) -> Result<Self, BadArchive> {
         let versions: Versions = serde_json::from_slice(content).map_err(|_| BadArchive::Foreign)?;
         if versions.format > FORMAT || versions.schema > schema {
             return Err(BadArchive::Newer(versions.program));
@@ -110,7 +110,7 @@ impl Manifest {
 impl Member {
     /// The member with this path. A file stays in the directory of its frame.
     #[must_use]
-    pub fn parse(path: &str) -> Option<Self> {
+    pub(crate) fn parse(path: &str) -> Option<Self> {
         if let Some(table) = path.strip_prefix("rows/") {
             return Some(Self::Rows(table.strip_suffix(".ndjson")?.to_owned()));
         }
@@ -121,7 +121,7 @@ impl Member {
 
     /// Its path in the archive.
     #[must_use]
-    pub fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         match self {
             Self::Rows(table) => format!("rows/{table}.ndjson"),
             Self::File { frame, name } => format!("frames/{frame}/{name}"),
@@ -130,7 +130,7 @@ impl Member {
 
     /// How large it may be: rows are held in memory.
     #[must_use]
-    pub fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         match self {
             Self::Rows(_) => 256 << 20,
             Self::File { .. } => 4 << 30,
@@ -140,13 +140,13 @@ impl Member {
 
 /// Whether a text is an id as this program writes one: one thing has one name.
 #[must_use]
-pub fn is_id(text: &str) -> bool {
+pub(crate) fn is_id(text: &str) -> bool {
     text.parse().is_ok_and(|id: SessionId| id.to_string() == text)
 }
 
 /// Whether this is the name of a transcript.
 #[must_use]
-pub fn is_transcript(name: &str) -> bool {
+pub(crate) fn is_transcript(name: &str) -> bool {
     name.strip_suffix(".jsonl").is_some_and(is_id)
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// How bad a finding is. The worst is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub(crate) enum Status {
     /// Nothing has to be done.
     Ok,
     /// Chains run, but not as well as they could, or something cannot be seen from here.
@@ -16,7 +16,7 @@ pub enum Status {
 
 /// What one check found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// The check. A check that looks at several things has a finding for each that is wrong.
     pub name: &'static str,
     /// How bad it is.
@@ -30,7 +30,7 @@ pub struct Finding {
 impl Status {
     /// As it is printed.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warning => "warning",
@@ -41,24 +41,24 @@ impl Status {
 
 impl Finding {
     /// Nothing has to be done.
-    pub fn ok(name: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn ok(name: &'static str, message: impl Into<String>) -> Self {
         Self { name, status: Status::Ok, message: message.into(), hint: None }
     }
 
     /// Something could be better.
-    pub fn warning(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn warning(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { name, status: Status::Warning, message: message.into(), hint: Some(hint.into()) }
     }
 
     /// Something has to be done.
-    pub fn problem(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn problem(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { name, status: Status::Problem, message: message.into(), hint: Some(hint.into()) }
     }
 }
 
 /// The worst status of these findings.
 #[must_use]
-pub fn worst(findings: &[Finding]) -> Status {
+pub(crate) fn worst(findings: &[Finding]) -> Status {
     findings.iter().map(|finding| finding.status).max().unwrap_or(Status::Ok)
 }
 

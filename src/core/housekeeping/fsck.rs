@@ -64,7 +64,7 @@ pub struct RequestFacts {
 
 /// What is wrong with these frames and requests, in the order in which they are given.
 #[must_use]
-pub fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<Flaw> {
+pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<Flaw> {
     let known: HashMap<FrameId, &Frame> = frames.iter().map(|facts| (facts.frame.id, &facts.frame)).collect();
     let of_frames = frames.iter().flat_map(|facts| {
         let found = in_its_place(&facts.frame, &known).into_iter().chain(state(facts)).chain(files(facts));

@@ -184,7 +184,7 @@ impl Lines {
 /// The options among these that may hold a secret: those with JSON, which has a place for variables and headers, and those
 /// that are named for one.
 #[must_use]
-pub fn may_be_secret(args: &ClaudeArgs) -> Vec<&str> {
+pub(crate) fn may_be_secret(args: &ClaudeArgs) -> Vec<&str> {
     let is_json = |value: &str| value.trim_start().starts_with(['{', '[']);
     let is_named = |name: &str| ["key", "token", "secret", "password", "header"].iter().any(|word| name.contains(word));
     let pairs = args.pairs().filter(|(name, value)| is_named(name) || value.is_some_and(is_json));

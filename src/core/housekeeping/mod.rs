@@ -1,9 +1,9 @@
 //! Rules of `fsck`, `doctor`, `gc`, `export` and `import`.
 
-pub mod archive;
-pub mod doctor_finding;
-pub mod fsck;
-pub mod fsck_finding;
-pub mod inventory;
-pub mod relocation;
-pub mod retention;
+pub(crate) mod archive;
+pub(crate) mod doctor_finding;
+pub(crate) mod fsck;
+pub(crate) mod fsck_finding;
+pub(crate) mod inventory;
+pub(crate) mod relocation;
+pub(crate) mod retention;

@@ -3,7 +3,7 @@
 //! Only such a command can be suspended: its words are known before it runs, and nothing but its result is seen of it.
 //! Every other command runs as it is, and `agent-cli` in it answers as a program.
 
-pub use crate::core::text::shell::Surroundings;
+pub(crate) use crate::core::text::shell::Surroundings;
 use crate::core::text::shell::split;
 
 /// The request in a command.

@@ -6,7 +6,7 @@ use crate::core::text::escape::shortened;
 
 /// Why a text is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoAnswer {
+pub(crate) enum NoAnswer {
     /// Nothing was said.
     #[error("the answer is empty")]
     Empty,
@@ -40,7 +40,7 @@ pub enum NoAnswer {
 /// # Errors
 ///
 /// [`NoAnswer`] where the text cannot be one.
-pub fn from_text(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
+pub(crate) fn from_text(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
     match wish {
         Wish::Ask { choices: Some(choices), .. } => match choices.chosen(text) {
             None if choices.is_meant_as_numbers(text) => {
@@ -58,7 +58,7 @@ pub fn from_text(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
 /// # Errors
 ///
 /// [`NoAnswer`] where the text cannot be one.
-pub fn verbatim(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
+pub(crate) fn verbatim(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
     if text.trim().is_empty() {
         return Err(NoAnswer::Empty);
     }

@@ -7,7 +7,7 @@ use jiff::{Timestamp, ToSpan, Zoned};
 
 /// An expression: of each field, the values that it allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CronExpression {
+pub(crate) struct CronExpression {
     minutes: Vec<i8>,
     hours: Vec<i8>,
     days: Field,
@@ -25,7 +25,7 @@ struct Field {
 /// A text that is no expression of five fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a cron expression has five fields: minute, hour, day of the month, month, day of the week")]
-pub struct NoExpression;
+pub(crate) struct NoExpression;
 
 impl FromStr for CronExpression {
     type Err = NoExpression;
@@ -50,7 +50,7 @@ impl FromStr for CronExpression {
 impl CronExpression {
     /// The first minute after `now` in which it is due, in the time zone of `now`. `None`: there is none within a year.
     #[must_use]
-    pub fn next(&self, now: &Zoned) -> Option<Timestamp> {
+    pub(crate) fn next(&self, now: &Zoned) -> Option<Timestamp> {
         let zone = now.time_zone();
         let mut date = now.date();
         for _ in 0..=366 {

@@ -1,13 +1,13 @@
 //! What agents ask for, and what people answer.
 
-pub mod agent_command;
-pub mod answer;
+pub(crate) mod agent_command;
+pub(crate) mod answer;
 pub(crate) mod approval;
-pub mod choices;
-pub mod cron_expression;
-pub mod permit;
-pub mod plan;
-pub mod request;
-pub mod returned;
-pub mod scheduled;
-pub mod state;
+pub(crate) mod choices;
+pub(crate) mod cron_expression;
+pub(crate) mod permit;
+pub(crate) mod plan;
+pub(crate) mod request;
+pub(crate) mod returned;
+pub(crate) mod scheduled;
+pub(crate) mod state;

@@ -2,7 +2,7 @@
 
 /// What a person decides about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Permit {
+pub(crate) enum Permit {
     /// It may run, once.
     Allow,
     /// It may not.
@@ -14,7 +14,7 @@ pub enum Permit {
 
 /// The decision in an answer. `None`: it is neither.
 #[must_use]
-pub fn permit(text: &str) -> Option<Permit> {
+pub(crate) fn permit(text: &str) -> Option<Permit> {
     let text = text.trim();
     let (word, reason) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     match word.trim_end_matches([':', ',']).to_ascii_lowercase().as_str() {

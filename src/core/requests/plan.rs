@@ -43,7 +43,7 @@ const OFFERED: [&str; 4] = [DEFAULT, "acceptEdits", "auto", "dontAsk"];
 /// agent of a chain, but not that in which nothing is asked if nobody has started it so. No other agent can come to a mode that is wider than its
 /// parent's; of a parent that was started in plan mode a person decides with the plan.
 #[must_use]
-pub fn modes(launch: &Launch, parent: Option<&Launch>) -> Vec<String> {
+pub(crate) fn modes(launch: &Launch, parent: Option<&Launch>) -> Vec<String> {
     let own = match launch.permission_mode.as_deref() {
         _ if launch.is_unrestricted() => permission_mode::UNRESTRICTED,
         Some(mode) if !permission_mode::covers("plan", mode) => mode,

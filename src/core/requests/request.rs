@@ -109,7 +109,7 @@ impl Request {
 
 /// Whether all that an agent has asked for are jobs whose time has not come. It has ended its turn, and waits for the first.
 #[must_use]
-pub fn are_jobs_to_come(requests: &[Request]) -> bool {
+pub(crate) fn are_jobs_to_come(requests: &[Request]) -> bool {
     !requests.is_empty() && requests.iter().all(|request| request.wish.is_job() && !request.state.is_resolved())
 }
 

@@ -31,14 +31,14 @@ pub enum Scheduler {
 }
 
 /// The most jobs of one agent that wait for their time. Claude Code has the same limit, but forgets jobs when it ends.
-pub const MOST_JOBS: usize = 50;
+pub(crate) const MOST_JOBS: usize = 50;
 
 /// No prompt has more bytes.
-pub const MOST_PROMPT: usize = 1024 * 1024;
+pub(crate) const MOST_PROMPT: usize = 1024 * 1024;
 
 /// Why a prompt is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadPrompt {
+pub(crate) enum BadPrompt {
     /// There is nothing to tell.
     #[error("the prompt is empty: say what you want to be told then")]
     Blank,
@@ -52,7 +52,7 @@ pub enum BadPrompt {
 /// # Errors
 ///
 /// [`BadPrompt`] where it cannot.
-pub fn check(prompt: &str) -> Result<(), BadPrompt> {
+pub(crate) fn check(prompt: &str) -> Result<(), BadPrompt> {
     if prompt.trim().is_empty() {
         return Err(BadPrompt::Blank);
     }

@@ -5,4 +5,4 @@ pub(crate) mod columns;
 pub(crate) mod escape;
 pub(crate) mod extent;
 pub(crate) mod fence;
-pub mod shell;
+pub(crate) mod shell;

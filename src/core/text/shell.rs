@@ -18,7 +18,7 @@ pub struct Surroundings<'a> {
 
 /// The words of one simple command. `None` if `command` is anything else, or if its words cannot be known for certain.
 #[must_use]
-pub fn split<'a>(command: &'a str, surroundings: &Surroundings<'a>) -> Option<Vec<String>> {
+pub(crate) fn split<'a>(command: &'a str, surroundings: &Surroundings<'a>) -> Option<Vec<String>> {
     if command.contains(UNSURE) {
         return None;
     }
@@ -29,20 +29,20 @@ pub fn split<'a>(command: &'a str, surroundings: &Surroundings<'a>) -> Option<Ve
 
 /// `word` so that every shell reads it as this one word.
 #[must_use]
-pub fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// A command that runs in `directory`, an absolute path, and leaves the shell there. If it cannot be entered, the command runs all the same. Neither a
 /// function of the user's shell in the place of `cd` counts, nor what the shell says of the new directory.
 #[must_use]
-pub fn going_to(directory: &Path, command: &str) -> String {
+pub(crate) fn going_to(directory: &Path, command: &str) -> String {
     format!("builtin cd {} >/dev/null 2>&1; {command}", quoted(&directory.display().to_string()))
 }
 
 /// The same for a command that is not to run anywhere else.
 #[must_use]
-pub fn only_in(directory: &Path, command: &str) -> String {
+pub(crate) fn only_in(directory: &Path, command: &str) -> String {
     // What follows on a line of its own may be any command, with comments and documents in it.
     format!("builtin cd {} >/dev/null || exit\n{command}", quoted(&directory.display().to_string()))
 }

@@ -18,7 +18,7 @@ use crate::store::StateDir;
 
 /// What goes into the crontab.
 #[derive(Debug, Serialize)]
-pub struct Crontab {
+pub(crate) struct Crontab {
     /// A line that resumes a chain. `ID` stands for that of the chain.
     pub line: String,
     /// The variables that only this shell has, and that agents may need.

@@ -22,7 +22,7 @@ use crate::store::{Caller, Pause, RecordedProgram};
 
 /// What is to be examined.
 #[derive(Debug)]
-pub struct Case<'a> {
+pub(crate) struct Case<'a> {
     /// The `claude` that the user names.
     pub claude: Option<&'a Path>,
     /// How it is named, or where it is looked for otherwise.
@@ -45,7 +45,7 @@ pub struct Case<'a> {
 
 /// What was found.
 #[derive(Debug, Serialize)]
-pub struct DoctorReport {
+pub(crate) struct DoctorReport {
     /// The program that chains are run with.
     pub claude: Claude,
     /// The checks.
@@ -57,7 +57,7 @@ pub struct DoctorReport {
 
 /// A `claude` and what it can do.
 #[derive(Debug, Serialize)]
-pub struct Claude {
+pub(crate) struct Claude {
     /// Where it is; `None`: it was not found.
     pub path: Option<PathBuf>,
     /// How it was found: `--claude`, `AGENT_CLI_CLAUDE` or `PATH`.
@@ -77,7 +77,7 @@ pub struct Claude {
 }
 
 /// Examines everything.
-pub async fn examine(case: &Case<'_>) -> DoctorReport {
+pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     let shell = Variables::of_process();
     let path = shell.get("PATH");
     // Chains have a record of the claude, the PATH, the configuration directory and more of the shell that started them.

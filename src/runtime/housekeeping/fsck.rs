@@ -22,7 +22,7 @@ use crate::store::{Lease, Leftover, Store, size};
 /// # Errors
 ///
 /// [`RuntimeError`] when the database or the state directory cannot be read.
-pub fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<Flaw>, RuntimeError> {
+pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<Flaw>, RuntimeError> {
     let mut found = look(store, tell)?;
     if !found.is_empty() {
         let again: HashSet<Flaw> = look(store, tell)?.into_iter().collect();
@@ -36,7 +36,7 @@ pub fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<
 /// # Errors
 ///
 /// [`RuntimeError`] when a file cannot be written or deleted.
-pub fn repair(store: &Store, finding: &Flaw) -> Result<Option<String>, RuntimeError> {
+pub(crate) fn repair(store: &Store, finding: &Flaw) -> Result<Option<String>, RuntimeError> {
     match (&finding.what, finding.frame) {
         (What::Leftover { path }, frame) => {
             let removed = store.remove_leftover(&Leftover { path: path.clone(), frame, bytes: size(path) })?;

@@ -23,7 +23,7 @@ use crate::store::{Leftover, Store};
 
 /// What happens while trees are removed.
 #[derive(Debug)]
-pub enum Happening<'a> {
+pub(crate) enum Happening<'a> {
     /// So many of so many are done.
     Progress(&'static str, usize, usize),
     /// A worktree will go, and these ignored files with it.
@@ -32,7 +32,7 @@ pub enum Happening<'a> {
 
 /// What was removed, or would be.
 #[derive(Debug, Default, Serialize)]
-pub struct Collected {
+pub(crate) struct Collected {
     /// The trees, the oldest first.
     pub trees: Vec<RemovedChain>,
     /// Trees that stay because a process of one of their frames still lives.
@@ -59,7 +59,7 @@ pub struct Collected {
 ///
 /// [`RuntimeError`] when the state directory or Claude Code's cannot be read or written. What was removed until then is
 /// removed.
-pub fn collect(
+pub(crate) fn collect(
     store: &Store,
     request: RemovalRequest,
     tell: &mut dyn FnMut(Happening<'_>),

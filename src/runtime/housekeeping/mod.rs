@@ -1,7 +1,7 @@
 //! `gc`, `rm`, `fsck` and `doctor`.
 
-pub mod cron;
-pub mod doctor;
-pub mod fsck;
-pub mod gc;
-pub mod removal;
+pub(crate) mod cron;
+pub(crate) mod doctor;
+pub(crate) mod fsck;
+pub(crate) mod gc;
+pub(crate) mod removal;

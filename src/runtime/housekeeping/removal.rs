@@ -20,7 +20,7 @@ use crate::store::{Attempt, Lease, Removable, Store, size};
 
 /// What is to go.
 #[derive(Clone, Copy, Debug)]
-pub struct RemovalRequest {
+pub(crate) struct RemovalRequest {
     /// Which trees.
     pub retention: Retention,
     /// Also worktrees that hold files which git ignores, whatever they are.
@@ -31,7 +31,7 @@ pub struct RemovalRequest {
 
 /// A tree that was removed, or would be.
 #[derive(Debug, Serialize)]
-pub struct RemovedChain {
+pub(crate) struct RemovedChain {
     /// Its root.
     pub id: FrameId,
     /// The root's task in a few words.
@@ -51,7 +51,7 @@ pub struct RemovedChain {
 
 /// What came of the wish to remove a tree.
 #[derive(Debug)]
-pub enum Removal {
+pub(crate) enum Removal {
     /// It is gone, or would be.
     Gone(RemovedChain),
     /// It stays: a process of it lives, or somebody has carried on with it.
@@ -64,7 +64,7 @@ pub enum Removal {
 
 /// A worktree that goes, unless something is found in it in the last moment.
 #[derive(Clone, Debug)]
-pub struct Condemned {
+pub(crate) struct Condemned {
     /// The frame that it was made for.
     pub frame: FrameId,
     /// The worktree.
@@ -97,7 +97,7 @@ pub(crate) enum Judgement {
 /// # Errors
 ///
 /// [`RuntimeError`] when the state directory or Claude Code's cannot be read or written.
-pub fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> Result<Removal, RuntimeError> {
+pub(crate) fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> Result<Removal, RuntimeError> {
     let request = RemovalRequest { retention: Retention::NOTHING, with_ignored, pretend: false };
     let Some(tree) = store.tree_to_remove(root)? else {
         return Err(crate::store::StoreError::UnknownFrame(root).into());
@@ -120,7 +120,7 @@ pub fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> Result<R
 /// # Errors
 ///
 /// As [`remove_tree`].
-pub fn remove_unused(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
+pub(crate) fn remove_unused(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
     for node in store.tree(root)?.all() {
         if store.frame(node.id)?.is_some_and(|frame| frame.checkpoint.is_some()) {
             return Ok(false);

@@ -18,7 +18,7 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Caller, Store};
 
 /// A command line of this program, as far as its words tell.
-pub enum Typed {
+pub(crate) enum Typed {
     /// A request. What it asks for is found out, from the agent's directory, when it is new: files that it names may be gone when
     /// its result is there.
     Request(Resolve),

@@ -18,7 +18,7 @@ use crate::runtime::while_trying;
 /// # Errors
 ///
 /// [`ProtocolError`] when there is nothing to say about the call.
-pub fn answer(
+pub(crate) fn answer(
     asking: &Asking,
     input: &[u8],
     parse: impl FnOnce(&[String]) -> Typed,

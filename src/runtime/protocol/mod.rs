@@ -14,8 +14,8 @@
 //! goes wrong in the tool for approvals, the call is denied.
 
 mod command;
-pub mod hook;
-pub mod permission;
+pub(crate) mod hook;
+pub(crate) mod permission;
 mod plan;
 mod printed;
 mod questions;
@@ -29,12 +29,12 @@ use std::path::PathBuf;
 use crate::runtime::RuntimeError;
 use crate::store::{Caller, Store};
 
-pub use command::Typed;
-pub use response::HookResponse;
+pub(crate) use command::Typed;
+pub(crate) use response::HookResponse;
 
 /// The agent whose `claude` asks, and what is needed to answer it.
 #[derive(Clone, Debug)]
-pub struct Asking {
+pub(crate) struct Asking {
     /// The agent.
     pub caller: Caller,
     /// The state directory.
@@ -54,7 +54,7 @@ impl Asking {
 
 /// Why a call cannot be decided on.
 #[derive(Debug, thiserror::Error)]
-pub enum ProtocolError {
+pub(crate) enum ProtocolError {
     /// This program cannot do its part.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),

@@ -33,7 +33,11 @@ const PERHAPS_RUN: &str = "a person has allowed this call once, and it may have 
     before you make it again";
 
 /// Decides on a call. `asking`: the agent that makes it, if one does. `note` is given what went wrong.
-pub fn decide(asking: Option<&Asking>, call: &PermissionCall, note: impl FnOnce(Caller, RuntimeError)) -> Permission {
+pub(crate) fn decide(
+    asking: Option<&Asking>,
+    call: &PermissionCall,
+    note: impl FnOnce(Caller, RuntimeError),
+) -> Permission {
     if call.tool == ASK_USER_QUESTION {
         return deny(NO_QUESTIONS);
     }

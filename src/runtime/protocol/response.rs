@@ -6,7 +6,7 @@ use crate::store::{Caller, Store};
 
 /// What the hook answers.
 #[derive(Debug)]
-pub struct HookResponse {
+pub(crate) struct HookResponse {
     /// What `claude` is told.
     pub answer: HookAnswer,
     /// Of a resumed call that runs a program in its place.
@@ -26,7 +26,7 @@ impl HookResponse {
     /// # Errors
     ///
     /// Those of the state directory.
-    pub fn printed(self) -> Result<(), RuntimeError> {
+    pub(crate) fn printed(self) -> Result<(), RuntimeError> {
         match self.returning {
             Some((store, caller)) => Ok(store.returned(caller)?),
             None => Ok(()),

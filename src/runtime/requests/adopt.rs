@@ -16,7 +16,7 @@ use crate::store::{Lease, NewFrame, Store};
 /// # Errors
 ///
 /// [`RuntimeError`] when the transcript cannot be read or the state directory cannot be written.
-pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option<FrameId>, RuntimeError> {
+pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option<FrameId>, RuntimeError> {
     let Some(config) = config_dir(&launch) else { return Ok(None) };
     let Some(found) = locate::find_anywhere(&config, session) else { return Ok(None) };
     let origin = locate::origin(&found).map_err(while_trying("read the transcript"))?;
@@ -44,7 +44,7 @@ pub fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option
 /// # Errors
 ///
 /// [`RuntimeError`] when the database cannot be read.
-pub fn was_adopted(store: &Store, frame: &Frame) -> Result<bool, RuntimeError> {
+pub(crate) fn was_adopted(store: &Store, frame: &Frame) -> Result<bool, RuntimeError> {
     if frame.parent.is_some() || frame.baseline.is_some() || frame.checkpoint.is_none() {
         return Ok(false);
     }

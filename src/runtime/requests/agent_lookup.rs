@@ -11,7 +11,7 @@ use crate::store::{Caller, Store, StoreError, Target};
 /// # Errors
 ///
 /// [`RuntimeError::UnknownToAgent`], several things that may be meant, or those of the state directory.
-pub fn named_or_started(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
+pub(crate) fn named_or_started(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
     match named(store, caller, id) {
         Err(RuntimeError::UnknownToAgent(unknown)) => match id.as_str().parse::<FrameId>() {
             Ok(chain) if store.may_join(caller.frame, chain)? => Ok(Target::Frame(chain)),
@@ -26,7 +26,7 @@ pub fn named_or_started(store: &Store, caller: Caller, id: &IdPrefix) -> Result<
 /// # Errors
 ///
 /// Those of [`named_or_started`].
-pub fn named(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
+pub(crate) fn named(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
     store.lookup_below(caller.frame, id).map_err(|error| match error {
         StoreError::Unknown(unknown) => RuntimeError::UnknownToAgent(unknown),
         error => error.into(),

@@ -8,7 +8,7 @@ use crate::store::{Caller, Store, Target};
 
 /// A request, with nothing left to look up.
 #[derive(Clone, Debug, PartialEq)]
-pub enum AgentRequest {
+pub(crate) enum AgentRequest {
     /// Other agents, and how their `claude` is to be started otherwise than the caller's.
     Spawn(SpawnRequest, Overrides),
     /// An answer to this question.
@@ -23,7 +23,7 @@ impl AgentRequest {
     /// # Errors
     ///
     /// [`RuntimeError`] when the request is refused, or the caller's attempt has ended.
-    pub fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<Target, RuntimeError> {
+    pub(crate) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<Target, RuntimeError> {
         match self {
             Self::Spawn(request, overrides) => {
                 record::spawn(store, caller, call, request, overrides).map(Target::Frame)
@@ -39,7 +39,7 @@ impl AgentRequest {
     /// # Errors
     ///
     /// Those of the state directory.
-    pub fn made_before(&self, store: &Store, caller: Caller) -> Result<Option<RequestStatus>, RuntimeError> {
+    pub(crate) fn made_before(&self, store: &Store, caller: Caller) -> Result<Option<RequestStatus>, RuntimeError> {
         record::made_before(store, caller, |wish| self.is(wish))
     }
 

@@ -14,7 +14,7 @@ use crate::store::{Caller, Store, StoreError, Target};
 
 /// A conversation, and what its forks have in common with it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Source {
+pub(crate) struct Source {
     /// The session.
     pub baseline: Baseline,
     /// The tree that it belongs to; `None`: it is not a session of this program.
@@ -29,7 +29,7 @@ pub struct Source {
 
 /// Why there is nothing to fork.
 #[derive(Debug, thiserror::Error)]
-pub enum BadSource {
+pub(crate) enum BadSource {
     /// Its conversation has an end that is still being written.
     #[error("{} is running: its conversation can be forked when its turn has ended", .0.short())]
     Running(FrameId),
@@ -56,7 +56,7 @@ pub enum BadSource {
 /// # Errors
 ///
 /// [`BadSource`], there is no such thing, or the state directory cannot be read.
-pub fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Source, RuntimeError> {
+pub(crate) fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Source, RuntimeError> {
     match store.lookup(id) {
         Ok(target) => of_target(store, target, id),
         Err(StoreError::Unknown(unknown)) => match of_session(id, launch)? {
@@ -72,7 +72,7 @@ pub fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Source, R
 /// # Errors
 ///
 /// Those of [`source`].
-pub fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Source, RuntimeError> {
+pub(crate) fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Source, RuntimeError> {
     let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
     match store.lookup_below(frame.root, id) {
         Ok(target) => of_target(store, target, id),

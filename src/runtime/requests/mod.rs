@@ -1,7 +1,7 @@
 //! Carries out what agents ask for.
 
-pub mod adopt;
-pub mod agent_lookup;
-pub mod agent_request;
-pub mod fork;
-pub mod record;
+pub(crate) mod adopt;
+pub(crate) mod agent_lookup;
+pub(crate) mod agent_request;
+pub(crate) mod fork;
+pub(crate) mod record;

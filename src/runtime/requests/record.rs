@@ -22,7 +22,7 @@ use crate::store::{Caller, NewFrame, NewGroup, Store, Target};
 
 /// A task, and how the command that asks for it names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedTask {
+pub(crate) struct NamedTask {
     /// The task.
     pub task: Task,
     /// Its name, on one line.
@@ -40,7 +40,7 @@ impl NamedTask {
 
 /// Agents that are wanted: one, or several at the same time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SpawnRequest {
+pub(crate) struct SpawnRequest {
     /// Their tasks, at least one.
     pub tasks: Vec<NamedTask>,
     /// Where they work.
@@ -53,7 +53,7 @@ pub struct SpawnRequest {
 
 /// What came of a request so far, as the agent that made it may ask.
 #[derive(Debug)]
-pub enum RequestStatus {
+pub(crate) enum RequestStatus {
     /// It is over: the reply, the answer, or a sentence that the wait is over.
     Over(String),
     /// The child failed, and why.
@@ -71,7 +71,7 @@ pub enum RequestStatus {
 ///
 /// [`RuntimeError`] when the tree would be beyond its limit, there can be no worktree, or the state directory cannot be
 /// written.
-pub fn start(
+pub(crate) fn start(
     store: &Store,
     request: &SpawnRequest,
     launch: &Launch,
@@ -93,7 +93,7 @@ pub fn start(
 ///
 /// [`RuntimeError`] when the tree is at its limit, the child would have wider permissions than its parent, there can be no
 /// worktree, or the caller's attempt has ended.
-pub fn spawn(
+pub(crate) fn spawn(
     store: &Store,
     caller: Caller,
     call: Option<&str>,
@@ -137,7 +137,7 @@ fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
 impl SpawnRequest {
     /// What a request for these agents names them by, in full.
     #[must_use]
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match self.tasks.as_slice() {
             [NamedTask { task: Task::File(path), .. }] => path.display().to_string(),
             tasks => tasks.iter().map(NamedTask::in_full).collect::<Vec<_>>().join(" "),
@@ -183,7 +183,12 @@ impl SpawnRequest {
 /// # Errors
 ///
 /// [`RuntimeError`] when the caller's attempt has ended.
-pub fn ask(store: &Store, caller: Caller, call: Option<&str>, question: String) -> Result<RequestId, RuntimeError> {
+pub(crate) fn ask(
+    store: &Store,
+    caller: Caller,
+    call: Option<&str>,
+    question: String,
+) -> Result<RequestId, RuntimeError> {
     frame_of(store, caller)?;
     Ok(store.request(caller, call, &Wish::Ask { question, choices: None })?)
 }
@@ -193,7 +198,12 @@ pub fn ask(store: &Store, caller: Caller, call: Option<&str>, question: String) 
 /// # Errors
 ///
 /// [`RuntimeError`] when the caller's attempt has ended.
-pub fn wait(store: &Store, caller: Caller, call: Option<&str>, wait: External) -> Result<RequestId, RuntimeError> {
+pub(crate) fn wait(
+    store: &Store,
+    caller: Caller,
+    call: Option<&str>,
+    wait: External,
+) -> Result<RequestId, RuntimeError> {
     frame_of(store, caller)?;
     Ok(store.request(caller, call, &Wish::Wait(wait))?)
 }
@@ -241,7 +251,7 @@ fn status_of_request(store: &Store, request: RequestId) -> Result<RequestStatus,
 /// # Errors
 ///
 /// [`RuntimeError`] when the caller's attempt has ended.
-pub fn status_for(store: &Store, caller: Caller, of: Target) -> Result<RequestStatus, RuntimeError> {
+pub(crate) fn status_for(store: &Store, caller: Caller, of: Target) -> Result<RequestStatus, RuntimeError> {
     match of {
         Target::Frame(frame) => status_of_chain(store, caller, frame),
         Target::Request(request) => status_of_request(store, request),
@@ -263,7 +273,7 @@ impl From<RequestResult> for RequestStatus {
 /// # Errors
 ///
 /// Those of the state directory.
-pub fn made_before(
+pub(crate) fn made_before(
     store: &Store,
     caller: Caller,
     is_it: impl Fn(&Wish) -> bool,

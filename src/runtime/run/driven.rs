@@ -11,7 +11,7 @@ use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 
 /// What happened while a tree was driven.
 #[derive(Debug, Default)]
-pub struct Driven {
+pub(crate) struct Driven {
     /// Frames that began to wait for something new.
     pub started: HashSet<FrameId>,
     /// Whether an attempt has ended.
@@ -28,7 +28,7 @@ pub struct Driven {
 
 /// A frame that another process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Busy {
+pub(crate) struct Busy {
     /// The frame.
     pub frame: FrameId,
     /// The process that started the attempt; it may have died, and `claude` alone be finishing its turn.

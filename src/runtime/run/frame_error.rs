@@ -10,7 +10,7 @@ use crate::runtime::worktrees::worktree::WorktreeError;
 
 /// What went wrong with a frame.
 #[derive(Debug)]
-pub struct FrameError {
+pub(crate) struct FrameError {
     /// The frame.
     pub frame: FrameId,
     /// What went wrong.
@@ -19,7 +19,7 @@ pub struct FrameError {
 
 /// The kinds of errors that need different help.
 #[derive(Debug, thiserror::Error)]
-pub enum FrameErrorKind {
+pub(crate) enum FrameErrorKind {
     /// There is no usable `claude`.
     #[error(transparent)]
     Program(ProgramError),

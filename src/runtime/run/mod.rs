@@ -2,11 +2,11 @@
 
 pub(crate) mod attempt;
 pub(crate) mod background;
-pub mod driven;
+pub(crate) mod driven;
 pub(crate) mod external_waits;
-pub mod frame_error;
+pub(crate) mod frame_error;
 pub(crate) mod running_agent;
-pub mod scheduler;
-pub mod signals;
-pub mod status;
+pub(crate) mod scheduler;
+pub(crate) mod signals;
+pub(crate) mod status;
 pub(crate) mod stopping;

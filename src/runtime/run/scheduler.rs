@@ -34,7 +34,7 @@ use crate::store::{Lease, Store, StoreError};
 ///
 /// [`RuntimeError`] when the state directory cannot be used. Agents that run then finish their turns, and the next
 /// `resume` finds what they did.
-pub async fn drive(
+pub(crate) async fn drive(
     store: &Store,
     settings: &RunSettings,
     top: FrameId,
@@ -51,7 +51,7 @@ pub async fn drive(
 /// # Errors
 ///
 /// As for [`drive`].
-pub async fn resume(
+pub(crate) async fn resume(
     store: &Store,
     settings: &RunSettings,
     top: FrameId,
@@ -68,7 +68,7 @@ pub async fn resume(
 /// # Errors
 ///
 /// Those of the state directory.
-pub fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
+pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
     let pauses = |state: &FrameState| matches!(state, FrameState::Waiting { wait } if wait.is_pause());
     for node in store.tree(top)?.all().filter(|node| pauses(&node.state)) {
         try_again(store, node.id)?;

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 /// # Errors
 ///
 /// Those of the system.
-pub fn listen() -> io::Result<watch::Receiver<u32>> {
+pub(crate) fn listen() -> io::Result<watch::Receiver<u32>> {
     let (sender, receiver) = watch::channel(0);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

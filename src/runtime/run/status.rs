@@ -16,7 +16,7 @@ use crate::store::{Lease, Store};
 
 /// How a tree stands when nothing in it can run.
 #[derive(Debug)]
-pub enum ChainStatus {
+pub(crate) enum ChainStatus {
     /// Its top has replied.
     Done(String),
     /// It waits.
@@ -50,7 +50,7 @@ pub enum ChainStatus {
 /// # Errors
 ///
 /// Those of the state directory.
-pub fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
+pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
     let mut tree = store.tree(top)?;
     match tree.get(top).map(|node| &node.state) {
         None => return Ok(None),
@@ -105,7 +105,7 @@ fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
 /// # Errors
 ///
 /// Those of the state directory.
-pub fn after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
+pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
     let tree = store.tree(top)?;
     match (tree.get(top).map(|node| &node.state), store.reply(top)?) {
         (Some(FrameState::Done), Some(reply)) => return Ok(ChainStatus::Done(reply)),
@@ -141,7 +141,7 @@ fn error(member: &Member) -> Option<FrameError> {
 impl ChainStatus {
     /// Whether every error is that `claude` could not be used at all.
     #[must_use]
-    pub fn is_refusal(&self) -> bool {
+    pub(crate) fn is_refusal(&self) -> bool {
         let refused = |error: &FrameError| {
             matches!(
                 error.kind,

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 /// Why git did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
-pub enum GitError {
+pub(crate) enum GitError {
     /// It refused.
     #[error("git {what} failed: {said}")]
     Refused {

@@ -11,7 +11,7 @@ use crate::runtime::worktrees::git::{Git, GitError};
 
 /// Why there can be no worktree.
 #[derive(Debug, thiserror::Error)]
-pub enum WorktreeError {
+pub(crate) enum WorktreeError {
     /// The directory is in no repository with a commit.
     #[error("{} is in no git repository with a commit", .0.display())]
     NoRepository(PathBuf),
@@ -35,7 +35,7 @@ pub enum WorktreeError {
 /// # Errors
 ///
 /// [`WorktreeError`] when `cwd` is in no repository that has a commit.
-pub fn plan(folder: &Path, cwd: &Path, title: &str, id: &str) -> Result<(Worktree, PathBuf), WorktreeError> {
+pub(crate) fn plan(folder: &Path, cwd: &Path, title: &str, id: &str) -> Result<(Worktree, PathBuf), WorktreeError> {
     let none = |_| WorktreeError::NoRepository(cwd.to_owned());
     let top = PathBuf::from(git(cwd, ["rev-parse", "--show-toplevel"]).map_err(none)?);
     let base = git(cwd, ["rev-parse", "--verify", "HEAD^{commit}"]).map_err(none)?;
@@ -51,7 +51,7 @@ pub fn plan(folder: &Path, cwd: &Path, title: &str, id: &str) -> Result<(Worktre
 
 /// Whether files in `cwd` and the rest of its repository are not as they were committed: a worktree will not have them.
 #[must_use]
-pub fn has_uncommitted_changes(cwd: &Path) -> bool {
+pub(crate) fn has_uncommitted_changes(cwd: &Path) -> bool {
     let status = ["-c", "status.showUntrackedFiles=normal", "status", "--porcelain", "--untracked-files=normal"];
     git(cwd, status).is_ok_and(|changed| !changed.is_empty())
 }

@@ -20,7 +20,7 @@ use crate::store::files::state_dir::{SEEN, StateDir, TEMPORARY, create_private};
 /// # Errors
 ///
 /// The transcript cannot be read or has no whole line, or the copy cannot be written.
-pub fn keep(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcript: &Path) -> io::Result<()> {
+pub(crate) fn keep(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcript: &Path) -> io::Result<()> {
     let mut source = File::open(transcript)?;
     let whole = whole_lines(&mut source)?;
     if whole == 0 {
@@ -43,7 +43,7 @@ pub(crate) fn keep_conversation(dir: &StateDir, frame: FrameId, attempt: Attempt
 /// # Errors
 ///
 /// The frame's directory cannot be read, or a file in it cannot be deleted.
-pub fn prune(dir: &StateDir, frame: FrameId, keep: &[AttemptId]) -> io::Result<()> {
+pub(crate) fn prune(dir: &StateDir, frame: FrameId, keep: &[AttemptId]) -> io::Result<()> {
     let entries = match fs::read_dir(dir.frame_path(frame)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -65,7 +65,7 @@ pub(crate) fn attempt_of(name: &str) -> Option<AttemptId> {
 
 /// A transcript in Claude Code's folder, compared with the copy that was kept of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compared {
+pub(crate) enum Compared {
     /// No copy was kept, or nothing of use.
     NoCopy,
     /// It is what was kept.
@@ -81,7 +81,7 @@ pub enum Compared {
 /// # Errors
 ///
 /// One of them cannot be read.
-pub fn compare(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcript: &Path) -> io::Result<Compared> {
+pub(crate) fn compare(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcript: &Path) -> io::Result<Compared> {
     let gone_is_none = |opened: io::Result<File>| match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         opened => opened.map(Some),
@@ -127,7 +127,7 @@ pub(crate) fn is_same(one: File, other: File, length: u64) -> io::Result<bool> {
 /// # Errors
 ///
 /// The copy cannot be read, or `to` cannot be written.
-pub fn restore(dir: &StateDir, frame: FrameId, attempt: AttemptId, to: &Path) -> io::Result<bool> {
+pub(crate) fn restore(dir: &StateDir, frame: FrameId, attempt: AttemptId, to: &Path) -> io::Result<bool> {
     if matches!(compare(dir, frame, attempt, to)?, Compared::NoCopy | Compared::Same) {
         return Ok(false);
     }
@@ -140,7 +140,7 @@ pub fn restore(dir: &StateDir, frame: FrameId, attempt: AttemptId, to: &Path) ->
 /// # Errors
 ///
 /// `conversation` cannot be read, or `to` cannot be written.
-pub fn put(conversation: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn put(conversation: &Path, to: &Path) -> io::Result<()> {
     let mut conversation = File::open(conversation)?;
     let length = conversation.metadata()?.len();
     if let Some(parent) = to.parent() {
@@ -154,7 +154,7 @@ pub fn put(conversation: &Path, to: &Path) -> io::Result<()> {
 /// # Errors
 ///
 /// It cannot be read.
-pub fn lines(path: &Path) -> io::Result<Lines> {
+pub(crate) fn lines(path: &Path) -> io::Result<Lines> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lines::None),
         file => file?,

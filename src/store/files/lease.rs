@@ -68,7 +68,7 @@ impl Lease {
     /// # Errors
     ///
     /// The file cannot be opened or locked.
-    pub fn is_held(dir: &StateDir, frame: FrameId) -> Result<bool> {
+    pub(crate) fn is_held(dir: &StateDir, frame: FrameId) -> Result<bool> {
         let path = dir.printed(frame);
         let broken = |error| StoreError::io(&path, error);
         let output = match File::open(&path) {
@@ -84,7 +84,7 @@ impl Lease {
     /// # Errors
     ///
     /// The system has no more file descriptors.
-    pub fn output(&self) -> io::Result<File> {
+    pub(crate) fn output(&self) -> io::Result<File> {
         self.output.try_clone()
     }
 
@@ -93,7 +93,7 @@ impl Lease {
     /// # Errors
     ///
     /// The system cannot tell.
-    pub fn len(&self) -> io::Result<u64> {
+    pub(crate) fn len(&self) -> io::Result<u64> {
         Ok(self.output.metadata()?.len())
     }
 
@@ -103,7 +103,7 @@ impl Lease {
     /// # Errors
     ///
     /// The system cannot tell how long it is.
-    pub fn printed(&self, from: u64) -> io::Result<impl Read> {
+    pub(crate) fn printed(&self, from: u64) -> io::Result<impl Read> {
         let at = if self.len()? < from { 0 } else { from };
         Ok(Printed { output: &self.output, at })
     }
@@ -114,7 +114,7 @@ impl Lease {
     /// # Errors
     ///
     /// The file cannot be read or written.
-    pub fn seal(&self) -> io::Result<u64> {
+    pub(crate) fn seal(&self) -> io::Result<u64> {
         let length = self.len()?;
         let mut last = [b'\n'];
         if length > 0 {
@@ -126,15 +126,6 @@ impl Lease {
             })?;
         }
         self.len()
-    }
-
-    /// Whether nothing was printed so far.
-    ///
-    /// # Errors
-    ///
-    /// The system cannot tell.
-    pub fn is_empty(&self) -> io::Result<bool> {
-        Ok(self.len()? == 0)
     }
 }
 
@@ -281,7 +272,7 @@ mod tests {
         let (_temp, dir, frame) = frame();
         let lease = Lease::try_take(&dir, frame).unwrap().unwrap();
         lease.output().unwrap().write_all(b"first\n").unwrap();
-        assert_eq!((lease.len().unwrap(), lease.is_empty().unwrap()), (6, false));
+        assert_eq!(lease.len().unwrap(), 6);
         let mut child = Command::new("sh")
             .args(["-c", "read line; echo second"])
             .stdin(Stdio::piped())

@@ -1,10 +1,10 @@
 //! The state directory: what lies where, and how it is written.
 
 pub(crate) mod canonical;
-pub mod checkpoint;
+pub(crate) mod checkpoint;
 pub(crate) mod durable;
 pub(crate) mod entries;
 pub(crate) mod lease;
-pub mod session_files;
+pub(crate) mod session_files;
 pub(crate) mod state_dir;
-pub mod tool_results;
+pub(crate) mod tool_results;

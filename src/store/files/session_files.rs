@@ -32,7 +32,7 @@ pub(crate) fn kept(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
 /// # Errors
 ///
 /// A file cannot be read, or a copy cannot be written.
-pub fn keep(
+pub(crate) fn keep(
     dir: &StateDir,
     frame: FrameId,
     attempt: AttemptId,
@@ -56,7 +56,7 @@ pub fn keep(
 
 /// Whether there are copies of an attempt, be they empty.
 #[must_use]
-pub fn is_kept(dir: &StateDir, frame: FrameId, attempt: AttemptId) -> bool {
+pub(crate) fn is_kept(dir: &StateDir, frame: FrameId, attempt: AttemptId) -> bool {
     dir.beside(frame, attempt).is_dir()
 }
 
@@ -66,7 +66,7 @@ pub fn is_kept(dir: &StateDir, frame: FrameId, attempt: AttemptId) -> bool {
 /// # Errors
 ///
 /// A copy cannot be read, or its place cannot be written.
-pub fn restore(
+pub(crate) fn restore(
     dir: &StateDir,
     frame: FrameId,
     attempt: Option<AttemptId>,
@@ -98,7 +98,7 @@ pub fn restore(
 /// # Errors
 ///
 /// A file cannot be read, or a copy cannot be written.
-pub fn share(from: &[Folder], to: &[Folder]) -> io::Result<()> {
+pub(crate) fn share(from: &[Folder], to: &[Folder]) -> io::Result<()> {
     for (from, to) in from.iter().zip(to).filter(|(from, to)| from.path != to.path) {
         copy(Step::PutBack, from, &from.path, &to.path, None)?;
     }

@@ -20,7 +20,7 @@ pub(crate) const FOLDER: &str = "tool-results";
 /// # Errors
 ///
 /// A result cannot be read, or a copy cannot be written.
-pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
+pub(crate) fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
     copy(Step::KeepCopy, &transcript.with_extension("").join(FOLDER), &kept(dir, frame, session))
 }
 
@@ -29,7 +29,7 @@ pub fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Pat
 /// # Errors
 ///
 /// A copy cannot be read, or its place cannot be written.
-pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
+pub(crate) fn restore(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
     copy(Step::PutBack, &kept(dir, frame, session), &transcript.with_extension("").join(FOLDER))
 }
 
@@ -38,7 +38,7 @@ pub fn restore(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &
 /// # Errors
 ///
 /// A folder cannot be read, or a result cannot be deleted.
-pub fn forget(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
+pub(crate) fn forget(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
     let kept = kept(dir, frame, session);
     for entry in entries(&transcript.with_extension("").join(FOLDER))? {
         if !kept.join(entry.file_name()).exists() {
@@ -53,7 +53,7 @@ pub fn forget(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &P
 /// # Errors
 ///
 /// The frame's directory cannot be read.
-pub fn sessions(dir: &StateDir, frame: FrameId) -> io::Result<Vec<SessionId>> {
+pub(crate) fn sessions(dir: &StateDir, frame: FrameId) -> io::Result<Vec<SessionId>> {
     let names = entries(&dir.frame_path(frame))?.into_iter().filter(|entry| entry.path().is_dir());
     Ok(names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
@@ -64,7 +64,7 @@ pub fn sessions(dir: &StateDir, frame: FrameId) -> io::Result<Vec<SessionId>> {
 /// # Errors
 ///
 /// The copy cannot be read or written.
-pub fn tell(dir: &StateDir, frame: FrameId, checkpoint: AttemptId, old: &Path, new: &Path) -> io::Result<bool> {
+pub(crate) fn tell(dir: &StateDir, frame: FrameId, checkpoint: AttemptId, old: &Path, new: &Path) -> io::Result<bool> {
     let copy = dir.checkpoint(frame, checkpoint);
     let Ok(text) = fs::read_to_string(&copy) else { return Ok(false) };
     // As a JSON text holds it, without the quotes.

@@ -14,7 +14,7 @@ use crate::store::files::state_dir::{StateDir, TEMPORARY, create_private};
 
 /// What is to be said of the state directory at `dir`. Nothing is made that stays. `named`: a person chose it.
 #[must_use]
-pub fn findings(dir: &Path, named: bool) -> Vec<Finding> {
+pub(crate) fn findings(dir: &Path, named: bool) -> Vec<Finding> {
     let (place, is_usable) = place(dir, named);
     if !is_usable {
         return vec![place];
@@ -33,7 +33,7 @@ pub fn findings(dir: &Path, named: bool) -> Vec<Finding> {
 
 /// The store, if there is one already, and what is to be said of it.
 #[must_use]
-pub fn open(dir: &Path) -> (Option<Store>, Finding) {
+pub(crate) fn open(dir: &Path) -> (Option<Store>, Finding) {
     if StateDir::new(dir).is_ok_and(|dir| !dir.database().exists()) {
         return (None, Finding::ok(DATABASE, "there is none yet; the first chain creates it"));
     }

@@ -1,7 +1,7 @@
 //! Removing, checking, exporting and importing chains.
 
 pub(crate) mod archive;
-pub mod doctor;
+pub(crate) mod doctor;
 pub(crate) mod fsck;
 pub(crate) mod observed;
 pub(crate) mod orphan_files;

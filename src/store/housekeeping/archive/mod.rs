@@ -10,4 +10,4 @@ mod refusal;
 pub(crate) mod unpack;
 mod writer;
 
-pub use adapt::{Adapted, Here};
+pub(crate) use adapt::Here;

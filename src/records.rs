@@ -1,0 +1,18 @@
+//! The records of chains, as tests and benchmarks read and make them. The command line is what everybody else uses.
+
+pub use crate::core::agent::launch::Launch;
+pub use crate::core::agent::situation::Situation;
+pub use crate::core::attempt::decision::decide;
+pub use crate::core::attempt::ending::Ending;
+pub use crate::core::attempt::facts::Facts;
+pub use crate::core::attempt::usage::Usage;
+pub use crate::core::chain::frame::Task;
+pub use crate::core::chain::limits::Limits;
+pub use crate::core::chain::origin::Origin;
+pub use crate::core::chain::state::FrameState;
+pub use crate::core::chain::tree::Node;
+pub use crate::core::id::{AttemptId, FrameId, SessionId};
+pub use crate::core::requests::agent_command::recognise;
+pub use crate::core::requests::request::{Delivery, Wish};
+pub use crate::core::text::shell::Surroundings;
+pub use crate::store::{Caller, Lease, NewAttempt, NewFrame, Settlement, Store};
