@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use agent_cli::records::{
-    AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, Origin, SessionId, Settlement,
-    Situation, Store, Task, Usage, Wish, decide,
+    AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, Origin, RequestKind, SessionId,
+    Settlement, Situation, Store, Task, Usage, decide,
 };
 use rusqlite::Connection;
 
@@ -165,7 +165,7 @@ fn chain(store: &Store, done: bool) -> FrameId {
         if level < DEPTH {
             frames.push(store.request_child(caller, None, &new(), "/project/ins2.md").expect("there is room").1);
         } else {
-            let wish = Wish::Ask { question: "When is your birthday?".into(), choices: None };
+            let wish = RequestKind::Ask { question: "When is your birthday?".into(), choices: None };
             let question = store.request(caller, None, &wish).expect("the attempt runs");
             end(store, caller, Ending::Suspended);
             if done {

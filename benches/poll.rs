@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use agent_cli::records::{
-    AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, SessionId, Settlement, Situation,
-    Store, Task, Usage, Wish, decide,
+    AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, RequestKind, SessionId,
+    Settlement, Situation, Store, Task, Usage, decide,
 };
 
 const FRAMES: usize = 10_000;
@@ -87,7 +87,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
     let child = match child {
         Some(new) => Some(store.request_child(caller, None, &new, "/project/ins2.md").expect("the tree has room").1),
         None => {
-            let wish = Wish::Ask { question: "When is your birthday?".into(), choices: None };
+            let wish = RequestKind::Ask { question: "When is your birthday?".into(), choices: None };
             store.request(caller, None, &wish).expect("the attempt runs");
             None
         }

@@ -13,6 +13,6 @@ pub use crate::core::chain::state::FrameState;
 pub use crate::core::chain::tree::Node;
 pub use crate::core::id::{AttemptId, FrameId, SessionId};
 pub use crate::core::requests::agent_command::recognise;
-pub use crate::core::requests::request::{Delivery, Wish};
+pub use crate::core::requests::request::{Delivery, RequestKind};
 pub use crate::core::text::shell::Surroundings;
 pub use crate::store::{Caller, Lease, NewAttempt, NewFrame, Settlement, Store};

@@ -15,7 +15,7 @@ use crate::core::chain::limits::Limits;
 use crate::core::chain::origin::Origin;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::store::attempts::attempt::NewAttempt;
 use crate::store::attempts::settlement::Settlement;
 use crate::store::database::store::Store;
@@ -59,8 +59,8 @@ pub(crate) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
     }
 }
 
-pub(crate) fn ask(question: &str) -> Wish {
-    Wish::Ask { question: question.to_owned(), choices: None }
+pub(crate) fn ask(question: &str) -> RequestKind {
+    RequestKind::Ask { question: question.to_owned(), choices: None }
 }
 
 pub(crate) fn reply(text: &str) -> Ending {

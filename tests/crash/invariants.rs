@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 
-use agent_cli::records::{FrameId, Store, Wish};
+use agent_cli::records::{FrameId, RequestKind, Store};
 use serde_json::Value;
 
 use crate::gate::wait_until;
@@ -93,8 +93,11 @@ pub(crate) fn every_answer_was_told_once(world: &World, store: &Store) {
         let entry = asked.entry(question.frame).or_default();
         let answer = question.answer.expect("it is answered");
         // Of a plan, the agent is told in the words of its tool.
-        let told =
-            if matches!(question.wish, Wish::Plan(_)) { "User has approved your plan.".to_owned() } else { answer };
+        let told = if matches!(question.wish, RequestKind::Plan(_)) {
+            "User has approved your plan.".to_owned()
+        } else {
+            answer
+        };
         *entry = (entry.0 + 1, told);
     }
     for (frame, (count, answer)) in asked {

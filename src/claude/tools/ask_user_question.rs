@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::core::requests::choices::{Choice, Choices};
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 
 /// The name of the tool.
 pub(crate) const ASK_USER_QUESTION: &str = "AskUserQuestion";
@@ -13,11 +13,11 @@ pub(crate) const ASK_USER_QUESTION: &str = "AskUserQuestion";
 /// The questions in a call's input, in their order. `None` where Claude Code would refuse them: none, or two alike, or a
 /// shape that is not theirs.
 #[must_use]
-pub(crate) fn questions(input: &Value) -> Option<Vec<Wish>> {
+pub(crate) fn questions(input: &Value) -> Option<Vec<RequestKind>> {
     let asked = input["questions"].as_array()?.iter().map(question).collect::<Option<Vec<_>>>()?;
     let mut seen = HashSet::new();
     let alike = asked.iter().any(|wish| match wish {
-        Wish::Ask { question, .. } => !seen.insert(question),
+        RequestKind::Ask { question, .. } => !seen.insert(question),
         _ => false,
     });
     (!asked.is_empty() && !alike).then_some(asked)
@@ -40,7 +40,7 @@ pub(crate) fn result(answers: &[(&str, &str)]) -> String {
     format!("Your questions have been answered: {answers}. You can now continue with these answers in mind.")
 }
 
-fn question(asked: &Value) -> Option<Wish> {
+fn question(asked: &Value) -> Option<RequestKind> {
     let question = asked["question"].as_str().filter(|text| !text.trim().is_empty())?.to_owned();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let option = |option: &Value| {
@@ -51,7 +51,7 @@ fn question(asked: &Value) -> Option<Wish> {
         multi_select: asked["multiSelect"] == true,
         options: asked["options"].as_array()?.iter().map(option).collect::<Option<_>>()?,
     };
-    Some(Wish::Ask { question, choices: Some(choices) })
+    Some(RequestKind::Ask { question, choices: Some(choices) })
 }
 
 #[cfg(test)]
@@ -74,8 +74,8 @@ mod tests {
             Choice { label: "Feb".into(), description: String::new() },
         ];
         let choices = Choices { header: "Birthday".into(), multi_select: true, options };
-        assert_eq!(asked[0], Wish::Ask { question: "When?".into(), choices: Some(choices) });
-        assert!(matches!(&asked[1], Wish::Ask { question, choices: Some(choices) }
+        assert_eq!(asked[0], RequestKind::Ask { question: "When?".into(), choices: Some(choices) });
+        assert!(matches!(&asked[1], RequestKind::Ask { question, choices: Some(choices) }
             if question == "Why?" && choices.options.is_empty() && !choices.multi_select));
     }
 

@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::core::id::RequestId;
-    use crate::core::requests::request::{RequestResult, Wish};
+    use crate::core::requests::request::{RequestKind, RequestResult};
 
     const PROMPT: &str = r#"{"type":"user","message":{"role":"user","content":"go"}}"#;
     const CALL: &str = r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1"}]}}"#;
@@ -163,7 +163,7 @@ mod tests {
         let delivery = |call: Option<&str>| Delivery {
             request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
             call: call.map(str::to_owned),
-            wish: Wish::Ask { question: "When?".into(), choices: None },
+            wish: RequestKind::Ask { question: "When?".into(), choices: None },
             result: RequestResult::Text("Jan 1st".into()),
         };
         let call = of(&format!("{PROMPT}\n{CALL}\n{RESULT}\n"));

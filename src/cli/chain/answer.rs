@@ -13,7 +13,7 @@ use crate::cli::report::asked;
 use crate::core::id::{FrameId, IdPrefix, RequestId};
 use crate::core::requests::answer::{self, NoAnswer};
 use crate::core::requests::permit::{Permit, permit};
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
 use crate::core::text::shell::quoted;
 use crate::store::{Question, Store, StoreError, Target};
@@ -104,7 +104,7 @@ impl Answer {
     /// The answer, with the mode that goes with it.
     fn with_mode(&self, text: String, asked: Option<&Question>) -> Result<String, CliError> {
         let Some(mode) = &self.mode else { return Ok(text) };
-        let is_of_plan = asked.is_none_or(|asked| matches!(asked.wish, Wish::Plan(_)));
+        let is_of_plan = asked.is_none_or(|asked| matches!(asked.wish, RequestKind::Plan(_)));
         if !is_of_plan || permit(&text) != Some(Permit::Allow) {
             return Err(CliError::usage("--mode is for a plan that is allowed")
                 .hint("agent-cli answer ID allow --mode acceptEdits"));
@@ -156,7 +156,7 @@ fn only_question_below(store: &Store, frame: FrameId) -> Result<RequestId, CliEr
     }
 }
 
-fn refused(id: RequestId, wish: &Wish, text: &str, error: &NoAnswer) -> CliError {
+fn refused(id: RequestId, wish: &RequestKind, text: &str, error: &NoAnswer) -> CliError {
     let command = |answer: &str| format!("agent-cli answer {} {answer}", id.short());
     let refused = CliError::usage(error.to_string());
     match (error, wish) {
@@ -164,10 +164,10 @@ fn refused(id: RequestId, wish: &Wish, text: &str, error: &NoAnswer) -> CliError
             let text = format!("--text={}", quoted(text.trim()));
             refused.hint(command("1")).hint(format!("to answer with text, not a choice: {}", command(&text)))
         }
-        (_, Wish::Permission { .. }) => {
+        (_, RequestKind::Permission { .. }) => {
             refused.hint(command("allow")).hint(format!("or {}", command("\"deny use the test server\"")))
         }
-        (_, Wish::Plan(_)) => refused
+        (_, RequestKind::Plan(_)) => refused
             .hint(command(&asked::to_answer(wish)))
             .hint(format!("or {}", command("\"deny use the test server\""))),
         _ => refused.hint(command("ANSWER")),
@@ -177,7 +177,7 @@ fn refused(id: RequestId, wish: &Wish, text: &str, error: &NoAnswer) -> CliError
 fn from_standard_input(store: &Store, asked: Option<&Question>) -> Result<String, CliError> {
     if asked::is_at_a_terminal() {
         match asked {
-            Some(asked) if matches!(asked.wish, Wish::Permission { .. } | Wish::Plan(_)) => {
+            Some(asked) if matches!(asked.wish, RequestKind::Permission { .. } | RequestKind::Plan(_)) => {
                 return asked::decide(store, asked);
             }
             Some(asked) => asked::show(store, asked)?,

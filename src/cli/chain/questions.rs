@@ -16,7 +16,7 @@ use crate::core::id::{FrameId, IdPrefix, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::choices::{Choice, Choices};
 use crate::core::requests::plan::Plan;
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::core::text::columns::columns;
 use crate::core::text::extent;
 use crate::runtime::requests::agent_lookup;
@@ -86,22 +86,22 @@ impl Questions {
                 id: question.id,
                 question: question.question,
                 kind: match question.wish {
-                    Wish::Permission { .. } => "permission",
-                    Wish::Plan(_) => "plan",
+                    RequestKind::Permission { .. } => "permission",
+                    RequestKind::Plan(_) => "plan",
                     _ => "question",
                 },
                 permission: match &question.wish {
-                    Wish::Permission { tool, input, reason } => {
+                    RequestKind::Permission { tool, input, reason } => {
                         Some(PermissionJson { tool: tool.clone(), input: input.clone(), reason: reason.clone() })
                     }
                     _ => None,
                 },
                 plan: match &question.wish {
-                    Wish::Plan(plan) => Some(plan.clone()),
+                    RequestKind::Plan(plan) => Some(plan.clone()),
                     _ => None,
                 },
                 choices: match question.wish {
-                    Wish::Ask { choices, .. } => choices,
+                    RequestKind::Ask { choices, .. } => choices,
                     _ => None,
                 },
                 frame: question.frame,

@@ -14,7 +14,7 @@ use crate::core::requests::approval::{self, Before};
 use crate::core::requests::choices::Choice;
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::{Decided, Plan};
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::store::{Question, Store, StoreError};
 
 /// The whole question, with who asks it.
@@ -22,7 +22,7 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
     let (id, root, task) = (asked.id.short(), asked.root.short(), cut(&asked.title, 40));
     let mut text = format!("{id} of {task} in the chain {root}, {} ago\n", age(asked.asked, Timestamp::now()));
     text.push_str(&match &asked.wish {
-        Wish::Permission { tool, input, reason } => {
+        RequestKind::Permission { tool, input, reason } => {
             let frame = store.frame(asked.frame)?;
             let before = match (approval::written_file(tool, input), &frame) {
                 (Some(path), Some(frame)) => before(&frame.cwd.join(path)),
@@ -39,10 +39,10 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
             }
             view
         }
-        Wish::Plan(plan) => of_plan(plan, width),
+        RequestKind::Plan(plan) => of_plan(plan, width),
         _ => approval::quoted(&asked.question, width),
     });
-    if let Wish::Ask { choices: Some(choices), .. } = &asked.wish {
+    if let RequestKind::Ask { choices: Some(choices), .. } = &asked.wish {
         for (number, Choice { label, description }) in (1..).zip(&choices.options) {
             text.push_str(&approval::named(&format!("  {number}. "), label, width));
             if !description.is_empty() {
@@ -74,10 +74,10 @@ fn of_plan(plan: &Plan, width: Option<usize>) -> String {
 }
 
 /// How a question is answered, in a hint.
-pub(crate) fn to_answer(wish: &Wish) -> String {
+pub(crate) fn to_answer(wish: &RequestKind) -> String {
     match wish {
-        Wish::Permission { .. } => "allow (or deny, with a reason)".to_owned(),
-        Wish::Plan(plan) => format!("allow --mode {} (or deny, with a reason)", plan.modes.join("|")),
+        RequestKind::Permission { .. } => "allow (or deny, with a reason)".to_owned(),
+        RequestKind::Plan(plan) => format!("allow --mode {} (or deny, with a reason)", plan.modes.join("|")),
         _ => "TEXT".to_owned(),
     }
 }
@@ -118,15 +118,15 @@ pub(crate) fn show(store: &Store, asked: &Question) -> Result<(), CliError> {
 /// A call that is shown and approved in one go: nobody allows at a terminal what was not shown there.
 pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(), CliError> {
     let is_allowed = match &asked.wish {
-        Wish::Permission { .. } => permit(answer) == Some(Permit::Allow),
-        Wish::Plan(plan) => matches!(plan.decided(answer), Some(Decided::Approved { .. })),
+        RequestKind::Permission { .. } => permit(answer) == Some(Permit::Allow),
+        RequestKind::Plan(plan) => matches!(plan.decided(answer), Some(Decided::Approved { .. })),
         _ => false,
     };
     if !is_allowed || !is_at_a_terminal() {
         return Ok(());
     }
     show(store, asked)?;
-    if let Wish::Plan(plan) = &asked.wish
+    if let RequestKind::Plan(plan) = &asked.wish
         && let Some(Decided::Approved { mode }) = plan.decided(answer)
     {
         output::ask(&approval::named("it would continue in mode ", &mode, output::width_of_errors()));

@@ -1,7 +1,7 @@
 //! How an agent is given what came of its requests.
 
 use crate::core::chain::frame::Frame;
-use crate::core::requests::request::{Delivery, RequestResult, Wish};
+use crate::core::requests::request::{Delivery, RequestKind, RequestResult};
 
 /// The way in which an agent is given the results that are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl DeliveryWay {
     /// return its result.
     #[must_use]
     pub(crate) fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool) -> Self {
-        let permission = deliveries.iter().find(|delivery| matches!(delivery.wish, Wish::Permission { .. }));
+        let permission = deliveries.iter().find(|delivery| matches!(delivery.wish, RequestKind::Permission { .. }));
         if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
             return Self::ReopenedCall { call };
         }
@@ -47,7 +47,7 @@ impl DeliveryWay {
 /// Whether its call can be resumed to return the result: no plan can, which is approved only where somebody sits, and no wake-up,
 /// which would be scheduled.
 fn returns_by_itself(delivery: &Delivery) -> bool {
-    delivery.wish.scheduled().is_none() && !matches!(delivery.wish, Wish::Plan(_))
+    delivery.wish.scheduled().is_none() && !matches!(delivery.wish, RequestKind::Plan(_))
 }
 
 /// Whether the call that made these requests can return what came of them as it is.
@@ -80,7 +80,7 @@ pub(crate) mod testing {
         Delivery {
             request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
             call: None,
-            wish: Wish::Ask { question: "When is your birthday?".into(), choices: None },
+            wish: RequestKind::Ask { question: "When is your birthday?".into(), choices: None },
             result: RequestResult::Text(text.into()),
         }
     }
@@ -121,7 +121,7 @@ mod tests {
             let mut frame = frame(Task::Prompt(String::new()));
             frame.suspended = Some("t1".to_owned());
             let choices = native.then(|| Choices { header: String::new(), multi_select: false, options: Vec::new() });
-            let wish = Wish::Ask { question: "When?".into(), choices };
+            let wish = RequestKind::Ask { question: "When?".into(), choices };
             let of = |text: &&str| Delivery { call: Some("t1".into()), wish: wish.clone(), ..answer(text) };
             (frame, results.iter().map(of).collect::<Vec<_>>())
         };

@@ -149,7 +149,7 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::delivery::testing::{answer, frame};
-    use crate::core::requests::request::Wish;
+    use crate::core::requests::request::RequestKind;
 
     #[test]
     fn the_first_prompt_names_the_file() {
@@ -306,7 +306,7 @@ mod tests {
         fn results_come_back_to_the_byte(texts in prop::collection::vec((any_text(), any_text(), any::<bool>()), 1..4), notice: bool, open: bool) {
             let deliveries: Vec<Delivery> = texts.iter().map(|(question, text, failed)| {
                 let result = if *failed { RequestResult::Failed(text.clone()) } else { RequestResult::Text(text.clone()) };
-                Delivery { wish: Wish::Ask { question: question.clone(), choices: None }, result, ..answer("") }
+                Delivery { wish: RequestKind::Ask { question: question.clone(), choices: None }, result, ..answer("") }
             }).collect();
             let calls = texts.iter().map(|(call, _, _)| call.clone()).collect();
             let trouble = Trouble { what: texts[0].1.clone(), calls, lost: false };

@@ -119,7 +119,7 @@ mod tests {
     use crate::core::chain::tree::Whole;
     use crate::core::chain::waiting_on::Blocking;
     use crate::core::id::FrameId;
-    use crate::core::requests::request::{Request, Wish};
+    use crate::core::requests::request::{Request, RequestKind};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -147,7 +147,7 @@ mod tests {
             frame: id(0),
             attempt: crate::core::id::AttemptId::random(),
             call: None,
-            wish: Wish::Spawn { child: id(n), task: String::new() },
+            wish: RequestKind::Spawn { child: id(n), task: String::new() },
             state: crate::core::requests::state::RequestState::Open,
             made: at(0),
         };

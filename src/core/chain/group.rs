@@ -117,7 +117,7 @@ mod tests {
     use crate::core::chain::runnable::Attempted;
     use crate::core::chain::state::Wait;
     use crate::core::id::{AttemptId, RequestId};
-    use crate::core::requests::request::{Request, Wish};
+    use crate::core::requests::request::{Request, RequestKind};
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
     const WAITING: FrameState = FrameState::Waiting { wait: Wait::Requests };
@@ -142,7 +142,7 @@ mod tests {
             frame: id(n),
             attempt: AttemptId::random(),
             call: None,
-            wish: Wish::Spawn { child: id(child), task: String::new() },
+            wish: RequestKind::Spawn { child: id(child), task: String::new() },
             state: crate::core::requests::state::RequestState::Open,
             made: NOW,
         };

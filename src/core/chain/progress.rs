@@ -81,13 +81,13 @@ mod tests {
     use super::*;
     use crate::core::chain::state::{Failure, FailureKind, Wait};
     use crate::core::id::{AttemptId, RequestId};
-    use crate::core::requests::request::{Request, Wish};
+    use crate::core::requests::request::{Request, RequestKind};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn said(state: FrameState, wishes: Vec<Wish>) -> String {
+    fn said(state: FrameState, wishes: Vec<RequestKind>) -> String {
         let id = FrameId::random();
         let request = |wish| Request {
             id: RequestId::random(),
@@ -128,12 +128,12 @@ mod tests {
         assert_eq!(said(FrameState::Cancelled, vec![]), "stopped");
         assert_eq!(said(FrameState::Ready, vec![]), "will be retried");
         let waiting = |wait| FrameState::Waiting { wait };
-        let ask = || Wish::Ask { question: "When?".into(), choices: None };
-        let permission = Wish::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
+        let ask = || RequestKind::Ask { question: "When?".into(), choices: None };
+        let permission = RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
         assert_eq!(said(waiting(Wait::Requests), vec![ask(), ask()]), "waits for an answer");
         assert_eq!(said(waiting(Wait::Requests), vec![permission]), "waits for an approval of a call of Bash");
         assert_eq!(said(waiting(Wait::Requests), vec![]), "can continue");
-        let time = Wish::Wait(External::Time(at(7_205)));
+        let time = RequestKind::Wait(External::Time(at(7_205)));
         assert_eq!(said(waiting(Wait::Requests), vec![time, ask()]), "waits for a time in 2 h and an answer");
         let busy = Wait::Retry { tries: 1, why: "API overloaded (529)".into() };
         assert_eq!(said(waiting(busy), vec![]), "waits for a retry in 25 s, after: API overloaded (529)");

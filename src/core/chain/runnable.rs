@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::core::chain::state::{Failure, FailureKind};
     use crate::core::id::AttemptId;
-    use crate::core::requests::request::{Request, Wish};
+    use crate::core::requests::request::{Request, RequestKind};
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -112,7 +112,7 @@ mod tests {
         FrameState::Failed { failure: Failure { kind: FailureKind::Error, message: String::new() } }
     }
 
-    fn node(n: u128, parent: Option<u128>, state: FrameState, wishes: Vec<(Wish, bool)>) -> Node {
+    fn node(n: u128, parent: Option<u128>, state: FrameState, wishes: Vec<(RequestKind, bool)>) -> Node {
         let request = |(wish, settled)| Request {
             id: crate::core::id::RequestId::random(),
             frame: id(n),
@@ -131,15 +131,15 @@ mod tests {
         Node { id: id(n), parent: parent.map(id), title, state, since: NOW, kept: true, is_group: false, requests }
     }
 
-    fn spawn(child: u128) -> (Wish, bool) {
-        (Wish::Spawn { child: id(child), task: String::new() }, false)
+    fn spawn(child: u128) -> (RequestKind, bool) {
+        (RequestKind::Spawn { child: id(child), task: String::new() }, false)
     }
 
-    fn ask(answered: bool) -> (Wish, bool) {
-        (Wish::Ask { question: "When?".into(), choices: None }, answered)
+    fn ask(answered: bool) -> (RequestKind, bool) {
+        (RequestKind::Ask { question: "When?".into(), choices: None }, answered)
     }
 
-    fn chain(leaf: FrameState, wishes: Vec<(Wish, bool)>) -> Tree {
+    fn chain(leaf: FrameState, wishes: Vec<(RequestKind, bool)>) -> Tree {
         let nodes = vec![
             node(1, None, waiting(), vec![spawn(2)]),
             node(2, Some(1), waiting(), vec![spawn(3)]),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
-use crate::core::requests::request::{Request, Wish};
+use crate::core::requests::request::{Request, RequestKind};
 
 /// A frame and all frames below it.
 #[derive(Clone, Debug)]
@@ -168,7 +168,7 @@ impl Tree {
     /// How many children a waiting frame still waits for.
     #[must_use]
     pub fn children_awaited_by(&self, node: &Node) -> usize {
-        let open = |request: &&Request| matches!(request.wish, Wish::Spawn { .. }) && !self.is_over(request);
+        let open = |request: &&Request| matches!(request.wish, RequestKind::Spawn { .. }) && !self.is_over(request);
         match node.state {
             FrameState::Waiting { .. } => node.requests.iter().filter(open).count() + self.open_members(node),
             _ => 0,
@@ -182,7 +182,7 @@ impl Tree {
 
     /// Whether the agent of its parent waits for this frame.
     fn is_requested(&self, node: &Node) -> bool {
-        let wanted = |request: &Request| matches!(request.wish, Wish::Spawn { child, .. } if child == node.id);
+        let wanted = |request: &Request| matches!(request.wish, RequestKind::Spawn { child, .. } if child == node.id);
         self.parent_that_waits(node).is_some_and(|parent| parent.requests.iter().any(wanted))
     }
 }

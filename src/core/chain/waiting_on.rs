@@ -11,7 +11,7 @@ use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::choices::Choices;
 use crate::core::requests::plan::Plan;
-use crate::core::requests::request::{External, Wish};
+use crate::core::requests::request::{External, RequestKind};
 
 /// Something that a tree waits for and that no process of `agent-cli` can bring about.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -111,17 +111,17 @@ impl Tree {
         let open = node.requests.iter().filter(|request| !self.is_over(request));
         let mut found: Vec<(Timestamp, Blocking)> = open
             .filter_map(|request| match &request.wish {
-                Wish::Spawn { .. } => None,
-                Wish::Ask { question, choices } => {
+                RequestKind::Spawn { .. } => None,
+                RequestKind::Ask { question, choices } => {
                     let (question, choices) = (question.clone(), choices.clone());
                     Some((request.made, Blocking::Question { id: request.id, question, choices }))
                 }
-                Wish::Permission { tool, input, reason } => {
+                RequestKind::Permission { tool, input, reason } => {
                     let (tool, input, reason) = (tool.clone(), input.clone(), reason.clone());
                     Some((request.made, Blocking::Permission { id: request.id, tool, input, reason }))
                 }
-                Wish::Plan(plan) => Some((request.made, Blocking::Plan { id: request.id, plan: plan.clone() })),
-                Wish::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
+                RequestKind::Plan(plan) => Some((request.made, Blocking::Plan { id: request.id, plan: plan.clone() })),
+                RequestKind::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
             })
             .collect();
         match (wait, wait.paused_until(node.since, now)) {
@@ -166,7 +166,7 @@ mod tests {
             frame: id,
             attempt: AttemptId::random(),
             call: None,
-            wish: Wish::Ask { question: (*question).to_owned(), choices: None },
+            wish: RequestKind::Ask { question: (*question).to_owned(), choices: None },
             state: if *settled {
                 crate::core::requests::state::RequestState::Resolved { used_by: None }
             } else {

@@ -9,7 +9,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
 use crate::core::agent::worktree::Worktree;
 use crate::core::chain::frame::Task;
-use crate::core::requests::request::{External, Wish};
+use crate::core::requests::request::{External, RequestKind};
 
 /// One directory, as it was and as it is. As a text: `OLD=NEW`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,9 +68,9 @@ impl Moves {
 
     /// A wish for a file that was moved.
     #[must_use]
-    pub fn wish(&self, wish: Wish) -> Wish {
+    pub fn wish(&self, wish: RequestKind) -> RequestKind {
         match wish {
-            Wish::Wait(External::File(path)) => Wish::Wait(External::File(self.path(&path))),
+            RequestKind::Wait(External::File(path)) => RequestKind::Wait(External::File(self.path(&path))),
             other => other,
         }
     }
@@ -164,7 +164,7 @@ mod tests {
         let launch = moves.launch(Launch { args, config_dir: Some("/old/.claude".into()), ..Launch::default() });
         assert_eq!(launch.args.words(), ["--add-dir=/new/x", "--settings=/new/s.json", "--x=old", "--debug"]);
         assert_eq!(launch.config_dir, Some("/new/.claude".into()));
-        let file = |path: &str| Wish::Wait(External::File(path.into()));
+        let file = |path: &str| RequestKind::Wait(External::File(path.into()));
         assert_eq!(moves.wish(file("/old/x")), file("/new/x"));
     }
 

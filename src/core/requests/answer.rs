@@ -1,7 +1,7 @@
 //! What counts as an answer to a question, an approval or a plan.
 
 use crate::core::requests::permit::permit;
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
 
 /// Why a text is no answer.
@@ -40,9 +40,9 @@ pub(crate) enum NoAnswer {
 /// # Errors
 ///
 /// [`NoAnswer`] where the text cannot be one.
-pub(crate) fn from_text(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
+pub(crate) fn from_text(wish: &RequestKind, text: &str) -> Result<String, NoAnswer> {
     match wish {
-        Wish::Ask { choices: Some(choices), .. } => match choices.chosen(text) {
+        RequestKind::Ask { choices: Some(choices), .. } => match choices.chosen(text) {
             None if choices.is_meant_as_numbers(text) => {
                 Err(NoAnswer::NoSuchChoice { given: text.trim().to_owned(), offered: choices.offered() })
             }
@@ -58,14 +58,14 @@ pub(crate) fn from_text(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
 /// # Errors
 ///
 /// [`NoAnswer`] where the text cannot be one.
-pub(crate) fn verbatim(wish: &Wish, text: &str) -> Result<String, NoAnswer> {
+pub(crate) fn verbatim(wish: &RequestKind, text: &str) -> Result<String, NoAnswer> {
     if text.trim().is_empty() {
         return Err(NoAnswer::Empty);
     }
-    if matches!(wish, Wish::Permission { .. }) && permit(text).is_none() {
+    if matches!(wish, RequestKind::Permission { .. }) && permit(text).is_none() {
         return Err(NoAnswer::NeitherAllowNorDeny);
     }
-    if let Wish::Plan(plan) = wish
+    if let RequestKind::Plan(plan) = wish
         && plan.decided(text).is_none()
     {
         return Err(NoAnswer::NotOnThePlan { modes: plan.modes.join(", ") });
@@ -81,11 +81,11 @@ mod tests {
     use crate::core::requests::choices::{Choice, Choices};
     use crate::core::requests::permit::Permit;
 
-    fn asked(labels: &[&str], multi_select: bool) -> Wish {
+    fn asked(labels: &[&str], multi_select: bool) -> RequestKind {
         let option = |label: &&str| Choice { label: (*label).to_owned(), description: "x".into() };
         let options = labels.iter().map(option).collect();
         let choices = Choices { header: "H".into(), multi_select, options };
-        Wish::Ask { question: "Which?".into(), choices: Some(choices) }
+        RequestKind::Ask { question: "Which?".into(), choices: Some(choices) }
     }
 
     #[test]
@@ -201,14 +201,14 @@ mod tests {
             ("denying", None),
         ] {
             assert_eq!(permit(text), expected, "{text:?}");
-            let wish = Wish::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
+            let wish = RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
             assert_eq!(from_text(&wish, text).is_ok(), expected.is_some(), "{text:?}");
         }
     }
 
     #[test]
     fn a_plain_question_takes_any_text_but_none() {
-        let plain = Wish::Ask { question: "When?".into(), choices: None };
+        let plain = RequestKind::Ask { question: "When?".into(), choices: None };
         assert_eq!(from_text(&plain, " 1 \n").as_deref(), Ok(" 1 \n"));
         for wish in [plain, asked(&["Apple"], true)] {
             assert_eq!(from_text(&wish, " \n"), Err(NoAnswer::Empty));

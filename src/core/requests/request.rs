@@ -27,7 +27,7 @@ pub struct Request {
     /// The tool call that it suspends, if it does.
     pub call: Option<String>,
     /// What was asked for.
-    pub wish: Wish,
+    pub wish: RequestKind,
     /// Where it is in its life.
     pub state: RequestState,
     /// When it was made.
@@ -37,7 +37,7 @@ pub struct Request {
 /// What an agent asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wish {
+pub enum RequestKind {
     /// Another agent's reply.
     Spawn {
         /// The frame that was made for it.
@@ -91,7 +91,7 @@ pub struct Delivery {
     /// The tool call that it suspends, if it does.
     pub call: Option<String>,
     /// What was asked for.
-    pub wish: Wish,
+    pub wish: RequestKind,
     /// What came of it, exact to the byte.
     pub result: RequestResult,
 }
@@ -101,8 +101,10 @@ impl Request {
     /// will never reply, and its parent is told so.
     pub fn is_over<E>(&self, is_child_over: impl FnOnce(FrameId) -> Result<bool, E>) -> Result<bool, E> {
         match &self.wish {
-            Wish::Spawn { child, .. } => is_child_over(*child),
-            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => Ok(self.state.is_resolved()),
+            RequestKind::Spawn { child, .. } => is_child_over(*child),
+            RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => {
+                Ok(self.state.is_resolved())
+            }
         }
     }
 }
@@ -127,9 +129,10 @@ impl Delivery {
     #[must_use]
     pub fn answer(&self) -> Option<(RequestId, String)> {
         match (&self.wish, &self.result) {
-            (Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_), RequestResult::Text(answer)) => {
-                Some((self.request, answer.clone()))
-            }
+            (
+                RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_),
+                RequestResult::Text(answer),
+            ) => Some((self.request, answer.clone())),
             _ => None,
         }
     }
@@ -138,8 +141,10 @@ impl Delivery {
     #[must_use]
     pub fn known_as(&self) -> String {
         match &self.wish {
-            Wish::Spawn { child, .. } => child.short(),
-            Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => self.request.short(),
+            RequestKind::Spawn { child, .. } => child.short(),
+            RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => {
+                self.request.short()
+            }
         }
     }
 
@@ -148,9 +153,9 @@ impl Delivery {
     #[must_use]
     pub fn to_fetch(self) -> Self {
         let id = match &self.wish {
-            Wish::Spawn { child, .. } => child.to_string(),
-            Wish::Ask { .. } => self.request.to_string(),
-            Wish::Permission { .. } | Wish::Plan(_) | Wish::Wait(_) => return self,
+            RequestKind::Spawn { child, .. } => child.to_string(),
+            RequestKind::Ask { .. } => self.request.to_string(),
+            RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => return self,
         };
         match self.result {
             RequestResult::Failed(_) => self,
@@ -181,7 +186,7 @@ impl RequestResult {
     }
 }
 
-impl Wish {
+impl RequestKind {
     /// The question, if it was asked with Claude Code's own tool.
     #[must_use]
     pub fn native_question(&self) -> Option<&str> {
@@ -234,7 +239,7 @@ mod tests {
     #[test]
     fn a_child_is_known_by_its_own_id() {
         let child: FrameId = "4f2c1a90-0000-4000-8000-000000000000".parse().unwrap();
-        let wish = Wish::Spawn { child, task: "/ins2.md".into() };
+        let wish = RequestKind::Spawn { child, task: "/ins2.md".into() };
         let delivery =
             Delivery { request: RequestId::random(), call: None, wish, result: RequestResult::Text(String::new()) };
         assert_eq!(delivery.known_as(), "4f2c1a90");
@@ -242,12 +247,12 @@ mod tests {
 
     #[test]
     fn a_result_to_fetch_is_named_and_not_told() {
-        let delivery = |wish: Wish, result| Delivery { request: RequestId::random(), call: None, wish, result };
-        let ask = || Wish::Ask { question: "Which?".into(), choices: None };
+        let delivery = |wish: RequestKind, result| Delivery { request: RequestId::random(), call: None, wish, result };
+        let ask = || RequestKind::Ask { question: "Which?".into(), choices: None };
         let asked = delivery(ask(), RequestResult::Text("hunter2".into()));
         let text = format!("It is there: run `agent-cli resume {}`, which prints it.", asked.request);
         assert_eq!(asked.to_fetch().result, RequestResult::Text(text));
-        let over = Wish::Wait(External::Command("true".into()));
+        let over = RequestKind::Wait(External::Command("true".into()));
         for kept in [
             delivery(ask(), RequestResult::Failed("no disk".into())),
             delivery(over, RequestResult::Text("the command succeeded".into())),
@@ -272,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_command_is_one_short_line() {
-        let wish = Wish::Ask { question: format!("a\n{}", "b".repeat(1_000_000)), choices: None };
+        let wish = RequestKind::Ask { question: format!("a\n{}", "b".repeat(1_000_000)), choices: None };
         let command = wish.command();
         assert!(command.starts_with("agent-cli ask \"a⏎bbb"), "{command}");
         assert!(command.ends_with("b…\""), "{command}");

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 
 use crate::claude::stream::jobs::{Jobs, Made};
 use crate::claude::tools::schedule;
-use crate::core::requests::request::{External, Wish};
+use crate::core::requests::request::{External, RequestKind};
 use crate::core::requests::scheduled::Scheduled;
 use crate::runtime::RuntimeError;
 use crate::store::{Attempt, Caller, Store};
@@ -16,7 +16,7 @@ pub(crate) fn record(store: &Store, attempt: &Attempt, jobs: &Jobs) -> Result<()
     for Made { input, response } in &jobs.made {
         let job = schedule::job(input, response, Timestamp::now(), &TimeZone::system());
         if let Some(job) = job.filter(Scheduled::can_be_given) {
-            store.request_job(caller, &Wish::Wait(External::Scheduled(job)))?;
+            store.request_job(caller, &RequestKind::Wait(External::Scheduled(job)))?;
         }
     }
     for job in &jobs.removed {

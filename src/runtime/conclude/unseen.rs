@@ -2,7 +2,7 @@
 
 use crate::claude::stream::digest::Digest;
 use crate::core::id::RequestId;
-use crate::core::requests::request::{Delivery, Wish};
+use crate::core::requests::request::{Delivery, RequestKind};
 
 /// The requests whose results the agent did not see, though their call was resumed to return them: a user's hook that
 /// denies, rewrites or suspends the call has the last word, and so has a rule against the command that returns it.
@@ -13,7 +13,7 @@ pub(super) fn unseen(told: &[Delivery], digest: &Digest, shown: &[RequestId]) ->
     let returned = digest.returned.as_ref();
     let of_call = |delivery: &&Delivery| returned.is_some_and(|back| delivery.call.as_ref() == Some(&back.call));
     // What an approved call returns is the tool's own.
-    let results = || told.iter().filter(|delivery| !matches!(delivery.wish, Wish::Permission { .. }));
+    let results = || told.iter().filter(|delivery| !matches!(delivery.wish, RequestKind::Permission { .. }));
     let is_seen = results().filter(of_call).all(|delivery| returned.is_some_and(|back| delivery.result.is_in(back)));
     let unseen = results().filter(|delivery| !shown.contains(&delivery.request)).filter(|delivery| {
         let again = suspended_again.is_some() && delivery.call.as_ref() == suspended_again;
@@ -33,7 +33,7 @@ mod tests {
         Delivery {
             request: RequestId::random(),
             call: Some(call.to_owned()),
-            wish: Wish::Ask { question: "When?".into(), choices: None },
+            wish: RequestKind::Ask { question: "When?".into(), choices: None },
             result: RequestResult::Text(text.into()),
         }
     }
@@ -72,7 +72,7 @@ mod tests {
         let result = ResultEvent { deferred_call: Some("t1".into()), ..ResultEvent::default() };
         let digest = Digest { result: Some(result), ..Digest::default() };
         assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[]), [delivery.request]);
-        let permission = Wish::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
+        let permission = RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
         assert_eq!(unseen(&[Delivery { wish: permission, ..delivery }], &digest, &[]), []);
     }
 }

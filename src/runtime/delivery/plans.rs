@@ -3,7 +3,7 @@
 use crate::core::agent::starting_mode::Chosen;
 use crate::core::id::FrameId;
 use crate::core::requests::plan::Decided;
-use crate::core::requests::request::{Delivery, Wish};
+use crate::core::requests::request::{Delivery, RequestKind};
 use crate::runtime::RuntimeError;
 use crate::store::Store;
 
@@ -27,7 +27,7 @@ pub(crate) fn chosen(
     deliveries: &[Delivery],
 ) -> Result<Option<ChosenMode>, RuntimeError> {
     let approved = |delivery: &Delivery| match &delivery.wish {
-        Wish::Plan(plan) => match plan.decided(delivery.result.text()) {
+        RequestKind::Plan(plan) => match plan.decided(delivery.result.text()) {
             Some(Decided::Approved { mode }) => Some(mode),
             Some(Decided::Refused { .. }) | None => None,
         },

@@ -11,7 +11,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::{self, Situation};
 use crate::core::agent::starting_mode::{self, Beginning, Chosen};
 use crate::core::chain::frame::Frame;
-use crate::core::requests::request::{Delivery, Wish};
+use crate::core::requests::request::{Delivery, RequestKind};
 use crate::runtime::programs::Program;
 use crate::runtime::{RuntimeError, while_trying};
 
@@ -36,7 +36,8 @@ pub(crate) fn at_the_end(
     let shell = shell.filter(|shell| !is_same(shell, &frame.cwd));
     let mut situation = Situation { mode, shell, worktree, rules: before.rules.clone() };
     // Of a call that an earlier attempt has made, the question about it tells which tool it was.
-    let is_of_skill = |delivery: &Delivery| matches!(&delivery.wish, Wish::Permission { tool, .. } if tool == SKILL);
+    let is_of_skill =
+        |delivery: &Delivery| matches!(&delivery.wish, RequestKind::Permission { tool, .. } if tool == SKILL);
     let was_asked = |call: &str| told.iter().any(|told| told.call.as_deref() == Some(call) && is_of_skill(told));
     for SkillRules { call, rules, made_before } in &digest.rights.of_skills {
         if !made_before || was_asked(call) {

@@ -20,7 +20,7 @@ use crate::core::attempt::delivery::DeliveryWay;
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, RequestId};
-use crate::core::requests::request::{Delivery, Wish};
+use crate::core::requests::request::{Delivery, RequestKind};
 use crate::runtime::delivery::situation::Restored;
 use crate::runtime::delivery::{stale_files, transcript_copies};
 use crate::runtime::{RunSettings, RuntimeError};
@@ -139,13 +139,13 @@ impl Delivering<'_> {
 fn begins_with_command(way: &DeliveryWay, deliveries: &[Delivery]) -> bool {
     let DeliveryWay::ReopenedCall { call } = way else { return false };
     let of_call = deliveries.iter().filter(|delivery| delivery.call.as_ref() == Some(call));
-    of_call.into_iter().any(|delivery| matches!(&delivery.wish, Wish::Permission { tool, .. } if tool == BASH))
+    of_call.into_iter().any(|delivery| matches!(&delivery.wish, RequestKind::Permission { tool, .. } if tool == BASH))
 }
 
 /// The deliveries with what an agent is told of its plan in the place of a person's answer.
 fn plans_in_words(deliveries: &[Delivery]) -> Vec<Delivery> {
     let in_words = |delivery: &Delivery| match &delivery.wish {
-        Wish::Plan(plan) => exit_plan_mode::result(plan, delivery.result.text()),
+        RequestKind::Plan(plan) => exit_plan_mode::result(plan, delivery.result.text()),
         _ => None,
     };
     let with_words = |delivery: &Delivery| Delivery {

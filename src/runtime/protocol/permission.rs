@@ -17,7 +17,7 @@ use crate::claude::transcript::reopen::NOT_RUN;
 use crate::core::agent::launch::OnPermission;
 use crate::core::id::RequestId;
 use crate::core::requests::permit::{Permit, permit};
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::one_line;
 use crate::core::text::shell::only_in;
 use crate::runtime::RuntimeError;
@@ -79,7 +79,7 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
             if store.awaits_permission(caller.attempt)? {
                 return Ok(deny(NOT_RUN));
             }
-            let wish = Wish::Permission { tool: call.tool.clone(), input: call.input.clone(), reason };
+            let wish = RequestKind::Permission { tool: call.tool.clone(), input: call.input.clone(), reason };
             store.request_all(caller, id, &[wish])?;
             Ok(Permission::Stop)
         }
@@ -107,8 +107,9 @@ enum Ruling {
 }
 
 /// `shell`: where the call runs, if it is a command and that is not where the resumed agent's shell is.
-fn ruling(call: &PermissionCall, asked: &Wish, said: &str, shell: Option<PathBuf>, is_gone: bool) -> Ruling {
-    let same = matches!(asked, Wish::Permission { tool, input, .. } if *tool == call.tool && *input == call.input);
+fn ruling(call: &PermissionCall, asked: &RequestKind, said: &str, shell: Option<PathBuf>, is_gone: bool) -> Ruling {
+    let same =
+        matches!(asked, RequestKind::Permission { tool, input, .. } if *tool == call.tool && *input == call.input);
     match (permit(said), shell) {
         (Some(Permit::Allow), _) if !same => Ruling::NotThisCall,
         (Some(Permit::Allow), Some(shell)) if is_gone => Ruling::NowhereToRun(shell),
@@ -161,7 +162,8 @@ mod tests {
             input: json!({"command": command}),
             id: Some("toolu_1".to_owned()),
         };
-        let asked = Wish::Permission { tool: BASH.to_owned(), input: json!({"command": "touch made"}), reason: None };
+        let asked =
+            RequestKind::Permission { tool: BASH.to_owned(), input: json!({"command": "touch made"}), reason: None };
         let shell = || Some(PathBuf::from("/project/sub"));
         let denied = |reason: &str| Ruling::Deny(reason.to_owned());
         for (command, said, shell, is_gone, expected) in [

@@ -3,7 +3,7 @@
 use crate::claude::tools::exit_plan_mode::{self, PLAN_MODE};
 use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT, PRE_TOOL_USE};
 use crate::core::requests::plan::modes;
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::suspension::Suspension;
@@ -21,7 +21,7 @@ pub(super) fn answer(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
         let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
         let parent = frame.parent.map(|parent| store.frame(parent)).transpose()?.flatten();
         let modes = modes(&frame.launch, parent.as_ref().map(|parent| &parent.launch));
-        store.request_all(caller, call, &[Wish::Plan(exit_plan_mode::plan(&input.tool_input, modes))])?;
+        store.request_all(caller, call, &[RequestKind::Plan(exit_plan_mode::plan(&input.tool_input, modes))])?;
     }
     Ok(HookAnswer::Defer)
 }

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::claude::tools::schedule::{self, CRON_CREATE, CRON_DELETE, Job, SCHEDULE_WAKEUP};
-use crate::core::requests::request::{External, Wish};
+use crate::core::requests::request::{External, RequestKind};
 use crate::core::requests::scheduled::{self, MOST_JOBS};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
@@ -52,7 +52,7 @@ fn wakeup(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError
     }
     let store = asking.store()?;
     if Suspension::of(&store, asking.caller, call)? == Suspension::Record {
-        store.request(asking.caller, Some(call), &Wish::Wait(External::Scheduled(wanted)))?;
+        store.request(asking.caller, Some(call), &RequestKind::Wait(External::Scheduled(wanted)))?;
     }
     Ok(HookAnswer::Defer)
 }
@@ -92,7 +92,7 @@ fn refusal_of_job(by_subagent: bool, kind: Job, prompt: &str) -> Option<String> 
 fn record_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let made = schedule::job(&input.tool_input, &input.tool_response, Timestamp::now(), &TimeZone::system());
     if let Some(made) = made {
-        asking.store()?.request_job(asking.caller, &Wish::Wait(External::Scheduled(made)))?;
+        asking.store()?.request_job(asking.caller, &RequestKind::Wait(External::Scheduled(made)))?;
     }
     Ok(HookAnswer::Pass)
 }

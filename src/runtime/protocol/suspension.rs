@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
     use crate::core::id::{AttemptId, FrameId, RequestId};
-    use crate::core::requests::request::Wish;
+    use crate::core::requests::request::RequestKind;
 
     fn request() -> Request {
         Request {
@@ -47,7 +47,7 @@ mod tests {
             frame: FrameId::random(),
             attempt: AttemptId::random(),
             call: Some("toolu_1".to_owned()),
-            wish: Wish::Ask { question: "When?".to_owned(), choices: None },
+            wish: RequestKind::Ask { question: "When?".to_owned(), choices: None },
             state: crate::core::requests::state::RequestState::Open,
             made: Timestamp::UNIX_EPOCH,
         }

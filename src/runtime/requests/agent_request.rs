@@ -1,7 +1,7 @@
 //! What an agent asks for with a command of this program, whether it runs as a program or its call is suspended.
 
 use crate::core::agent::overrides::Overrides;
-use crate::core::requests::request::{External, Wish};
+use crate::core::requests::request::{External, RequestKind};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::record::{self, RequestStatus, SpawnRequest};
 use crate::store::{Caller, Store, Target};
@@ -43,13 +43,13 @@ impl AgentRequest {
         record::made_before(store, caller, |wish| self.is(wish))
     }
 
-    fn is(&self, recorded: &Wish) -> bool {
+    fn is(&self, recorded: &RequestKind) -> bool {
         match (self, recorded) {
-            (Self::Spawn(request, _), Wish::Spawn { task, .. }) => *task == request.title(),
-            (Self::Ask(asked), Wish::Ask { question, .. }) => asked == question,
+            (Self::Spawn(request, _), RequestKind::Spawn { task, .. }) => *task == request.title(),
+            (Self::Ask(asked), RequestKind::Ask { question, .. }) => asked == question,
             // A time that was given as a duration is another one each time.
-            (Self::Wait(External::Time(_)), Wish::Wait(External::Time(_))) => true,
-            (Self::Wait(wait), Wish::Wait(recorded)) => wait == recorded,
+            (Self::Wait(External::Time(_)), RequestKind::Wait(External::Time(_))) => true,
+            (Self::Wait(wait), RequestKind::Wait(recorded)) => wait == recorded,
             _ => false,
         }
     }

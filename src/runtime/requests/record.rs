@@ -13,7 +13,7 @@ use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{FrameId, RequestId, SessionId};
-use crate::core::requests::request::{External, RequestResult, Wish};
+use crate::core::requests::request::{External, RequestKind, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::{BadSource, Source};
 use crate::runtime::while_trying;
@@ -190,7 +190,7 @@ pub(crate) fn ask(
     question: String,
 ) -> Result<RequestId, RuntimeError> {
     frame_of(store, caller)?;
-    Ok(store.request(caller, call, &Wish::Ask { question, choices: None })?)
+    Ok(store.request(caller, call, &RequestKind::Ask { question, choices: None })?)
 }
 
 /// Records that the calling agent waits for something outside. Returns the request's id.
@@ -205,7 +205,7 @@ pub(crate) fn wait(
     wait: External,
 ) -> Result<RequestId, RuntimeError> {
     frame_of(store, caller)?;
-    Ok(store.request(caller, call, &Wish::Wait(wait))?)
+    Ok(store.request(caller, call, &RequestKind::Wait(wait))?)
 }
 
 /// What came of a child so far.
@@ -276,7 +276,7 @@ impl From<RequestResult> for RequestStatus {
 pub(crate) fn made_before(
     store: &Store,
     caller: Caller,
-    is_it: impl Fn(&Wish) -> bool,
+    is_it: impl Fn(&RequestKind) -> bool,
 ) -> Result<Option<RequestStatus>, RuntimeError> {
     let Some((request, _)) = store.to_return(caller)?.filter(|(_, wish)| is_it(wish)) else { return Ok(None) };
     store.returned(caller)?;

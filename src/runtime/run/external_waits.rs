@@ -10,7 +10,7 @@ use crate::claude::processes::process::{Exit, Running};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::tree::Tree;
 use crate::core::id::RequestId;
-use crate::core::requests::request::{External, Wish};
+use crate::core::requests::request::{External, RequestKind};
 use crate::core::requests::scheduled::Scheduled;
 use crate::runtime::RuntimeError;
 use crate::store::Store;
@@ -47,7 +47,7 @@ pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
 pub(crate) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeError> {
     for node in tree.leaves_up() {
         for request in &node.requests {
-            let Wish::Wait(External::Command(command)) = &request.wish else { continue };
+            let RequestKind::Wait(External::Command(command)) = &request.wish else { continue };
             let Some(frame) = store.frame(node.id)?.filter(|_| !request.state.is_resolved()) else { continue };
             if succeeds(store, &frame, command).await {
                 store.resolve_wait(request.id)?;
@@ -60,8 +60,10 @@ pub(crate) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeEr
 fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, &External)> {
     let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
     requests.filter(|request| !request.state.is_resolved()).filter_map(|request| match &request.wish {
-        Wish::Wait(wait) => Some((request.id, wait)),
-        Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) | Wish::Spawn { .. } => None,
+        RequestKind::Wait(wait) => Some((request.id, wait)),
+        RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Spawn { .. } => {
+            None
+        }
     })
 }
 

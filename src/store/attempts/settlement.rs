@@ -356,7 +356,7 @@ mod tests {
         store.end(caller, &Ending::Suspended);
         store.end(store.start(child), &reply("42"));
         let again = store.start(caller.frame);
-        let wish = crate::core::requests::request::Wish::Spawn { child, task: "child".into() };
+        let wish = crate::core::requests::request::RequestKind::Spawn { child, task: "child".into() };
         store.request(again, None, &wish).unwrap();
         store.end(again, &reply("SGN_UNHANDLED"));
         assert!(store.frame(child).unwrap().is_some());

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Params};
 
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::id::{FrameId, IdPrefix, RequestId};
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
 use crate::store::candidate::Candidate;
 use crate::store::database::codec::{Id, from_json, id};
@@ -143,8 +143,8 @@ fn described(
         Target::Request(request) => {
             let mut statement = connection.prepare_cached("SELECT wish FROM requests WHERE id = ?1")?;
             Ok(match statement.query_row([Id(request)], |row| from_json(row, "wish"))? {
-                Wish::Ask { question, .. } => ("the question", shortened(&question)),
-                wish @ (Wish::Permission { .. } | Wish::Plan(_)) => ("the approval of", wish.command()),
+                RequestKind::Ask { question, .. } => ("the question", shortened(&question)),
+                wish @ (RequestKind::Permission { .. } | RequestKind::Plan(_)) => ("the approval of", wish.command()),
                 wish => ("the request", wish.command()),
             })
         }

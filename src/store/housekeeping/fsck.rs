@@ -12,7 +12,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::housekeeping::fsck::{Files, FrameFacts, RequestFacts};
 use crate::core::housekeeping::fsck_finding::{Flaw, What};
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestState;
 use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
 use crate::store::database::store::Store;
@@ -140,7 +140,7 @@ fn gather(
     }
     read(connection, "answers", "question", &condition, facts, |row| id::<RequestId>(row, "question"))?;
     let request = |row: &Row<'_>| {
-        from_json::<Wish>(row, "wish")?;
+        from_json::<RequestKind>(row, "wish")?;
         Ok(RequestFacts {
             id: id(row, "id")?,
             frame: id(row, "frame")?,

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
@@ -81,7 +81,7 @@ impl Store {
                 now,
                 caller,
                 None,
-                &Wish::Spawn { child: child.id, task: child.task.title() },
+                &RequestKind::Spawn { child: child.id, task: child.task.title() },
             )?;
             Ok(true)
         })

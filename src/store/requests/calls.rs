@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::request::{Request, Wish};
+use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, Id};
@@ -21,7 +21,7 @@ impl Store {
     ///
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), a path that is not valid UTF-8, or a database that
     /// cannot be written.
-    pub fn request_all(&self, caller: Caller, call: &str, wishes: &[Wish]) -> Result<()> {
+    pub fn request_all(&self, caller: Caller, call: &str, wishes: &[RequestKind]) -> Result<()> {
         self.write(Step::Request, |connection| {
             requests::check(connection, caller)?;
             let now = codec::now();
@@ -44,7 +44,7 @@ impl Store {
                 "WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'delivering')"
             );
             let made = requests::all(connection, sql, [Id(attempt)])?;
-            Ok(made.iter().any(|request| matches!(request.wish, Wish::Permission { .. })))
+            Ok(made.iter().any(|request| matches!(request.wish, RequestKind::Permission { .. })))
         })
     }
 
@@ -87,7 +87,7 @@ impl Store {
 mod tests {
     use serde_json::json;
 
-    use super::Wish;
+    use super::RequestKind;
     use crate::core::attempt::ending::Ending;
     use crate::store::error::StoreError;
     use crate::store::testing::{ask, reply, store};
@@ -115,7 +115,8 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         assert!(!store.awaits_permission(caller.attempt).unwrap());
-        let wish = Wish::Permission { tool: "Bash".into(), input: json!({"command": "touch made"}), reason: None };
+        let wish =
+            RequestKind::Permission { tool: "Bash".into(), input: json!({"command": "touch made"}), reason: None };
         store.request_all(caller, "toolu_1", &[wish]).unwrap();
         store.withdraw_calls(caller.attempt, &[]).unwrap();
         assert!(store.awaits_permission(caller.attempt).unwrap());

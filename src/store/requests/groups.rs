@@ -10,7 +10,7 @@ use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::group::{self, Member};
 use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, from_json, id};
 use crate::store::database::store::Store;
@@ -70,7 +70,7 @@ impl Store {
             request::admit(connection, &parent, count(&new.members))?;
             let child = insert(connection, now, FrameId::random(), new, Some(&parent))?;
             let task = title.to_owned();
-            Ok((requests::insert(connection, now, caller, call, &Wish::Spawn { child, task })?, child))
+            Ok((requests::insert(connection, now, caller, call, &RequestKind::Spawn { child, task })?, child))
         })
     }
 

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::core::id::FrameId;
-use crate::core::requests::request::{Request, Wish};
+use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::scheduled::Scheduler;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, Id, from_json};
@@ -29,13 +29,14 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
-    pub fn request_job(&self, caller: Caller, wish: &Wish) -> Result<()> {
+    pub fn request_job(&self, caller: Caller, wish: &RequestKind) -> Result<()> {
         self.write(Step::Request, |connection| {
             requests::check(connection, caller)?;
             let mut statement =
                 connection.prepare_cached("SELECT wish FROM requests WHERE frame = ?1 AND kind = 'wait'")?;
-            let known = statement.query_map([Id(caller.frame)], |row| from_json::<Wish>(row, "wish"))?;
-            let job = |wish: &Wish| wish.scheduled().filter(|scheduled| scheduled.is_job()).map(|job| job.by.clone());
+            let known = statement.query_map([Id(caller.frame)], |row| from_json::<RequestKind>(row, "wish"))?;
+            let job =
+                |wish: &RequestKind| wish.scheduled().filter(|scheduled| scheduled.is_job()).map(|job| job.by.clone());
             let wanted = job(wish);
             for known in known {
                 if job(&known?) == wanted {

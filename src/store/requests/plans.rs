@@ -2,7 +2,7 @@
 
 use crate::core::id::FrameId;
 use crate::core::requests::plan::Decided;
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::store::database::codec::{Id, from_json};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
@@ -19,10 +19,11 @@ impl Store {
                 "SELECT r.wish, a.answer FROM requests AS r JOIN answers AS a ON a.question = r.id
                  WHERE r.frame = ?1 AND r.status = 'delivered' ORDER BY r.seq DESC",
             )?;
-            let answered = statement
-                .query_map([Id(frame)], |row| Ok((from_json::<Wish>(row, "wish")?, row.get::<_, String>("answer")?)))?;
+            let answered = statement.query_map([Id(frame)], |row| {
+                Ok((from_json::<RequestKind>(row, "wish")?, row.get::<_, String>("answer")?))
+            })?;
             for answered in answered {
-                if let (Wish::Plan(plan), answer) = answered?
+                if let (RequestKind::Plan(plan), answer) = answered?
                     && let Some(Decided::Approved { mode }) = plan.decided(&answer)
                 {
                     return Ok(Some(mode));
@@ -44,7 +45,8 @@ mod tests {
     fn the_last_plan_that_was_approved_and_told_counts() {
         let (_temp, store) = store();
         let mut caller = store.start(store.root());
-        let plan = || Wish::Plan(Plan { text: None, file: None, modes: vec!["default".into(), "acceptEdits".into()] });
+        let plan =
+            || RequestKind::Plan(Plan { text: None, file: None, modes: vec!["default".into(), "acceptEdits".into()] });
         for (answer, before) in [
             ("deny", None),
             ("allow acceptEdits", None),

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::core::chain::origin::Origin;
 use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::request::Wish;
+use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, maybe_time, time};
@@ -31,7 +31,7 @@ pub struct Question {
     /// The question.
     pub question: String,
     /// What was asked for, with what it offers.
-    pub wish: Wish,
+    pub wish: RequestKind,
     /// When it was asked.
     pub asked: Timestamp,
     /// When it was answered.
@@ -186,9 +186,9 @@ fn why_not(connection: &Connection, id: RequestId) -> Fault {
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
-    let wish: Wish = from_json(row, "wish")?;
+    let wish: RequestKind = from_json(row, "wish")?;
     let question = match &wish {
-        Wish::Ask { question, .. } => question.clone(),
+        RequestKind::Ask { question, .. } => question.clone(),
         other => other.command(),
     };
     Ok(Question {

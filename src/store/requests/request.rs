@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::request::{Delivery, Request, RequestResult, Wish};
+use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::{RequestEvent, RequestState};
 use crate::store::database::codec::{self, Id, from_json, id};
 use crate::store::database::store::Store;
@@ -50,7 +50,7 @@ impl Store {
             };
             frames::insert(connection, now, new, &place)?;
             let request =
-                requests::insert(connection, now, caller, call, &Wish::Spawn { child, task: title.to_owned() })?;
+                requests::insert(connection, now, caller, call, &RequestKind::Spawn { child, task: title.to_owned() })?;
             Ok((request, child))
         })
     }
@@ -61,7 +61,7 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that cannot be written.
-    pub fn request(&self, caller: Caller, call: Option<&str>, wish: &Wish) -> Result<RequestId> {
+    pub fn request(&self, caller: Caller, call: Option<&str>, wish: &RequestKind) -> Result<RequestId> {
         self.write(Step::Request, |connection| {
             requests::check(connection, caller)?;
             requests::insert(connection, codec::now(), caller, call, wish)
@@ -135,7 +135,7 @@ impl Store {
     pub fn resolve_wait(&self, request: RequestId) -> Result<()> {
         self.write(Step::SettleWait, |connection| {
             let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
-            if !matches!(request.wish, Wish::Wait(_)) {
+            if !matches!(request.wish, RequestKind::Wait(_)) {
                 return Err(StoreError::NotAWait(request.id).into());
             }
             if request.state != RequestState::Open {
@@ -222,14 +222,14 @@ mod tests {
         let caller = store.start(store.root());
         let (_, good) = store.request_child(caller, None, &new("good"), "good").unwrap();
         let (_, bad) = store.request_child(caller, None, &new("bad"), "bad").unwrap();
-        let gone = Wish::Spawn { child: FrameId::random(), task: "gone".into() };
+        let gone = RequestKind::Spawn { child: FrameId::random(), task: "gone".into() };
         store.request(caller, None, &gone).unwrap();
         let waits = [
             External::File(PathBuf::from("/srv/a file")),
             External::Time(Timestamp::UNIX_EPOCH),
             External::Command("true".into()),
         ];
-        let waits = waits.map(|wait| store.request(caller, None, &Wish::Wait(wait)).unwrap());
+        let waits = waits.map(|wait| store.request(caller, None, &RequestKind::Wait(wait)).unwrap());
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         store.end(caller, &Ending::Suspended);
         for wait in waits {

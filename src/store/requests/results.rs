@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
-use crate::core::requests::request::{External, Request, RequestResult, Wish};
+use crate::core::requests::request::{External, Request, RequestKind, RequestResult};
 use crate::core::requests::scheduled::{Scheduled, Scheduler};
 use crate::core::text::escape;
 use crate::store::database::codec::Id;
@@ -14,23 +14,23 @@ use crate::store::tables::frames;
 /// What came of a request, if it is over.
 pub(crate) fn result(connection: &Connection, request: &Request) -> Result<Option<RequestResult>, Fault> {
     match &request.wish {
-        Wish::Spawn { child, .. } => result_of_child(connection, *child),
-        Wish::Ask { .. } | Wish::Permission { .. } | Wish::Plan(_) => {
+        RequestKind::Spawn { child, .. } => result_of_child(connection, *child),
+        RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) => {
             let mut statement = connection.prepare_cached("SELECT answer FROM answers WHERE question = ?1")?;
             let answer = statement.query_row([Id(request.id)], |row| row.get(0)).optional()?;
             Ok(answer.map(RequestResult::Text))
         }
-        Wish::Wait(_) if !request.state.is_resolved() => Ok(None),
-        Wish::Wait(External::File(path)) => {
+        RequestKind::Wait(_) if !request.state.is_resolved() => Ok(None),
+        RequestKind::Wait(External::File(path)) => {
             let path = escape::one_line(&path.display().to_string());
             Ok(Some(RequestResult::Text(format!("it exists: {path}"))))
         }
-        Wish::Wait(External::Time(_)) => Ok(Some(RequestResult::Text("the time has come".to_owned()))),
-        Wish::Wait(External::Scheduled(Scheduled { by: Scheduler::Wakeup { returns }, .. })) => {
+        RequestKind::Wait(External::Time(_)) => Ok(Some(RequestResult::Text("the time has come".to_owned()))),
+        RequestKind::Wait(External::Scheduled(Scheduled { by: Scheduler::Wakeup { returns }, .. })) => {
             Ok(Some(RequestResult::Text(returns.clone())))
         }
-        Wish::Wait(External::Scheduled(job)) => Ok(Some(RequestResult::Text(job.prompt.clone()))),
-        Wish::Wait(External::Command(_)) => Ok(Some(RequestResult::Text("the command succeeded".to_owned()))),
+        RequestKind::Wait(External::Scheduled(job)) => Ok(Some(RequestResult::Text(job.prompt.clone()))),
+        RequestKind::Wait(External::Command(_)) => Ok(Some(RequestResult::Text("the command succeeded".to_owned()))),
     }
 }
 

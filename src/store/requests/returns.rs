@@ -5,7 +5,7 @@
 //! call runs as the program that it names, which then must not ask a second time.
 
 use crate::core::id::{AttemptId, RequestId};
-use crate::core::requests::request::{Request, Wish};
+use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::state::{Handover, RequestEvent, RequestState};
 use crate::failpoint::Step;
 use crate::store::chains::lookup::Target;
@@ -21,7 +21,7 @@ impl Store {
     /// # Errors
     ///
     /// The database cannot be read.
-    pub fn to_return(&self, caller: Caller) -> Result<Option<(RequestId, Wish)>> {
+    pub fn to_return(&self, caller: Caller) -> Result<Option<(RequestId, RequestKind)>> {
         self.query(|connection| {
             let mut given = requests::delivering(connection, caller.attempt)?.into_iter();
             Ok(given.find(|request| request.frame == caller.frame && is_to_return(request)).map(|it| (it.id, it.wish)))
@@ -36,7 +36,7 @@ impl Store {
     pub fn read_by_agent(&self, caller: Caller, made: Target) -> Result<()> {
         self.write(Step::Returned, |connection| {
             let is_it = |request: &Request| match (made, &request.wish) {
-                (Target::Frame(frame), Wish::Spawn { child, .. }) => frame == *child,
+                (Target::Frame(frame), RequestKind::Spawn { child, .. }) => frame == *child,
                 (made, _) => made == Target::Request(request.id),
             };
             let running = "SELECT 1 FROM attempts WHERE id = ?1 AND ended IS NULL";

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId};
-use crate::core::requests::request::{Request, Wish};
+use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, id};
@@ -26,7 +26,7 @@ impl Store {
             let sql =
                 requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status <> 'withdrawn' ORDER BY r.seq");
             let stands = |request: &Request| {
-                let needs_permission = matches!(request.wish, Wish::Permission { .. });
+                let needs_permission = matches!(request.wish, RequestKind::Permission { .. });
                 needs_permission || request.call.as_deref().is_some_and(|call| open.contains(&call))
             };
             let made = requests::all(connection, sql, [Id(attempt)])?;
@@ -56,7 +56,7 @@ pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> s
     requests::advance(connection, now, request, RequestEvent::Withdraw)?;
     events::append(connection, now, request.frame, "withdrawn", &json!({"request": request.id}))?;
     match &request.wish {
-        Wish::Spawn { child, .. } => delete_unborn(connection, now, request.frame, *child),
+        RequestKind::Spawn { child, .. } => delete_unborn(connection, now, request.frame, *child),
         _ => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::request::{External, Request, Wish};
+use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::requests::state::{RequestEvent, RequestState};
 use crate::store::database::codec::{self, At, Id, from_json, id, time};
 use crate::store::error::{Fault, StoreError};
@@ -74,11 +74,11 @@ pub(crate) fn insert(
     now: At,
     caller: Caller,
     call: Option<&str>,
-    wish: &Wish,
+    wish: &RequestKind,
 ) -> Result<RequestId> {
     let request = RequestId::random();
     let paths: &[&Path] = match wish {
-        Wish::Wait(External::File(path)) => &[path],
+        RequestKind::Wait(External::File(path)) => &[path],
         _ => &[],
     };
     connection
@@ -120,5 +120,5 @@ pub(crate) fn advance(
 
 /// The event of giving a result to an attempt.
 pub(crate) fn deliver(request: &Request, attempt: AttemptId, to_return: bool) -> RequestEvent {
-    RequestEvent::Deliver { attempt, to_return, of_child: matches!(request.wish, Wish::Spawn { .. }) }
+    RequestEvent::Deliver { attempt, to_return, of_child: matches!(request.wish, RequestKind::Spawn { .. }) }
 }

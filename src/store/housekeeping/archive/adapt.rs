@@ -14,7 +14,7 @@ use crate::core::housekeeping::relocation::Moves;
 use crate::core::id::FrameId;
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::Decided;
-use crate::core::requests::request::{External, Wish};
+use crate::core::requests::request::{External, RequestKind};
 use crate::core::requests::state::RequestState;
 use crate::store::error::Result;
 use crate::store::housekeeping::archive::refusal::damaged;
@@ -122,7 +122,7 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                 let answer = answers.get(&needed(row, "id")?).and_then(|answer| permit(answer));
                 match parsed(&needed(row, "wish")?)? {
                     // In the mode that was chosen with it, the agent may be for the rest of its life.
-                    Wish::Plan(plan) => {
+                    RequestKind::Plan(plan) => {
                         let decided = answers.get(&needed(row, "id")?).and_then(|answer| plan.decided(answer));
                         if let Some(Decided::Approved { mode }) = decided {
                             let (tool, input) = ("ExitPlanMode".to_owned(), json!({"continues in the mode": mode}));
@@ -130,10 +130,10 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                         }
                     }
                     _ if matches!(state, RequestState::Delivered { .. }) => {}
-                    Wish::Wait(External::Command(command)) if !state.is_resolved() => {
+                    RequestKind::Wait(External::Command(command)) if !state.is_resolved() => {
                         inventory.commands.push(Command { agent, command });
                     }
-                    Wish::Permission { tool, input, .. } if answer == Some(Permit::Allow) => {
+                    RequestKind::Permission { tool, input, .. } if answer == Some(Permit::Allow) => {
                         inventory.allowed_calls.push(AllowedCall { agent, tool, input });
                     }
                     _ => {}
