@@ -1,73 +1,70 @@
-//! A person's or an agent's arguments for `claude`: options, each with its value.
+//! Arguments for `claude` from a person or an agent: options, each with its value.
 //!
-//! Two readers of the same words can disagree about which of them is a value, and a rule that one of them checks protects
-//! nothing. Words are therefore parsed once, where they come in, and whatever is decided about an argument is decided about
-//! a pair. A pair is recorded and given to `claude` as one word, `--option=value`, which can be read in one way only.
+//! Two parsers of the same words can disagree about which of them is a value, and then a rule that one of them checks
+//! protects nothing. Words are therefore parsed once, at the edge, and every rule about arguments works on pairs. A
+//! pair is recorded and passed to `claude` as one word, `--option=value`, which can be read in only one way.
 
 use serde::{Deserialize, Serialize};
 
-/// One option, and the value that it is given.
+/// One option and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The one name that stands for all spellings of the option, with its dashes.
+    /// The canonical name of the option, with its dashes.
     pub name: String,
-    /// `None`: it is given without one.
+    /// `None`: the option has no value.
     pub value: Option<String>,
 }
 
-/// Options for `claude`, in the order in which they were given. One may be given several times.
+/// Options for `claude`, in the order given. One may be given several times.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct ClaudeArgs(Vec<Pair>);
 
 impl ClaudeArgs {
-    /// One option without a value.
+    /// An option without a value.
     pub(crate) fn switch(name: &str) -> Self {
         Self(vec![Pair { name: name.to_owned(), value: None }])
     }
 
-    /// The same list as words for `claude`, one an option.
+    /// The list as words for `claude`, one for each option.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         self.0.iter().map(Pair::word).collect()
     }
 
-    /// The options with their values.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.0.iter().map(|pair| (pair.name.as_str(), pair.value.as_deref()))
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this option is given.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.0.iter().any(|pair| pair.name == name)
     }
 
-    /// The value of an option of which only the last counts.
+    /// The value of an option whose last occurrence counts.
     #[must_use]
     pub fn last(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|pair| pair.name == name)?.value.as_deref()
     }
 
-    /// All but this option.
+    /// All options except this one.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         Self(self.0.iter().filter(|pair| pair.name != name).cloned().collect())
     }
 
-    /// These, and others behind them.
+    /// These options followed by others.
     #[must_use]
     pub fn and(&self, others: &Self) -> Self {
         Self(self.0.iter().chain(&others.0).cloned().collect())
     }
 
-    /// What is behind `first`, if the list begins with it.
+    /// The rest of the list, if it begins with `first`.
     #[must_use]
     pub fn behind(&self, first: &Self) -> Option<Self> {
         self.0.strip_prefix(first.0.as_slice()).map(|rest| Self(rest.to_vec()))
@@ -93,7 +90,7 @@ impl From<Vec<Pair>> for ClaudeArgs {
     }
 }
 
-/// Reads a recorded list. A word that names no option was never written by this program, and is passed over.
+/// Reads a recorded list. This program never writes a word that names no option, so such words are skipped.
 impl From<Vec<String>> for ClaudeArgs {
     fn from(words: Vec<String>) -> Self {
         Self(words.iter().filter_map(|word| Pair::recorded(word)).collect())
@@ -102,7 +99,7 @@ impl From<Vec<String>> for ClaudeArgs {
 
 #[cfg(test)]
 impl ClaudeArgs {
-    /// Of words as they are recorded.
+    /// Parses words as they are recorded.
     pub(crate) fn of(words: &[&str]) -> Self {
         words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>().into()
     }
@@ -122,7 +119,6 @@ impl Pair {
     }
 }
 
-/// Whether this is the long name of an option.
 #[must_use]
 pub(crate) fn is_name(word: &str) -> bool {
     word.strip_prefix("--").is_some_and(|name| {
@@ -131,7 +127,7 @@ pub(crate) fn is_name(word: &str) -> bool {
     })
 }
 
-/// What a limit says, if it is a number above zero.
+/// The value of a limit, if it is a number above zero.
 pub(crate) fn number(value: &str) -> Option<f64> {
     value.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0)
 }

@@ -1,22 +1,21 @@
-//! Tool calls that were denied: an agent that was denied one ends like any other, and nobody sees why it did so little.
+//! Denied tool calls: an agent whose call was denied ends like any other, and nobody sees why it did so little.
 
 use serde::{Deserialize, Serialize};
 
-/// A call that did not run because nobody, or somebody, did not allow it.
+/// A call that did not run because a person, a rule or the lack of an answer denied it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denied {
-    /// The tool.
     pub tool: String,
-    /// What it was to do, on one line and shortened: the command, the file, the address, or the whole input.
+    /// What the call would have done, shortened to one line: the command, the file, the address, or the whole input.
     pub input: String,
     /// What the agent was told.
     pub said: String,
     /// Whether it was denied because nobody approved it. Otherwise a rule, a hook or a mode denied it.
     pub unapproved: bool,
-    /// Whether a hook of the user wanted an approval, whatever rules and modes allow.
+    /// Whether a user's hook asked for an approval, whatever rules and modes allow.
     #[serde(default)]
     pub asked_by_hook: bool,
-    /// Whether one of Claude Code's own subagents made it, which nobody is asked about.
+    /// Whether one of Claude Code's own subagents made the call. Nobody can be asked about those.
     pub by_subagent: bool,
 }
 
@@ -28,8 +27,8 @@ impl Denied {
     }
 }
 
-/// Denied calls in words, some of them by name: `2 calls were denied: Bash: ...`. `whose` names the agent, if that has to be
-/// said.
+/// Denied calls in words, some of them by name: `2 calls were denied: Bash: ...`. `whose` names the agent where the
+/// context does not.
 #[must_use]
 pub(crate) fn in_words(denied: &[Denied], whose: Option<&str>) -> String {
     const NAMED: usize = 4;

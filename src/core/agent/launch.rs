@@ -1,7 +1,7 @@
 //! How a frame's `claude` is started: recorded once, repeated at every attempt.
 //!
-//! Claude Code restores none of this when a session is resumed, and a different model or a different set of tools would
-//! change the beginning of every request, which the prompt cache then no longer knows.
+//! Claude Code restores none of this when a session is resumed. A different model or set of tools would change the
+//! beginning of every request and miss the prompt cache.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,46 +13,47 @@ use crate::core::agent::option_rights::{MAY_SKIP_PERMISSIONS, PROMPT_TOOL, SKIP_
 use crate::core::agent::permission_mode;
 use crate::core::agent::worktree::Worktree;
 
-/// The launch options of a frame.
+/// Everything that a frame's `claude` is started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
-    /// The program that was found when the frame was made. Cron's `PATH` may not lead to it.
+    /// The program found when the frame was made. Cron's `PATH` may not lead to it.
     pub claude: PathBuf,
-    /// `--model`: as the user gave it, until the first attempt has told which model that is.
+    /// `--model`: as the user gave it until the first attempt has shown which model that is.
     pub model: Option<String>,
     /// `--permission-mode`.
     pub permission_mode: Option<String>,
-    /// The user's own arguments for `claude`.
+    /// Arguments that the user gave for `claude`.
     pub args: ClaudeArgs,
-    /// Whether the user wants no hooks: agents then pause with signals.
+    /// Whether the user wants no hooks. Agents then pause with signals.
     #[serde(default)]
     pub no_hooks: bool,
-    /// Whether the agent is not told what changed while it waited.
+    /// Whether the agent is not told about stale files.
     #[serde(default)]
     pub no_stale_check: bool,
-    /// Whether agents have Claude Code's own tool for questions. It changes the list of tools, and with it the beginning of
-    /// every request, so a frame keeps what it began with.
+    /// Whether agents have Claude Code's own tool for questions. It changes the list of tools, and with it the
+    /// beginning of every request, so a frame keeps the setting it began with.
     #[serde(default)]
     pub native_questions: bool,
-    /// What becomes of calls that need an approval.
+    /// How calls that need an approval are handled.
     #[serde(default)]
     pub on_permission: OnPermission,
     /// `PATH` of the shell that made the frame, so that its agents find the same programs under cron.
     pub path: Option<String>,
     /// `CLAUDE_CONFIG_DIR` of the shell that made the frame: Claude Code keeps sessions there.
     pub config_dir: Option<PathBuf>,
-    /// What else of the environment of that shell its agents see wherever they go on, and is not set there.
+    /// Other variables from that shell's environment that its agents see wherever they resume, unless they are set
+    /// there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// For how many seconds what runs beside an agent that has replied may go on.
+    /// How many seconds background work may continue after the agent has replied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background_grace: Option<u64>,
-    /// The worktree that is made for this agent alone. A child works in it too, unless it asks for its own.
+    /// The worktree made for this agent alone. A child works in it too, unless it asks for its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
 }
 
-/// What becomes of a call that needs an approval.
+/// How a call that needs an approval is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnPermission {
@@ -64,23 +65,23 @@ pub enum OnPermission {
 }
 
 impl Launch {
-    /// The same options for a frame that has not begun, with Claude Code's own tool for questions where it can serve.
+    /// The same options for a frame that has not begun, with Claude Code's own tool for questions where it is useful.
     #[must_use]
     pub fn with_native_questions(self) -> Self {
         let native_questions = !self.no_hooks && !self.args.has(PROMPT_TOOL);
         Self { native_questions, ..self }
     }
 
-    /// The same for a fork of a conversation that was held with or without that tool: one that begins with other tools
-    /// has nothing in common with it for the prompt cache. Approvals that are asked about need the tool all the same.
+    /// The same options for a fork of a conversation that was held with or without that tool: a fork with other tools
+    /// would miss the prompt cache. Asking about approvals needs the tool in any case.
     #[must_use]
     pub fn forking(self, native_questions: bool) -> Self {
         let keeps = native_questions || self.on_permission == OnPermission::Ask;
         Self { native_questions: self.native_questions && keeps, ..self }
     }
 
-    /// The same options in another permission mode. One switch would overrule any mode: another in its place leaves the agent
-    /// the same rights in that mode.
+    /// The same options in another permission mode. A switch that overrides every mode is replaced by one that grants
+    /// the same rights within that mode.
     #[must_use]
     pub fn in_mode(self, mode: &str) -> Self {
         let args = match self.is_unrestricted() && mode != permission_mode::UNRESTRICTED {
@@ -96,7 +97,7 @@ impl Launch {
         self.permission_mode.as_deref() == Some(permission_mode::UNRESTRICTED) || self.args.has(SKIP_PERMISSIONS)
     }
 
-    /// Whether an agent in `mode` may do no more than this frame's.
+    /// Whether an agent in `mode` may do no more than this frame's agent.
     pub(crate) fn covers(&self, mode: &str) -> bool {
         self.is_unrestricted()
             || permission_mode::covers(self.permission_mode.as_deref().unwrap_or(permission_mode::DEFAULT), mode)

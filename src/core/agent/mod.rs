@@ -1,4 +1,4 @@
-//! What an agent is started with and what it has around it: launch options, rights, mode, worktree.
+//! What an agent is started with and what surrounds it: launch options, rights, mode, worktree.
 
 pub(crate) mod claude_args;
 pub(crate) mod denied;

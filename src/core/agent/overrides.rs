@@ -1,4 +1,4 @@
-//! What a child is given otherwise than its parent, and what it may not be given.
+//! How a child's launch options may differ from its parent's.
 
 use std::path::PathBuf;
 
@@ -6,34 +6,25 @@ use crate::core::agent::claude_args::{ClaudeArgs, number};
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::option_rights::{FOR_CHILDREN, LIMITS};
 
-/// What a child may ask to have otherwise than its parent.
+/// What a child asks to have different from its parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// Another model.
     pub model: Option<String>,
-    /// Another permission mode.
     pub permission_mode: Option<String>,
-    /// Another way with calls that need an approval.
+    /// How calls that need an approval are handled.
     pub on_permission: Option<OnPermission>,
-    /// More arguments for `claude`.
     pub args: ClaudeArgs,
 }
 
-/// Why a child is not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadLaunch {
-    /// An agent may not give its child more rights than it has: Claude Code lets agents read where they work.
+    /// An agent may not give its child more rights than it has, and Claude Code lets agents read where they work.
     #[error("an agent that works in {} cannot start one outside it, in {}", own.display(), child.display())]
-    Outside {
-        /// Where the agent works.
-        own: PathBuf,
-        /// Where its child would work.
-        child: PathBuf,
-    },
+    Outside { own: PathBuf, child: PathBuf },
     /// An agent may not give its child more rights than it has.
     #[error("an agent cannot start another with wider permissions than its own ({0})")]
     Widens(String),
-    /// A value that looks like an option is none, or an attempt to pass one by.
+    /// A value that looks like an option is a mistake or an attempt to smuggle one in.
     #[error("the value of {0} begins with a dash or is missing")]
     DashedValue(String),
 }
@@ -43,7 +34,7 @@ impl Launch {
     ///
     /// # Errors
     ///
-    /// [`BadLaunch`] where the child would get more rights than its parent has.
+    /// [`BadLaunch`] if the child would get more rights than its parent has.
     pub fn child(&self, wanted: Overrides) -> Result<Self, BadLaunch> {
         if !self.is_unrestricted() {
             check_child_args(&wanted.args)?;
@@ -68,7 +59,7 @@ impl Launch {
         Ok(if self.native_questions { launch.with_native_questions() } else { launch })
     }
 
-    /// Of two values `claude` takes the last: a child could raise what a person has limited.
+    /// If an option is repeated, `claude` takes the last value: a child could raise what a person has limited.
     fn check_limits(&self, args: &ClaudeArgs) -> Result<(), BadLaunch> {
         let limit = |name| self.args.last(name).and_then(number);
         for (name, value) in args.pairs().filter(|(name, _)| LIMITS.contains(name)) {

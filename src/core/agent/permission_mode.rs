@@ -1,23 +1,23 @@
-//! The permission modes of Claude Code, and which of them lets an agent do more than another.
+//! Claude Code's permission modes, and which of them are wider than others.
 
-/// From the narrowest to the widest. `default` is what an absent mode means, and newer releases call it `manual`.
+/// From the narrowest to the widest. An absent mode means `default`, which newer releases call `manual`.
 const MODES: [&str; 6] = ["plan", "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"];
 
-/// The mode in which nothing is asked.
+/// The mode that never asks.
 pub(crate) const UNRESTRICTED: &str = "bypassPermissions";
 
-/// What an absent mode means.
+/// The mode that applies if none is given.
 pub(crate) const DEFAULT: &str = "default";
 
-/// Whether an agent may do no more in `mode` than in `own`. Modes that are not known here may come with any release: they
-/// cover only themselves.
+/// Whether an agent in `mode` may do no more than one in `own`. Any release may add modes that are unknown here: those
+/// include only themselves.
 #[must_use]
 pub(crate) fn covers(own: &str, mode: &str) -> bool {
     let known = |mode| MODES.iter().position(|known| *known == plain(mode));
     own == UNRESTRICTED || mode == own || known(mode).zip(known(own)).is_some_and(|(mode, own)| mode <= own)
 }
 
-/// Whether two names are of the same mode.
+/// Whether both names mean the same mode.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     plain(one) == plain(other)
 }

@@ -1,4 +1,4 @@
-//! What a person changes in the launch options of a chain.
+//! Changes that a person makes to the launch options of a chain.
 
 use std::path::PathBuf;
 
@@ -6,22 +6,20 @@ use crate::core::agent::claude_args::ClaudeArgs;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::option_rights::PROMPT_TOOL;
 
-/// What a person changes in the launch options of a chain.
+/// Changes that a person makes to the launch options of a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// Another program. Absolute.
+    /// Absolute.
     pub claude: Option<PathBuf>,
-    /// Another model.
     pub model: Option<String>,
-    /// Another permission mode.
     pub permission_mode: Option<String>,
-    /// Other arguments for `claude`, in the place of all that were given.
+    /// Replaces all arguments for `claude` that were given before.
     pub args: Option<ClaudeArgs>,
 }
 
 impl Launch {
-    /// The same options, repaired, for a frame that has from `top`, the first agent of its chain, what it did not ask to have
-    /// otherwise. What it asked for stays.
+    /// The repaired options of a frame. It keeps what it asked to have different from `top`, the first agent of its
+    /// chain.
     #[must_use]
     pub fn repaired(self, top: &Self, repair: &Repair) -> Self {
         fn other<T: PartialEq>(own: T, top: &T, new: Option<T>) -> T {
@@ -39,7 +37,8 @@ impl Launch {
             args,
             ..self
         };
-        // A tool that its conversation did not begin with is not added; one that would get others' questions goes.
+        // A tool that its conversation did not begin with is not added; one that would receive others' questions is
+        // removed.
         Self { native_questions: self.native_questions && !repaired.args.has(PROMPT_TOOL), ..repaired }
     }
 }

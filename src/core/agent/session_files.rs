@@ -1,36 +1,31 @@
-//! What an agent has besides its conversation, in files that are not its project's: tasks, plans, the conversations of its
-//! subagents. It is kept with each checkpoint, and a discarded attempt leaves it as it was.
+//! An agent's files that are neither its conversation nor its project's: tasks, plans, subagents' conversations. They
+//! are kept with each checkpoint, and a discarded attempt leaves them unchanged.
 
 use std::path::{Path, PathBuf};
 
-/// How the names of directories end that hold what an agent had besides its conversation.
+/// Suffix of the directories that hold such files.
 pub(crate) const BESIDE: &str = ".beside";
 
-/// A folder with such files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Folder {
-    /// What it is called among the kept ones.
+    /// Its name among the kept folders.
     pub name: &'static str,
-    /// Where it is.
     pub path: PathBuf,
-    /// Which of its files they are.
+    /// Which of its files belong to the agent.
     pub files: Files,
 }
 
-/// Which files of a folder are meant.
+/// Which files of a folder belong to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Files {
-    /// All, however deep, but for those in the folder of this name, if it is one, which are kept in another way.
-    All {
-        /// The folder.
-        but: &'static str,
-    },
-    /// Those right in it that have one of these names, or begin with one and a hyphen. Others may share them.
+    /// All files at any depth, except those in the folder of this name, which are kept in another way.
+    All { but: &'static str },
+    /// Files directly in the folder that have one of these names, or begin with one and a hyphen. Others may share the
+    /// folder.
     Named(Vec<String>),
 }
 
 impl Folder {
-    /// Whether a file of the folder is meant.
     #[must_use]
     pub(crate) fn has(&self, file: &Path) -> bool {
         match &self.files {
@@ -45,7 +40,7 @@ impl Folder {
         }
     }
 
-    /// Whether nobody but the agent has files in it.
+    /// Whether only the agent has files in the folder.
     #[must_use]
     pub(crate) fn is_its_own(&self) -> bool {
         matches!(self.files, Files::All { .. })

@@ -1,4 +1,4 @@
-//! What an agent has around it besides its conversation, and keeps when it pauses.
+//! What an agent has besides its conversation and keeps when it pauses.
 
 use std::path::{Path, PathBuf};
 
@@ -10,23 +10,23 @@ use crate::core::text::escape::one_line;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Situation {
-    /// The permission mode that it was in, where that is another than that of its launch options.
+    /// Its permission mode, if that differs from its launch options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// Where its shell was, where that is not where it was started.
+    /// Its shell's directory, if that is not where it was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<PathBuf>,
-    /// The worktree that it had entered with EnterWorktree, and not left.
+    /// The worktree that it entered with EnterWorktree and has not left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree: Option<PathBuf>,
-    /// The permission rules that its skills have brought with them.
+    /// The permission rules that its skills brought along.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
 }
 
 impl Situation {
-    /// Adds permission rules that a skill has brought with it. What no skill has is passed over: more rules than anybody
-    /// writes down, or longer ones.
+    /// Adds a permission rule that a skill brought along. Rules that are too many or too long to come from a skill are
+    /// skipped.
     pub fn add_rules(&mut self, rules: &[String]) {
         const MOST: usize = 500;
         const LONGEST: usize = 2_000;
@@ -39,14 +39,15 @@ impl Situation {
     }
 }
 
-/// What an agent is told that may no longer be in the mode that it was in. `now`: the one that it is in.
+/// The notice for an agent that may no longer be in its former mode. `now`: the mode that it is in.
 #[must_use]
 pub(crate) fn of_mode(was: &str, now: Option<&str>) -> String {
     let now = now.map_or_else(|| "that which you began with".to_owned(), named);
     format!("Your permission mode was {}, which you may not have any more: it is {now} now.", named(was))
 }
 
-/// What an agent is told that had entered a worktree with EnterWorktree, and works in it no more as Claude Code sees it.
+/// The notice for an agent that entered a worktree with EnterWorktree and, as Claude Code sees it, no longer works in
+/// it.
 #[must_use]
 pub(crate) fn of_worktree(worktree: &Path, is_gone: bool) -> String {
     let worktree = named(&worktree.display().to_string());
@@ -58,7 +59,7 @@ pub(crate) fn of_worktree(worktree: &Path, is_gone: bool) -> String {
     }
 }
 
-/// What an agent is told whose shell is not where it was.
+/// The notice for an agent whose shell is in a different directory.
 #[must_use]
 pub(crate) fn of_shell(was: &Path, now: &Path, is_gone: bool) -> String {
     let [was, now] = [was, now].map(|path| named(&path.display().to_string()));
@@ -66,7 +67,7 @@ pub(crate) fn of_shell(was: &Path, now: &Path, is_gone: bool) -> String {
     format!("Your shell is in {now} now; when you stopped it was in {was}{gone}.")
 }
 
-/// A name that passes for nothing else.
+/// Quotes a name so that it cannot be mistaken for anything else.
 fn named(name: &str) -> String {
     format!("\"{}\"", one_line(name).replace('"', "\\\""))
 }

@@ -1,4 +1,4 @@
-//! What changed around an agent while it waited: of the files that it had read or written, and of its git head.
+//! What changed around an agent while it waited: the files it had read or written, and its git head.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::text::escape::shortened;
 
-/// What lay around an agent when its attempt ended.
+/// What surrounded an agent when its attempt ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
-    /// The files that it had read or written and that were there, with a digest of their content each.
+    /// The existing files that it had read or written, each with a digest of its content.
     pub files: BTreeMap<PathBuf, String>,
     /// The commit that was checked out in its working directory.
     pub head: Option<String>,
 }
 
-/// What is otherwise than it was.
+/// What has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Files with another content.
+    /// Files with different content.
     pub changed: BTreeSet<PathBuf>,
-    /// Files that are not there any more.
+    /// Files that no longer exist.
     pub gone: BTreeSet<PathBuf>,
-    /// The commit that was checked out, and the one that is.
+    /// The commit that was checked out, and the one that is now.
     pub head: Option<(String, String)>,
 }
 
 impl Seen {
-    /// What changed from this to `now`, which was looked up for the same files.
+    /// The changes since then. `now` covers the same files.
     #[must_use]
     pub(crate) fn changes(&self, now: &Self) -> Changes {
         let mut changes = Changes::default();
@@ -46,7 +46,7 @@ impl Seen {
 }
 
 impl Changes {
-    /// What the agent that works in `cwd` is told, in at most three lines. `None`: nothing changed.
+    /// The notice for the agent that works in `cwd`, in at most three lines. `None`: nothing changed.
     #[must_use]
     pub(crate) fn notice(&self, cwd: &Path) -> Option<String> {
         let mut lines = Vec::new();
@@ -76,7 +76,7 @@ fn named(paths: &BTreeSet<PathBuf>, cwd: &Path) -> String {
     format!("{}{more}", names.join(", "))
 }
 
-/// A name that could be taken for a part of a sentence stands in quotes.
+/// A name that could be mistaken for part of a sentence is quoted.
 fn one_word(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@…".contains(c);
     if name.chars().all(plain) && !name.ends_with('.') {
@@ -103,7 +103,7 @@ mod tests {
     fn nothing_is_said_when_nothing_changed() {
         let before = seen(&[("/p/a", "1")], Some("c1"));
         assert_eq!(before.changes(&before).notice(Path::new("/p")), None);
-        // A repository that is made or removed meanwhile is no commit that moved.
+        // Creating or removing a repository meanwhile does not move a commit.
         let without = seen(&[("/p/a", "1")], None);
         assert_eq!(before.changes(&without), Changes::default());
         assert_eq!(without.changes(&before), Changes::default());

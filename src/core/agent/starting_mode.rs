@@ -1,42 +1,39 @@
-//! With which permission mode an attempt begins.
+//! The permission mode in which an attempt begins.
 
 use crate::core::agent::launch::Launch;
 use crate::core::agent::permission_mode::{self, is_same};
 
-/// The permission modes that `claude` has printed in an attempt. It prints a new one before the call that changes it has its
-/// result.
+/// The permission modes that `claude` printed during an attempt. It prints a new one before the result of the call that
+/// changes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Modes {
-    /// That with which it began.
     pub first: String,
-    /// The last one.
     pub last: String,
 }
 
 /// A mode that a person chose when approving a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen<'a> {
-    /// The mode.
     pub mode: &'a str,
-    /// Whether the agent is told of it by the attempt that is about to begin. Afterwards it may have left that mode, and may
-    /// still come back to it.
+    /// Whether the next attempt tells the agent about it. Later the agent may have left that mode, and may still return
+    /// to it.
     pub is_new: bool,
 }
 
-/// With which permission mode an attempt begins.
+/// The permission mode in which an attempt begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Beginning {
-    /// The mode, where it is another than that of the launch options.
+    /// The mode, if it differs from the launch options.
     pub mode: Option<String>,
-    /// The mode that the agent was in, and may be in no more.
+    /// The mode that the agent was in and may no longer be in.
     pub refused: Option<String>,
 }
 
-/// With which permission mode the next attempt of an agent begins: that which it was in when it paused, or that in which a
-/// person lets it continue. `last_mode`: the former, where it is another than that of `launch`.
+/// The permission mode in which an agent's next attempt begins: the one in which it paused, or the one in which a
+/// person lets it continue. `last_mode`: the former, if it differs from `launch`.
 ///
-/// An agent may come to be in the modes that its chain was started with, and in those that are narrower. Only a person who
-/// approves a plan can choose a wider one for it.
+/// An agent may be in its chain's starting modes and in narrower ones. Only a person who approves a plan can choose a
+/// wider one.
 #[must_use]
 pub(crate) fn beginning(launch: &Launch, last_mode: Option<&str>, chosen: Option<Chosen<'_>>) -> Beginning {
     let other_than_launch = |mode: &str| Some(mode.to_owned()).filter(|mode| !is_of(launch, mode));
@@ -52,30 +49,29 @@ pub(crate) fn beginning(launch: &Launch, last_mode: Option<&str>, chosen: Option
     }
 }
 
-/// The mode in which an attempt has left its agent, where it is another than that of `launch`. `began_with`: the same when it
-/// began.
+/// The mode in which an attempt left its agent, if it differs from `launch`. `began_with`: the same when it began.
 #[must_use]
 pub(crate) fn last_mode(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes>) -> Option<String> {
     match printed {
         Some(Modes { first, last }) if !is_same(first, last) => Some(last.clone()).filter(|mode| !is_of(launch, mode)),
-        // Settings may have made another one of the mode that was asked for.
+        // Settings may have replaced the requested mode.
         _ => began_with.map(str::to_owned),
     }
 }
 
-/// The mode in which the next attempt begins after one of which no conversation is left. `before`: that in which the lost one
-/// would have left its agent if it had changed nothing; `last_mode`: that in which it did.
+/// The mode of the next attempt after one that left no conversation. `before`: the mode in which the lost attempt would
+/// have left its agent if it had changed nothing; `last_mode`: the one in which it did.
 ///
-/// What the agent asked for in a narrower mode stands, and so does the mode: a person has perhaps said "not yet". A wider
-/// mode is lost with the conversation.
+/// Requests that the agent made in a narrower mode stand, and so does the mode: a person may have said "not yet". A
+/// wider mode is lost with the conversation.
 #[must_use]
 pub(crate) fn after_loss(launch: &Launch, before: Option<&str>, last_mode: Option<String>) -> Option<String> {
     let is_narrower = |mode: &String| giving(launch, before).covers(mode);
     last_mode.filter(is_narrower).or_else(|| before.map(str::to_owned))
 }
 
-/// The launch options that bound those of a child which an agent asks for now: in a narrower mode than its own it gives no
-/// more than it may have itself. `is_in`: that mode, where it is another than that of `launch`.
+/// The launch options that bound a child's when the agent asks for it now: in a narrower mode than its own it cannot
+/// give more than it may have itself. `is_in`: that mode, if it differs from `launch`.
 #[must_use]
 pub(crate) fn giving(launch: &Launch, is_in: Option<&str>) -> Launch {
     match is_in {

@@ -1,4 +1,4 @@
-//! A git worktree of its own, in which an agent works: what its parent has to know of it.
+//! An agent's own git worktree, and what its parent has to know about it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,77 +8,73 @@ use serde::{Deserialize, Serialize};
 use crate::core::id::FrameId;
 use crate::core::text::fence::is_line_break;
 
-/// A git worktree with a branch, made for one frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
     /// The directory that the repository's worktrees share, its `.git`.
     pub repository: PathBuf,
-    /// Its own top folder.
     pub path: PathBuf,
-    /// Its branch.
     pub branch: String,
-    /// The commit that the branch begins with.
+    /// The commit at which the branch starts.
     pub base: String,
 }
 
-/// What git and the files tell of a worktree and its branch.
+/// What git and the files show about a worktree and its branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Condition {
-    /// What would be lost with them, or keeps them in use.
+    /// Reasons to keep it: work that would be lost, or something that uses it.
     pub losses: Vec<Loss>,
-    /// Files and folders in it that git is told to ignore, below its top folder. What git commits as a whole is named as a whole.
+    /// Files and folders in it that git ignores, relative to its top folder. A folder that is ignored as a whole is
+    /// named once.
     pub ignored: Vec<Ignored>,
 }
 
-/// Something that keeps a worktree and its branch from being removed.
+/// A reason to keep a worktree and its branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// Its repository is not there.
+    /// Its repository is missing.
     NoRepository(PathBuf),
-    /// It is not, or not any more, a worktree of its repository.
+    /// It is not, or no longer, a worktree of its repository.
     NoWorktree,
     /// It is locked, for a reason.
     Locked(String),
-    /// A merge, a rebase or the like is under way in it.
+    /// A merge, a rebase or similar is under way in it.
     UnderWay,
-    /// Files that are not as they were committed, or that git does not know.
+    /// Files that differ from the commit, or that git does not track.
     Uncommitted,
     /// A file that git was told not to look at.
     Unwatched(PathBuf),
-    /// A commit that is on no branch but those of agents.
+    /// A commit that is only on agents' branches.
     Commit(String),
-    /// A repository in it that holds what is nowhere else, or is a worktree or submodule.
+    /// A nested repository that has unique content, or is a worktree or submodule.
     Repository(PathBuf),
     /// Its branch is checked out elsewhere.
     CheckedOut(PathBuf),
 }
 
-/// Something in a worktree that git is told to ignore.
+/// Something in a worktree that git ignores.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ignored {
-    /// Where it is, below the top folder.
+    /// Relative to the top folder.
     pub path: PathBuf,
-    /// Whether it is a folder, all of which is ignored.
+    /// Whether it is a folder that is ignored as a whole.
     pub is_folder: bool,
     /// Whether it is marked as a cache that can be deleted at any time (`CACHEDIR.TAG`).
     pub is_tagged: bool,
 }
 
-/// Why a worktree is not removed.
+/// Why a worktree is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Held {
     /// The frame that it was made for.
     pub frame: FrameId,
-    /// Its top folder.
     pub path: PathBuf,
-    /// Its branch.
     pub branch: String,
     /// What would be lost, or what went wrong.
     pub why: String,
 }
 
 impl Worktree {
-    /// What the agent said that worked in it, and where its work is. What it said stands first, as it is.
+    /// The reply of the agent that worked in it, unchanged, followed by where its work is.
     #[must_use]
     pub fn named_in(&self, said: &str) -> String {
         format!("{said}\n\n({})", self.whereabouts())
@@ -90,7 +86,7 @@ impl Worktree {
         format!("its work is on the branch {}, in the worktree {}", self.branch, self.path.display())
     }
 
-    /// The branch for an agent whose task has this title. `id` tells it from others of the same title.
+    /// The branch for an agent whose task has this title. `id` distinguishes agents with the same title.
     #[must_use]
     pub fn branch_for(title: &str, id: &str) -> String {
         let stem = title.strip_suffix(".md").unwrap_or(title);
@@ -101,10 +97,10 @@ impl Worktree {
     }
 }
 
-/// What an agent said, with where its work is if it has a worktree of its own: as its parent is told.
+/// An agent's reply as its parent reads it. If the agent has its own worktree, the last line says where its work is.
 ///
-/// The last line counts. An agent without a worktree that ends with the words of one, perhaps those that it was told itself, is
-/// contradicted.
+/// The last line counts. If an agent without a worktree ends with such a line, perhaps one that it was given itself, a
+/// correction follows.
 #[must_use]
 pub(crate) fn with_place(said: String, worktree: Option<&Worktree>) -> String {
     match worktree {
@@ -114,14 +110,15 @@ pub(crate) fn with_place(said: String, worktree: Option<&Worktree>) -> String {
     }
 }
 
-/// Whether the last words of a text could be taken for where the work of its agent is.
+/// Whether the end of a text could be mistaken for that line.
 fn ends_like_one(said: &str) -> bool {
     let last = said.trim_end().rsplit(is_line_break).next().unwrap_or_default();
     last.to_lowercase().contains("its work is on the branch")
 }
 
 impl Condition {
-    /// Why nothing may be removed, in words; `None`: nothing is lost. `with_ignored`: ignored files may go, whatever they are.
+    /// Why nothing may be removed, in words; `None`: nothing would be lost. `with_ignored`: ignored files may go,
+    /// whatever they are.
     #[must_use]
     pub(crate) fn held(&self, with_ignored: bool) -> Option<String> {
         let files: Vec<_> = self.ignored.iter().filter(|file| !with_ignored && !file.is_made_again()).collect();
@@ -136,10 +133,10 @@ impl Condition {
     }
 }
 
-/// How many files are named before the others are counted.
+/// How many files are named before the others are only counted.
 const MOST_NAMES: usize = 5;
 
-/// Folders that a build, a test run or a package manager makes again.
+/// Folders that a build, a test run or a package manager recreates.
 const MADE_AGAIN: [&str; 32] = [
     "target",
     "build",
@@ -175,11 +172,11 @@ const MADE_AGAIN: [&str; 32] = [
     ".stack-work",
 ];
 
-/// Files that a compiler, an interpreter or the system makes again.
+/// Files that a compiler, an interpreter or the system recreates.
 const MADE_AGAIN_FILES: [&str; 8] = ["pyc", "pyo", "o", "obj", "class", "tsbuildinfo", "DS_Store", "eslintcache"];
 
 impl Ignored {
-    /// Whether it is plainly made again by whoever needs it.
+    /// Whether its users can plainly recreate it.
     #[must_use]
     pub(crate) fn is_made_again(&self) -> bool {
         let is = |name: &str| MADE_AGAIN.contains(&name) || name.ends_with(".egg-info");

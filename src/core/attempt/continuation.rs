@@ -1,26 +1,26 @@
 //! How an attempt continues a conversation.
 
-/// A way to continue. Which ones a `claude` takes, it says when it is started: it refuses before it has done anything.
+/// A way to continue. `claude` says at the start which ways it supports: it refuses before it has done anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
-    /// It forks the kept copy, and goes on at the call where the agent stopped.
+    /// Forks the kept copy and continues at the call where the agent stopped.
     #[default]
     Fork,
-    /// It goes on there in the session itself, which is made what the kept copy is.
+    /// Continues there in the session itself, which is first restored from the kept copy.
     InPlace,
-    /// It forks the kept copy, and is given with a prompt what the call would return.
+    /// Forks the kept copy and passes the call's result in a prompt.
     Prompt,
 }
 
 impl Way {
-    /// Whether an attempt goes on in the session itself. `prompted`: whether it has a prompt; `in_worktree`: whether Claude Code would
-    /// bring its agent back into the worktree that it has entered, which it does for no fork.
+    /// Whether an attempt continues in the session itself. `prompted`: whether it has a prompt; `in_worktree`: whether
+    /// Claude Code would return its agent to the worktree that it entered, which it does not do for a fork.
     #[must_use]
     pub fn is_in_place(self, prompted: bool, in_worktree: bool) -> bool {
         in_worktree || (self == Self::InPlace && !prompted)
     }
 
-    /// What is tried when this one was refused; `None`: the refusal stands.
+    /// The way to try after this one was refused; `None`: the refusal stands.
     #[must_use]
     pub fn after_refusal(self) -> Option<Self> {
         match self {

@@ -1,7 +1,7 @@
-//! What the end of an attempt does: to its session, to its frame, and in this run of the program.
+//! What the end of an attempt does to its session, to its frame and within this run of the program.
 //!
-//! This table is the heart of the program. Nothing else decides whether a session is kept or discarded, and nothing changes
-//! what was decided here: it is [recorded](crate::store) and carried out. `docs/recovery.md` has the same table in words.
+//! This table is the heart of the program. Nothing else decides whether a session is kept or discarded, and nothing
+//! changes a decision: it is [recorded](crate::store) and carried out. `docs/recovery.md` has the same table in words.
 
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::{Ending, Objection};
@@ -13,66 +13,64 @@ use crate::core::chain::frame::Trouble;
 use crate::core::chain::state::{Ended, Failure, FailureKind, Wait};
 use crate::core::id::RequestId;
 
-/// The decision on an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// What its end means.
+    /// The meaning of its end.
     pub meaning: Meaning,
-    /// What becomes of its session.
+    /// What happens to its session.
     pub session: Fate,
-    /// What becomes of its frame.
+    /// What happens to its frame.
     pub frame: Ended,
-    /// Which results that it was given are given again.
+    /// Which of the results it was given are delivered again.
     pub redelivery: Redelivery,
-    /// What the next attempt is told of it.
+    /// What the next attempt is told about it.
     pub trouble: Option<Trouble>,
     /// What this run of the program does with the frame.
     pub next: Next,
-    /// What went wrong, for people; `None` when nothing did.
+    /// What went wrong, for people; `None`: nothing did.
     pub error: Option<String>,
-    /// What a person should know, though nothing went wrong.
+    /// What a person should know although nothing went wrong.
     pub notes: Vec<Note>,
 }
 
-/// What becomes of the session that an attempt made.
+/// What happens to the session that an attempt made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It becomes the frame's checkpoint.
     Keep,
     /// Its transcript is deleted, and its requests are withdrawn.
     Discard,
-    /// There is no conversation in it to continue from: its process died before it was written. Its requests stand, for a
+    /// It has no conversation to continue from: its process died before writing one. Its requests stand, because a
     /// person may have answered them already.
     Lost,
 }
 
-/// Which results that an attempt was given are given again.
+/// Which results of an attempt are delivered again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Redelivery {
-    /// All of them.
     All,
-    /// These; the others have been delivered.
+    /// Only these; the others have been delivered.
     Only(Vec<RequestId>),
 }
 
-/// What a run of the program does with a frame after an attempt of it.
+/// What a run of the program does with a frame after one of its attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The frame runs again when its tree says so.
+    /// The frame runs again when its tree allows it.
     AsItComes,
-    /// The frame is not attempted again: what changed nothing would change nothing again, and a limit does not lift within
-    /// seconds.
+    /// The frame is not attempted again in this run: an attempt that changed nothing would change nothing again, and a
+    /// limit is not lifted within seconds.
     Skip,
     /// The frame continues at once in another way.
     Continue(Way),
 }
 
-/// What a person should know of a frame, though nothing went wrong.
+/// What a person should know about a frame although nothing went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// Its agent said this signal inside a sentence, and it was taken for one.
+    /// Its agent said this signal inside a sentence, and it was treated as one.
     InASentence(Signal),
-    /// Its agent has said so many times in a row that it waits, without a request.
+    /// Its agent has said this many times in a row that it waits, without a request.
     PausesInARow(usize),
 }
 
@@ -84,7 +82,7 @@ impl Decision {
     }
 }
 
-/// Decides on an attempt.
+/// Decides what follows from the end of an attempt. Pure and exhaustive.
 #[must_use]
 pub fn decide(facts: &Facts) -> Decision {
     let meaning = Meaning::of(facts);
@@ -108,12 +106,12 @@ pub fn decide(facts: &Facts) -> Decision {
     }
 }
 
-/// A row of the table: what becomes of a session that can be continued from, and of its frame.
+/// A row of the table: what happens to a session that can be continued from, and to its frame.
 #[expect(clippy::match_same_arms, reason = "every row of the table stands for itself")]
 fn row(meaning: &Meaning, has_checkpoint: bool) -> (Fate, Ended) {
     use Fate::{Discard, Keep};
     let failed = |kind, message: &str| Ended::Fail(Failure { kind, message: message.to_owned() });
-    // Work that was done is continued from, not repeated. Without any, there is nothing to keep.
+    // Completed work is continued, not repeated. Without any, nothing is worth keeping.
     let worth = |worked: &bool| if *worked { Keep } else { Discard };
     match (meaning, has_checkpoint) {
         (Meaning::Reply(_), _) => (Keep, Ended::Done),
@@ -131,7 +129,7 @@ fn row(meaning: &Meaning, has_checkpoint: bool) -> (Fate, Ended) {
         (Meaning::Refused { .. }, true) => (Discard, Ended::Back),
         (Meaning::Error(why), _) => (Keep, failed(FailureKind::Error, why)),
         (Meaning::Stopped { worked }, _) => (worth(worked), Ended::Cancel),
-        // The half-done session is the best checkpoint there is.
+        // The half-finished session is the best checkpoint available.
         (Meaning::Died { worked: true, .. }, _) => (Keep, Ended::Again),
         (Meaning::Died { worked: false, .. }, _) => (Discard, Ended::Back),
     }
@@ -143,14 +141,14 @@ fn redelivery(facts: &Facts, session: Fate) -> Redelivery {
     match (session, facts.salvage) {
         (Fate::Discard | Fate::Lost, _) => Redelivery::All,
         (Fate::Keep, Salvage::Whole) => Redelivery::Only(facts.unseen.clone()),
-        // Whether the conversation has what its agent had looked up is not known.
+        // It is not known whether the conversation has the results that its agent looked up.
         (Fate::Keep, Salvage::Part | Salvage::Nothing) => {
             Redelivery::Only(facts.unseen.iter().chain(&facts.looked_up).copied().collect())
         }
     }
 }
 
-/// What the next attempt is told of this one. A discarded attempt changes nothing about it.
+/// What the next attempt is told about this one. A discarded attempt leaves that unchanged.
 fn trouble(facts: &Facts, session: Fate, frame: &Ended) -> Option<Trouble> {
     if session == Fate::Discard {
         return facts.trouble.clone();
@@ -165,7 +163,7 @@ fn trouble(facts: &Facts, session: Fate, frame: &Ended) -> Option<Trouble> {
         _ => return None,
     };
     let lost = session == Fate::Lost;
-    // Of what a lost attempt was told, the conversation does not know either.
+    // The conversation does not have what a lost attempt was told, either.
     let before = facts.trouble.iter().filter(|_| lost).flat_map(|trouble| &trouble.calls);
     Some(Trouble { what, calls: before.chain(&facts.uncertain_calls).cloned().collect(), lost })
 }
@@ -183,7 +181,7 @@ fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next 
     }
 }
 
-/// An attempt of an earlier run that died is no failure of this one, which has not tried yet.
+/// If an attempt of an earlier run died, this run has not failed: it has not tried yet.
 fn died_elsewhere(facts: &Facts, meaning: &Meaning) -> bool {
     facts.is_abandoned && matches!(meaning, Meaning::Died { .. })
 }
@@ -204,7 +202,7 @@ fn error(meaning: &Meaning) -> Option<String> {
 }
 
 fn notes(facts: &Facts, meaning: &Meaning) -> Vec<Note> {
-    /// A new wait may follow another one at once, and another one that.
+    /// A new wait may follow another one at once, and so may a third.
     const MANY: usize = 3;
     let in_a_sentence = match &facts.ending {
         Ending::Reply(text) if Signal::on_a_line(text).is_none() => {

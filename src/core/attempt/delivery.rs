@@ -1,27 +1,23 @@
-//! How an agent is given what came of its requests.
+//! How an agent is given the results of its requests.
 
 use crate::core::chain::frame::Frame;
 use crate::core::requests::request::{Delivery, RequestKind, RequestResult};
 
-/// The way in which an agent is given the results that are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DeliveryWay {
-    /// Its suspended tool call returns the result: there is nothing to say.
+    /// Its suspended tool call returns the result: no prompt is needed.
     ResumedCall,
-    /// Its suspended tool calls have their results in its transcript when it is told to go on.
+    /// Its suspended tool calls have their results in its transcript when it is told to continue.
     ResultsInTranscript,
-    /// The call that it was stopped at is open again, and decided on when it is come to once more.
-    ReopenedCall {
-        /// The call.
-        call: String,
-    },
+    /// The call at which it was stopped is open again, and is decided on when the agent reaches it.
+    ReopenedCall { call: String },
     /// A prompt.
     Prompt,
 }
 
 impl DeliveryWay {
-    /// The way for the next attempt of `frame`, which is told `notices` beside the results. `hooks`: whether a suspended call can
-    /// return its result.
+    /// The way for the next attempt of `frame`, which is told `notices` in addition to the results. `hooks`: whether a
+    /// suspended call can return its result.
     #[must_use]
     pub(crate) fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool) -> Self {
         let permission = deliveries.iter().find(|delivery| matches!(delivery.wish, RequestKind::Permission { .. }));
@@ -44,16 +40,16 @@ impl DeliveryWay {
     }
 }
 
-/// Whether its call can be resumed to return the result: no plan can, which is approved only where somebody sits, and no wake-up,
-/// which would be scheduled.
+/// Whether its call can be resumed to return the result. A plan's cannot, because plans are approved only in an
+/// interactive session; nor can a wake-up's, because resuming it would schedule another one.
 fn returns_by_itself(delivery: &Delivery) -> bool {
     delivery.wish.scheduled().is_none() && !matches!(delivery.wish, RequestKind::Plan(_))
 }
 
-/// Whether the call that made these requests can return what came of them as it is.
+/// Whether the call that made these requests can return their results unchanged.
 ///
-/// The Bash tool takes blanks off both ends of what a command prints, and says something of its own where nothing is left.
-/// Of both tools, longer results are put into a file.
+/// The Bash tool trims the output of a command, and replaces it if nothing is left. Both tools write longer results to
+/// a file.
 fn is_returned(deliveries: &[Delivery]) -> bool {
     const MOST: usize = 30_000;
     let printed_unchanged = |text: &str| !text.is_empty() && text.trim() == text && !text.contains('\0');

@@ -1,12 +1,12 @@
-//! How an attempt ended, as its process and what it printed show. What that does, a [`decision`](crate::core::attempt::decision)
-//! says.
+//! How an attempt ended, according to its process and its output. The [decision](crate::core::attempt::decision) says
+//! what follows.
 
 use jiff::Timestamp;
 
-/// How an attempt ended.
+/// What an attempt's process and output show at its end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
-    /// Its turn came to an end with this text. Whether that is a reply, the [record](crate::core::attempt::meaning) tells.
+    /// Its turn ended with this text. The [record](crate::core::attempt::meaning) shows whether that is a reply.
     Reply(String),
     /// A hook suspended a tool call.
     Suspended,
@@ -17,18 +17,18 @@ pub enum Ending {
         /// Whether the agent had worked in this attempt before it met the limit.
         worked: bool,
     },
-    /// The API cannot be reached, is overloaded, or wants fewer requests, and does not say until when.
+    /// The API is unreachable or overloaded, or it throttles requests, without saying until when.
     Unavailable {
-        /// What `claude` said, for people.
+        /// The message of `claude`, for people.
         why: String,
         /// Whether the agent had worked in this attempt.
         worked: bool,
     },
     /// `claude` refused before any work.
     Refused {
-        /// What it said, for people.
+        /// Its message, for people.
         why: String,
-        /// What it objects to.
+        /// The reason of the refusal.
         objection: Objection,
     },
     /// An error after work: an API error, a budget, a limit of turns.
@@ -42,18 +42,19 @@ pub enum Ending {
     Died {
         /// Whether the agent had worked in this attempt.
         worked: bool,
-        /// How it ended, as far as that is known.
+        /// How it ended, as far as is known.
         how: String,
     },
 }
 
-/// What `claude` objects to when it refuses to begin.
+/// Why `claude` refuses to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objection {
-    /// There is no such session.
+    /// The session does not exist.
     Session,
-    /// Something that another way to continue would not change: an option, the login, the model, the API.
+    /// A cause that another way to continue would not remove: an option, the login, the model, the API.
     Start,
-    /// It names nothing of this kind. Where it was to go on at a suspended call, that may be what it cannot do.
+    /// The message names none of these. If the attempt was to continue at a suspended call, `claude` may not support
+    /// that.
     Unknown,
 }

@@ -1,5 +1,5 @@
-//! What the end of an attempt means with what is on record: whether its agent waits for its requests, and whether a signal in its
-//! reply is one.
+//! What the end of an attempt means given the records: whether its agent waits for its requests, and whether a signal
+//! in its reply counts.
 
 use jiff::Timestamp;
 
@@ -7,16 +7,16 @@ use crate::core::attempt::ending::{Ending, Objection};
 use crate::core::attempt::facts::Facts;
 use crate::core::attempt::signal::Signal;
 
-/// What the end of an attempt means: a row of the table of [decisions](crate::core::attempt::decision).
+/// The meaning of an attempt's end: a row of the table of [decisions](crate::core::attempt::decision).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning {
     /// The agent replied.
     Reply(String),
     /// It waits for the requests that it made.
     Requested,
-    /// It waits and made no request: what it waits for, only it can judge.
+    /// It waits without having made a request, so only the agent can judge whether its wait is over.
     Started,
-    /// It still waits for what it waited for.
+    /// It still waits for the same thing as before.
     Ongoing,
     /// It was woken and does not know why.
     Unhandled,
@@ -29,16 +29,16 @@ pub enum Meaning {
     },
     /// As [`Ending::Unavailable`].
     Unavailable {
-        /// What `claude` said.
+        /// The message of `claude`.
         why: String,
         /// Whether the agent had worked.
         worked: bool,
     },
     /// As [`Ending::Refused`].
     Refused {
-        /// What `claude` said.
+        /// The message of `claude`.
         why: String,
-        /// What it objects to.
+        /// The reason of the refusal.
         objection: Objection,
     },
     /// As [`Ending::Error`].
@@ -58,19 +58,18 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// What the end of an attempt means.
     ///
-    /// The record wins over the agent's words: an agent that asked and then chats has paused all the same, and so has
-    /// one whose process died after it asked. It makes no difference whether the results are there by now: an answer may come
-    /// before the process has ended.
+    /// The records win over the agent's words: an agent that asked and then chats has paused all the same, and so has
+    /// one whose process died after it asked. Whether the results exist already makes no difference: an answer may
+    /// arrive before the process has ended.
     #[must_use]
     pub fn of(facts: &Facts) -> Self {
         match &facts.ending {
             Ending::Reply(text) => Self::of_reply(text, facts),
-            // Claude Code calls it an error that the agent was stopped at a call.
+            // Claude Code reports an error when the agent was stopped at a call.
             Ending::Error(_) if facts.awaits_approval => Self::Requested,
             Ending::Suspended | Ending::Died { .. } if facts.waits_for_requests() => Self::Requested,
-            // Somebody else's hook suspended a call: what that waits for is not on record.
+            // Somebody else's hook suspended a call: there is no record of what that waits for.
             Ending::Suspended => Self::Started,
             Ending::UsageLimit { resets_at, worked } => Self::UsageLimit { resets_at: *resets_at, worked: *worked },
             Ending::Unavailable { why, worked } => Self::Unavailable { why: why.clone(), worked: *worked },
@@ -81,7 +80,7 @@ impl Meaning {
         }
     }
 
-    /// It in one word, as it is recorded.
+    /// One word, as it is recorded.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -99,7 +98,7 @@ impl Meaning {
         }
     }
 
-    /// What else is recorded of it, for people. A reply has a place of its own.
+    /// Other details that are recorded, for people. A reply has its own column.
     #[must_use]
     pub fn message(&self) -> Option<String> {
         match self {
@@ -115,7 +114,7 @@ impl Meaning {
         }
     }
 
-    /// The signal that it amounts to.
+    /// The equivalent signal.
     #[must_use]
     pub fn signal(&self) -> Option<Signal> {
         match self {
@@ -127,7 +126,7 @@ impl Meaning {
     }
 
     fn of_reply(text: &str, facts: &Facts) -> Self {
-        // Word for word what it was just given: a person may answer `SGN_PEND_STARTED`.
+        // It only repeats what it was just given: a person may answer `SGN_PEND_STARTED`.
         let is_passed_on = facts.results.iter().any(|result| result.trim() == text.trim());
         let on_a_line = Signal::on_a_line(text).filter(|_| !is_passed_on);
         if facts.waits_for_requests() && on_a_line != Some(Signal::Unhandled) {
@@ -143,16 +142,18 @@ impl Meaning {
 }
 
 impl Facts {
-    /// Whether the agent has not been given all that it asked for. What was given to it and did not reach it is to come, too.
+    /// Whether some of the agent's requests have not been delivered. Results that were delivered but never reached the
+    /// agent are included.
     fn waits_for_requests(&self) -> bool {
         self.has_requests || !self.unseen.is_empty()
     }
 }
 
-/// The signal that a reply without a request says inside a sentence: the last one whose word was not given to its agent.
+/// The signal that a reply without a request says inside a sentence: the last one whose word was not given to its
+/// agent.
 fn in_a_sentence(reply: &str, facts: &Facts) -> Option<Signal> {
     let is_mention = |signal: Signal| facts.results.iter().chain(&facts.texts).any(|text| signal.is_named_in(text));
-    // An agent that nobody woke cannot be at a loss why.
+    // An agent that nobody woke cannot wonder why it was woken.
     let makes_sense = |signal: Signal| signal != Signal::Unhandled || facts.has_checkpoint;
     Signal::in_sentences(reply).into_iter().rev().find(|signal| makes_sense(*signal) && !is_mention(*signal))
 }
@@ -241,7 +242,7 @@ mod tests {
         }
         let never_woken = "I never had to say SGN_UNHANDLED to anybody.";
         assert_eq!(Meaning::of(&facts(said(never_woken))), reply(never_woken));
-        // Of several, the last one that is the agent's own.
+        // If there are several, the agent's own last one counts.
         let several = "The document says SGN_PEND_ONGOING where I say SGN_PEND_STARTED now; SGN_PEND_ONGOING.";
         assert_eq!(Meaning::of(&given(&["SGN_PEND_ONGOING"], woken(said(several)))), Meaning::Started);
     }

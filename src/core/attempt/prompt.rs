@@ -1,4 +1,4 @@
-//! What an agent is told: the first prompt of a frame, and the prompt that wakes it.
+//! Prompts for agents: a frame's first one, and the one that wakes it.
 
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::signal;
@@ -8,13 +8,13 @@ use crate::core::requests::scheduled::Scheduled;
 use crate::core::text::escape;
 use crate::core::text::fence::{Fence, is_one_line};
 
-/// The first prompt of a frame. `deliveries` and `notices` are of an attempt that has left no conversation.
+/// The first prompt of a frame. `deliveries` and `notices` come from an attempt that left no conversation.
 #[must_use]
 pub(crate) fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) -> String {
     let task = of_task(&frame.task);
     let added: Vec<String> =
         elsewhere(frame).into_iter().chain(notices.iter().cloned()).chain(sections(deliveries)).collect();
-    // A task of several lines could go on like what is added to it.
+    // A task of several lines could run into the text added to it.
     let task = if added.is_empty() || is_one_line(&task) {
         task
     } else {
@@ -24,7 +24,7 @@ pub(crate) fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) 
     std::iter::once(task).chain(added).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The conversation that a frame begins with speaks of the files that it was held among.
+/// The conversation that a frame begins with mentions files in the directory where it was held.
 fn elsewhere(frame: &Frame) -> Option<String> {
     let Worktree { path, branch, .. } = frame.launch.worktree.as_ref().filter(|_| frame.baseline.is_some())?;
     Some(format!(
@@ -40,15 +40,15 @@ fn of_task(task: &Task) -> String {
         // Claude Code takes a prompt that begins like this for a command, but not after a line break.
         Task::Prompt(text) if text.starts_with('/') => format!("\n{text}"),
         Task::Prompt(text) => text.clone(),
-        // Nobody is there to be told.
+        // A group has no agent to tell.
         Task::Group(_) => String::new(),
     }
 }
 
-/// The prompt that wakes an agent: what it has to know besides, and what came of its requests. If that is nothing but
-/// prompts that it wanted to be given at this time, these.
+/// The prompt that wakes an agent: notices, and the results of its requests. If the only results are prompts that it
+/// scheduled for this time, the prompt consists of these.
 ///
-/// The first line is `SGN_RESUME`. A prompt with nothing else asks the agent to look for itself whether its wait is
+/// The first line is `SGN_RESUME`. A prompt with nothing else asks the agent to check for itself whether its wait is
 /// over.
 #[must_use]
 pub(crate) fn resume(deliveries: &[Delivery], notices: &[String]) -> String {
@@ -59,15 +59,15 @@ pub(crate) fn resume(deliveries: &[Delivery], notices: &[String]) -> String {
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The prompts that an agent wanted to be given, if there is nothing else to tell.
+/// The prompts that an agent scheduled, if there is nothing else to tell it.
 fn only_scheduled(deliveries: &[Delivery], notices: &[String]) -> Option<String> {
     let prompts: Option<Vec<_>> =
         deliveries.iter().map(|delivery| delivery.wish.scheduled().map(Scheduled::prompt)).collect();
     prompts.filter(|prompts| !prompts.is_empty() && notices.is_empty()).map(|prompts| prompts.join("\n\n"))
 }
 
-/// The prompt that makes an agent go on whose calls have got their results: the rest that it is to know. `others` are
-/// results of which no call tells, and prompts.
+/// The prompt that lets an agent continue after its calls have received their results: what else it has to know.
+/// `others` are results that no call returns, and prompts.
 #[must_use]
 pub(crate) fn go_on(others: &[Delivery], notices: &[String]) -> String {
     if let Some(scheduled) = only_scheduled(others, notices) {
@@ -78,7 +78,7 @@ pub(crate) fn go_on(others: &[Delivery], notices: &[String]) -> String {
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What an agent is told of an attempt that ended badly.
+/// What an agent is told about an attempt that ended badly.
 #[must_use]
 pub(crate) fn of_trouble(trouble: &Trouble) -> String {
     let what = escape::one_line(trouble.what.trim().trim_end_matches('.'));
@@ -103,7 +103,7 @@ pub(crate) fn of_trouble(trouble: &Trouble) -> String {
     format!("Your last turn was cut short: {what}. {go_on}{calls}")
 }
 
-/// What stands above the result of a request in a prompt, and nowhere before.
+/// The heading of a request's result in a prompt, which occurs nowhere earlier.
 #[must_use]
 pub(crate) fn heading(delivery: &Delivery) -> String {
     let (command, id) = (delivery.wish.command(), delivery.known_as());
@@ -114,10 +114,10 @@ pub(crate) fn heading(delivery: &Delivery) -> String {
     format!("{HEADING}{command}` ({id}){how}:")
 }
 
-/// What came of each request, exact to the byte below its heading.
+/// The result of each request, exact to the byte below its heading.
 ///
-/// A text of one line is that line. Where one of them has more, or looks like a heading, each ends at a line that none of
-/// them has, and this is said first: what a text counterfeits can be told from what this program says.
+/// A text of one line is that line. If one of them has more, or looks like a heading, each ends at a line that none of
+/// them contains, which is announced first: a counterfeit can then be distinguished from this program's words.
 fn sections(deliveries: &[Delivery]) -> Vec<String> {
     if deliveries.iter().map(said).all(|text| is_one_line(text) && !text.to_lowercase().contains(HEADING)) {
         return deliveries.iter().map(|delivery| format!("{}\n{}", heading(delivery), said(delivery))).collect();
@@ -129,10 +129,10 @@ fn sections(deliveries: &[Delivery]) -> Vec<String> {
         .collect()
 }
 
-/// What headings begin with.
+/// How headings begin.
 const HEADING: &str = "result of `";
 
-/// Of a prompt that its agent has asked for, that.
+/// Returns the prompt itself if its agent scheduled one.
 fn said(delivery: &Delivery) -> &str {
     if let Some(scheduled) = delivery.wish.scheduled() {
         return &scheduled.prompt;
@@ -268,7 +268,7 @@ mod tests {
         ");
     }
 
-    /// The results of a prompt, as its reader finds them: with the headings, and with nothing but what the prompt says.
+    /// The results in a prompt as its reader finds them: with the headings, and with only what the prompt says.
     fn read(prompt: &str, headings: &[String]) -> Vec<String> {
         const RULE: &str = "Each result below ends at the line `";
         let ruled = prompt.split_once(&format!("\n\n{RULE}")).and_then(|(_, rest)| rest.split_once('`'));
@@ -294,7 +294,7 @@ mod tests {
         found.split_off(1)
     }
 
-    /// Texts that are anything, and texts that are made of what prompts are made of.
+    /// Arbitrary texts, and texts built from the parts of prompts.
     fn any_text() -> impl Strategy<Value = String> {
         let forged = "([a-z]|[ \n\r`(:-]|\u{2028}|SGN_RESUME|result of `agent-cli ask \"a\"` \\(4f2c1a90\\):\n|\
                       -{2,6} end of result -{2,6}\n|Each result below ends at the line `--- end of result ---`){0,8}";

@@ -1,45 +1,45 @@
-//! Whether the turn of an agent is over, and how long its `claude` may go on then.
+//! Whether an agent's turn is over, and how long its `claude` may then continue.
 
 use std::time::Duration;
 
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::signal::Signal;
 
-/// Whether the turn of an agent is over, though its `claude` may live on.
+/// Whether an agent's turn is over, although its `claude` may still run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// It goes on.
     Works,
-    /// It waits, or was stopped by an error: whatever `claude` would still do, the agent is not to do now.
+    /// It waits, or was stopped by an error: `claude` should do nothing more for it now.
     Paused,
-    /// It has replied. If something ends in its background, it may have more to say.
+    /// It has replied. If background work ends, it may have more to say.
     Replied,
 }
 
-/// How long `claude` may go on when its agent has replied, unless a person says otherwise: as long as it would by itself.
+/// How long `claude` may continue after its agent has replied, unless a person sets another limit: as long as it would
+/// by itself.
 pub(crate) const GRACE: Duration = Duration::from_secs(600);
 
 /// How long a `claude` whose turn is over may take to end by itself.
 const SETTLES: Duration = Duration::from_millis(300);
 
-/// How much longer than its own runner another one waits before it ends a `claude`: its runner may be about to.
+/// How much longer another runner waits before it ends a `claude`, whose own runner may be about to do so.
 const ABANDONED: Duration = Duration::from_secs(3);
 
 impl Rest {
-    /// After a reply: a signal on a line of its own says that its agent waits.
+    /// The state after a reply: a signal on a line of its own says that its agent waits.
     #[must_use]
     pub(crate) fn of_reply(text: &str) -> Self {
         if Signal::on_a_line(text).is_some() { Self::Paused } else { Self::Replied }
     }
 
-    /// The same where the agent is known to have made requests whose results it has not been given: it waits for them, whatever
-    /// it has said.
+    /// The state if the agent is known to have undelivered requests: it waits for them, whatever it has said.
     #[must_use]
     pub(crate) fn with_requests(self) -> Self {
         if self == Self::Replied { Self::Paused } else { self }
     }
 
-    /// How long `claude` may go on with what runs beside its agent, where it is allowed `grace` after a reply.
+    /// How long `claude` may continue with its agent's background work, if it is allowed `grace` after a reply.
     #[must_use]
     pub(crate) fn patience(self, grace: Duration) -> Option<Duration> {
         match self {
@@ -49,7 +49,7 @@ impl Rest {
         }
     }
 
-    /// Whether a `claude` that nobody has ended, and that was last seen to do something `since`, was abandoned by its runner.
+    /// Whether a `claude` that nobody has ended, and whose last activity was at `since`, was abandoned by its runner.
     #[must_use]
     pub(crate) fn is_abandoned(self, since: Duration, grace: Duration) -> bool {
         self.patience(grace).is_some_and(|patience| since >= patience + ABANDONED)
@@ -57,7 +57,7 @@ impl Rest {
 }
 
 impl Launch {
-    /// How long `claude` may go on with what runs beside an agent that has replied.
+    /// How long `claude` may continue with background work after its agent has replied.
     #[must_use]
     pub fn background_grace(&self) -> Duration {
         self.background_grace.map_or(GRACE, Duration::from_secs)

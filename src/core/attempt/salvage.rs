@@ -1,55 +1,52 @@
-//! How much of a conversation can be continued from. `claude` has not always written down what it has printed: it may have been
-//! killed in between, and on a full disk it goes on without a word.
+//! How much of a conversation can be continued from. `claude` may not have written down everything it printed: it may
+//! have been killed in between, and on a full disk it continues silently.
 
 /// What can be continued from after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Salvage {
-    /// All of it, as far as can be told.
+    /// All of it, as far as is known.
     Whole,
-    /// All that the agent was given, and not all that it did.
+    /// Everything that the agent was given, but not everything it did.
     Part,
-    /// Nothing.
     Nothing,
 }
 
-/// What is known of a conversation without reading it.
+/// What is known about a conversation without reading it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signs {
-    /// Whether `claude` has printed a result.
     pub has_result: bool,
-    /// Whether its process was killed, perhaps before it had written down what it had printed.
+    /// Whether its process was killed, perhaps before it had written down what it printed.
     pub was_killed: bool,
-    /// Whether there is a transcript.
+    /// Whether the transcript exists.
     pub has_transcript: bool,
-    /// Whether the last line of the transcript is cut short, or there is none.
+    /// Whether the transcript ends in an incomplete line, or is missing.
     pub is_cut: bool,
-    /// Whether `claude` said that the session stands suspended at a call.
+    /// Whether `claude` said that the session is suspended at a call.
     pub is_suspended: bool,
 }
 
 /// What reading the transcript has shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contents {
-    /// Whether somebody speaks in it, and its history is all there.
+    /// Whether it has any messages, and its history is complete.
     pub continues: bool,
     /// Whether it has every result that the agent was given.
     pub has_deliveries: bool,
-    /// Whether it marks the call as suspended at which it is said to stand.
+    /// Whether it marks the call as suspended at which the session is said to be.
     pub marks_suspension: bool,
 }
 
 impl Signs {
-    /// What can be salvaged, where that is clear without reading the transcript.
+    /// The result, if it is clear without reading the transcript.
     #[must_use]
     pub(crate) fn unread(self) -> Option<Salvage> {
         if !self.has_transcript {
-            // A process that came to its end has one, perhaps at a place that a newer version keeps them at.
+            // A process that ended normally has one, perhaps in a place where only a newer version keeps it.
             return Some(if self.may_be_unwritten() { Salvage::Nothing } else { Salvage::Whole });
         }
         (!self.may_be_unwritten() && !self.is_cut && !self.is_suspended).then_some(Salvage::Whole)
     }
 
-    /// What can be salvaged of this transcript.
     #[must_use]
     pub(crate) fn salvage(self, contents: Contents) -> Salvage {
         let lacks_its_end = self.is_cut || (self.is_suspended && !contents.marks_suspension);
@@ -61,7 +58,8 @@ impl Signs {
         }
     }
 
-    /// A process that came to its end has written its transcript. One that was killed has perhaps not, even after its result.
+    /// A process that ended normally has written its transcript. One that was killed may not have, even after its
+    /// result.
     fn may_be_unwritten(self) -> bool {
         !self.has_result || self.was_killed
     }
@@ -71,7 +69,7 @@ impl Signs {
 mod tests {
     use super::*;
 
-    /// A process that came to its end, with a transcript.
+    /// A process that ended normally, with a transcript.
     const ENDED: Signs =
         Signs { has_result: true, was_killed: false, has_transcript: true, is_cut: false, is_suspended: false };
     const KILLED: Signs = Signs { was_killed: true, ..ENDED };

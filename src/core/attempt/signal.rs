@@ -1,19 +1,20 @@
-//! Signals: the words an agent ends its turn with when it pauses.
+//! Signals: the words with which an agent ends its turn when it pauses.
 //!
-//! A signal stands on a line of its own: decoration, punctuation and parentheses around it do not matter, because models add
-//! them. The last such line wins. A word inside a sentence may be a mention, so the [record](crate::core::attempt::meaning) decides
-//! on it. What stands in a code block or in a quotation is never a signal. `docs/protocol.md` has the table.
+//! A signal stands on a line of its own: decoration, punctuation and parentheses around it do not matter, because
+//! models add them. The last such line wins. A word inside a sentence may be a mention, so the
+//! [record](crate::core::attempt::meaning) decides. A word in a code block or in a quotation is never a signal.
+//! `docs/protocol.md` has the table.
 
-/// The prompt that wakes an agent begins with this line.
+/// The first line of the prompt that wakes an agent.
 pub(crate) const RESUME: &str = "SGN_RESUME";
 /// Printed when a tree, or a request, begins to wait for something.
 pub(crate) const STARTED: &str = "SGN_PEND_STARTED";
-/// Printed when it still waits for what it waited for.
+/// Printed when it still waits for the same thing.
 pub(crate) const ONGOING: &str = "SGN_PEND_ONGOING";
 /// An agent's word for "I was resumed and do not know why".
 pub(crate) const UNHANDLED: &str = "SGN_UNHANDLED";
 
-/// What an agent says of itself with the last line of its turn.
+/// What an agent says about itself in the last line of its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// It waits for something new.
@@ -27,7 +28,7 @@ pub enum Signal {
 impl Signal {
     const ALL: [Self; 3] = [Self::Started, Self::Ongoing, Self::Unhandled];
 
-    /// The signal that stands on a line of its own in `reply`, the last one if there are several.
+    /// The last signal that stands on a line of its own in `reply`.
     ///
     /// [`RESUME`] is said to agents, never by them, so it is part of a reply like any other word.
     #[must_use]
@@ -35,14 +36,13 @@ impl Signal {
         own_lines(reply).filter_map(Self::of_line).last()
     }
 
-    /// The signals whose words stand inside sentences of `reply`, in their order.
+    /// The signals whose words stand inside sentences of `reply`, in order.
     #[must_use]
     pub fn in_sentences(reply: &str) -> Vec<Self> {
         let lines = own_lines(reply).filter(|line| Self::of_line(line).is_none());
         lines.flat_map(Self::words_of).collect()
     }
 
-    /// The word that says it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Signal {
         }
     }
 
-    /// Whether `text` has its word, wherever it stands.
+    /// Whether `text` contains its word anywhere.
     #[must_use]
     pub fn is_named_in(self, text: &str) -> bool {
         places(text, self.word()).next().is_some()
@@ -73,8 +73,8 @@ impl Signal {
     }
 }
 
-/// The lines of a text that are neither in a code block nor in a quotation, as Markdown has them. A code block without an end
-/// goes to the end of the text.
+/// The lines of a text that are neither in a Markdown code block nor in a quotation. A code block without an end
+/// continues to the end of the text.
 fn own_lines(text: &str) -> impl Iterator<Item = &str> {
     let mut fence: Option<(char, usize)> = None;
     text.lines().filter(move |line| {
@@ -96,7 +96,7 @@ fn own_lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The mark and the length of the fence that a line begins with, and what follows it.
+/// The character and length of the fence with which a line begins, and what follows it.
 fn fence_of(line: &str) -> Option<(char, usize, &str)> {
     let mark = line.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
     let info = line.trim_start_matches(mark);
@@ -104,7 +104,7 @@ fn fence_of(line: &str) -> Option<(char, usize, &str)> {
     (length >= 3).then_some((mark, length, info))
 }
 
-/// Where `word` stands in `text` as a word: not as a part of a longer name, and not in a path.
+/// Where `word` occurs in `text` as a word: not as part of a longer name, and not in a path.
 fn places<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let continues = |c: char| c.is_alphanumeric() || "_-/\\".contains(c);
     text.match_indices(word).map(|(at, _)| at).filter(move |at| {
@@ -114,7 +114,7 @@ fn places<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a 
     })
 }
 
-/// Whether what follows a signal on its line adds nothing to it: punctuation, decoration, parentheses with anything in them.
+/// Whether the text after a signal on its line adds nothing: punctuation, decoration, parentheses with any content.
 fn is_nothing_more(rest: &str) -> bool {
     let mut depth = 0_u32;
     for c in rest.chars() {

@@ -1,4 +1,4 @@
-//! How an agent is stopped: which step follows which.
+//! The steps in which an agent is stopped.
 //!
 //! ```text
 //! Runs ── signal ──> Finishes ── its tool is done, a second signal, the end of the grace period ──> Interrupted
@@ -8,12 +8,12 @@
 
 use std::time::Duration;
 
-/// How far the stopping of an agent has come.
+/// How far an agent has been stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Nobody wants it to stop.
     Runs,
-    /// Its running tool may finish, and a hook stops it then.
+    /// Its running tool may finish; then a hook stops it.
     Finishes,
     /// It was interrupted, as by Ctrl-C: its tool is killed, and it writes down what it knows.
     Interrupted,
@@ -23,26 +23,25 @@ pub(crate) enum Phase {
     Killed,
 }
 
-/// What is known of the tools that ran when the agent was first asked to stop.
+/// The state of the tools that ran when the agent was first asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
-    /// None of them runs, and nothing will stop the agent by itself.
+    /// None is running, and nothing will stop the agent by itself.
     None,
-    /// One of them runs.
     Runs,
-    /// They are done since so long, and the process has not ended yet.
+    /// They finished this long ago, and the process has not ended yet.
     IsDone(Duration),
 }
 
-/// How long an agent whose tool is done may take to end before it is interrupted.
+/// How long an agent whose tool has finished may take to end before it is interrupted.
 pub(crate) const SETTLES: Duration = Duration::from_secs(2);
-/// How long it may take to end after a signal, before the next, harder one.
+/// How long it may take to end after a signal, before a harsher one follows.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// How long its tool may take to finish, unless a person says otherwise.
+/// How long its tool may take to finish, unless a person sets another limit.
 pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
 impl Phase {
-    /// The phase after one more signal of a person.
+    /// The phase after a person sends one more signal.
     #[must_use]
     pub(crate) fn on_signal(self, tool: Tool) -> Self {
         match self {
@@ -52,7 +51,7 @@ impl Phase {
         }
     }
 
-    /// The phase when the present one has lasted `lasted`. `grace`: how long a tool may take to finish.
+    /// The phase after the current one has lasted `lasted`. `grace`: how long a tool may take to finish.
     #[must_use]
     pub(crate) fn on_time(self, lasted: Duration, tool: Tool, grace: Duration) -> Self {
         let is_over = match self {
@@ -131,7 +130,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens, no step is taken back, and three signals kill.
+        /// Whatever happens, no step is undone, and three signals kill.
         #[test]
         fn stopping_goes_one_way(steps in prop::collection::vec((any::<bool>(), 0..3_u8, 0..7200_u64), 0..12)) {
             let (mut phase, mut signals) = (Phase::Runs, 0);

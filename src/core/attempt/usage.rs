@@ -1,5 +1,3 @@
-//! What attempts use.
-
 use serde::{Deserialize, Serialize};
 
 /// Tokens.
@@ -17,7 +15,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The sum of two.
+    /// Adds each count.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

@@ -37,7 +37,7 @@ fn error() -> Ending {
     Ending::Error("max turns".into())
 }
 
-/// The rows of the table in `docs/recovery.md`, and an attempt for each.
+/// The rows of the table in `docs/recovery.md`, with an attempt for each.
 fn rows() -> Vec<(&'static str, Facts)> {
     vec![
         ("reply", first(said("Jan 1st"))),
@@ -186,7 +186,7 @@ fn the_next_attempt_is_told_how_this_one_ended_if_it_ended_badly() {
         let trouble = decide(&facts).trouble;
         assert_eq!(trouble.as_ref().map(|trouble| trouble.what.as_str()), what, "{facts:?}");
         let Some(trouble) = trouble else { continue };
-        // What was said of an earlier one is in the conversation that is kept.
+        // The kept conversation has what was said about an earlier one.
         let (lost, calls) = match facts.salvage {
             Salvage::Nothing => (true, vec!["Bash: a", "Bash: b"]),
             Salvage::Part | Salvage::Whole => (false, vec!["Bash: b"]),
@@ -208,7 +208,7 @@ fn a_refusal_to_go_on_at_a_call_is_met_with_the_next_way() {
         (later(unknown()), Next::Skip),
         (silent(error(), Way::Fork), Next::AsItComes),
         (silent(died(false), Way::Fork), Next::Skip),
-        // It has failed: nothing is continued.
+        // It has failed, so nothing is continued.
         (Facts { has_checkpoint: false, ..silent(unknown(), Way::Fork) }, Next::Skip),
     ] {
         let decision = decide(&facts);
