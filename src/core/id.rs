@@ -44,7 +44,7 @@ macro_rules! id {
 }
 
 id! {
-    /// A frame, for its whole life. It is also the id of the agent's Claude session, unless the frame was adopted.
+    /// A frame, for its whole life. Also the id of the agent's Claude session, unless the frame was adopted.
     FrameId
 }
 id! {
@@ -52,7 +52,7 @@ id! {
     SessionId
 }
 id! {
-    /// One `claude` process on behalf of a frame.
+    /// One `claude` process for a frame.
     AttemptId
 }
 id! {
@@ -76,13 +76,13 @@ impl From<FrameId> for AttemptId {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdPrefix(String);
 
-/// Why a text cannot name anything.
+/// Why a text cannot be the beginning of an id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadId {
     /// Fewer than [`IdPrefix::SHORTEST`] characters.
     #[error("{0:?} is too short for an id: give at least {min} characters", min = IdPrefix::SHORTEST)]
     TooShort(String),
-    /// Something that no id begins with.
+    /// Something with which no id begins.
     #[error("{0:?} is not an id: an id holds hexadecimal digits and hyphens")]
     NotAnId(String),
 }

@@ -1,6 +1,6 @@
-//! What keeps a frame that could run from starting: the limits of its tree, and the usage limit of its account.
+//! What keeps a frame that could run from starting: its tree's limits and its account's usage limit.
 //!
-//! A frame that is held has not changed. It starts as soon as what holds it is gone.
+//! A frame that is not admitted does not change. It starts as soon as nothing keeps it from starting.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub enum NotAdmitted {
         /// When it is lifted.
         resets_at: Timestamp,
     },
-    /// As many agents of the tree run as may run at a time.
+    /// The maximum number of the tree's agents is running.
     #[error("{most} agents of the chain are running, which is its limit")]
     Parallel {
         /// How many.
@@ -35,18 +35,18 @@ pub enum NotAdmitted {
     },
 }
 
-/// What a tree does and has done, as far as its limits are concerned.
+/// What counts towards a tree's limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// Frames that run, whichever process runs them.
+    /// Running frames, whichever process runs them.
     pub running: u32,
-    /// What attempts have cost that have ended, in US dollars.
+    /// The cost of attempts that have ended, in US dollars.
     pub spent_usd: f64,
 }
 
 impl Limits {
-    /// What keeps a frame of a tree with this load from starting, whose account is over its usage limit until `limited`. Of
-    /// several reasons, the one that takes longest to go away by itself.
+    /// What keeps a frame of a tree with this load from starting. `limited`: when its account's usage limit is lifted.
+    /// If there are several reasons, the one that lasts longest by itself.
     #[must_use]
     pub fn refuse(self, load: Load, limited: Option<Timestamp>) -> Option<NotAdmitted> {
         let Load { running, spent_usd } = load;
@@ -79,7 +79,7 @@ fn account<'a>(tree: &'a Tree, node: &Node) -> Option<&'a str> {
     tree.whole().accounts.get(&node.id).map(String::as_str)
 }
 
-/// Until when a frame waits for its usage limit.
+/// When a frame's usage limit is lifted.
 fn usage_limit(node: &Node, now: Timestamp) -> Option<Timestamp> {
     match &node.state {
         FrameState::Waiting { wait: wait @ Wait::UsageLimit { .. } } => wait.paused_until(node.since, now),

@@ -1,8 +1,8 @@
-//! Pauses: waits that only time ends. A usage limit is one, and so is the time until the next try after an error of the
-//! API that passes by itself.
+//! Waits that only time ends: a usage limit, and the backoff after a temporary API error.
 //!
-//! All of it is wall-clock time, and a clock can be set back. So a pause counts from when it began: at a time before that
-//! the clock is wrong, and the pause is over. No frame waits longer than its pause is long, whatever the clock does.
+//! All of it is wall-clock time, and a clock can be set back. A pause therefore counts from its beginning: if the
+//! current time is earlier than that, the clock is wrong and the pause is over. No frame waits longer than its pause,
+//! whatever the clock does.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -10,7 +10,7 @@ use crate::core::chain::state::Wait;
 
 /// The pause after the first failed try. Each further one doubles it.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(30);
-/// No pause between two tries is longer.
+/// The longest pause between two tries.
 const LONGEST: SignedDuration = SignedDuration::from_hours(1);
 
 impl Wait {
@@ -37,7 +37,7 @@ impl Wait {
     }
 }
 
-/// The pause after so many tries that failed, one after the other.
+/// The pause after this many consecutive failed tries.
 fn until_next_try(tries: u32) -> SignedDuration {
     let doubled = 2_i32.saturating_pow(tries.saturating_sub(1));
     SHORTEST.saturating_mul(doubled).min(LONGEST)

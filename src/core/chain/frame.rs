@@ -15,36 +15,36 @@ use crate::core::text::shell::quoted;
 /// One agent of a chain, without its reply, which may be large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
-    /// Its id, for life.
+    /// Its id, which never changes.
     pub id: FrameId,
     /// The frame whose agent asked for it; `None`: a root.
     pub parent: Option<FrameId>,
     /// The root of its tree.
     pub root: FrameId,
-    /// 1 for a root, one more a level.
+    /// 1 for a root, one more for each level below.
     pub depth: u32,
     /// What its agent is told first.
     pub task: Task,
-    /// Where its agent works. Absolute. Claude Code looks a session up by it.
+    /// Its agent's working directory. Absolute. Claude Code looks a session up by it.
     pub cwd: PathBuf,
     /// How its `claude` is started, each time.
     pub launch: Launch,
     /// Where it is in its life.
     pub state: FrameState,
-    /// Since when it is there.
+    /// When it entered that state.
     pub since: Timestamp,
-    /// The session of Claude Code that its agent has for life.
+    /// The Claude Code session that its agent has for life.
     pub session: SessionId,
-    /// The attempt whose conversation it continues from. A session that was adopted is known by the id of the frame until an
+    /// The attempt whose conversation it continues from. An adopted session is identified by the frame's id until an
     /// attempt of the frame is kept.
     pub checkpoint: Option<AttemptId>,
     /// The conversation that its session begins with.
     pub baseline: Option<Baseline>,
-    /// The tool call at which the checkpoint stands suspended.
+    /// The tool call at which the checkpoint is suspended.
     pub suspended: Option<String>,
     /// What it has besides its conversation.
     pub situation: Situation,
-    /// What went wrong in its last attempt, told to the agent when it is resumed.
+    /// What went wrong in its last attempt, for the agent when it is resumed.
     pub trouble: Option<Trouble>,
     /// When it was made.
     pub created: Timestamp,
@@ -58,62 +58,62 @@ pub enum Task {
     File(PathBuf),
     /// This text.
     Prompt(String),
-    /// Nothing: the frame is a group without an agent. It waits for its members, the frames below it, and is over when they
-    /// are. Their tasks, as the command named them.
+    /// Nothing: the frame is a group without an agent. It waits for its members, the frames below it, and is over when
+    /// they are. Their tasks, as the command named them.
     Group(Vec<String>),
 }
 
-/// A conversation that a frame's session begins with. It is left as it is.
+/// A conversation that a frame's session begins with. It is never changed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The session.
     pub session: SessionId,
-    /// The frame that it was the checkpoint of; `None`: it is not a session of this program.
+    /// The frame whose checkpoint it was; `None`: it is not a session of this program.
     pub frame: Option<FrameId>,
     /// That checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<AttemptId>,
-    /// What it had cost, in US dollars. Newer versions of Claude Code count it for each fork again.
+    /// Its cost, in US dollars. Newer versions of Claude Code count it again for each fork.
     pub cost_usd: f64,
 }
 
-/// A conversation of which a copy is kept.
+/// A conversation with a kept copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The frame that keeps it.
     pub frame: FrameId,
-    /// What the copy is known by.
+    /// The name of the copy.
     pub copy: AttemptId,
     /// The session.
     pub session: SessionId,
 }
 
-/// How the attempt before the next one ended badly, though something of it stands.
+/// How the previous attempt ended badly, although part of it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     /// What happened, for the agent and for people.
     pub what: String,
-    /// The tool calls of which the conversation does not know whether they took effect, each on one short line: they were
-    /// open then, or the conversation does not have them.
+    /// The tool calls whose effect is missing from the conversation, each on one short line: they were open then, or
+    /// the conversation does not have them.
     #[serde(default)]
     pub calls: Vec<String>,
-    /// Whether the conversation has nothing of that attempt.
+    /// Whether the conversation has nothing from that attempt.
     #[serde(default)]
     pub lost: bool,
 }
 
 impl Frame {
-    /// What its agent said, as its parent is given it. A group names the worktree of each of its agents itself.
+    /// What its agent said, as its parent receives it. A group names the worktree of each of its agents itself.
     #[must_use]
     pub fn reported(&self, said: String) -> String {
         if self.task.is_group() { said } else { worktree::with_place(said, self.launch.worktree.as_ref()) }
     }
 
-    /// What its next attempt continues from; `None`: the attempt starts a conversation.
+    /// What its next attempt continues from; `None`: it starts a conversation.
     #[must_use]
     pub fn continues(&self) -> Option<Kept> {
         let own = |copy| Kept { frame: self.id, copy, session: self.kept_session(copy) };
-        // Where nothing else is known, the copy was named after the session.
+        // If nothing else is recorded, the copy was named after the session.
         let of_source = |source: Baseline| Kept {
             frame: source.frame.unwrap_or(self.id),
             copy: source.checkpoint.unwrap_or(AttemptId(source.session.0)),
@@ -122,20 +122,21 @@ impl Frame {
         self.checkpoint.map(own).or_else(|| self.baseline.map(of_source))
     }
 
-    /// Whether it continues from a session of somebody else, who may go on in it: it was adopted, and no attempt was kept.
+    /// Whether it continues from somebody else's session, which they may continue too: it was adopted, and no attempt
+    /// was kept.
     #[must_use]
     pub fn is_adopted(&self) -> bool {
         self.checkpoint.is_some_and(|copy| self.kept_session(copy) != self.session)
     }
 
-    /// The session that a checkpoint of it is of.
+    /// The session of one of its checkpoints.
     fn kept_session(&self, checkpoint: AttemptId) -> SessionId {
         if checkpoint == AttemptId::from(self.id) { self.id.into() } else { self.session }
     }
 }
 
 impl Task {
-    /// The task in a few words, for lists.
+    /// A short form of the task, for lists.
     #[must_use]
     pub fn title(&self) -> String {
         match self {
@@ -145,7 +146,7 @@ impl Task {
         }
     }
 
-    /// The command that begins it anew.
+    /// The command that starts it again.
     #[must_use]
     pub fn command(&self) -> String {
         const LONG: usize = 200;
@@ -162,7 +163,7 @@ impl Task {
         }
     }
 
-    /// Whether it is that of a group, which has no agent.
+    /// Whether it belongs to a group, which has no agent.
     #[must_use]
     pub fn is_group(&self) -> bool {
         matches!(self, Self::Group(_))

@@ -1,4 +1,5 @@
-//! Groups: several agents that one command asked for. They run at the same time, and their replies come as one text.
+//! Groups: several agents that one command asked for. They run at the same time, and their replies are delivered as one
+//! text.
 
 use crate::core::agent::worktree::{self, Worktree};
 use crate::core::chain::state::{Ended, Failure, FailureKind, FrameState};
@@ -15,15 +16,15 @@ pub struct Member {
     pub task: String,
     /// Where it is in its life.
     pub state: FrameState,
-    /// What it replied.
+    /// Its reply.
     pub reply: Option<String>,
-    /// The worktree that it has for itself.
+    /// Its own worktree.
     pub worktree: Option<Worktree>,
 }
 
-/// What becomes of a group; `None` while one of its members is not over.
+/// How a group ends; `None` while one of its members is not over.
 ///
-/// It is done when all are done. A member that failed does not take the others along: the group fails when all are over.
+/// It is done when all members are done. A failed member does not stop the others: the group fails when all are over.
 #[must_use]
 pub(crate) fn ended(members: &[Member]) -> Option<Ended> {
     if !members.iter().all(|member| member.state.is_over()) {
@@ -39,8 +40,8 @@ pub(crate) fn ended(members: &[Member]) -> Option<Ended> {
 
 /// The replies of all members, or why they failed, each exact to the byte between a heading and an empty line.
 ///
-/// A reply may look like a heading. Then the headings have one `#` more than anything in a reply, and the first line says
-/// so: what a reply counterfeits can be told from what this program says.
+/// If a reply looks like a heading, the headings have one `#` more than any line of a reply, and the first line says
+/// so: a counterfeit can then be distinguished from this program's words.
 #[must_use]
 pub(crate) fn text(members: &[Member]) -> String {
     let all = members.len();
@@ -90,14 +91,14 @@ impl Tree {
     }
 }
 
-/// What headings begin with: two `#`, or as many as it takes for no line of a reply to begin like a heading.
+/// How headings begin: two `#`, or as many as are needed so that no line of a reply begins the same way.
 fn marks(members: &[Member]) -> String {
     let results = members.iter().map(Member::result).collect::<Vec<_>>();
     let longest = results.iter().flat_map(|said| said.split(is_line_break)).filter_map(counterfeit).max();
     "#".repeat(longest.map_or(2, |longest| longest + 1))
 }
 
-/// How many `#` a line has that could be taken for a heading.
+/// The number of `#` on a line that could be mistaken for a heading.
 fn counterfeit(line: &str) -> Option<usize> {
     let line = line.trim_start();
     let rest = line.trim_start_matches('#');

@@ -1,18 +1,18 @@
-//! Limits that hold for a whole tree, whatever starts what.
+//! Limits that apply to a whole tree, whoever starts its agents.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a tree may grow, and what it may take. Set when its root is made, and changed for the whole tree at once.
+/// How far a tree may grow, and what it may use. Set when its root is made, and changed for the whole tree at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Frames from the root down to the deepest, both counted.
+    /// The longest path from the root to a frame, counting both.
     pub max_depth: u32,
     /// Frames in the tree.
     pub max_frames: u32,
     /// Frames that run at the same time.
     pub max_parallel: u32,
-    /// US dollars: no frame is started once so much was spent. `None`: any amount.
+    /// US dollars: no frame is started once this much has been spent. `None`: no limit.
     pub max_budget_usd: Option<f64>,
 }
 
@@ -56,7 +56,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Of each limit the stricter one.
+    /// The stricter of each limit.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         let budgets = [self.max_budget_usd, other.max_budget_usd].into_iter().flatten();
@@ -68,7 +68,7 @@ impl Limits {
         }
     }
 
-    /// These limits, with the new values that there are. A chain that may be deeper may have as many frames.
+    /// These limits with the new values. A chain that may be deeper may also have as many frames.
     #[must_use]
     pub fn changed(self, new: NewLimits) -> Self {
         let max_depth = new.max_depth.unwrap_or(self.max_depth);

@@ -1,22 +1,22 @@
-//! Who did something, as far as the system tells.
+//! Who did something, as far as the system reports it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::core::id::FrameId;
 
-/// Who gave an answer: recorded with it, so that it can be found out later.
+/// Who gave an answer: recorded with it, so that it can be traced later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The user's number.
+    /// The user's numeric id.
     pub uid: u32,
     /// The user's name.
     pub(crate) user: Option<String>,
     /// The process.
     pub process: u32,
-    /// The terminal that it was connected to; `None`: none.
+    /// The terminal that it was connected to; `None`: no terminal.
     pub terminal: Option<String>,
-    /// The nearest agent among the processes above it, of whatever state directory.
+    /// The nearest agent among its ancestor processes, in any state directory.
     pub agent: Option<FrameId>,
-    /// The session of Claude Code in whose tool call it ran.
+    /// The Claude Code session in whose tool call it ran.
     pub claude_session: Option<String>,
 }

@@ -30,7 +30,7 @@ pub(crate) fn step(id: FrameId, task: &str, what: &str) -> String {
     format!("{} {short}{dots}: {what}", id.short())
 }
 
-/// What the end of an attempt has made of an agent.
+/// What an agent does after an attempt has ended.
 pub(crate) fn ended(tree: &Tree, node: &Node, now: Timestamp) -> String {
     match &node.state {
         FrameState::Done => "done".to_owned(),

@@ -9,7 +9,7 @@ use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::requests::request;
 
-/// What happened to frames in this run of the program, which keeps it from trying the same thing twice.
+/// What happened to frames in this run of the program, so that it does not try the same thing twice.
 #[derive(Clone, Debug, Default)]
 pub struct Attempted {
     begun: HashSet<FrameId>,
@@ -17,7 +17,7 @@ pub struct Attempted {
 }
 
 impl Tree {
-    /// The frames whose agents can run now, the deepest first, as many as may run beside those that do.
+    /// The frames whose agents can run now, deepest first, as many as the limits allow beside those already running.
     #[must_use]
     pub fn runnable(&self, attempted: &Attempted, now: Timestamp) -> Vec<FrameId> {
         let admission = self.admission(now);
@@ -25,9 +25,9 @@ impl Tree {
         wanted.filter(|node| admission.refuse(node).is_none()).take(admission.room()).map(|node| node.id).collect()
     }
 
-    /// The frames that a new `resume` tries again: those that were stopped, and those that failed as long as nobody has
-    /// been told and nobody can be. A parent that still waits for others will be told when they are over; until then, a
-    /// poll must not cost an attempt.
+    /// The frames that a new `resume` retries: those that were stopped, and those that failed as long as nobody has
+    /// been told and nobody can be. A parent that still waits for others is told when they are over; until then, a poll
+    /// must not cost an attempt.
     #[must_use]
     pub fn to_try_again(&self) -> Vec<&Node> {
         self.leaves_up()
@@ -41,7 +41,8 @@ impl Tree {
             .collect()
     }
 
-    /// Whether nothing is missing for another attempt of a frame, which may still be [held](crate::core::chain::admission).
+    /// Whether a frame is ready for another attempt, which may still be [denied
+    /// admission](crate::core::chain::admission).
     #[must_use]
     pub fn can_run(&self, node: &Node, attempted: &Attempted, now: Timestamp) -> bool {
         if node.is_group || attempted.skipped.contains(&node.id) || !self.is_awaited(node) {
@@ -60,8 +61,8 @@ impl Tree {
         }
     }
 
-    /// Whether what went wrong with a frame concerns whoever drives the tree. A failure that the parent was told of is the
-    /// parent's to handle, and a frame that went on has no error any more.
+    /// Whether a frame's error concerns whoever drives the tree. If the parent was told about a failure, the parent
+    /// handles it; a frame that continued has no error any more.
     #[must_use]
     pub fn concerns_the_caller(&self, frame: FrameId) -> bool {
         self.get(frame).is_some_and(|node| match node.state {
@@ -78,7 +79,7 @@ impl Tree {
 }
 
 impl Attempted {
-    /// An attempt of this frame was made. What only its agent can judge is not asked again in this run.
+    /// An attempt of this frame was made. A wait that only its agent can judge is not checked again in this run.
     pub fn begin(&mut self, frame: FrameId) {
         self.begun.insert(frame);
     }

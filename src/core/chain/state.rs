@@ -1,6 +1,6 @@
 //! The states of a frame, and the one function that moves a frame between them.
 //!
-//! Live runs and recovery apply the same events, so there is no second way to reach a state.
+//! Live runs and recovery apply the same events, so there is only one way to reach a state.
 //!
 //! ```text
 //!   ┌──────────── end ──────────────┐
@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum FrameState {
-    /// It wants an attempt and waits for nothing.
+    /// It needs an attempt and waits for nothing.
     Ready,
     /// An attempt runs, or ran when its runner died.
     Running {
-        /// What the frame goes back to waiting for when the attempt is discarded; `None`: it was ready.
+        /// What the frame waits for again if the attempt is discarded; `None`: it was ready.
         waited: Option<Wait>,
     },
     /// It waits, without a process.
@@ -30,14 +30,14 @@ pub enum FrameState {
         /// What for.
         wait: Wait,
     },
-    /// It has replied. Nothing changes it any more.
+    /// It has replied. This state is final.
     Done,
-    /// Its last attempt failed. Another try carries on from what was kept.
+    /// Its last attempt failed. A retry continues from the checkpoint.
     Failed {
         /// How and why.
         failure: Failure,
     },
-    /// A person stopped it. Another try carries on from what was kept.
+    /// A person stopped it. A retry continues from the checkpoint.
     Cancelled,
 }
 
@@ -52,14 +52,14 @@ pub enum Wait {
         /// When the limit is lifted.
         resets_at: Timestamp,
     },
-    /// The next try, after an error of the API that passes by itself. How long that takes, [`crate::core::chain::backoff`] says.
+    /// The next try after a temporary API error. [`crate::core::chain::backoff`] says how long that takes.
     Retry {
-        /// The tries that met such an error, one after the other.
+        /// The number of consecutive tries that met such an error.
         tries: u32,
         /// What the last one met, for people.
         why: String,
     },
-    /// Something that the agent alone can judge. Finding out costs an attempt.
+    /// Something that only the agent can judge. Checking it costs an attempt.
     AgentDecides,
 }
 
@@ -72,11 +72,11 @@ pub struct Failure {
     pub message: String,
 }
 
-/// The kinds of failure that lead to different ways out.
+/// The kinds of failure that need different remedies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// `claude` refused to start, or to do anything at all: nothing was lost.
+    /// `claude` refused to start, or to do any work: nothing was lost.
     Refused,
     /// The agent worked and then met an error: an API error, a budget, a limit of turns.
     Error,
@@ -91,21 +91,21 @@ pub enum FrameEvent {
     Begin,
     /// The attempt ended.
     End(Ended),
-    /// Somebody wants a failed, cancelled or [pausing](crate::core::chain::backoff) frame to be tried again.
+    /// Somebody wants to retry a failed, cancelled or [pausing](crate::core::chain::backoff) frame.
     TryAgain {
-        /// Whether requests that it made are still without a result: it waits for those first.
+        /// Whether some of its requests have no result yet: it waits for those first.
         open_requests: bool,
     },
 }
 
-/// What the end of an attempt makes of the frame.
+/// What the end of an attempt does to the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// It replied.
     Done,
     /// It waits for this.
     Wait(Wait),
-    /// It met an error of the API that passes by itself, and waits for its next try.
+    /// It met a temporary API error and waits for its next try.
     Retry {
         /// The error, for people.
         why: String,
@@ -114,9 +114,9 @@ pub enum Ended {
     Fail(Failure),
     /// It was stopped.
     Cancel,
-    /// It wants another attempt, which carries on from what this one did.
+    /// It needs another attempt, which continues from what this one did.
     Again,
-    /// As if the attempt had not been: it waits for what it waited for, or is ready again.
+    /// As if the attempt had not happened: it waits for the same thing again, or is ready again.
     Back,
 }
 
@@ -152,7 +152,7 @@ impl FrameState {
                 Ended::Fail(failure) => Self::Failed { failure },
                 Ended::Cancel => Self::Cancelled,
                 Ended::Again => Self::Ready,
-                // A pause that is over is not gone back to.
+                // A pause that is over is not restored.
                 Ended::Back => match waited {
                     Some(wait) if !wait.is_pause() => Self::Waiting { wait },
                     _ => Self::Ready,
@@ -177,16 +177,16 @@ impl FrameState {
         }
     }
 
-    /// Whether a parent that waits for this frame has waited long enough.
+    /// Whether a parent need no longer wait for this frame.
     ///
-    /// A cancelled frame is not over: a person stopped it and may carry on with it.
+    /// A cancelled frame is not over: a person stopped it and may continue it.
     #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Done | Self::Failed { .. })
     }
 }
 
-/// The state of a frame that is to be tried again.
+/// The state of a frame that is to be retried.
 fn after_all(open_requests: bool) -> FrameState {
     if open_requests { FrameState::Waiting { wait: Wait::Requests } } else { FrameState::Ready }
 }

@@ -19,42 +19,42 @@ pub struct Tree {
     whole: Whole,
 }
 
-/// What is true of the whole tree of a root, whichever part of it is looked at.
+/// Facts about a root's whole tree, whichever part of it is looked at.
 #[derive(Clone, Debug, Default)]
 pub struct Whole {
     /// Its limits.
     pub limits: Limits,
-    /// What its attempts have cost, in US dollars; read only when there is a budget.
+    /// The cost of its attempts, in US dollars; read only if there is a budget.
     pub spent_usd: f64,
-    /// The account of each frame, by the directory that holds its login; read only when an account is over its usage
-    /// limit. A frame that is not named uses the default one.
+    /// The account of each frame, by the directory that holds its login; read only if an account is over its usage
+    /// limit. Frames that are not listed use the default account.
     pub accounts: HashMap<FrameId, String>,
 }
 
-/// What the tree needs to know of a frame.
+/// What the tree needs to know about a frame.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// Its id.
     pub id: FrameId,
-    /// Its parent; the parent of the top need not be in the tree.
+    /// The parent of the top need not be in the tree.
     pub parent: Option<FrameId>,
     /// Its task, as a list shows it.
     pub title: String,
     /// Its state.
     pub state: FrameState,
-    /// Since when it is in that state.
+    /// When it entered that state.
     pub since: Timestamp,
     /// Whether it has a checkpoint.
     pub kept: bool,
     /// Whether it is a group, which has no agent and waits for its children.
     pub is_group: bool,
-    /// The requests whose results it has not been given.
+    /// The requests whose results have not been delivered to it.
     pub requests: Vec<Request>,
 }
 
 impl Tree {
-    /// A tree of `nodes`, in the order in which they were made. Nodes that cannot be reached from `top` are left out of
-    /// every answer, so a damaged tree (a missing parent, a cycle) does no harm.
+    /// A tree of `nodes`, in the order in which they were made. Nodes that cannot be reached from `top` are ignored, so
+    /// a damaged tree (a missing parent, a cycle) does no harm.
     #[must_use]
     pub fn new(top: FrameId, nodes: Vec<Node>) -> Self {
         let mut children: HashMap<FrameId, Vec<FrameId>> = HashMap::new();
@@ -67,7 +67,7 @@ impl Tree {
         Self { top, nodes, children, whole: Whole::default() }
     }
 
-    /// The same tree as a part of this whole.
+    /// The same tree as part of this whole.
     #[must_use]
     pub fn within(self, whole: Whole) -> Self {
         Self { whole, ..self }
@@ -79,7 +79,7 @@ impl Tree {
         &self.whole
     }
 
-    /// The frames of the whole tree, in no order: also those that are not below the top.
+    /// All frames of the whole tree, unordered, including those that are not below the top.
     pub fn all(&self) -> impl Iterator<Item = &Node> {
         self.nodes.values()
     }
@@ -134,8 +134,8 @@ impl Tree {
         order
     }
 
-    /// A frame is awaited when it is the top, or when its parent has ended its turn and still wants its reply. A group wants
-    /// its members as soon as it is awaited itself.
+    /// A frame is awaited when it is the top, or when its parent has ended its turn and still needs its reply. A group
+    /// awaits its members as soon as it is awaited itself.
     #[must_use]
     pub fn is_awaited(&self, node: &Node) -> bool {
         if node.id == self.top {
@@ -145,21 +145,22 @@ impl Tree {
         if parent.is_group { parent.id == self.top || self.is_requested(parent) } else { self.is_requested(node) }
     }
 
-    /// Whether everything that a request asked for is there.
+    /// Whether a request has everything it asked for.
     #[must_use]
     pub fn is_over(&self, request: &Request) -> bool {
         let is_child_over = |child| Ok::<_, Infallible>(self.get(child).is_none_or(|child| child.state.is_over()));
         request.is_over(is_child_over).unwrap_or_else(|never| match never {})
     }
 
-    /// Whether a request of this frame is still without a result that its agent needs, or a member of this group.
+    /// Whether a request of this frame still lacks a result that its agent needs, or a member of this group is not
+    /// over.
     #[must_use]
     pub fn has_open_requests(&self, node: &Node) -> bool {
         let is_missing = |request: &Request| !self.is_over(request) && !request.wish.is_job();
         node.requests.iter().any(is_missing) || self.open_members(node) > 0
     }
 
-    /// How many members of this group are not over; 0 of a frame that is no group.
+    /// How many members of this group are not over; 0 for a frame that is not a group.
     fn open_members(&self, node: &Node) -> usize {
         let members = self.children(node.id).iter().filter(|_| node.is_group).filter_map(|child| self.get(*child));
         members.filter(|member| !member.state.is_over()).count()
@@ -180,7 +181,7 @@ impl Tree {
         parent.filter(|parent| matches!(parent.state, FrameState::Waiting { .. } | FrameState::Ready))
     }
 
-    /// Whether the agent of its parent waits for this frame.
+    /// Whether its parent's agent waits for this frame.
     fn is_requested(&self, node: &Node) -> bool {
         let wanted = |request: &Request| matches!(request.wish, RequestKind::Spawn { child, .. } if child == node.id);
         self.parent_that_waits(node).is_some_and(|parent| parent.requests.iter().any(wanted))

@@ -1,4 +1,4 @@
-//! What a tree waits for, beyond the reach of its runner.
+//! What a tree waits for and its runner cannot bring about.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -13,14 +13,13 @@ use crate::core::requests::choices::Choices;
 use crate::core::requests::plan::Plan;
 use crate::core::requests::request::{External, RequestKind};
 
-/// Something that a tree waits for and that no process of `agent-cli` can bring about.
+/// Something that a tree waits for and no process of `agent-cli` can bring about.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Blocker {
     /// The frame that waits.
     pub frame: FrameId,
-    /// Since when.
+    /// When it began to wait.
     pub since: Timestamp,
-    /// What for.
     #[serde(flatten)]
     pub what: Blocking,
 }
@@ -35,7 +34,7 @@ pub enum Blocking {
         id: RequestId,
         /// The question.
         question: String,
-        /// What it offers.
+        /// The choices it offers.
         #[serde(flatten)]
         choices: Option<Choices>,
     },
@@ -47,7 +46,7 @@ pub enum Blocking {
         tool: String,
         /// Its input.
         input: Value,
-        /// Why a hook of the user asks for it, if one does.
+        /// Why a user's hook asks for it, if one does.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -69,39 +68,39 @@ pub enum Blocking {
         /// When it is lifted.
         resets_at: Timestamp,
     },
-    /// The next try, after an error of the API that passes by itself.
+    /// The next try, after a temporary API error.
     Retry {
         /// When it is due.
         at: Timestamp,
-        /// The tries that failed, one after the other.
+        /// The number of consecutive failed tries.
         tries: u32,
         /// What the last one met.
         why: String,
     },
-    /// A budget that is spent.
+    /// A budget that has been spent.
     Budget {
         /// The budget, in US dollars.
         max_usd: f64,
         /// What the tree has spent.
         spent_usd: f64,
     },
-    /// An end of one of the agents of the tree, of which as many run as may.
+    /// The end of one of the tree's agents, because the maximum number is running.
     Parallel {
-        /// How many.
+        /// The maximum.
         most: u32,
     },
-    /// Something that the agent alone can judge.
+    /// Something that only the agent can judge.
     Agent,
 }
 
 impl Tree {
-    /// What the tree waits for, the deepest first.
+    /// What the tree waits for, deepest first.
     #[must_use]
     pub fn blockers(&self, now: Timestamp) -> Vec<Blocker> {
         self.leaves_up().into_iter().flat_map(|node| self.blockers_of(node, now)).collect()
     }
 
-    /// What one frame waits for, its children not counted.
+    /// What one frame waits for, not counting its children.
     #[must_use]
     pub fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
         let not_admitted = self.not_admitted(node, now).map(|why| (node.since, Blocking::from(why)));

@@ -1,4 +1,4 @@
-//! The archive that carries a chain to another machine: a tar file, uncompressed, of regular files only.
+//! The archive that moves a chain to another machine: an uncompressed tar file that contains only regular files.
 //!
 //! ```text
 //! manifest.json           first: what the archive is, and what can read it
@@ -7,7 +7,7 @@
 //! SHA256SUMS              last: the sums of all entries before it, as `sha256sum --check` reads them
 //! ```
 //!
-//! Whoever reads one trusts nothing in it.
+//! Readers trust nothing in it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ pub(crate) struct Manifest {
     pub root: FrameId,
 }
 
-/// What a manifest of any version says.
+/// The fields that a manifest of any version has.
 #[derive(Deserialize)]
 struct Versions {
     #[serde(rename = "agent-cli")]
@@ -65,7 +65,7 @@ pub(crate) struct Row {
 /// Why an archive is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadArchive {
-    /// It is something else.
+    /// It is not an archive.
     #[error("it is not an archive of agent-cli export")]
     Foreign,
     /// A newer program wrote it.
@@ -74,7 +74,7 @@ pub enum BadArchive {
     /// It ends too early.
     #[error("it is cut short")]
     Short,
-    /// What it holds is not what was written.
+    /// Its content is not what was written.
     #[error("it is damaged: {0}")]
     Damaged(String),
 }
@@ -85,11 +85,11 @@ pub(crate) const FORMAT: u32 = 1;
 pub(crate) const MANIFEST: &str = "manifest.json";
 /// The path of the last entry.
 pub(crate) const SUMS: &str = "SHA256SUMS";
-/// No manifest is longer.
+/// The longest manifest.
 pub(crate) const LARGEST_MANIFEST: u64 = 64 << 10;
-/// More content is refused, before it fills the disk.
+/// The most content: more is refused before it fills the disk.
 pub(crate) const LARGEST_ARCHIVE: u64 = 64 << 30;
-/// More entries are refused, before their names fill the memory.
+/// The most entries: more are refused before their names fill the memory.
 pub(crate) const MOST_ENTRIES: usize = 1 << 20;
 
 impl Manifest {
@@ -97,7 +97,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// [`BadArchive`] when it is no manifest, or one of a newer program.
+    /// [`BadArchive`] if it is not a manifest, or is one of a newer program.
     pub(crate) fn parse(content: &[u8], schema: u32) -> Result<Self, BadArchive> {
         let versions: Versions = serde_json::from_slice(content).map_err(|_| BadArchive::Foreign)?;
         if versions.format > FORMAT || versions.schema > schema {
@@ -108,7 +108,7 @@ impl Manifest {
 }
 
 impl Member {
-    /// The member with this path. A file stays in the directory of its frame.
+    /// The member with this path. A file stays in its frame's directory.
     #[must_use]
     pub(crate) fn parse(path: &str) -> Option<Self> {
         if let Some(table) = path.strip_prefix("rows/") {
@@ -128,7 +128,7 @@ impl Member {
         }
     }
 
-    /// How large it may be: rows are held in memory.
+    /// The largest size: rows are held in memory.
     #[must_use]
     pub(crate) fn limit(&self) -> u64 {
         match self {
@@ -138,19 +138,18 @@ impl Member {
     }
 }
 
-/// Whether a text is an id as this program writes one: one thing has one name.
+/// Whether a text is an id exactly as this program writes it, so that each thing has only one name.
 #[must_use]
 pub(crate) fn is_id(text: &str) -> bool {
     text.parse().is_ok_and(|id: SessionId| id.to_string() == text)
 }
 
-/// Whether this is the name of a transcript.
 #[must_use]
 pub(crate) fn is_transcript(name: &str) -> bool {
     name.strip_suffix(".jsonl").is_some_and(is_id)
 }
 
-/// Whether a file of a frame goes into an archive: transcripts, the large results of tools, and what an agent has besides its
+/// Whether a frame's file goes into an archive: transcripts, large tool results, and what an agent has besides its
 /// conversation. Nothing else, and nothing that leads out of the directory.
 fn is_file_name(name: &str) -> bool {
     let is_plain = |name: &&str| !["", ".", ".."].contains(name) && !name.contains(char::is_control);

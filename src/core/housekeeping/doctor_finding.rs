@@ -1,4 +1,4 @@
-//! What a check of the surroundings found, and how bad that is.
+//! What a check of the surroundings found, and how bad it is.
 
 use serde::Serialize;
 
@@ -6,18 +6,17 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
-    /// Nothing has to be done.
+    /// Nothing needs to be done.
     Ok,
-    /// Chains run, but not as well as they could, or something cannot be seen from here.
+    /// Chains run, but not as well as they could, or something cannot be checked from here.
     Warning,
     /// Chains cannot run.
     Problem,
 }
 
-/// What one check found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// The check. A check that looks at several things has a finding for each that is wrong.
+    /// The check. One that covers several things has a finding for each that is wrong.
     pub name: &'static str,
     /// How bad it is.
     pub status: Status,
@@ -28,7 +27,7 @@ pub(crate) struct Finding {
 }
 
 impl Status {
-    /// As it is printed.
+    /// The finding as printed.
     #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -40,17 +39,17 @@ impl Status {
 }
 
 impl Finding {
-    /// Nothing has to be done.
+    /// A finding that needs no action.
     pub(crate) fn ok(name: &'static str, message: impl Into<String>) -> Self {
         Self { name, status: Status::Ok, message: message.into(), hint: None }
     }
 
-    /// Something could be better.
+    /// A finding about something that could be better.
     pub(crate) fn warning(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { name, status: Status::Warning, message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// Something has to be done.
+    /// A finding that needs action.
     pub(crate) fn problem(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { name, status: Status::Problem, message: message.into(), hint: Some(hint.into()) }
     }

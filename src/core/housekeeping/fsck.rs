@@ -1,4 +1,4 @@
-//! What is wrong with a state directory: the judgement of `fsck`, on facts that others gather.
+//! What is wrong with a state directory: the rules of `fsck`, applied to facts that others gather.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,10 +7,10 @@ use crate::core::chain::state::FrameState;
 use crate::core::housekeeping::fsck_finding::{Flaw, What};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 
-/// A file of a session, as far as it can be used.
+/// How much of a session's file can be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lines {
-    /// It is not there, or holds no whole line.
+    /// It is missing, or has no complete line.
     #[default]
     None,
     /// It ends in the middle of a line.
@@ -19,20 +19,19 @@ pub enum Lines {
     Whole,
 }
 
-/// What is known of a frame.
+/// What is known about a frame.
 #[derive(Clone, Debug)]
 pub struct FrameFacts {
     /// The frame.
     pub frame: Frame,
     /// Whether it has a reply.
     pub replied: bool,
-    /// Its attempts without an end, each with where its output begins.
+    /// Its attempts without an end, each with the offset at which its output begins.
     pub running: Vec<(AttemptId, u64)>,
-    /// Its files.
     pub files: Files,
 }
 
-/// What is known of a frame's files. Those of a frame that somebody runs change, so they are not looked at.
+/// What is known about a frame's files. While somebody runs a frame, its files change and are not checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     /// Whether somebody holds its lease.
@@ -43,13 +42,13 @@ pub struct Files {
     pub copy: Lines,
     /// The transcript of its checkpoint in Claude Code's folder.
     pub transcript: Lines,
-    /// Whether the conversation of its checkpoint does not reach back to its beginning.
+    /// Whether its checkpoint's conversation is missing its beginning.
     pub broken: bool,
-    /// Whether somebody has gone on in the session that its agent waits in.
+    /// Whether somebody has continued the session that its agent waits in.
     pub went_on: bool,
 }
 
-/// What is known of a request.
+/// What is known about a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestFacts {
     /// The request.
@@ -62,7 +61,7 @@ pub struct RequestFacts {
     pub withdrawn: bool,
 }
 
-/// What is wrong with these frames and requests, in the order in which they are given.
+/// What is wrong with these frames and requests, in the given order.
 #[must_use]
 pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<Flaw> {
     let known: HashMap<FrameId, &Frame> = frames.iter().map(|facts| (facts.frame.id, &facts.frame)).collect();
@@ -77,7 +76,7 @@ pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<Fla
 }
 
 fn in_its_place(frame: &Frame, known: &HashMap<FrameId, &Frame>) -> Option<What> {
-    // A group is no level of its own.
+    // A group is not a level of its own.
     let level = u32::from(!frame.task.is_group());
     let Some(parent) = frame.parent else {
         return (frame.root != frame.id || frame.depth != level).then_some(What::Misplaced);
@@ -108,14 +107,14 @@ fn state(facts: &FrameFacts) -> Vec<What> {
     match (state, facts.replied) {
         (FrameState::Done, false) => found.push(What::NoReply),
         (FrameState::Done, true) | (_, false) => {}
-        // What the members of a group said is kept when one of them failed, and while that one is tried again.
+        // The replies of a group's members are kept when one of them failed, and while that one is retried.
         (_, true) if facts.frame.task.is_group() => {}
         (_, true) => found.push(What::EarlyReply),
     }
     found
 }
 
-/// What is done needs no checkpoint.
+/// A frame that is done needs no checkpoint.
 fn files(facts: &FrameFacts) -> Vec<What> {
     let (frame, files) = (&facts.frame, facts.files);
     if files.held {
@@ -131,7 +130,7 @@ fn files(facts: &FrameFacts) -> Vec<What> {
         (Lines::None, Lines::None) => found.push(What::NoCheckpoint { session }),
         (Lines::None, _) => found.push(What::NoCopy { session }),
         (Lines::Torn, _) => found.push(What::TornCopy { session }),
-        // A missing transcript is put back by the next attempt.
+        // The next attempt restores a missing transcript.
         (Lines::Whole, _) => {}
     }
     found.extend(files.broken.then_some(What::Broken { session }));

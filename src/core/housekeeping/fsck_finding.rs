@@ -7,12 +7,11 @@ use serde::Serialize;
 
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 
-/// Something that is not as it should be.
+/// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Flaw {
-    /// The frame that it is about, if it is about one.
+    /// The frame that it concerns, if any.
     pub frame: Option<FrameId>,
-    /// What it is.
     #[serde(flatten)]
     pub what: What,
 }
@@ -26,14 +25,14 @@ pub enum What {
         /// What it said.
         said: String,
     },
-    /// A row refers to one that is not there.
+    /// A row refers to one that is missing.
     LostReference {
         /// The row's table.
         table: String,
         /// The table that it refers to.
         to: String,
     },
-    /// A row holds what this program does not write.
+    /// A row holds something that this program does not write.
     Unreadable {
         /// Its table.
         table: &'static str,
@@ -44,14 +43,14 @@ pub enum What {
     },
     /// It is marked as running, but none of its attempts is.
     RunsWithoutAttempt,
-    /// An attempt of it has no end, and it is not marked as running.
+    /// One of its attempts has no end, but it is not marked as running.
     AttemptWithoutRunning {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// Its runner died. The next `resume` takes up what it has left: nothing is wrong.
+    /// Its runner died. The next `resume` continues from what it left: nothing is wrong.
     ToHarvest,
-    /// Its parent is not there.
+    /// Its parent is missing.
     NoParent {
         /// The parent.
         parent: FrameId,
@@ -64,19 +63,19 @@ pub enum What {
     NoReply,
     /// It has a reply, but is not done.
     EarlyReply,
-    /// The child that a request was made for is not there.
+    /// The child that a request was made for is missing.
     NoChild {
         /// The request.
         request: RequestId,
         /// The child.
         child: FrameId,
     },
-    /// There is neither a transcript of the checkpoint nor a copy: it cannot be resumed.
+    /// Both the transcript of the checkpoint and its copy are missing: it cannot be resumed.
     NoCheckpoint {
         /// The checkpoint.
         session: SessionId,
     },
-    /// There is no whole copy of the checkpoint, only the transcript in Claude Code's folder, which it cleans up.
+    /// The checkpoint has no complete copy, only the transcript in Claude Code's folder, which Claude Code cleans up.
     NoCopy {
         /// The checkpoint.
         session: SessionId,
@@ -86,17 +85,17 @@ pub enum What {
         /// The checkpoint.
         session: SessionId,
     },
-    /// The conversation that it continues from does not reach back to its beginning: a fork would lack some of it.
+    /// The conversation that it continues from is missing its beginning: a fork would lack some of it.
     Broken {
         /// The checkpoint.
         session: SessionId,
     },
-    /// Somebody has gone on in the session that its agent waits in. The next `resume` makes that a session of its own.
+    /// Somebody has continued the session that its agent waits in. The next `resume` makes that a session of its own.
     WentOn {
         /// The checkpoint.
         session: SessionId,
     },
-    /// What its running attempt has printed is not all there.
+    /// Some of its running attempt's output is missing.
     ShortOutput {
         /// How long the output was when the attempt began.
         from: u64,
@@ -118,13 +117,13 @@ pub enum What {
 }
 
 impl Flaw {
-    /// Whether nothing is wrong: it only tells what is to come.
+    /// Whether nothing is wrong: it only announces what will happen.
     #[must_use]
     pub fn is_note(&self) -> bool {
         matches!(self.what, What::ToHarvest | What::WentOn { .. })
     }
 
-    /// What helps against it, for a person, where this program cannot repair it.
+    /// What a person can do about it if this program cannot repair it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let short = self.frame.map(FrameId::short).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What a chain from elsewhere would run here, and what it may do: all of it, for the person who is asked whether to trust it.
+//! Everything that a chain from elsewhere would run here, and what it may do, for the person who is asked whether to
+//! trust it.
 
 use std::path::PathBuf;
 
@@ -14,25 +15,25 @@ use crate::core::chain::limits::Limits;
 use crate::core::id::{FrameId, SessionId};
 use crate::core::text::escape::one_line;
 
-/// All of it.
+/// Everything that the chain would run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Inventory {
     /// The root of the chain.
     pub root: FrameId,
     /// How large it may become, and what it may cost.
     pub limits: Limits,
-    /// Its agents, those together that are started alike.
+    /// Its agents, grouped by how they are started.
     pub agents: Vec<Agents>,
-    /// The commands that a poll runs, without any agent.
+    /// The commands that a poll runs without any agent.
     pub commands: Vec<Command>,
-    /// The calls of agents that somebody has allowed, and that were not made yet.
+    /// The agents' calls that somebody has allowed and that were not made yet.
     pub allowed_calls: Vec<AllowedCall>,
 }
 
 /// Agents that work in the same directory and are started alike.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agents {
-    /// Which, and what each of them was asked to do.
+    /// Their names, and what each of them was asked to do.
     pub tasks: Vec<(FrameId, Task)>,
     /// How they are started.
     #[serde(flatten)]
@@ -48,7 +49,7 @@ pub struct Start {
     pub cwd: PathBuf,
     /// How its `claude` is started.
     pub launch: Launch,
-    /// What it had besides its conversation, and is given again.
+    /// What it had besides its conversation, which is restored.
     #[serde(flatten)]
     pub situation: Situation,
 }
@@ -62,7 +63,7 @@ pub struct Command {
     pub command: String,
 }
 
-/// A call that needs no approval any more.
+/// A call that no longer needs an approval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AllowedCall {
     /// The agent that makes it.
@@ -74,13 +75,12 @@ pub struct AllowedCall {
 }
 
 impl Inventory {
-    /// Of a chain of which nothing is known yet.
+    /// The inventory of a chain about which nothing is known yet.
     #[must_use]
     pub fn new(root: FrameId) -> Self {
         Self { root, limits: Limits::default(), agents: Vec::new(), commands: Vec::new(), allowed_calls: Vec::new() }
     }
 
-    /// Adds a frame.
     pub fn add(&mut self, id: FrameId, task: Task, start: Start, baseline: Option<Baseline>) {
         let begin_with = baseline.map(|baseline| baseline.session);
         match self.agents.iter_mut().find(|agents| agents.start == start) {
@@ -95,7 +95,7 @@ impl Inventory {
         }
     }
 
-    /// In words, one thing a line, each of them whole and escaped.
+    /// The inventory in words, one item per line, each of them complete and escaped.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Lines(vec![format!("the chain {} would run:", self.root.short())]);
@@ -144,7 +144,7 @@ impl Lines {
         rules.iter().for_each(|rule| self.add("allowed by skills", rule));
     }
 
-    /// A field that is added to a launch has to be shown here, or to be named as one that runs and widens nothing.
+    /// A field that is added to a launch must be shown here, or be listed as one that runs and widens nothing.
     fn launch(&mut self, launch: &Launch) {
         let Launch {
             claude,
@@ -158,7 +158,7 @@ impl Lines {
             no_hooks: _,
             no_stale_check: _,
             native_questions: _,
-            // Of an imported chain it is that of the shell that imports it.
+            // An imported chain uses that of the shell that imports it.
             environment: _,
             background_grace: _,
         } = launch;
@@ -181,8 +181,8 @@ impl Lines {
     }
 }
 
-/// The options among these that may hold a secret: those with JSON, which has a place for variables and headers, and those
-/// that are named for one.
+/// The options among these that may hold a secret: those with JSON, which has a place for variables and headers, and
+/// those named for one.
 #[must_use]
 pub(crate) fn may_be_secret(args: &ClaudeArgs) -> Vec<&str> {
     let is_json = |value: &str| value.trim_start().starts_with(['{', '[']);
@@ -197,7 +197,6 @@ mod tests {
 
     use super::*;
 
-    /// All texts in a JSON value.
     fn texts(value: &Value) -> Vec<String> {
         match value {
             Value::String(text) => vec![text.clone()],

@@ -1,4 +1,4 @@
-//! Directories that have other paths on another machine.
+//! Directories that have different paths on another machine.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -11,26 +11,26 @@ use crate::core::agent::worktree::Worktree;
 use crate::core::chain::frame::Task;
 use crate::core::requests::request::{External, RequestKind};
 
-/// One directory, as it was and as it is. As a text: `OLD=NEW`.
+/// One directory's old and new path. As text: `OLD=NEW`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
     old: PathBuf,
     new: PathBuf,
 }
 
-/// Why a text is no move.
+/// Why a text is not a move.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("give two absolute paths, as in /home/ann/work=/home/bob/work")]
 pub struct BadMove;
 
-/// All of them. Of several that fit a path, the longest counts.
+/// All moves. If several match a path, the longest applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moves(Vec<Move>);
 
 impl FromStr for Move {
     type Err = BadMove;
 
-    /// The new path begins after the first `=` that a `/` follows.
+    /// The new path begins after the first `=` that is followed by a `/`.
     fn from_str(text: &str) -> Result<Self, BadMove> {
         let at = text.find("=/").ok_or(BadMove)?;
         let (old, new) = (&text[..at], &text[at + 1..]);
@@ -43,21 +43,20 @@ impl FromStr for Move {
 }
 
 impl Moves {
-    /// These.
     #[must_use]
     pub fn new(mut moves: Vec<Move>) -> Self {
         moves.sort_by_key(|one| std::cmp::Reverse(one.old.components().count()));
         Self(moves)
     }
 
-    /// Where a path leads now.
+    /// The new location of a path.
     #[must_use]
     pub fn path(&self, path: &Path) -> PathBuf {
         let moved = self.0.iter().find_map(|one| Some((one, path.strip_prefix(&one.old).ok()?)));
         moved.map_or_else(|| path.to_owned(), |(one, rest)| one.new.components().chain(rest.components()).collect())
     }
 
-    /// A task whose instructions were moved.
+    /// A task whose instructions have moved.
     #[must_use]
     pub fn task(&self, task: Task) -> Task {
         match task {
@@ -66,7 +65,7 @@ impl Moves {
         }
     }
 
-    /// A wish for a file that was moved.
+    /// A wish for a file that has moved.
     #[must_use]
     pub fn wish(&self, wish: RequestKind) -> RequestKind {
         match wish {
@@ -75,7 +74,7 @@ impl Moves {
         }
     }
 
-    /// Launch options whose paths were moved: the values of arguments that are one.
+    /// Launch options whose paths have moved: the values of arguments that are one.
     #[must_use]
     pub fn launch(&self, launch: Launch) -> Launch {
         let value = |value: &str| match value.starts_with('/') {
@@ -95,14 +94,14 @@ impl Moves {
         }
     }
 
-    /// What an agent has around it, at the places where it is now.
+    /// What an agent has around it, at its new location.
     #[must_use]
     pub fn situation(&self, situation: Situation) -> Situation {
         let [shell, worktree] = [situation.shell, situation.worktree].map(|path| path.map(|path| self.path(&path)));
         Situation { shell, worktree, ..situation }
     }
 
-    /// A line of a transcript, told that its session worked where it works now. What was said is left as it is.
+    /// A line of a transcript whose session now works elsewhere. What was said is left unchanged.
     #[must_use]
     pub fn transcript_line(&self, line: &str) -> String {
         const KEY: &str = "\"cwd\":";

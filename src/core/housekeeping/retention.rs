@@ -4,38 +4,38 @@ use jiff::Timestamp;
 
 use crate::core::chain::state::FrameState;
 
-/// What a person wants to be rid of.
+/// What a person wants to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Trees in which nothing has changed since.
     pub before: Timestamp,
-    /// Also those that failed or were stopped, which could still be carried on with.
+    /// Also those that failed or were stopped, although they could be resumed.
     pub failed: bool,
-    /// Also those that are not over, as long as nothing of them runs.
+    /// Also those that are not over, as long as none of their agents runs.
     pub open: bool,
 }
 
-/// What decides whether a tree stays.
+/// The facts that decide whether a tree is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Age {
     /// The state of its root.
     pub root: FrameState,
-    /// How many of its frames are ready, run or wait.
+    /// How many of its frames are ready, running or waiting.
     pub open: u64,
-    /// When one of its frames changed its state last.
+    /// When one of its frames last changed its state.
     pub latest: Timestamp,
-    /// Whether a frame of another tree waits for one of its frames, or continues from a session of one.
+    /// Whether a frame of another tree waits for one of its frames, or continues from one of their sessions.
     pub needed: bool,
 }
 
 impl Retention {
-    /// Keeps nothing: a person has named the tree that is to go.
+    /// Keeps nothing: a person has named the tree to remove.
     pub const NOTHING: Self = Self { before: Timestamp::MAX, failed: true, open: true };
 
     /// Whether the tree may be removed.
     ///
-    /// A root that is done may have frames below it that still wait: nobody waits for them, but a person may carry on
-    /// with each of them, so the tree is not finished.
+    /// A root that is done may have frames below it that still wait: nobody waits for them, but a person may resume
+    /// each of them, so the tree is not finished.
     #[must_use]
     pub fn removes(&self, tree: &Age) -> bool {
         let finished = match tree.root {

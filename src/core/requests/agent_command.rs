@@ -1,7 +1,7 @@
-//! A shell command that is exactly one request of this program.
+//! A shell command that is exactly one request to this program.
 //!
-//! Only such a command can be suspended: its words are known before it runs, and nothing but its result is seen of it.
-//! Every other command runs as it is, and `agent-cli` in it answers as a program.
+//! Only such a command can be suspended: its words are known before it runs, and only its result is visible. Any other
+//! command runs unchanged, and `agent-cli` in it answers as a program.
 
 pub(crate) use crate::core::text::shell::Surroundings;
 use crate::core::text::shell::split;
@@ -11,13 +11,13 @@ use crate::core::text::shell::split;
 pub struct Call {
     /// The program, as the command names it: a bare name or a path.
     pub program: String,
-    /// Its arguments, global options and the name of the request among them.
+    /// Its arguments, including global options and the name of the request.
     pub arguments: Vec<String>,
     /// Which request it is.
     pub verb: Verb,
 }
 
-/// What an agent may call for.
+/// The requests that an agent may make by command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// `agent-cli spawn`.
@@ -28,7 +28,7 @@ pub enum Verb {
     Wait,
     /// `agent-cli resume`.
     Resume,
-    /// `agent-cli answer`: no request of an agent. It is known so that it can be refused.
+    /// `agent-cli answer`: not a request for agents. It is recognised so that it can be refused.
     Answer,
 }
 
@@ -37,17 +37,17 @@ pub enum Verb {
 pub fn recognise(command: &str, surroundings: &Surroundings<'_>) -> Option<Call> {
     let mut arguments = split(command, surroundings)?;
     let program = arguments.remove(0);
-    // With an equals sign it may be an assignment, whose value only looks like the path of a program.
+    // With an equals sign it may be an assignment whose value only looks like a program's path.
     let is_own = program.rsplit('/').next() == Some(NAME) && !program.contains('=');
     let verb = arguments.get(global_options(&arguments))?;
     let verb = is_own.then(|| Verb::named(verb)).flatten()?;
     Some(Call { program, arguments, verb })
 }
 
-/// The name of this program's file.
+/// This program's file name.
 const NAME: &str = "agent-cli";
 
-/// How many words of options stand before the name of a request.
+/// The number of option words before the name of a request.
 fn global_options(arguments: &[String]) -> usize {
     let mut at = 0;
     while let Some(word) = arguments.get(at) {

@@ -4,42 +4,42 @@ use crate::core::requests::permit::permit;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
 
-/// Why a text is no answer.
+/// Why a text is not an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
-    /// Nothing was said.
+    /// The text is empty.
     #[error("the answer is empty")]
     Empty,
-    /// A permission is given or not.
+    /// An approval needs `allow` or `deny`.
     #[error("answer with \"allow\", or with \"deny\" and optionally a reason")]
     NeitherAllowNorDeny,
-    /// A plan is approved or not.
+    /// A plan needs `allow` or `deny`.
     #[error(
         "answer with \"allow\" and optionally the mode to continue in ({modes}), or with \"deny\" and optionally a reason"
     )]
     NotOnThePlan {
-        /// The modes that there are.
+        /// The available modes.
         modes: String,
     },
-    /// Numbers that do not choose.
+    /// Numbers that are not choices.
     #[error("\"{}\" is not one of the choices: {offered}", shortened(given))]
     NoSuchChoice {
         /// What was given.
         given: String,
-        /// What can be chosen, with its numbers.
+        /// The available choices with their numbers.
         offered: String,
     },
 }
 
 /// The answer that a person gives to `wish` with `text`.
 ///
-/// Choices are named by their labels or by their numbers, from 1; several are separated by commas. What names no choice is
-/// the answer as it is, unless it is made of numbers: a slip of the finger is no answer. A number that is itself a label is
-/// that label.
+/// Choices are named by their labels or by their numbers, from 1; several are separated by commas. A text that names no
+/// choice is the answer itself, unless it consists of numbers: a typing mistake is not an answer. A number that is
+/// itself a label counts as that label.
 ///
 /// # Errors
 ///
-/// [`NoAnswer`] where the text cannot be one.
+/// [`NoAnswer`] if the text cannot be one.
 pub(crate) fn from_text(wish: &RequestKind, text: &str) -> Result<String, NoAnswer> {
     match wish {
         RequestKind::Ask { choices: Some(choices), .. } => match choices.chosen(text) {
@@ -53,11 +53,11 @@ pub(crate) fn from_text(wish: &RequestKind, text: &str) -> Result<String, NoAnsw
     }
 }
 
-/// The answer that a person gives to `wish` with exactly `text`, even where it is a number.
+/// The answer that a person gives to `wish` with exactly `text`, even if it is a number.
 ///
 /// # Errors
 ///
-/// [`NoAnswer`] where the text cannot be one.
+/// [`NoAnswer`] if the text cannot be one.
 pub(crate) fn verbatim(wish: &RequestKind, text: &str) -> Result<String, NoAnswer> {
     if text.trim().is_empty() {
         return Err(NoAnswer::Empty);

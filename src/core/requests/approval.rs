@@ -1,24 +1,24 @@
-//! A call that needs an approval, as a person sees it: all of it, line by line, what it acts on first.
+//! A call that needs an approval, as a person sees it: all of it, line by line, starting with what it acts on.
 //!
-//! Nothing in the call can pass for something else. Each line of a text stands behind a bar, with a mark where a line goes
-//! on that is wider than the terminal; names of fields stand before the bars.
+//! Nothing in the call can pass for something else. Each line of a text stands behind a bar, with a mark where a line
+//! that is wider than the terminal continues; field names stand before the bars.
 
 use serde_json::Value;
 
 use crate::core::text::bars::Bars;
 
-/// What a call would change, as far as that is known: the file that it writes.
+/// The file that a call would change, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
-    /// There is no such file, or nobody knows.
+    /// The file does not exist, or this is unknown.
     Unknown,
-    /// It has this text.
+    /// The file has this text.
     Text(String),
-    /// It is there, and cannot be shown, for this reason.
+    /// The file exists but cannot be shown, for this reason.
     Unreadable(String),
 }
 
-/// The fields that say what a call acts on, in the order in which they matter.
+/// The fields that say what a call acts on, in order of importance.
 const FIRST: [&str; 11] = [
     "file_path",
     "notebook_path",
@@ -33,7 +33,7 @@ const FIRST: [&str; 11] = [
     "edit_mode",
 ];
 
-/// The fields that Edit, MultiEdit, NotebookEdit and Write change a file with.
+/// The fields with which Edit, MultiEdit, NotebookEdit and Write change a file.
 const CHANGES: [&str; 5] = ["old_string", "new_string", "edits", "new_source", "content"];
 
 /// The path of the file that a call writes.
@@ -41,7 +41,7 @@ pub(crate) fn written_file<'a>(tool: &str, input: &'a Value) -> Option<&'a str> 
     (tool == "Write").then(|| input["file_path"].as_str()).flatten()
 }
 
-/// The whole call. `width`: how many columns there are, if that is known.
+/// The whole call. `width`: the number of columns, if known.
 pub(crate) fn view(tool: &str, input: &Value, before: &Before, width: Option<usize>) -> String {
     let mut view = Bars::new(width);
     view.named("", tool);
@@ -87,28 +87,28 @@ pub(crate) fn view(tool: &str, input: &Value, before: &Before, width: Option<usi
     view.text()
 }
 
-/// A text of somebody else, line by line behind a bar.
+/// Somebody else's text, line by line behind a bar.
 pub(crate) fn quoted(text: &str, width: Option<usize>) -> String {
     let mut view = Bars::new(width);
     view.lines(' ', text);
     view.text()
 }
 
-/// A name of somebody else behind `before`.
+/// A name chosen by somebody else, behind `before`.
 pub(crate) fn named(before: &str, name: &str, width: Option<usize>) -> String {
     let mut view = Bars::new(width);
     view.named(before, name);
     view.text()
 }
 
-/// The call in a few words: the tool, and the first line of what it acts on.
+/// A short form of the call: the tool, and the first line of what it acts on.
 pub(crate) fn summary(tool: &str, input: &Value) -> String {
     let named = FIRST.iter().find_map(|name| input[*name].as_str());
     let first = named.map_or_else(|| input.to_string(), str::to_owned);
     format!("{tool}: {}", first.lines().find(|line| !line.trim().is_empty()).unwrap_or_default())
 }
 
-/// Whether `edit` has the shape of one.
+/// Whether `edit` has the shape of an edit.
 fn change(view: &mut Bars, name: &str, edit: &Value) -> bool {
     let (Some(old), Some(new)) = (edit["old_string"].as_str(), edit["new_string"].as_str()) else { return false };
     let everywhere = if edit["replace_all"] == true { ", at every place" } else { "" };

@@ -4,21 +4,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::text::escape::shortened;
 
-/// The choices that come with a question. Any other text is an answer too.
+/// The choices offered with a question. Any other text is an answer too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choices {
     /// The question in a word or two.
     pub header: String,
     /// Whether several may be chosen.
     pub multi_select: bool,
-    /// What may be chosen, in the order in which people see it.
+    /// The choices, in the order in which people see them.
     pub options: Vec<Choice>,
 }
 
-/// One of them.
+/// One choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// What is chosen.
+    /// The label that is chosen.
     pub label: String,
     /// What that means.
     pub description: String,
@@ -39,7 +39,7 @@ impl Choices {
         labels().find(|label| *label == text).or_else(numbered)
     }
 
-    /// Whether `text` is a number, or several of them, perhaps among labels.
+    /// Whether `text` is a number, or a list with numbers in it.
     #[must_use]
     pub(crate) fn is_meant_as_numbers(&self, text: &str) -> bool {
         let among_labels = || {
@@ -51,7 +51,7 @@ impl Choices {
         only_numbers && text.contains(char::is_numeric) || among_labels()
     }
 
-    /// What can be chosen, on one line.
+    /// The choices, on one line.
     #[must_use]
     pub(crate) fn offered(&self) -> String {
         let one = |(at, option): (usize, &Choice)| format!("{}. {}", at + 1, shortened(option.label.trim()));
@@ -61,17 +61,17 @@ impl Choices {
     }
 }
 
-/// What people put between numbers.
+/// Separators that people put between numbers.
 const SEPARATORS: [char; 5] = [',', ';', '&', '/', '+'];
 
-/// A number, as somebody types it who chooses from a list: `7`, `7.`, `#7`, `-1`.
+/// A number as somebody types it to choose from a list: `7`, `7.`, `#7`, `-1`.
 fn is_number(text: &str) -> bool {
     let text = text.strip_prefix(['#', '-', '+']).unwrap_or(text);
     let digits = text.strip_suffix(['.', ')']).unwrap_or(text);
     !digits.is_empty() && digits.chars().all(char::is_numeric)
 }
 
-/// The same, or `1-3`. What has more hyphens may be a date.
+/// The same, or `1-3`. A text with more hyphens may be a date.
 fn is_number_or_range(text: &str) -> bool {
     is_number(text) || text == "-" || text.split_once('-').is_some_and(|(from, to)| is_number(from) && is_number(to))
 }

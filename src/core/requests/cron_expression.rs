@@ -5,7 +5,7 @@ use std::str::FromStr;
 use jiff::civil::Date;
 use jiff::{Timestamp, ToSpan, Zoned};
 
-/// An expression: of each field, the values that it allows.
+/// An expression: the values that each field allows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CronExpression {
     minutes: Vec<i8>,
@@ -15,14 +15,14 @@ pub(crate) struct CronExpression {
     weekdays: Field,
 }
 
-/// The values of a field that counts otherwise where it allows all.
+/// The values of a field that behaves differently if it allows all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Field {
     is_any: bool,
     values: Vec<i8>,
 }
 
-/// A text that is no expression of five fields.
+/// A text that is not an expression of five fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a cron expression has five fields: minute, hour, day of the month, month, day of the week")]
 pub(crate) struct NoExpression;
@@ -48,7 +48,7 @@ impl FromStr for CronExpression {
 }
 
 impl CronExpression {
-    /// The first minute after `now` in which it is due, in the time zone of `now`. `None`: there is none within a year.
+    /// The first minute after `now` at which it is due, in the time zone of `now`. `None`: not within a year.
     #[must_use]
     pub(crate) fn next(&self, now: &Zoned) -> Option<Timestamp> {
         let zone = now.time_zone();
@@ -67,7 +67,7 @@ impl CronExpression {
         None
     }
 
-    /// Of the two days, one is enough where both are given.
+    /// If both kinds of day are given, one match is enough.
     fn is_on(&self, date: Date) -> bool {
         let day = self.days.values.contains(&date.day());
         let weekday = self.weekdays.values.contains(&date.weekday().to_sunday_zero_offset());

@@ -1,11 +1,11 @@
-//! What a person decides about a call or a plan: `allow`, or `deny` and perhaps a reason.
+//! A person's decision about a call or a plan: `allow`, or `deny`, perhaps with a reason.
 
-/// What a person decides about a call.
+/// A person's decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Permit {
     /// It may run, once.
     Allow,
-    /// It may not.
+    /// It may not run.
     Deny {
         /// Why, in the person's words. May be empty.
         reason: String,

@@ -9,16 +9,16 @@ use crate::core::requests::permit::{Permit, permit};
 /// A plan with which an agent wants to leave plan mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// All of it. `None`: the agent has written none.
+    /// The full text. `None`: the agent has written none.
     pub text: Option<String>,
-    /// The file that the agent has written it to.
+    /// The file that the agent wrote it to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The permission modes that a person can let it continue in. The first one is that in which it continues if they do not say.
+    /// The permission modes in which a person can let it continue. The first one is the default.
     pub modes: Vec<String>,
 }
 
-/// What a person decides about a plan.
+/// A person's decision about a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decided {
     /// The agent continues in this mode.
@@ -33,15 +33,15 @@ pub enum Decided {
     },
 }
 
-/// The modes that there are to continue in, besides that in which nothing is asked.
+/// The modes to continue in, apart from the mode that never asks.
 const OFFERED: [&str; 4] = [DEFAULT, "acceptEdits", "auto", "dontAsk"];
 
-/// The modes that a person can let an agent continue in that was started with `launch` and has a plan. `parent`: with what the
-/// agent was started that has asked for it.
+/// The modes in which a person can let an agent continue that was started with `launch` and has a plan. `parent`: the
+/// launch options of the agent that asked for it.
 ///
-/// The first is the agent's own, or the default one if it was started in plan mode. A person may choose another for the first
-/// agent of a chain, but not that in which nothing is asked if nobody has started it so. No other agent can come to a mode that is wider than its
-/// parent's; of a parent that was started in plan mode a person decides with the plan.
+/// The first is the agent's own, or the default one if it was started in plan mode. A person may choose another for the
+/// first agent of a chain, but the mode that never asks only if somebody started the agent so. Any other agent's mode
+/// cannot be wider than its parent's; if the parent was started in plan mode, a person decides with the plan.
 #[must_use]
 pub(crate) fn modes(launch: &Launch, parent: Option<&Launch>) -> Vec<String> {
     let own = match launch.permission_mode.as_deref() {
@@ -58,7 +58,7 @@ pub(crate) fn modes(launch: &Launch, parent: Option<&Launch>) -> Vec<String> {
 }
 
 impl Plan {
-    /// What an answer decides: `allow`, `allow MODE`, `deny`, `deny REASON`. `None`: it is none of these.
+    /// The decision in an answer: `allow`, `allow MODE`, `deny`, `deny REASON`. `None`: it is none of these.
     #[must_use]
     pub fn decided(&self, answer: &str) -> Option<Decided> {
         let mode = || {
@@ -76,7 +76,7 @@ impl Plan {
         }
     }
 
-    /// The plan in a few words: its first line.
+    /// The first line of the plan.
     #[must_use]
     pub fn summary(&self) -> &str {
         let text = self.text.as_deref().unwrap_or_default();

@@ -15,20 +15,18 @@ use crate::core::requests::scheduled::Scheduled;
 use crate::core::requests::state::RequestState;
 use crate::core::text::escape::shortened;
 
-/// A request that an agent made and whose result it has not been given yet.
+/// A request that an agent made and whose result has not been delivered to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Its id.
     pub id: RequestId,
-    /// Whose agent made it.
+    /// The frame whose agent made it.
     pub frame: FrameId,
-    /// In which attempt.
+    /// The attempt in which it was made.
     pub attempt: AttemptId,
-    /// The tool call that it suspends, if it does.
+    /// The tool call that it suspends, if any.
     pub call: Option<String>,
-    /// What was asked for.
     pub wish: RequestKind,
-    /// Where it is in its life.
     pub state: RequestState,
     /// When it was made.
     pub made: Timestamp,
@@ -49,7 +47,7 @@ pub enum RequestKind {
     Ask {
         /// The question.
         question: String,
-        /// What it offers, if it was asked with Claude Code's own tool.
+        /// The choices it offers, if it was asked with Claude Code's own tool.
         #[serde(default)]
         choices: Option<Choices>,
     },
@@ -59,7 +57,7 @@ pub enum RequestKind {
         tool: String,
         /// Its input.
         input: Value,
-        /// Why a hook of the user asks for it, if one does.
+        /// Why a user's hook asks for it, if one does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -79,26 +77,26 @@ pub enum External {
     Time(Timestamp),
     /// A shell command that exits with 0, run in the frame's working directory.
     Command(String),
-    /// A time at which the agent wants to be given a prompt.
+    /// A time at which the agent wants to receive a prompt.
     Scheduled(Scheduled),
 }
 
-/// A request that is over, with its result: what the agent is told.
+/// A request that is over, with the result for the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Which request.
+    /// The request that is over.
     pub request: RequestId,
-    /// The tool call that it suspends, if it does.
+    /// The tool call that it suspends, if any.
     pub call: Option<String>,
-    /// What was asked for.
+    /// What the agent asked for.
     pub wish: RequestKind,
-    /// What came of it, exact to the byte.
+    /// Exact to the byte.
     pub result: RequestResult,
 }
 
 impl Request {
-    /// Whether everything that it asked for is there. `is_child_over` says whether a child has ended, or is gone: one that is gone
-    /// will never reply, and its parent is told so.
+    /// Whether it has everything it asked for. `is_child_over` says whether a child has ended or is gone: one that is
+    /// gone will never reply, and its parent is told so.
     pub fn is_over<E>(&self, is_child_over: impl FnOnce(FrameId) -> Result<bool, E>) -> Result<bool, E> {
         match &self.wish {
             RequestKind::Spawn { child, .. } => is_child_over(*child),
@@ -109,13 +107,12 @@ impl Request {
     }
 }
 
-/// Whether all that an agent has asked for are jobs whose time has not come. It has ended its turn, and waits for the first.
+/// Whether an agent has asked only for jobs whose time has not come. It has ended its turn and waits for the first.
 #[must_use]
 pub(crate) fn are_jobs_to_come(requests: &[Request]) -> bool {
     !requests.is_empty() && requests.iter().all(|request| request.wish.is_job() && !request.state.is_resolved())
 }
 
-/// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestResult {
     /// The reply, the answer, or a sentence that the wait is over.
@@ -125,7 +122,7 @@ pub enum RequestResult {
 }
 
 impl Delivery {
-    /// The question and its answer, where it is one.
+    /// The question and its answer, if it is a question.
     #[must_use]
     pub fn answer(&self) -> Option<(RequestId, String)> {
         match (&self.wish, &self.result) {
@@ -137,7 +134,7 @@ impl Delivery {
         }
     }
 
-    /// The id that the agent was given for this request, shortened: a child's own, else the request's.
+    /// The shortened id that the agent was given for this request: a child's own, else the request's.
     #[must_use]
     pub fn known_as(&self) -> String {
         match &self.wish {
@@ -148,8 +145,8 @@ impl Delivery {
         }
     }
 
-    /// What an agent is told in the place of a result that it is to fetch itself: hooks of the user are run after commands,
-    /// and not on what stands in a prompt. Errors stay as they are, for no such hook is run after a command that fails.
+    /// What an agent is told in place of a result that it is to fetch itself, because the user's hooks run after
+    /// commands but not on text in a prompt. Errors stay in the prompt: no such hook runs after a command that fails.
     #[must_use]
     pub fn to_fetch(self) -> Self {
         let id = match &self.wish {
@@ -168,7 +165,7 @@ impl Delivery {
 }
 
 impl RequestResult {
-    /// What its agent is given.
+    /// The text that its agent receives.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
@@ -176,7 +173,7 @@ impl RequestResult {
         }
     }
 
-    /// Whether the agent saw it when its call returned this. A denial, or the output of another command, is not it.
+    /// Whether the agent saw the result when its call returned this, rather than a denial or another command's output.
     #[must_use]
     pub fn is_in(&self, returned: &Returned) -> bool {
         match self {
@@ -196,7 +193,7 @@ impl RequestKind {
         }
     }
 
-    /// The prompt that its agent wants, if that is what it waits for.
+    /// The prompt that its agent wants, if it waits for one.
     #[must_use]
     pub fn scheduled(&self) -> Option<&Scheduled> {
         match self {
@@ -205,13 +202,13 @@ impl RequestKind {
         }
     }
 
-    /// Whether its agent goes on without the result.
+    /// Whether its agent continues without the result.
     #[must_use]
     pub fn is_job(&self) -> bool {
         self.scheduled().is_some_and(Scheduled::is_job)
     }
 
-    /// The command that makes this request, shortened where it is long: how people and agents recognise it.
+    /// The command that makes this request, shortened if it is long, so that people and agents recognise it.
     #[must_use]
     pub fn command(&self) -> String {
         match self {

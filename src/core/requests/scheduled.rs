@@ -1,4 +1,4 @@
-//! Prompts that an agent wants to be given when a time has come.
+//! Prompts that an agent wants to receive at a later time.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 /// A prompt, and when it is due.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scheduled {
-    /// When the agent is given it.
+    /// When the agent receives it.
     pub at: Timestamp,
-    /// What it is told, in its own words.
+    /// The prompt in the agent's own words.
     pub prompt: String,
-    /// How it asked for that.
+    /// How it was scheduled.
     pub by: Scheduler,
 }
 
-/// The tool of Claude Code with which an agent asks for a prompt.
+/// The Claude Code tool with which an agent schedules a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scheduler {
     /// ScheduleWakeup. Its call is suspended until then.
     Wakeup {
-        /// What the call returns, in the words of the tool.
+        /// The call's result, in the words of the tool.
         returns: String,
     },
     /// CronCreate. Its call has returned, and the agent goes on.
     Job {
-        /// The id that the agent knows it by.
+        /// The id by which the agent knows it.
         id: String,
     },
 }
@@ -33,25 +33,25 @@ pub enum Scheduler {
 /// The most jobs of one agent that wait for their time. Claude Code has the same limit, but forgets jobs when it ends.
 pub(crate) const MOST_JOBS: usize = 50;
 
-/// No prompt has more bytes.
+/// The maximum size of a prompt in bytes.
 pub(crate) const MOST_PROMPT: usize = 1024 * 1024;
 
 /// Why a prompt is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadPrompt {
-    /// There is nothing to tell.
+    /// It is empty.
     #[error("the prompt is empty: say what you want to be told then")]
     Blank,
-    /// Nobody reads so much.
+    /// It is too long to be read.
     #[error("the prompt has more than 1 MiB: write it to a file, and name the file in the prompt")]
     TooLong,
 }
 
-/// Looks whether `prompt` can be given to an agent.
+/// Checks whether `prompt` can be given to an agent.
 ///
 /// # Errors
 ///
-/// [`BadPrompt`] where it cannot.
+/// [`BadPrompt`] if it cannot.
 pub(crate) fn check(prompt: &str) -> Result<(), BadPrompt> {
     if prompt.trim().is_empty() {
         return Err(BadPrompt::Blank);
@@ -63,7 +63,7 @@ pub(crate) fn check(prompt: &str) -> Result<(), BadPrompt> {
 }
 
 impl Scheduled {
-    /// The prompt as `claude` is given it.
+    /// The prompt in the form that `claude` receives.
     ///
     /// A prompt that begins with `/` is a command of Claude Code, and some of those end a run without a word of the model.
     /// `/loop` is what ScheduleWakeup is made for.
