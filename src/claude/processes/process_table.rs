@@ -47,9 +47,13 @@ impl Environment {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::fs;
+    use std::fs::{self, File};
+    use std::io::{self, Read};
 
     use super::Pid;
+
+    /// Most files of a process are shorter.
+    const PAGE: usize = 4096;
 
     pub(crate) fn all() -> Vec<Pid> {
         let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -57,14 +61,21 @@ mod system {
     }
 
     pub(crate) fn parent(pid: Pid) -> Option<Pid> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        let stat = String::from_utf8(read(pid, "stat").ok()?).ok()?;
         // The name before the last parenthesis may hold anything.
         let fields = stat.rsplit_once(')')?.1;
         Pid::from_raw(fields.split_whitespace().nth(1)?.parse().ok()?)
     }
 
     pub(crate) fn environment(pid: Pid) -> Environment {
-        Environment(fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default())
+        Environment(read(pid, "environ").unwrap_or_default())
+    }
+
+    /// The system gives no length for these files, so `fs::read` would begin with a few bytes and read many times.
+    fn read(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
+        let mut content = Vec::with_capacity(PAGE);
+        File::open(format!("/proc/{}/{name}", pid.as_raw_nonzero()))?.read_to_end(&mut content)?;
+        Ok(content)
     }
 
     pub(crate) struct Environment(Vec<u8>);
