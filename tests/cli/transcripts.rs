@@ -50,6 +50,19 @@ fn a_transcript_that_was_cleaned_up_is_put_back() {
 }
 
 #[test]
+fn nothing_stays_beside_a_transcript_whose_restoring_was_killed() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nonce die 9\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("Jan 1st");
+    let resume = || world.command(["resume", &id]).with("STAND_IN_HOLDS_LINES", "1000");
+    resume().with("AGENT_CLI_CRASH", "put_back.within").run();
+    assert_eq!(world.transcripts().len(), 2, "one of them is not whole");
+    world.run(&["resume", &id]).prints("Jan 1st");
+    assert_eq!(world.transcripts().len(), 1);
+}
+
+#[test]
 fn a_torn_transcript_is_put_back() {
     survives(|transcript| {
         let text = fs::read(transcript).expect("readable");

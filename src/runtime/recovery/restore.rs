@@ -71,6 +71,7 @@ pub(crate) fn make_room(
         // Whoever has gone on in the session may do so at this moment.
         diverged_session::save(store, frame, &place, Some(copy))?;
     }
+    checkpoint::remove_partial(&place).map_err(while_trying("remove a transcript that was not put back"))?;
     if let Some(source) = source.filter(|_| in_place) {
         return checkpoint::put(source, &place).map_err(while_trying("put the transcript back"));
     }

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::de::IgnoredAny;
 
@@ -177,9 +177,7 @@ pub(crate) fn replace(step: Step, source: &mut File, length: u64, to: &Path) -> 
 }
 
 fn replaced(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result<()> {
-    // Whoever died here before has left a file of this name: only the holder of the lease copies.
-    let name = to.file_name().unwrap_or_default().to_string_lossy();
-    let fresh = to.with_file_name(format!(".{name}{TEMPORARY}"));
+    let fresh = partial(to);
     let mut write = || {
         source.rewind()?;
         let mut file = create_anew(&fresh)?;
@@ -194,6 +192,20 @@ fn replaced(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result
         return Err(error);
     }
     to.parent().map_or(Ok(()), sync_dir)
+}
+
+/// The file that becomes `to` when it is whole. Only the holder of the lease copies, so a name is enough to know it.
+fn partial(to: &Path) -> PathBuf {
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    to.with_file_name(format!(".{name}{TEMPORARY}"))
+}
+
+/// Removes what a process left that died while it wrote `to`.
+pub(crate) fn remove_partial(to: &Path) -> io::Result<()> {
+    match fs::remove_file(partial(to)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn create_anew(path: &Path) -> io::Result<File> {
