@@ -1,4 +1,4 @@
-//! What a command knows of its surroundings: the state directory, the calling agent, the terminal.
+//! A command's surroundings: the state directory, the calling agent, the terminal.
 
 use std::env;
 use std::path::PathBuf;
@@ -25,26 +25,27 @@ use crate::store::{Caller, StateDir, Store};
 #[derive(Debug)]
 pub(crate) struct Context {
     verbose: bool,
-    /// The agent that has started this, directly or not; `None`: a person has.
+    /// The agent that started this process, directly or indirectly; `None`: a person did.
     pub(crate) caller: Option<Caller>,
-    /// The process above this one by which that was found out, though this one's environment does not say it.
+    /// The ancestor process that revealed the agent, if this process's environment does not name it.
     found_above: Option<i32>,
 }
 
 /// Names the `claude` to use.
 pub(crate) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
-/// How long the running tool of an agent that is stopped may take to finish.
+/// How long the running tool of a stopped agent may take to finish.
 const STOP_GRACE: &str = "AGENT_CLI_STOP_GRACE";
-/// How long `claude` may go on with what runs beside an agent that has replied, in chains that this shell starts.
+/// How long `claude` may continue with background work after a reply, in chains that this shell starts.
 const BACKGROUND_GRACE: &str = "AGENT_CLI_BACKGROUND_GRACE";
-/// What agents may do where no option says it: for chains that call this program without options.
+/// The permission mode of agents if no option sets it: for chains that call this program without options.
 const PERMISSION_MODE: &str = "AGENT_CLI_PERMISSION_MODE";
 
 impl Context {
     pub(crate) fn from_environment(verbose: bool) -> Result<Self, CliError> {
         let own = caller()?;
         let mut context = Self { verbose, caller: own, found_above: None };
-        // The farthest counts: what is nearer, the agent itself may have started with any environment. Another state
+        // The farthest ancestor counts, because the agent may have started nearer ones with any environment. Other
+        // state directories do not count.
         // directory is another world.
         let state_dir = context.state_dir().ok();
         let above = state_dir.and_then(|dir| marks::marks().filter(|mark| mark.is_of(&dir)).last());
@@ -56,7 +57,7 @@ impl Context {
         Ok(context)
     }
 
-    /// Refuses to agents what is for people: the one place that tells them apart.
+    /// Refuses commands for people to agents: the one place that tells them apart.
     pub(crate) fn only_for_people(&self, refusal: &str, hint: &str) -> Result<(), CliError> {
         let Some(caller) = self.caller else { return Ok(()) };
         let error = CliError::usage(refusal).hint(hint);
@@ -73,7 +74,7 @@ impl Context {
         Ok(Store::open(&self.state_dir()?)?)
     }
 
-    /// What `look` sees in a store at rest; `None` when the store has to be opened.
+    /// What `look` finds in an idle store; `None` if the store has to be opened.
     pub(crate) fn glance<T>(&self, look: impl FnOnce(&Store) -> Result<T, RuntimeError>) -> Option<T> {
         let dir = self.state_dir().ok()?;
         Store::glance(&dir, |store| Ok(look(store).ok())).flatten()
@@ -87,7 +88,7 @@ impl Context {
             .map_err(|error| CliError::failed(format!("{} cannot be used: {error}", dir.display())))
     }
 
-    /// What the hook and the tool for approvals need to know of the agent that calls; `None`: no agent does.
+    /// What the hook and the approval tool need to know about the calling agent; `None`: no agent calls.
     pub(crate) fn asking(&self) -> Result<Option<Asking>, CliError> {
         let Some(caller) = self.caller else { return Ok(None) };
         let home = env::var("HOME").unwrap_or_default();
@@ -100,14 +101,14 @@ impl Context {
         Ok(RunSettings { claude, own_program: own_program()?, stale_check: true, stopping: stopping()? })
     }
 
-    /// Checks how a chain is to be started, before it is recorded.
+    /// Checks a chain's launch options before they are recorded.
     pub(crate) fn check(&self, store: &Store, settings: &RunSettings, launch: &Launch) -> Result<(), CliError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
         Ok(runtime.block_on(programs::check(store, settings, launch))?)
     }
 
-    /// What of this shell a new frame records, so that it can be carried on from another one.
+    /// The parts of this shell's environment that a new frame records, so that it can be resumed from another shell.
     pub(crate) fn launch(&self) -> Result<Launch, CliError> {
         Ok(Launch {
             background_grace: length_of_time(BACKGROUND_GRACE)?.map(|grace| grace.as_secs()),
@@ -119,7 +120,7 @@ impl Context {
         })
     }
 
-    /// Starts to tell what happens.
+    /// Starts to report progress.
     pub(crate) fn start_log(&self) {
         log::start(self.verbose);
     }
@@ -129,17 +130,17 @@ fn own_program() -> Result<PathBuf, CliError> {
     env::current_exe().map_err(|error| CliError::failed(format!("failed to find this program's own path: {error}")))
 }
 
-/// The state directory that the environment names. An empty name is none.
+/// The state directory from the environment. An empty name counts as unset.
 pub(crate) fn named_state_dir() -> Option<PathBuf> {
     env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }
 
-/// The `claude` that the environment names. An empty name is none.
+/// The `claude` from the environment. An empty name counts as unset.
 pub(crate) fn named_claude() -> Option<PathBuf> {
     env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
-/// The session of Claude Code in whose tool call this runs, where it is a person's.
+/// The Claude Code session in whose tool call this runs, if it is a person's.
 pub(crate) fn claude_session() -> Option<SessionId> {
     env::var(SESSION).ok()?.parse().ok()
 }
@@ -162,12 +163,12 @@ fn caller() -> Result<Option<Caller>, CliError> {
     Ok(Some(Caller { frame, attempt }))
 }
 
-/// How agents are stopped: how long their tools may take to finish is for the user to say.
+/// How agents are stopped: the user sets how long their tools may take to finish.
 fn stopping() -> Result<Stopping, CliError> {
     Ok(Stopping { grace: length_of_time(STOP_GRACE)?.unwrap_or(GRACE), tell: output::tell })
 }
 
-/// The length of time that a variable gives. An empty one gives none.
+/// The duration in a variable. An empty one counts as unset.
 fn length_of_time(name: &str) -> Result<Option<Duration>, CliError> {
     let Some(text) = env::var(name).ok().filter(|text| !text.is_empty()) else { return Ok(None) };
     let bad = |why| CliError::usage(format!("{name} is not a duration: {why}"));

@@ -1,4 +1,4 @@
-//! Errors as people see them: what failed and why, hints that help, and one exit status.
+//! Errors as people see them: what failed and why, helpful hints, and one exit status.
 
 use std::fmt;
 use std::io;
@@ -40,11 +40,11 @@ struct Described {
     exit_status: u8,
 }
 
-/// What helps against a full disk.
+/// The hint for a full disk.
 const FREE_SPACE: &str = "free some space, then run the command again; nothing is lost";
-/// What helps when files may not grow, though the disk has space.
+/// The hint if files may not grow although the disk has space.
 const RAISE_LIMIT: &str = "raise the limit of file sizes (ulimit -f), then run the command again; nothing is lost";
-/// What helps when it is not known what is wrong.
+/// The hint if the cause is unknown.
 const ASK_DOCTOR: &str = "agent-cli doctor checks the state directory";
 
 fn of_files(message: String, error: &io::Error) -> CliError {
@@ -94,7 +94,7 @@ impl CliError {
         Reported { error: Described { kind, message, hint, exit_status } }
     }
 
-    /// Tells the person, and returns the exit status.
+    /// Reports the error, and returns the exit status.
     pub(crate) fn report(self) -> ExitStatus {
         self.messages.iter().for_each(|message| output::error(bare(message)));
         self.hints.iter().for_each(|hint| output::hint_at_error(hint));
@@ -102,7 +102,7 @@ impl CliError {
     }
 }
 
-/// A message without the word that claude puts in front of its own.
+/// A message without the prefix that `claude` puts in front of its own.
 fn bare(message: &str) -> &str {
     message.trim_start_matches("error: ").trim_start_matches("Error: ")
 }

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ExitStatus {
-    /// It did what was asked. A pause is no failure: a waiting tree ends with this status too.
+    /// It did what was asked. A pause is not a failure: a waiting tree ends with this status too.
     Ok = 0,
     /// The agent failed, or the program could not do what was asked.
     Failed = 1,
     /// The command line is wrong, or the request is refused.
     Usage = 2,
-    /// The id names nothing, or several things.
+    /// The id matches nothing, or several things.
     NoSuchFrame = 3,
     /// `claude` is missing, unusable, or refused to do anything.
     Claude = 4,
@@ -23,7 +23,7 @@ pub(crate) enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// What it is called in the object that `--json` prints.
+    /// Its name in the object that `--json` prints.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Ok => "ok",

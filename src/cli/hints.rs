@@ -1,4 +1,4 @@
-//! What helps when a chain has failed, by the cause.
+//! Hints for a failed chain, by cause.
 
 use crate::claude::ending;
 use crate::claude::installation::refusal::Refusal;
@@ -6,7 +6,7 @@ use crate::core::agent::worktree::Worktree;
 use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::FrameErrorKind;
 
-/// What a person can do about the failure of an agent of the chain `top`, in order.
+/// What a person can do about the failure of an agent in the chain `top`, in order.
 pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
     let top = top.short();
     let resume = format!("agent-cli resume {top}");
@@ -51,7 +51,7 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
     }
 }
 
-/// What a person can give instead, when nothing was recorded.
+/// What a person can give instead if nothing was recorded.
 pub(crate) fn of_new(why: &FrameErrorKind) -> Option<String> {
     match why {
         FrameErrorKind::Program(_) => Some(install()),
@@ -60,7 +60,7 @@ pub(crate) fn of_new(why: &FrameErrorKind) -> Option<String> {
     }
 }
 
-/// What a person can give instead of what `claude` does not take.
+/// What a person can give instead of something that `claude` rejects.
 pub(crate) fn refused(said: &str) -> String {
     match Refusal::of(said) {
         Refusal::Mode => "nothing was recorded: give another --permission-mode, or none".to_owned(),
@@ -80,7 +80,7 @@ pub(crate) fn is_of_the_command_line(why: &FrameErrorKind) -> bool {
     }
 }
 
-/// What helps when there is no usable `claude`.
+/// The hint if no usable `claude` was found.
 pub(crate) fn install() -> String {
     "install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE".to_owned()
 }

@@ -1,4 +1,4 @@
-//! What an id on the command line names.
+//! Finds what an id on the command line names.
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -6,7 +6,7 @@ use crate::core::id::{FrameId, IdPrefix};
 use crate::runtime::requests::agent_lookup;
 use crate::store::{Store, StoreError, Target};
 
-/// The frame that an id names, for commands that only look.
+/// The frame that an id names, for commands that only read.
 pub(crate) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<FrameId, CliError> {
     let id = id.parse::<IdPrefix>()?;
     let target = match context.caller {
@@ -19,7 +19,7 @@ pub(crate) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<
     }
 }
 
-/// The chain that an id stands for: a question, or another request, for the one that it is made in.
+/// The chain that an id stands for: the id of a question or other request stands for the chain in which it was made.
 pub(crate) fn chain_of(store: &Store, target: Target) -> Result<FrameId, StoreError> {
     match target {
         Target::Frame(frame) => Ok(frame),

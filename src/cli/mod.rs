@@ -1,4 +1,4 @@
-//! The command line: one file a command, its arguments beside its function.
+//! The command line: one file for each command, its arguments beside its function.
 //!
 //! Raw arguments become a resolved `context::Context`; commands read through the store and change state through the
 //! runtime. Results go to standard output, everything else to standard error.
@@ -135,7 +135,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     .into()
 }
 
-/// What the words of a command are that an agent calls.
+/// The words of a command that an agent calls.
 fn typed(words: &[String]) -> Typed {
     let words = std::iter::once("agent-cli").chain(words.iter().map(String::as_str));
     let Ok(Cli { command, .. }) = Cli::try_parse_from(words) else { return Typed::Other };
@@ -157,17 +157,17 @@ fn request_from_directory(resolve: impl FnOnce(&Store, Caller) -> Result<AgentRe
     }))
 }
 
-/// Whether a program reads what this one prints, also when the arguments are wrong.
+/// Whether a program reads the output, even if the arguments are wrong.
 fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
-/// The error is told on standard error, too: what cannot be printed is not lost.
+/// The error also goes to standard error: if it cannot be printed, it is not lost.
 fn print_error(error: &CliError) {
     let _ = output::print_json(&error.to_json());
 }
 
-/// What clap says, without the lines on usage.
+/// Clap's message, without the lines on usage.
 fn usage_error(error: &clap::Error) -> CliError {
     let said = error.render().to_string();
     let (message, rest) = said.split_once("\n\n").unwrap_or((&said, ""));
@@ -179,7 +179,7 @@ fn usage_error(error: &clap::Error) -> CliError {
     tips.fold(CliError::usage(message), CliError::hint)
 }
 
-/// The choice in arguments that cannot be read as a whole.
+/// The choice in arguments that cannot be parsed as a whole.
 fn named_colour(arguments: &[OsString]) -> ColorChoice {
     let words = || arguments.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--");
     let named = words().zip(words().skip(1)).filter(|(word, _)| word == "--color").map(|(_, value)| value.into_owned());
@@ -187,14 +187,14 @@ fn named_colour(arguments: &[OsString]) -> ColorChoice {
     named.chain(joined).find_map(|value| value.parse().ok()).unwrap_or_default()
 }
 
-/// Prints what clap says: help, or an error, which quotes arguments.
+/// Prints clap's output: help, or an error, which quotes arguments.
 fn usage(error: &clap::Error, arguments: Vec<OsString>) {
     if arguments.iter().all(|argument| escape::is_plain(&argument.to_string_lossy())) {
-        // Nobody can be told that standard error is closed.
+        // If standard error is closed, nobody can be told.
         let _ = error.print();
         return;
     }
-    // Without colours, every control character is one of an argument.
+    // Without colours, every control character comes from an argument.
     let plain = Cli::command().styles(clap::builder::Styles::plain()).try_get_matches_from(arguments);
     tell(plain.err().map(|error| error.render().ansi().to_string()).unwrap_or_default().trim_end());
 }

@@ -1,4 +1,4 @@
-//! `agent-cli hook`: Claude Code asks before and after each tool call of an agent that looks like a request.
+//! `agent-cli hook`: Claude Code asks it before and after each tool call of an agent that looks like a request.
 
 use std::io::{self, Read};
 

@@ -1,4 +1,4 @@
-//! `agent-cli hook-result`: what a suspended call runs as when its result is there.
+//! `agent-cli hook-result`: the command that a suspended call runs when its result is available.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ pub(crate) struct HookResult {
 
 impl HookResult {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        // Rules allow agents to call this with any arguments.
+        // The rules allow agents to call this with any arguments.
         let Some(frame) = StateDir::result_of(&self.file) else {
             return Err(CliError::usage(format!("{} is not the result of a request", self.file.display())));
         };

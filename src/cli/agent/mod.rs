@@ -1,4 +1,5 @@
-//! Commands that Claude Code runs for an agent, not people: they read what it asks, and print the answer.
+//! Commands that Claude Code runs for an agent, not for people: they read its question from standard input and print
+//! the answer.
 
 pub(crate) mod hook;
 pub(crate) mod hook_result;
@@ -10,7 +11,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::store::Caller;
 
-/// Nobody reads what a command for `claude` prints to standard error, so it goes to the frame's log.
+/// Nobody reads the standard error of a command that runs for `claude`, so it goes to the frame's log.
 fn note(context: &Context, caller: Caller, command: &str, error: &CliError) {
     let log = context.store().ok().and_then(|store| store.dir().open_errors(caller.frame).ok());
     if let Some(mut log) = log {

@@ -1,4 +1,4 @@
-//! What stands behind `--`: arguments for `claude`.
+//! The arguments after `--`, for `claude`.
 
 use std::ffi::OsString;
 
@@ -25,7 +25,7 @@ impl ForClaude {
     }
 }
 
-/// What is wrong when an option of `claude` stands before the `--`.
+/// The error for an option of `claude` before the `--`.
 pub(crate) fn misplaced(error: &clap::Error, arguments: &[OsString]) -> Option<CliError> {
     let command = arguments.iter().skip(1).find(|argument| !argument.as_encoded_bytes().starts_with(b"-"))?;
     if command != "spawn" && command != "resume" {

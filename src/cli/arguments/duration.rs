@@ -1,8 +1,8 @@
-//! Lengths of time and moments on the command line.
+//! Durations and times on the command line.
 
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 
-/// The length of time that `text` gives. A day is 24 hours here, whatever the calendar does meanwhile.
+/// Parses a duration. A day is always 24 hours here, whatever the calendar does.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
     text.parse::<Span>()
         .and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()))
@@ -11,7 +11,7 @@ pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
         .ok_or_else(|| "give weeks, days, hours, minutes or seconds, for example 90s, 2h or 3d".to_owned())
 }
 
-/// The moment that `text` gives.
+/// Parses a time.
 pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| "give the date, the time and the zone, for example 2026-12-24T18:00:00Z".to_owned())
 }

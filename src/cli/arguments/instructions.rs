@@ -1,4 +1,4 @@
-//! What agents are to follow: text, of a size that an agent reads.
+//! Instructions for agents: text of a size that an agent reads.
 
 use std::fs;
 use std::io::{self, IsTerminal, Read};
@@ -10,7 +10,7 @@ use crate::cli::output::tell;
 use crate::core::text::escape::{self, shortened};
 use crate::core::text::shell::quoted;
 
-/// More than an agent takes in at once by far. What is larger is not meant for it.
+/// Far more than an agent can take in at once. A larger file is not meant for it.
 const MOST: u64 = 1 << 20;
 
 const GIVE_A_FILE: &str = "give the path of a file with instructions";
@@ -37,10 +37,10 @@ pub(crate) fn file(file: &Path) -> Result<PathBuf, CliError> {
     if known.is_dir() {
         return Err(CliError::usage(format!("{shown} is a directory")).hint(GIVE_A_FILE));
     }
-    // Claude Code takes `..` off a path before it looks for links, and has rules for the true path of a folder only.
+    // Claude Code resolves `..` in a path before symbolic links, and its rules match only a folder's real path.
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::canonicalize(folder).map_err(|error| unreadable(&error))?;
-    // What these name is another file for each process.
+    // These name a different file for each process.
     let is_own = folder.starts_with("/dev") || folder.starts_with("/proc");
     if !known.is_file() || is_own {
         return Err(CliError::usage(format!("{shown} is not a regular file")).hint(FROM_STANDARD_INPUT));
@@ -67,7 +67,7 @@ pub(crate) fn from_standard_input() -> Result<String, CliError> {
     checked(content, SHOWN, length)
 }
 
-/// As much as it takes to see that it is too much.
+/// Just enough to detect that the input is too large.
 fn read(from: impl Read) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     from.take(MOST + 1).read_to_end(&mut content)?;

@@ -33,7 +33,7 @@ impl LimitOptions {
         NewLimits { max_depth, max_frames, max_parallel, max_budget_usd }
     }
 
-    /// An agent sets no limits, which are there to bound agents.
+    /// Agents set no limits, because limits are there to bound agents.
     pub(crate) fn refuse_to_agents(self) -> Result<(), CliError> {
         if self.given().any() {
             let message = "agents cannot set limits (--max-…)";

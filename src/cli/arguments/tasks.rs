@@ -1,4 +1,4 @@
-//! What agents are to do: files with instructions and prompts, in the order in which the command line names them.
+//! Agents' tasks: instruction files and prompts, in command-line order.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ struct Arguments {
 }
 
 impl Tasks {
-    /// The tasks, each with its name. One that cannot be carried out is an error of all.
+    /// The tasks with their names. If one cannot be carried out, all are refused.
     pub(crate) fn checked(&self) -> Result<Vec<NamedTask>, CliError> {
         self.0.iter().map(Given::checked).collect()
     }

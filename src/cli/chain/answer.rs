@@ -43,7 +43,7 @@ pub(crate) struct Answer {
     /// The answer, or the numbers of choices [default: standard input, without its final newline]
     answer: Option<String>,
 
-    // What a shell makes of an answer without quotes.
+    // The rest of an answer that the shell split because it was not quoted.
     #[arg(hide = true)]
     more: Vec<String>,
 
@@ -75,7 +75,7 @@ impl Answer {
         let asked = store.question(id)?;
         let (text, is_text) = self.given(&store, id, asked.as_ref())?;
         let text = self.with_mode(text, asked.as_ref())?;
-        // What cannot be answered is for the store to refuse.
+        // The store refuses questions that cannot be answered.
         let text = match &asked {
             Some(asked) if asked.answered.is_none() || self.replace => {
                 let read = if is_text { answer::verbatim } else { answer::from_text };
@@ -101,7 +101,7 @@ impl Answer {
         Ok(ExitStatus::Ok)
     }
 
-    /// The answer, with the mode that goes with it.
+    /// The answer, with the mode that belongs to it.
     fn with_mode(&self, text: String, asked: Option<&Question>) -> Result<String, CliError> {
         let Some(mode) = &self.mode else { return Ok(text) };
         let is_of_plan = asked.is_none_or(|asked| matches!(asked.wish, RequestKind::Plan(_)));
@@ -112,7 +112,7 @@ impl Answer {
         Ok(format!("allow {mode}"))
     }
 
-    /// The answer, and whether it is a text whatever it looks like.
+    /// The answer, and whether to take it as text whatever it looks like.
     fn given(&self, store: &Store, id: RequestId, asked: Option<&Question>) -> Result<(String, bool), CliError> {
         match (&self.text, &self.answer) {
             (Some(text), _) => Ok((text.clone(), true)),
@@ -128,7 +128,7 @@ impl Answer {
     }
 }
 
-/// The question that an id names: its own, or that of a chain or an agent that waits for one answer.
+/// The question that an id names: its own, or that of a chain or agent that waits for one answer.
 fn named(store: &Store, prefix: &IdPrefix) -> Result<RequestId, CliError> {
     if let Some(question) = store.lookup_question(prefix)? {
         return Ok(question);

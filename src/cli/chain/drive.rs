@@ -1,4 +1,4 @@
-//! Drives a chain for the commands that run agents, and prints how it stands then.
+//! Drives a chain for the commands that run agents, and prints its status afterwards.
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -15,8 +15,8 @@ use crate::runtime::run::{scheduler, signals};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 
-/// Drives a tree that was just recorded. One whose `claude` refuses the command line before any work is removed again: it
-/// could never work.
+/// Drives a tree that was just recorded. If `claude` refuses the command line before any work, the tree is removed
+/// again, because it could never work.
 pub(super) fn drive_new(
     context: &Context,
     store: &Store,
@@ -39,7 +39,7 @@ pub(super) fn drive_new(
     chain_status::print(&StatusReport::new(store, top, status, output_options)?, output_options)
 }
 
-/// Drives the tree below `top` and tells the caller how it stands then.
+/// Drives the tree below `top`, then reports its status to the caller.
 pub(super) fn drive(
     context: &Context,
     store: &Store,

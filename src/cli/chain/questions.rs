@@ -1,4 +1,4 @@
-//! `agent-cli questions`: what agents have asked.
+//! `agent-cli questions`: lists the questions of agents.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -60,7 +60,7 @@ struct QuestionJson {
     answered_by: Option<Origin>,
 }
 
-/// What a permission is asked for.
+/// What an approval is requested for.
 #[derive(Debug, Serialize)]
 struct PermissionJson {
     tool: String,
@@ -133,7 +133,7 @@ impl Questions {
     }
 }
 
-/// The questions that an id names: one, whatever became of it, or those of a chain or an agent and of all below it.
+/// The questions that an id names: a single one in any state, or all of a chain or agent and everything below it.
 fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<Vec<Question>, CliError> {
     let id = id.parse::<IdPrefix>()?;
     let target = match context.caller {
@@ -149,7 +149,7 @@ fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<
     }
 }
 
-/// Each question whole, with how it is answered.
+/// Each question in full, with how to answer it.
 fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError> {
     if questions.is_empty() {
         tell("no open questions");
@@ -162,7 +162,7 @@ fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError
     Ok(ExitStatus::Ok)
 }
 
-/// A question in the list. On a terminal its text has a row for itself, for there is little room beside the rest.
+/// A question in the list. On a terminal its text has its own row, because the other columns leave little room.
 fn rows(listed: &QuestionJson, now: Timestamp, width: Option<usize>) -> Vec<Vec<String>> {
     const LONG: usize = 120;
     let most = width.map_or(LONG, |width| width.saturating_sub(listed.id.short().len() + 2));
@@ -195,7 +195,7 @@ fn rows(listed: &QuestionJson, now: Timestamp, width: Option<usize>) -> Vec<Vec<
     rows
 }
 
-/// What can be chosen, below a question that waits for an answer.
+/// The choices, below a question that waits for an answer.
 fn offered(listed: &QuestionJson) -> Vec<Vec<String>> {
     let Some(choices) = listed.choices.as_ref().filter(|_| listed.answer.is_none()) else { return Vec::new() };
     let below = |text: String| vec![String::new(), text];

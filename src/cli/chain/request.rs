@@ -1,4 +1,4 @@
-//! A request that an agent makes by running this program, and what came of it.
+//! A request that an agent makes by running this program, and its result.
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -9,7 +9,7 @@ use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::record::RequestStatus;
 use crate::store::{Caller, Store, Target};
 
-/// Records a request of `caller`, which `resolve` finds out. Prints its id, or what came of it, if it was made before.
+/// Records a request of `caller`, which `resolve` provides. Prints its id, or its result if it was made before.
 pub(super) fn make(
     context: &Context,
     caller: Caller,
@@ -33,7 +33,7 @@ pub(super) fn make(
     Ok(ExitStatus::Ok)
 }
 
-/// Prints for an agent what came of its request.
+/// Prints the result of a request for its agent.
 pub(super) fn print_status(status: RequestStatus) -> Result<ExitStatus, CliError> {
     match status {
         RequestStatus::Over(text) => print_line(&text)?,

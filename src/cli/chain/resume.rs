@@ -1,4 +1,4 @@
-//! `agent-cli resume`: carries a chain on; called by an agent, asks what came of a request.
+//! `agent-cli resume`: resumes a chain; if an agent calls it, prints the result of a request.
 
 use std::path::PathBuf;
 
@@ -83,7 +83,7 @@ impl Resume {
             let status = record::status_for(&store, caller, target)?;
             let is_over = !matches!(status, RequestStatus::Open);
             let exit = request::print_status(status)?;
-            // Not before it was printed: an agent that was told twice has lost nothing.
+            // Only after printing: an agent that reads a result twice has lost nothing.
             if is_over {
                 store.read_by_agent(caller, target).map_err(RuntimeError::from)?;
             }
@@ -120,13 +120,13 @@ impl Resume {
         Ok(())
     }
 
-    /// Whether the chain is to be started otherwise from now on.
+    /// Whether the chain's launch options change.
     fn repairs(&self) -> Result<bool, CliError> {
         let args = !self.args.parsed()?.is_empty();
         Ok(args || self.claude.is_some() || self.model.is_some() || self.permission_mode.is_some())
     }
 
-    /// Records how the agents of a chain are started from now on.
+    /// Records new launch options for the agents of a chain.
     fn repair(&self, context: &Context, store: &Store, top: FrameId) -> Result<(), CliError> {
         let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
         if frame.root != top {
@@ -159,10 +159,10 @@ impl Resume {
         Ok(())
     }
 
-    /// How the tree stands, if the id names one and nothing in it can run.
+    /// The status of the tree, if the id names one and nothing in it can run.
     fn look(&self, store: &Store) -> Result<Option<StatusReport>, RuntimeError> {
         let top = match self.id.parse::<FrameId>() {
-            // A whole id, as cron gives it, needs no search.
+            // A complete id, as cron passes it, needs no search.
             Ok(top) => top,
             Err(_) => match self.id.parse::<IdPrefix>().map(|prefix| store.lookup(&prefix)) {
                 Ok(Ok(target)) => lookup::chain_of(store, target)?,
@@ -173,7 +173,7 @@ impl Resume {
         status.map(|status| StatusReport::new(store, top, status, self.output_options)).transpose()
     }
 
-    /// How an adopted session is started from now on.
+    /// The new launch options of an adopted session.
     fn launch(&self, context: &Context) -> Result<Launch, CliError> {
         let settings = context.settings(self.claude.clone())?;
         let claude = program::locate(settings.claude.as_deref(), None, std::env::var_os("PATH").as_deref())?;
@@ -183,7 +183,7 @@ impl Resume {
         Ok(Launch { claude, model, permission_mode, args, ..of_this_shell })
     }
 
-    /// What the id names. A session that is not known is adopted if Claude Code has it.
+    /// Finds what the id names. An unknown session is adopted if Claude Code has it.
     fn target(&self, context: &Context, store: &Store) -> Result<Target, CliError> {
         let id = self.id.parse::<IdPrefix>()?;
         if let Some(caller) = context.caller {

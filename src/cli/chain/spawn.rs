@@ -1,4 +1,4 @@
-//! `agent-cli spawn`: starts a chain; called by an agent, asks for a child.
+//! `agent-cli spawn`: starts a chain; if an agent calls it, requests a child.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ pub(crate) struct Spawn {
     #[command(flatten)]
     args: ForClaude,
 
-    // Last, because its heading is for all options that follow.
+    // Last, because its heading applies to all options that follow.
     #[command(flatten)]
     limits: LimitOptions,
 }
@@ -107,7 +107,7 @@ impl Spawn {
         request::make(context, caller, json, |store| self.resolve(store, caller))
     }
 
-    /// What the calling agent asks for.
+    /// The calling agent's request.
     pub(crate) fn resolve(self, store: &Store, caller: Caller) -> Result<AgentRequest, CliError> {
         self.limits.refuse_to_agents()?;
         if self.claude.is_some() || self.no_hooks || self.no_stale_check {
@@ -124,7 +124,7 @@ impl Spawn {
         Ok(AgentRequest::Spawn(request, overrides))
     }
 
-    /// What is asked for, checked. `source` finds the conversation to begin with.
+    /// The request, checked. `source` finds the conversation to begin with.
     fn request(&self, source: impl FnOnce(&IdPrefix) -> Result<Source, CliError>) -> Result<SpawnRequest, CliError> {
         let tasks = self.tasks.checked()?;
         let named = self.cwd.as_deref().map(working_directory).transpose()?;
@@ -172,7 +172,7 @@ impl Spawn {
             tell(&format!("the worktree starts from the last commit, without the uncommitted changes in {cwd}"));
         }
         let exit = drive::drive_new(context, &store, &settings, top, self.output_options)?;
-        // Whoever resumes it may do so from elsewhere.
+        // It may be resumed from a different directory.
         if store.frame(top)?.is_some_and(|frame| !frame.state.is_over()) {
             warn_of_login(&request.cwd, &launch);
         }
@@ -180,7 +180,7 @@ impl Spawn {
     }
 }
 
-/// Warns of a login that nobody has who resumes a chain with these launch options from another environment.
+/// Warns about a login that is missing if a chain with these launch options is resumed from another environment.
 fn warn_of_login(cwd: &Path, launch: &Launch) {
     let around = surroundings::look(cwd, &Variables::of_process(), launch);
     if !around.login_only_here.is_empty() {
@@ -190,7 +190,7 @@ fn warn_of_login(cwd: &Path, launch: &Launch) {
     }
 }
 
-/// Refuses instructions that the agent could not read: there are paths for which Claude Code has no rule.
+/// Refuses instructions that the agent could not read: Claude Code has no rule for some paths.
 fn readable(task: &Task, cwd: &Path, launch: &Launch) -> Result<(), CliError> {
     let Task::File(path) = task else { return Ok(()) };
     let is_readable = match permission_rules::is_always_asked_about(path) {

@@ -50,7 +50,7 @@ impl WaitCommand {
         self.external().map(AgentRequest::Wait)
     }
 
-    /// Whether it would run a command, which needs a permission of its own.
+    /// Whether it would run a command, which needs a separate permission.
     pub(crate) fn runs_a_command(&self) -> bool {
         self.command.is_some()
     }

@@ -1,4 +1,4 @@
-//! `agent-cli export`: a chain as one file.
+//! `agent-cli export`: writes a chain to one file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -60,7 +60,7 @@ impl Export {
     }
 }
 
-/// The arguments of the chain's agents that may hold a secret, by name.
+/// The names of arguments of the chain's agents that may hold a secret.
 fn secret_options(store: &Store, root: FrameId) -> Result<Vec<String>, CliError> {
     let mut names = Vec::new();
     for node in store.tree(root)?.all() {
@@ -72,7 +72,7 @@ fn secret_options(store: &Store, root: FrameId) -> Result<Vec<String>, CliError>
     Ok(names)
 }
 
-/// What was there before is replaced when all is written. A temporary file is private, and stays so.
+/// Replaces an existing file only after everything is written. A temporary file is private, and stays so.
 fn write(store: &Store, root: FrameId, path: &Path) -> Result<(), CliError> {
     let broken = |error: io::Error| CliError::failed(format!("cannot write {}: {error}", path.display()));
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! `agent-cli fsck`: whether everything that was kept fits together.
+//! `agent-cli fsck`: checks whether all stored data is consistent.
 
 use clap::Args;
 use serde::Serialize;

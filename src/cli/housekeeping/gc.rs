@@ -1,4 +1,4 @@
-//! `agent-cli gc`: removes what was finished long ago.
+//! `agent-cli gc`: removes chains that finished long ago.
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
@@ -76,7 +76,7 @@ impl Gc {
     }
 }
 
-/// What goes with a worktree, as long as it is there.
+/// What is removed with a worktree, as long as it exists.
 fn ignored(condemned: &Condemned) -> String {
     let names: Vec<_> = condemned.ignored.iter().map(|path| path.display().to_string()).collect();
     one_line(&format!(

@@ -1,4 +1,4 @@
-//! `agent-cli import`: takes up a chain that was exported.
+//! `agent-cli import`: imports an exported chain.
 
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal};
@@ -79,7 +79,7 @@ impl Import {
         Ok(ExitStatus::Ok)
     }
 
-    /// Shows what the chain would run, and asks where somebody can be asked.
+    /// Shows what the chain would run, and asks for confirmation if possible.
     fn is_trusted(&self, inventory: &Inventory) -> Result<bool, CliError> {
         let lines = inventory.lines().join("\n");
         let can_ask = self.file != Path::new("-") && io::stdin().is_terminal() && io::stderr().is_terminal();

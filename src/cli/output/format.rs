@@ -1,4 +1,4 @@
-//! How things look to people: ages, tables, texts that may hold anything.
+//! Formatting for people: ages, tables, untrusted text.
 
 use crate::cli::output::stdout::width;
 use crate::core::text::columns::{columns, of_each};
@@ -19,7 +19,7 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// `text` on one line, escaped, without blanks and line breaks at its ends.
+/// `text` on one line, escaped, without surrounding blanks and line breaks.
 pub(crate) fn one_line(text: &str) -> String {
     escape::one_line(text.trim())
 }
@@ -29,9 +29,9 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     cut_end(text.trim(), most)
 }
 
-/// [`cut`] that keeps the blanks at the beginning.
+/// [`cut`] that keeps leading blanks.
 fn cut_end(text: &str, most: usize) -> String {
-    // What is cut off is not looked at: it may be very long.
+    // The part that is cut off may be very long, so it is not examined.
     let enough: String = text.chars().take(characters_in(most) + 1).collect();
     fitted(&escape::one_line(enough.trim_end()), most)
 }
@@ -51,17 +51,18 @@ pub(crate) fn fitted(line: &str, most: usize) -> String {
     line.to_owned()
 }
 
-/// The most characters of a line of so many columns: some take none, and any number of them could follow each other.
+/// The maximum number of characters on a line with this many columns: zero-width characters could otherwise follow each
+/// other without end.
 fn characters_in(columns: usize) -> usize {
     columns.saturating_mul(4)
 }
 
-/// How wide a column of a table may be, unless it is the last one, where nothing limits the whole.
+/// The maximum width of a column, unless it is the last one in a table of unlimited width.
 const WIDEST: usize = 60;
 
-/// Rows in columns as wide as they need to be, as far as the terminal has room for them; elsewhere only the columns before
-/// the last one are cut. The last cell of a row is not padded, and does not count for the width of its column: in a row
-/// that has fewer cells than others it may be a note.
+/// Rows in columns as wide as they need to be and the terminal allows; elsewhere only the columns before the last one
+/// are cut. The last cell of a row is not padded and does not affect the width of its column: in a row with fewer cells
+/// than others it may be a note.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     table_within(rows, width())
 }

@@ -1,4 +1,4 @@
-//! What happens, step by step, on standard error.
+//! Progress, step by step, on standard error.
 
 use std::env;
 use std::fmt::{self, Write as _};
@@ -16,7 +16,7 @@ use crate::cli::output::stderr::{tell, warn};
 /// Filters the steps, as `RUST_LOG` does elsewhere: `debug`, `agent_cli::runtime=trace`.
 const LOG: &str = "AGENT_CLI_LOG";
 
-/// Starts it: warnings always, all steps for a person who watches or asks.
+/// Starts the log: warnings always, all steps for a person who watches or asks.
 pub(crate) fn start(verbose: bool) {
     let level = if verbose || io::stderr().is_terminal() { LevelFilter::INFO } else { LevelFilter::WARN };
     let usual = Targets::new().with_target(env!("CARGO_CRATE_NAME"), level);
@@ -32,7 +32,7 @@ pub(crate) fn start(verbose: bool) {
     tracing_subscriber::registry().with(LogLines.with_filter(filter)).init();
 }
 
-/// A word that is no level would be taken for a module, and everything would be hidden that is not in it.
+/// A word that is not a level would be taken for a module, and everything outside that module would be hidden.
 fn named_filter(text: &str) -> Option<Targets> {
     let is_own = |part: &str| part.trim().starts_with(env!("CARGO_CRATE_NAME"));
     let known = |part: &str| part.contains('=') || LevelFilter::from_str(part.trim()).is_ok() || is_own(part);
@@ -51,7 +51,7 @@ impl<S: Subscriber> Layer<S> for LogLines {
     }
 }
 
-/// The message of an event, with its fields behind it.
+/// The message of an event, followed by its fields.
 #[derive(Default)]
 struct LogLine {
     message: String,

@@ -1,5 +1,5 @@
-//! What the program writes. Nothing is written to standard output or standard error but by these functions: they escape what
-//! a terminal would obey.
+//! The program's output. Only these functions write to standard output and standard error: they escape whatever a
+//! terminal would interpret.
 
 pub(crate) mod format;
 pub(crate) mod log;

@@ -14,13 +14,13 @@ use crate::core::text::escape;
 pub(crate) struct Manner {
     /// Errors only.
     pub(crate) quiet: bool,
-    /// The time before each line.
+    /// The timestamp before each line.
     pub(crate) times: bool,
 }
 
 static MANNER: OnceLock<Manner> = OnceLock::new();
 
-/// Decides how standard error is written, for the whole process. The first decision counts.
+/// Decides how standard error is written, for the whole process. Only the first decision counts.
 pub(crate) fn write_errors(manner: Manner) {
     let _ = MANNER.set(manner);
 }
@@ -35,55 +35,55 @@ pub(crate) fn colour(choice: ColorChoice) {
     .write_global();
 }
 
-/// How many columns a stream has, where it is a terminal.
+/// The width of a stream, if it is a terminal.
 pub(super) fn columns_of(stream: impl IsTerminal + std::os::fd::AsFd) -> Option<usize> {
     stream
         .is_terminal()
         .then(|| terminal_size::terminal_size_of(stream).map_or(USUAL_WIDTH, |(width, _)| width.0.into()))
 }
 
-/// How many columns the terminal has that people are told things on. `None`: they are told elsewhere.
+/// The width of the terminal that shows messages. `None`: they go elsewhere.
 pub(crate) fn width_of_errors() -> Option<usize> {
     columns_of(io::stderr())
 }
 
-/// How wide a terminal is that does not say it.
+/// The width of a terminal that does not report it.
 const USUAL_WIDTH: usize = 80;
 
-/// Tells a person something beside the result.
+/// Prints a message for people, apart from the result.
 pub(crate) fn tell(text: &str) {
     if !is_quiet() {
         line("", Style::new(), text);
     }
 }
 
-/// Tells a person what could help, where nothing is wrong.
+/// Prints a hint when nothing is wrong.
 pub(crate) fn hint(text: &str) {
     if !is_quiet() {
         hint_at_error(text);
     }
 }
 
-/// Warns a person.
+/// Prints a warning.
 pub(crate) fn warn(text: &str) {
     if !is_quiet() {
         line("warning", Style::new().bold().fg_color(Some(AnsiColor::Yellow.into())), text);
     }
 }
 
-/// Tells a person what failed, and why.
+/// Prints what failed, and why.
 pub(crate) fn error(text: &str) {
     line("error", Style::new().bold().fg_color(Some(AnsiColor::Red.into())), text);
 }
 
-/// Tells a person what helps against an error.
+/// Prints a hint about an error.
 pub(crate) fn hint_at_error(text: &str) {
     line("hint", Style::new().fg_color(Some(AnsiColor::Green.into())), text);
 }
 
-/// Shows a person what they are asked, however quiet the rest is.
+/// Prints a question for a person, even if other messages are suppressed.
 pub(crate) fn ask(text: &str) {
-    // Nobody can be asked when standard error is closed, and then nobody is read.
+    // If standard error is closed, nobody can be asked, so no answer is read.
     let _ = io::stderr().write_all(escape::block(text).as_bytes());
 }
 
@@ -103,6 +103,6 @@ fn line(kind: &str, style: Style, text: &str) {
         }
     };
     let time = MANNER.get().filter(|manner| manner.times).map(|_| format!("{:.0} ", Timestamp::now()));
-    // Nobody can be told that standard error is closed.
+    // If standard error is closed, nobody can be told.
     let _ = io::stderr().write_all(format!("{}{mark}{text}\n", time.unwrap_or_default()).as_bytes());
 }

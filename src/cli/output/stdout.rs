@@ -34,8 +34,8 @@ pub(crate) fn was_unread() -> bool {
     UNREAD.load(Ordering::Relaxed)
 }
 
-/// Prints a result: escaped on a terminal, exact to the byte elsewhere. A reader that has gone away, as in `| head -1`, is
-/// no error.
+/// Prints a result: escaped on a terminal, exact to the byte elsewhere. If the reader has gone away, as in `| head -1`,
+/// that is not an error.
 pub(crate) fn print(text: &str) -> Result<(), PrintError> {
     let mut out = io::stdout().lock();
     BEGUN.store(true, Ordering::Relaxed);
@@ -49,17 +49,17 @@ pub(crate) fn print(text: &str) -> Result<(), PrintError> {
     }
 }
 
-/// How many columns the terminal has that results are printed to. `None`: they are printed elsewhere.
+/// The width of the terminal that shows results. `None`: they go elsewhere.
 pub(crate) fn width() -> Option<usize> {
     columns_of(io::stdout())
 }
 
-/// Prints a result that is a text of its own, with a line break where it has none.
+/// Prints a result that is a complete text, adding a final line break if it has none.
 pub(crate) fn print_line(text: &str) -> Result<(), PrintError> {
     print(&if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") })
 }
 
-/// Prints a result as one JSON value on one line, which a terminal shows as it is.
+/// Prints a result as one line of JSON, unchanged on a terminal.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), PrintError> {
     print_line(&escape::json(&serde_json::to_string(value)?))
 }

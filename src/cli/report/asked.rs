@@ -1,4 +1,4 @@
-//! A question as a person sees it before they answer: all of it.
+//! A question in full, as a person sees it before they answer.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -60,7 +60,7 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
     Ok(text)
 }
 
-/// All of a plan, and how its agent can continue.
+/// The whole plan, and how its agent can continue.
 fn of_plan(plan: &Plan, width: Option<usize>) -> String {
     let mut text = String::from("a plan, with which the agent wants to leave plan mode\n");
     text.push_str(&match &plan.text {
@@ -73,7 +73,7 @@ fn of_plan(plan: &Plan, width: Option<usize>) -> String {
     text
 }
 
-/// How a question is answered, in a hint.
+/// A hint that says how to answer a question.
 pub(crate) fn to_answer(wish: &RequestKind) -> String {
     match wish {
         RequestKind::Permission { .. } => "allow (or deny, with a reason)".to_owned(),
@@ -82,7 +82,7 @@ pub(crate) fn to_answer(wish: &RequestKind) -> String {
     }
 }
 
-/// The file at `path` as it is now. Nothing is opened that could wait for somebody, or that is too large to look at.
+/// The current content of the file at `path`. Does not open anything that could block or is too large to look at.
 fn before(path: &Path) -> Before {
     const LARGEST: u64 = 4_000_000;
     let unreadable = |why: String| Before::Unreadable(why);
@@ -99,7 +99,7 @@ fn before(path: &Path) -> Before {
     }
 }
 
-/// Whether somebody can be shown a question here, and asked.
+/// Whether a question can be shown and answered here.
 pub(crate) fn is_at_a_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -108,14 +108,14 @@ pub(crate) fn is_at_a_terminal() -> bool {
 pub(crate) fn show(store: &Store, asked: &Question) -> Result<(), CliError> {
     let text = whole(store, asked, output::width_of_errors())?;
     output::ask(&text);
-    // What stands above has left the screen.
+    // The text above has scrolled off the screen.
     if text.lines().count() > 20 {
         output::ask(&format!("({} lines in all)\n", text.lines().count()));
     }
     Ok(())
 }
 
-/// A call that is shown and approved in one go: nobody allows at a terminal what was not shown there.
+/// Shows a call and asks for its approval in one go: nobody allows at a terminal what was not shown there.
 pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(), CliError> {
     let is_allowed = match &asked.wish {
         RequestKind::Permission { .. } => permit(answer) == Some(Permit::Allow),
@@ -139,7 +139,7 @@ pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(
     }
 }
 
-/// The decision on a call, from a person at a terminal.
+/// A person's decision on a call, made at a terminal.
 pub(crate) fn decide(store: &Store, asked: &Question) -> Result<String, CliError> {
     show(store, asked)?;
     output::ask("allow, or deny with a reason? ");

@@ -41,10 +41,10 @@ struct StatusJson<'a> {
     id: FrameId,
     status: &'static str,
     reply: Option<&'a str>,
-    /// Of a group only.
+    /// Only for a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     members: Option<Vec<MemberJson<'a>>>,
-    /// Of an agent that has one for itself.
+    /// Only for an agent that has its own worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree: Option<&'a Worktree>,
     waiting_on: &'a [Blocker],
@@ -67,17 +67,17 @@ struct MemberJson<'a> {
     worktree: Option<&'a Worktree>,
 }
 
-/// How a tree stands, and, where the caller wants to know it, what it has cost.
+/// The status of a tree and, if requested, its cost.
 #[derive(Debug)]
 pub(crate) struct StatusReport {
     pub(crate) top: FrameId,
     pub(crate) status: ChainStatus,
     pub(crate) spent: Option<Spent>,
-    /// The agents of a group, where the caller wants to know of them.
+    /// The agents of a group, if requested.
     pub(crate) members: Vec<Member>,
-    /// The worktree that the agent at the top has for itself, once it is over.
+    /// The worktree of the agent at the top, once that agent is over.
     pub(crate) worktree: Option<Worktree>,
-    /// The calls that were denied. A mere look at what still waits says nothing about them.
+    /// The denied calls. Merely looking at what still waits does not report them.
     pub(crate) denied: Vec<denied::DeniedCall>,
 }
 
@@ -99,7 +99,7 @@ impl StatusReport {
     }
 }
 
-/// Tells the caller how the tree stands. A result that cannot be printed, or that nobody reads, is kept.
+/// Reports the tree's status to the caller. A result that cannot be printed, or that nobody reads, is kept.
 pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
     let again = format!("agent-cli resume {} prints the result again", report.top.short());
     let exit = print_parts(report, output_options, &again)?;
@@ -239,7 +239,7 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
     }
 }
 
-/// That nobody runs what is on record as running. `top` is what to resume.
+/// Reports that nothing runs what is recorded as running. `top` is what to resume.
 pub(crate) fn abandoned(top: FrameId) -> String {
     format!("abandoned by its runner; agent-cli resume {} continues it", top.short())
 }
@@ -292,7 +292,7 @@ pub(crate) fn described(what: &Blocking) -> String {
     }
 }
 
-/// The first line of a question, and how much more there is, with the command that shows it.
+/// The first line of a question, how much more there is, and the command that shows it.
 pub(crate) fn in_part(
     id: RequestId,
     text: &str,

@@ -1,4 +1,4 @@
-//! How people are told which calls were denied, and what would have allowed them.
+//! How denied calls are reported, with the options that would have allowed them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -23,15 +23,15 @@ pub(crate) struct DeniedCall {
     task: String,
     #[serde(flatten)]
     denied: Denied,
-    /// Arguments of `agent-cli spawn`, or of `agent-cli resume` where a session was adopted, each list of which would have let
-    /// the call run, or a person decide.
+    /// Arguments of `agent-cli spawn`, or of `agent-cli resume` for an adopted session. Each list would have let the
+    /// call run, or let a person decide.
     allowed_by: Vec<Vec<String>>,
-    /// The session at the top of its chain, where that was adopted.
+    /// The session at the top of its chain, if that was adopted.
     #[serde(skip)]
     adopted: Option<Adopted>,
 }
 
-/// A session that a person has started otherwise, and that agent-cli went on with.
+/// A person's session that agent-cli continued.
 #[derive(Clone, Copy, Debug)]
 struct Adopted {
     root: FrameId,
@@ -45,12 +45,12 @@ impl Adopted {
         Ok(was_adopted.then_some(Self { root: root.id, is_done: root.state == FrameState::Done }))
     }
 
-    /// What lets calls run from now on that these options would have allowed.
+    /// What allows calls from now on that these options would have allowed.
     fn command(self, options: &str) -> String {
         let root = self.root.short();
         match self.is_done {
             false => format!("agent-cli resume {root} {options}"),
-            // Before the dashes, behind which all is Claude Code's.
+            // Before the dashes, because everything after them is for Claude Code.
             true => format!("agent-cli spawn --prompt TEXT --fork-from {root} {options}"),
         }
     }
@@ -73,12 +73,12 @@ pub(crate) fn below(store: &Store, top: FrameId) -> Result<Vec<DeniedCall>, Runt
     Ok(all)
 }
 
-/// The denied calls of a frame alone.
+/// The denied calls of one frame.
 pub(crate) fn of_frame(store: &Store, frame: FrameId) -> Result<Vec<DeniedCall>, RuntimeError> {
     Ok(below(store, frame)?.into_iter().filter(|listed| listed.frame == frame).collect())
 }
 
-/// Tells a person which calls were denied, and what would have allowed them. The agent at the top needs no name.
+/// Reports denied calls, and what would have allowed them. The agent at the top needs no name.
 pub(crate) fn print_all(listed: &[DeniedCall], top: FrameId) {
     let mut named: Vec<FrameId> = Vec::new();
     for DeniedCall { frame, task, .. } in listed {
@@ -94,7 +94,7 @@ pub(crate) fn print_all(listed: &[DeniedCall], top: FrameId) {
     }
 }
 
-/// The calls of one agent in words, each with what the agent was told where no option would have helped.
+/// One agent's calls in words, with the reason that the agent was given if no option would have helped.
 pub(crate) fn words(listed: &[DeniedCall]) -> Vec<String> {
     let said = |listed: &DeniedCall| match &listed.denied {
         denied if denied.said.is_empty() || denied.unapproved && !denied.asked_by_hook => denied.call(),
@@ -103,7 +103,7 @@ pub(crate) fn words(listed: &[DeniedCall]) -> Vec<String> {
     listed.iter().map(said).collect()
 }
 
-/// Which options would have helped. `None`: none of them.
+/// Options that would have helped. `None`: none of them.
 pub(crate) fn hint(listed: &[DeniedCall]) -> Option<String> {
     const MOST: usize = 4;
     let (mut asks, mut options, mut rules) = (false, Vec::new(), Vec::new());

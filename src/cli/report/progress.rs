@@ -1,9 +1,9 @@
-//! How far something is that takes longer than a person likes to wait without a word.
+//! Progress of operations that take longer than a person likes to wait without a word.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// A line on standard error that is written over as it changes. Only a terminal gets one, and only after a second.
+/// A line on standard error that is overwritten as it changes. Only on a terminal, and only after a second.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     next: Instant,
@@ -13,7 +13,7 @@ pub(crate) struct ProgressLine {
 
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(100);
-/// Goes to the beginning of the line and deletes it.
+/// Moves to the beginning of the line and deletes it.
 const CLEAR: &str = "\r\u{1b}[K";
 
 impl Default for ProgressLine {
@@ -23,7 +23,7 @@ impl Default for ProgressLine {
 }
 
 impl ProgressLine {
-    /// `done` of `of` are done.
+    /// Shows that `done` of `of` steps are complete.
     pub(crate) fn show(&mut self, what: &str, done: usize, of: usize) {
         let now = Instant::now();
         if self.is_terminal && now >= self.next {
@@ -33,7 +33,7 @@ impl ProgressLine {
         }
     }
 
-    /// Takes the line away, so that something else can be written there.
+    /// Removes the line, so that something else can be written there.
     pub(crate) fn clear(&mut self) {
         if self.is_shown {
             self.is_shown = false;

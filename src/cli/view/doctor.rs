@@ -1,4 +1,4 @@
-//! `agent-cli doctor`: what is wrong with the surroundings of chains.
+//! `agent-cli doctor`: checks the surroundings of chains.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -77,7 +77,7 @@ impl Doctor {
     }
 }
 
-/// A finding as people see it: how bad, which check, what; what to do about it stands below.
+/// A finding as people see it: severity, check, message; the remedy stands below.
 fn lines(finding: &Finding) -> String {
     let mut lines = format!("{:<8} {}: {}\n", finding.status.name(), finding.name, one_line(&finding.message));
     if let Some(hint) = &finding.hint {
@@ -87,7 +87,7 @@ fn lines(finding: &Finding) -> String {
     lines
 }
 
-/// What goes into the crontab. The values of variables are the user's to write.
+/// The crontab entry. The user fills in the values of variables.
 fn example(crontab: &Crontab) -> String {
     let mut lines = "for the crontab, with the id of a chain in place of ID:\n".to_owned();
     for line in crontab.variables.iter().map(|name| format!("{name}=VALUE")).chain([crontab.line.clone()]) {

@@ -1,4 +1,4 @@
-//! `agent-cli ls`: all chains.
+//! `agent-cli ls`: lists all chains.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ impl Ls {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let (store, now) = (context.store()?, Timestamp::now());
         let chains = match context.caller {
-            // What an agent has started are its chains.
+            // For an agent, its chains are the agents that it started.
             Some(caller) => store.children(caller.frame)?,
             None => store.roots()?,
         };

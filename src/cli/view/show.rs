@@ -1,4 +1,4 @@
-//! `agent-cli show`: everything that is known of a frame.
+//! `agent-cli show`: shows everything known about a frame.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -45,7 +45,7 @@ struct Shown {
     task: Task,
     cwd: std::path::PathBuf,
     status: &'static str,
-    /// Whether it is on record as running, and nobody runs it.
+    /// Whether it is recorded as running but nothing runs it.
     abandoned: bool,
     error: Option<String>,
     since: Timestamp,
