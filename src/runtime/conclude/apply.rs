@@ -1,4 +1,4 @@
-//! Carries out a decision that is recorded. If this process dies before it is done, the next attempt does the rest.
+//! Carries out a recorded decision. If this process dies before it is done, the next attempt does the rest.
 
 use crate::core::attempt::decision::{Decision, Fate};
 use crate::core::chain::frame::Frame;
@@ -9,7 +9,7 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 use crate::store::files::checkpoint;
 
-/// Removes what the attempt needed, and what the decision on it has made needless.
+/// Removes what the attempt needed and what the decision has made unnecessary.
 pub(super) fn apply(
     store: &Store,
     frame: &Frame,

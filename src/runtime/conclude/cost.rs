@@ -1,13 +1,13 @@
-//! What an attempt has cost by itself.
+//! The cost of a single attempt.
 
 use crate::claude::installation::version::Version;
 use crate::core::chain::frame::Frame;
 use crate::store::Attempt;
 
-/// What an attempt of `frame` has cost by itself, in US dollars, of a `total` that its session has cost. `attempts`: those of the
-/// frame; `version`: that of its Claude Code.
+/// The cost of an attempt of `frame`, in US dollars, given the `total` cost of its session. `attempts`: the frame's
+/// attempts; `version`: that of its Claude Code.
 ///
-/// Newer versions count what the resumed session had cost before: that was paid by an earlier attempt.
+/// Newer versions include the earlier cost of the resumed session, which belongs to earlier attempts.
 pub(super) fn own(total: f64, frame: &Frame, attempts: &[Attempt], version: Option<&str>) -> f64 {
     let before = match (frame.checkpoint, frame.baseline) {
         (Some(checkpoint), _) => {

@@ -1,4 +1,4 @@
-//! The calls of an attempt that were denied.
+//! An attempt's denied calls.
 
 use crate::claude::stream::digest::Digest;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
@@ -9,7 +9,7 @@ use crate::core::chain::frame::Frame;
 use crate::runtime::RuntimeError;
 use crate::store::Store;
 
-/// The calls that were denied. Those that a person is asked about are on record, with the answer.
+/// The denied calls. Those that a person is asked about are recorded with the answer.
 pub(super) fn denied(store: &Store, frame: &Frame, digest: &Digest) -> Result<Vec<Denied>, RuntimeError> {
     let mut listed = Vec::new();
     for denial in digest.denials.listed() {

@@ -1,4 +1,4 @@
-//! Gathers what is known of an attempt that has ended.
+//! Gathers what is known about an attempt that has ended.
 
 use std::path::PathBuf;
 
@@ -21,33 +21,33 @@ use crate::runtime::conclude::{cost, denied, given, jobs};
 use crate::runtime::delivery::situation;
 use crate::store::{Attempt, Store};
 
-/// By whom an attempt was begun that is to be concluded.
+/// Who began the attempt that is to be concluded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Begun {
-    /// By this run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does.
+    /// This run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does.
     Here { silent: Option<Way> },
-    /// By an earlier one, which is over.
+    /// An earlier run, which is over.
     Earlier,
 }
 
-/// What is known of an attempt that has ended.
+/// What is known about an attempt that has ended.
 pub(super) struct Gathered {
     /// What the decision on it depends on.
     pub(super) facts: Facts,
     pub(super) attempt: Attempt,
     pub(super) digest: Digest,
     pub(super) transcript: Option<PathBuf>,
-    /// The call at which its session stands suspended.
+    /// The call at which its session is suspended.
     pub(super) suspended: Option<String>,
     pub(super) situation: Situation,
     pub(super) denied: Vec<Denied>,
-    /// What it has cost by itself, in US dollars.
+    /// Its own cost, in US dollars.
     pub(super) cost_usd: f64,
-    /// Whether the processes that have outlived its `claude` were ended.
+    /// Whether the processes that outlived its `claude` were ended.
     pub(super) is_swept: bool,
 }
 
-/// Gathers what is known of an attempt, and completes the record of its requests.
+/// Gathers what is known about an attempt, and completes the records of its requests.
 pub(super) fn gather(
     store: &Store,
     frame: &Frame,
@@ -55,8 +55,8 @@ pub(super) fn gather(
     attempt: Attempt,
     printed: Printed,
 ) -> Result<Gathered, RuntimeError> {
-    // Nothing runs while an agent waits, and nothing that outlives claude is to make a request in its name. A program that
-    // one that has replied was left to run by itself may live on.
+    // Nothing may run while an agent waits, and nothing that outlives claude may make a request in the agent's name.
+    // After a reply, a program that was left to run by itself may continue.
     let is_swept = printed.was_ended || !matches!(printed.ending, Ending::Reply(_));
     if is_swept {
         sweep(store, frame.id);
@@ -68,7 +68,7 @@ pub(super) fn gather(
     given.retain(|delivery| attempt.carried.contains(&delivery.request));
     let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
     let texts = given::texts(frame, &given);
-    // What came of those that it looked up itself, an agent was not told when it began.
+    // When it began, the agent was not given the results that it looked up itself.
     given.retain(|delivery| !looked_up.contains(&delivery.request));
     let has_jobs = store.jobs(frame.id)?.iter().any(|job| !attempt.carried.contains(&job.id));
 
@@ -116,7 +116,7 @@ pub(super) fn sweep(store: &Store, frame: FrameId) {
     failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame));
 }
 
-/// Withdraws the requests whose calls were not suspended after all, and records the jobs that no hook has recorded.
+/// Withdraws the requests whose calls were not suspended after all, and records the jobs that no hook recorded.
 fn complete_requests(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<(), RuntimeError> {
     if digest.result.is_some() {
         let open: Vec<&str> = digest.calls.open.iter().map(|call| call.id.as_str()).collect();
@@ -125,7 +125,7 @@ fn complete_requests(store: &Store, attempt: &Attempt, digest: &Digest) -> Resul
     jobs::record(store, attempt, &digest.jobs)
 }
 
-/// How many of the attempts right before this one have ended with an agent that waits without a request.
+/// How many consecutive attempts before this one ended with an agent that waits without a request.
 fn pauses_before(attempts: &[Attempt], this: AttemptId) -> usize {
     let before = attempts.iter().rev().filter(|attempt| attempt.id != this);
     before.take_while(|attempt| attempt.outcome.as_deref() == Some(Meaning::Started.name())).count()

@@ -1,4 +1,4 @@
-//! What the agent of an attempt was told besides the results that it was given: words in it are not the agent's own.
+//! What an attempt's agent was told apart from results: words in it are not the agent's own.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,7 +7,7 @@ use crate::core::attempt::prompt;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::requests::request::Delivery;
 
-/// More of the instructions no agent reads in one go.
+/// No agent reads more of its instructions in one go.
 const MOST_INSTRUCTIONS: u64 = 1024 * 1024;
 
 /// The texts in the prompt of an attempt of `frame` that was given `deliveries`.
@@ -18,13 +18,13 @@ pub(super) fn texts(frame: &Frame, deliveries: &[Delivery]) -> Vec<String> {
     scheduled.chain(trouble).chain(task).collect()
 }
 
-/// What the first prompt of a frame tells its agent to do, or the file that it tells it to read.
+/// The task in a frame's first prompt, or the content of the file that the prompt names.
 fn task(frame: &Frame) -> String {
     match &frame.task {
         Task::Prompt(text) => text.clone(),
         Task::File(path) => {
             let mut text = Vec::new();
-            // A file that cannot be read any more holds nothing that the agent could have passed on.
+            // An agent cannot have repeated anything from a file that is no longer readable.
             let _ = File::open(path).and_then(|file| file.take(MOST_INSTRUCTIONS).read_to_end(&mut text));
             String::from_utf8_lossy(&text).into_owned()
         }

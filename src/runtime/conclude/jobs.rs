@@ -1,4 +1,4 @@
-//! Jobs that an attempt has printed and no hook has recorded: hooks may be switched off, or the hook was killed.
+//! Jobs that `claude` printed but no hook recorded: hooks may be disabled, or the hook was killed.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -10,7 +10,7 @@ use crate::core::requests::scheduled::Scheduled;
 use crate::runtime::RuntimeError;
 use crate::store::{Attempt, Caller, Store};
 
-/// Records the jobs of an attempt, so that its agent has not replied before they were due.
+/// Records the jobs of an attempt, so that its agent's reply does not count before they are due.
 pub(crate) fn record(store: &Store, attempt: &Attempt, jobs: &Jobs) -> Result<(), RuntimeError> {
     let caller = Caller { frame: attempt.frame, attempt: attempt.id };
     for Made { input, response } in &jobs.made {

@@ -1,4 +1,4 @@
-//! What an attempt has printed, and what that says of its end.
+//! The output of an attempt, and what it says about the end.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -15,21 +15,22 @@ use crate::core::chain::frame::Frame;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, Lease, Store};
 
-/// Error output beyond this says nothing new.
+/// Error output beyond this size adds nothing new.
 const MOST_ERROR_OUTPUT: u64 = 16 * 1024;
 
-/// What an attempt has printed, and what that says of its end.
+/// The output of an attempt, and what it says about the end.
 pub(super) struct Printed {
     pub(super) digest: Digest,
     pub(super) ending: Ending,
-    /// Whether its process did not end by itself.
+    /// Whether its process was ended from outside.
     pub(super) was_killed: bool,
-    /// Whether this program has ended what ran beside its agent.
+    /// Whether this program ended the agent's background work.
     pub(super) was_ended: bool,
 }
 
 impl Printed {
-    /// What an attempt has printed whose process has ended, completed from its transcript where it was ended too early to print it.
+    /// The output of an attempt whose process has ended, completed from its transcript if the process was ended too
+    /// early to print everything.
     pub(super) fn read(
         store: &Store,
         frame: &Frame,
@@ -52,7 +53,7 @@ impl Printed {
         Ok(Self { digest, ending, was_killed: exit.was_killed(), was_ended: exit == Exit::Ended })
     }
 
-    /// What an attempt has printed whose process could not be started.
+    /// The output of an attempt whose process could not be started.
     pub(super) fn nothing(why: String) -> Self {
         let ending = Ending::Refused { why, objection: Objection::Start };
         Self { digest: Digest::default(), ending, was_killed: false, was_ended: false }

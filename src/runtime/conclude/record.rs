@@ -1,4 +1,4 @@
-//! Puts on the disk what a decision needs to hold, and then records the decision.
+//! Writes to disk what a decision depends on, and then records the decision.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{Attempt, Settlement, Store};
 
-/// Records the decision. Returns whether there is a copy of the conversation.
+/// Records the decision. Returns whether a copy of the conversation exists.
 pub(super) fn record(
     store: &Store,
     frame: &Frame,
@@ -45,7 +45,7 @@ pub(super) fn record(
         model: digest.model.clone(),
         version: digest.version.clone(),
         transcript: gathered.transcript.clone(),
-        // If this process dies before what it leaves behind is gone, the next one knows it.
+        // If this process dies before the remains are deleted, the next one recognises them.
         leaves: transcript.filter(|_| !is_kept).map_or(Ok(None), restore::digest)?,
         situation: match decision.session {
             Fate::Lost => situation::after_loss(frame, gathered.situation.clone()),
@@ -57,7 +57,7 @@ pub(super) fn record(
     Ok(has_copy)
 }
 
-/// Keeps a copy of the transcript. Returns whether there was anything to keep in it.
+/// Keeps a copy of the transcript. Returns whether there was anything to keep.
 fn keep(store: &Store, frame: &Frame, attempt: &Attempt, transcript: &Path) -> Result<bool, RuntimeError> {
     let copied = match diverged_session::without_others(store, frame, attempt, transcript)? {
         Some(own) => checkpoint::keep_conversation(store.dir(), frame.id, attempt.id, &own),

@@ -1,4 +1,4 @@
-//! Looks how much of its conversation an attempt has left to continue from.
+//! Examines how much of an attempt's conversation can be continued from.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,16 +14,17 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 use crate::store::files::checkpoint;
 
-/// What can be continued from, and what that does not tell.
+/// What can be continued from, and what is missing in it.
 pub(super) struct Salvaged {
     pub(super) salvage: Salvage,
-    /// The call at which the session stands suspended.
+    /// The call at which the session is suspended.
     pub(super) suspended: Option<String>,
-    /// The tool calls of which the conversation does not tell what came of them.
+    /// The tool calls whose outcome is missing from the conversation.
     pub(super) uncertain_calls: Vec<String>,
 }
 
-/// What can be continued from after the attempt of `frame` that printed this. `told`: the results that it was given when it began.
+/// What can be continued from after the attempt of `frame` with this output. `told`: the results that it was given when
+/// it began.
 pub(super) fn look(
     store: &Store,
     frame: &Frame,

@@ -1,4 +1,4 @@
-//! In which permission mode a person lets an agent continue that had a plan.
+//! The permission mode in which a person lets an agent continue after approving its plan.
 
 use crate::core::agent::starting_mode::Chosen;
 use crate::core::id::FrameId;
@@ -10,7 +10,7 @@ use crate::store::Store;
 /// A mode that a person chose.
 pub(crate) struct ChosenMode {
     mode: String,
-    /// Whether the agent is told of it now.
+    /// Whether the next attempt tells the agent about it.
     is_new: bool,
 }
 
@@ -20,7 +20,7 @@ impl ChosenMode {
     }
 }
 
-/// The mode that counts for the next attempt of a frame, which is told `deliveries`: that of the last plan that was approved.
+/// The mode for the next attempt of a frame, which is given `deliveries`: that of the last approved plan.
 pub(crate) fn chosen(
     store: &Store,
     frame: FrameId,

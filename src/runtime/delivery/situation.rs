@@ -1,4 +1,5 @@
-//! What an agent has around it besides its conversation: looked up when its attempt ends, and restored when it goes on.
+//! What an agent has around it besides its conversation: looked up when its attempt ends, and restored when it
+//! continues.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -35,7 +36,7 @@ pub(crate) fn at_the_end(
     };
     let shell = shell.filter(|shell| !is_same(shell, &frame.cwd));
     let mut situation = Situation { mode, shell, worktree, rules: before.rules.clone() };
-    // Of a call that an earlier attempt has made, the question about it tells which tool it was.
+    // If an earlier attempt made the call, the question about it says which tool it was.
     let is_of_skill =
         |delivery: &Delivery| matches!(&delivery.wish, RequestKind::Permission { tool, .. } if tool == SKILL);
     let was_asked = |call: &str| told.iter().any(|told| told.call.as_deref() == Some(call) && is_of_skill(told));
@@ -47,7 +48,7 @@ pub(crate) fn at_the_end(
     Ok(situation)
 }
 
-/// What the agent of `frame` has when nothing is left of the attempt that left it in `lost`.
+/// What the agent of `frame` has if nothing is left of the attempt that left it in `lost`.
 pub(crate) fn after_loss(frame: &Frame, lost: Situation) -> Situation {
     let before = &frame.situation;
     let mode = starting_mode::after_loss(&frame.launch, before.mode.as_deref(), lost.mode);
@@ -58,16 +59,16 @@ fn is_same(one: &Path, other: &Path) -> bool {
     one == other || fs::canonicalize(other).is_ok_and(|other| one == other)
 }
 
-/// With what an attempt begins, so that its agent has what it had.
+/// The start of an attempt in which the agent has what it had before.
 #[derive(Clone, Debug)]
 pub(crate) struct Restored {
     /// The launch options.
     pub(crate) launch: Launch,
-    /// The permission mode, where it is another than that of the frame's launch options.
+    /// The permission mode, if it differs from the frame's launch options.
     pub(crate) mode: Option<String>,
-    /// What the agent had and has no more, a line each.
+    /// What the agent has lost, one line each.
     lost: Vec<String>,
-    /// The line that tells it where its shell is. A command can bring it back to where it was.
+    /// The line that says where its shell is. A command can return it to its former directory.
     moved: Option<String>,
     can_return: bool,
 }
@@ -92,14 +93,14 @@ pub(crate) fn restored(frame: &Frame, program: &Program, chosen: Option<Chosen<'
     Restored { launch, mode, lost, moved, can_return }
 }
 
-/// Whether Claude Code brings the agent of `frame` back into the worktree that it has entered, if its session goes on in place.
+/// Whether Claude Code returns the agent of `frame` to the worktree that it entered, if its session continues in place.
 pub(crate) fn returns_to_worktree(frame: &Frame, program: &Program) -> bool {
     program.returns_to_worktrees && frame.situation.worktree.as_deref().is_some_and(Path::is_dir)
 }
 
 impl Restored {
-    /// What the agent is told. `by_command`: whether the first thing that it does is a command, which brings its shell to where it
-    /// was.
+    /// The notices for the agent. `by_command`: whether it first runs a command, which returns its shell to its former
+    /// directory.
     pub(crate) fn notices(&self, by_command: bool) -> impl Iterator<Item = String> {
         let moved = self.moved.iter().filter(|_| !(by_command && self.can_return));
         self.lost.iter().chain(moved).cloned().collect::<Vec<_>>().into_iter()

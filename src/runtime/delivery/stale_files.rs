@@ -1,4 +1,4 @@
-//! Looks at what lies around an agent: when its attempt ends, and again when it goes on.
+//! Records an agent's surroundings when its attempt ends, and compares them when it continues.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,8 +16,8 @@ use crate::runtime::worktrees::git::Git;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 
-/// Records what lies around the agent at the end of an attempt whose session is kept. `files`: those that the agent
-/// read or wrote in it. Those of its earlier attempts are still in its conversation.
+/// Records the agent's surroundings at the end of an attempt whose session is kept. `files`: those that the agent read
+/// or wrote in it. Those of earlier attempts are still in its conversation.
 pub(crate) fn record(
     store: &Store,
     frame: &Frame,
@@ -31,7 +31,7 @@ pub(crate) fn record(
     store.dir().write(Step::Seen, &path, &text).map_err(while_trying("record what the agent has seen"))
 }
 
-/// What an agent is told of changes since its checkpoint. Where nothing is recorded, nothing is said.
+/// The notice about changes since the agent's checkpoint. Without a record there is none.
 pub(crate) fn notice(store: &Store, frame: &Frame) -> Option<String> {
     let before = seen(store, frame, frame.checkpoint?)?;
     let now = look(before.files.keys().cloned(), &frame.cwd);
@@ -47,7 +47,7 @@ fn look(files: impl Iterator<Item = PathBuf>, cwd: &Path) -> Seen {
     Seen { files, head: head(cwd) }
 }
 
-/// A digest of a file's content. Of a file that would take long to read, its size and time stand for it.
+/// A digest of a file's content, or of its size and time if reading the file would take long.
 fn content(path: &Path) -> io::Result<String> {
     const LARGE: u64 = 64 * 1024 * 1024;
     let known = fs::metadata(path)?;
@@ -76,9 +76,9 @@ pub(crate) fn digest(path: &Path) -> io::Result<String> {
     Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The commit that is checked out. `None` outside of a repository, and where git cannot tell.
+/// The commit that is checked out. `None` outside a repository, and if git cannot tell.
 fn head(cwd: &Path) -> Option<String> {
-    // Most working directories that are none are known without a process.
+    // Most directories outside a repository are recognised without starting a process.
     cwd.ancestors().find(|folder| folder.join(".git").exists())?;
     let commit = Git::new(cwd, ["rev-parse", "--verify", "--quiet", "HEAD"]).text().ok()?;
     Some(commit).filter(|commit| !commit.is_empty())

@@ -1,4 +1,4 @@
-//! Copies of transcripts that hold results, for agents that cannot be given them otherwise.
+//! Copies of transcripts with results inserted, for agents that cannot receive them in another way.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::failpoint::Step;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 
-/// Opens a call again in a copy of the checkpoint. Returns whether that could be done.
+/// Opens a call again in a copy of the checkpoint. Returns whether that was possible.
 pub(super) fn with_open_call(
     store: &Store,
     frame: &Frame,
@@ -57,7 +57,7 @@ fn entries(transcript: &Path) -> io::Result<Entries> {
     Entries::read(BufReader::new(File::open(transcript)?))
 }
 
-/// A copy that would lack some of the conversation is not made: what it would tell, a prompt tells.
+/// A copy that would lack part of the conversation is not made: a prompt delivers the results instead.
 fn unless_broken<T>(frame: &Frame, copied: Result<T, Broken>) -> Option<T> {
     let warn = |broken: &Broken| {
         tracing::warn!(
@@ -68,8 +68,8 @@ fn unless_broken<T>(frame: &Frame, copied: Result<T, Broken>) -> Option<T> {
     copied.inspect_err(warn).ok()
 }
 
-/// The transcript of the conversation that a frame begins with. If calls stand suspended in it, that is a copy. Their results go
-/// to the agent that made them; Claude Code would have the calls made anew in the fork.
+/// The transcript of the conversation that a frame begins with. If it has suspended calls, this is a copy in which they
+/// are closed: their results go to the agent that made them, and Claude Code would repeat the calls in the fork.
 pub(super) fn of_baseline(
     store: &Store,
     frame: &Frame,
@@ -94,7 +94,7 @@ pub(super) fn of_baseline(
     close().map(Some).map_err(while_trying("copy the conversation to begin with"))
 }
 
-/// The result of each call. Several questions of one call have their answers in one result.
+/// The result of each call. The answers to several questions of one call form one result.
 fn results_of_calls(deliveries: &[Delivery]) -> HashMap<String, CallResult> {
     let mut results = HashMap::new();
     let mut answers: HashMap<&String, Vec<(&str, &str)>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! The ways in which an agent is given the results of its requests, side by side.
+//! The ways in which an agent is given the results of its requests.
 //!
 //! | way | when | what the agent sees |
 //! | --- | --- | --- |
@@ -8,7 +8,7 @@
 //! | [`Delivering::reopened_call`] | a person has decided about a call that needed an approval | it makes that call now, and then hears the rest |
 //! | [`Delivering::prompt`] | no call waits, hooks are off, or the transcript takes no results | a prompt that names its requests and their results |
 //!
-//! Which one it is, [`DeliveryWay::of`] decides. A result counts as delivered when the attempt that was given it is kept.
+//! [`DeliveryWay::of`] chooses between them. A result counts as delivered when the attempt that was given it is kept.
 
 use std::path::PathBuf;
 
@@ -26,27 +26,27 @@ use crate::runtime::delivery::{stale_files, transcript_copies};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 
-/// With what an attempt begins, so that its agent learns what came of its requests.
+/// The start of an attempt in which the agent learns the results of its requests.
 pub(crate) struct AttemptInput {
-    /// Its prompt. Empty: it goes on at the call where it stopped.
+    /// Its prompt. Empty: it continues at the call where it stopped.
     pub(crate) prompt: String,
     /// The file that it continues from.
     pub(crate) transcript: Option<PathBuf>,
     /// The request whose suspended call is resumed to return its result.
     pub(crate) to_return: Option<RequestId>,
-    /// What the agent is told beside the result of the call that it is resumed at.
+    /// Notices for the agent beside the result of the resumed call.
     pub(crate) notice: Option<String>,
 }
 
-/// What the next attempt can make use of.
+/// What the next attempt can use.
 pub(crate) struct Means {
     /// Whether a suspended call can return its result.
     pub(crate) hooks: bool,
-    /// The file with the conversation that is continued.
+    /// The file with the conversation to continue.
     pub(crate) source: Option<PathBuf>,
 }
 
-/// How the next attempt of `frame` is given `deliveries`. Writes the transcript that it takes.
+/// Chooses how the next attempt of `frame` is given `deliveries`. Writes the transcript that it needs.
 pub(crate) fn input(
     store: &Store,
     own: &RunSettings,
@@ -61,7 +61,7 @@ pub(crate) fn input(
         notices.extend(restored.notices(begins_with_command(&way, deliveries)));
     }
     let deliveries = plans_in_words(deliveries);
-    // What a call returns, the hooks of the user are run on.
+    // The user's hooks run on what a call returns.
     let is_returned = way == DeliveryWay::ResumedCall && frame.checkpoint.is_some();
     let deliveries = if is_returned { deliveries } else { to_fetch(frame, &deliveries) };
     let delivering = Delivering { store, frame, source: &means.source, deliveries: &deliveries, notices: &notices };
@@ -91,7 +91,7 @@ impl Delivering<'_> {
     }
 
     fn resumed_call(&self, restored: &Restored) -> AttemptInput {
-        // Of Claude Code's own tool for questions there is no program that could be run in its place.
+        // No program can replace Claude Code's own tool for questions.
         let as_program = self.deliveries.first().filter(|delivery| delivery.wish.native_question().is_none());
         let to_return = as_program.map(|delivery| delivery.request);
         let notice: Vec<String> = restored.notices(to_return.is_some()).collect();
@@ -105,7 +105,7 @@ impl Delivering<'_> {
         if others.len() == self.deliveries.len() {
             return Ok(self.prompt());
         }
-        // A call that its agent wanted to be woken by has returned when it is given the prompt.
+        // The agent's ScheduleWakeup call has returned when the agent receives the prompt.
         let is_in_prompt = |delivery: &&Delivery| delivery.wish.scheduled().is_some() || others.contains(delivery);
         let in_prompt: Vec<_> = self.deliveries.iter().filter(is_in_prompt).cloned().collect();
         let text = prompt::go_on(&in_prompt, self.notices);
@@ -120,7 +120,7 @@ impl Delivering<'_> {
         let others: Vec<_> = self.deliveries.iter().filter(of_others).cloned().collect();
         let copy = self.store.dir().answered(self.frame.id);
         let others = transcript_copies::with_results(self.store, self.frame, &copy, &others)?;
-        // What a prompt says, the agent hears after the call's result.
+        // The agent reads the prompt after the call's result.
         let has_more = !others.is_empty() || !self.notices.is_empty();
         let text = if has_more { prompt::resume(&others, self.notices) } else { String::new() };
         Ok(AttemptInput { transcript: Some(copy), ..self.with_prompt(text) })
@@ -135,14 +135,14 @@ impl Delivering<'_> {
     }
 }
 
-/// Whether the first thing that the agent does is a command that somebody has allowed.
+/// Whether the agent first runs a command that somebody has allowed.
 fn begins_with_command(way: &DeliveryWay, deliveries: &[Delivery]) -> bool {
     let DeliveryWay::ReopenedCall { call } = way else { return false };
     let of_call = deliveries.iter().filter(|delivery| delivery.call.as_ref() == Some(call));
     of_call.into_iter().any(|delivery| matches!(&delivery.wish, RequestKind::Permission { tool, .. } if tool == BASH))
 }
 
-/// The deliveries with what an agent is told of its plan in the place of a person's answer.
+/// The deliveries, with a person's answer to a plan replaced by the text for the agent.
 fn plans_in_words(deliveries: &[Delivery]) -> Vec<Delivery> {
     let in_words = |delivery: &Delivery| match &delivery.wish {
         RequestKind::Plan(plan) => exit_plan_mode::result(plan, delivery.result.text()),
@@ -155,8 +155,8 @@ fn plans_in_words(deliveries: &[Delivery]) -> Vec<Delivery> {
     deliveries.iter().map(with_words).collect()
 }
 
-/// The deliveries as they may stand in a prompt or a transcript. A result that hooks of the user are to see first, the agent
-/// fetches with a command: they are run after it.
+/// The deliveries as they may stand in a prompt or a transcript. If the user's hooks are to see a result first, the
+/// agent fetches it with a command, because hooks run after commands.
 fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
     let run_after = |tool| user_hooks::run_after(tool, &frame.cwd, &frame.launch);
     let [of_commands, of_questions] = match deliveries {
@@ -168,7 +168,7 @@ fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
     deliveries.map(|delivery| if fetched(&delivery) { delivery.to_fetch() } else { delivery }).collect()
 }
 
-/// What the agent has to know besides what came of its requests.
+/// What the agent has to know besides the results of its requests.
 fn notices(store: &Store, own: &RunSettings, frame: &Frame) -> Vec<String> {
     let wanted = own.stale_check && !frame.launch.no_stale_check;
     let changes = wanted.then(|| stale_files::notice(store, frame)).flatten();

@@ -1,4 +1,4 @@
-//! What `doctor` says of cron: where it would look, and a line that works.
+//! What `doctor` says about cron: where it would look, and a crontab line that works.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use crate::core::housekeeping::doctor_finding::Finding;
 use crate::core::text::shell::quoted;
 use crate::store::StateDir;
 
-/// What goes into the crontab.
+/// The crontab entry.
 #[derive(Debug, Serialize)]
 pub(crate) struct Crontab {
-    /// A line that resumes a chain. `ID` stands for that of the chain.
+    /// A line that resumes a chain. `ID` stands for the chain's id.
     pub line: String,
-    /// The variables that only this shell has, and that agents may need.
+    /// The variables that exist only in this shell and that agents may need.
     pub variables: Vec<String>,
 }
 
-/// What cron does not see that this shell sees. `here` is what this shell sees, `there` what cron would.
+/// What this shell sees and cron does not. `here` is what this shell sees, `there` what cron would.
 pub(crate) fn findings(state_dir: &Path, shell: &Variables, here: &Surroundings, there: &Surroundings) -> Vec<Finding> {
     let cron = shell.under_cron();
     let path = cron.get("PATH").unwrap_or_default();
@@ -46,7 +46,7 @@ pub(crate) fn claude(cron: &Variables) -> Option<PathBuf> {
     program::locate(None, None, cron.get("PATH")).ok()
 }
 
-/// That chains are where cron does not look.
+/// Reports chains in a place where cron does not look.
 fn other_state_dir(own: &Path, default: Option<&Path>) -> Option<Finding> {
     let own_shown = own.display();
     let elsewhere = match default {
@@ -67,7 +67,7 @@ fn are_one(one: &Path, other: &Path) -> bool {
     one == other || real(one).is_some_and(|dir| Some(dir) == real(other))
 }
 
-/// A line with all that belongs into it.
+/// A line with everything that belongs in it.
 pub(crate) fn crontab(state_dir: &Path, own_program: &Path, here: &Surroundings) -> Crontab {
     let default = StateDir::default_path_without_variables();
     let is_elsewhere = !default.is_some_and(|default| are_one(&default, state_dir));
@@ -78,14 +78,14 @@ pub(crate) fn crontab(state_dir: &Path, own_program: &Path, here: &Surroundings)
     Crontab { line, variables: here.only_here.clone() }
 }
 
-/// A word of a command in a crontab, where a percent sign is a line break, also between quotation marks.
+/// A word of a command in a crontab, where a percent sign is a line break, even inside quotation marks.
 fn word(text: &OsStr) -> String {
     let text = text.to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@".contains(c);
     if text.chars().all(is_plain) {
         return text.into_owned();
     }
-    // Between quotation marks the shell would keep the backslash that cron wants.
+    // Inside quotation marks, the shell would keep the backslash that cron needs.
     quoted(&text).replace('%', "'\\%'")
 }
 
@@ -106,7 +106,7 @@ mod tests {
         );
     }
 
-    /// cron makes `%` of `\%` before it starts the shell.
+    /// cron turns `\%` into `%` before it starts the shell.
     #[test]
     fn a_shell_under_cron_reads_each_word_as_it_is() {
         for text in ["/home/ann/agent-cli", "/a b/c", "/50%/it's", "/$HOME/`x`"] {

@@ -1,4 +1,4 @@
-//! `fsck`: gathers the facts, has them judged, and repairs what can be repaired without losing anything.
+//! `fsck`: gathers the facts, applies the rules, and repairs what can be repaired without loss.
 
 use std::collections::HashSet;
 use std::io;
@@ -31,7 +31,7 @@ pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> 
     Ok(found)
 }
 
-/// Repairs one finding, if that loses nothing. Returns what was done; `None`: a person has to do something.
+/// Repairs one finding if nothing is lost by it. Returns what was done; `None`: a person has to do something.
 ///
 /// # Errors
 ///
@@ -72,7 +72,7 @@ fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<F
     Ok(facts.findings.into_iter().chain(judged).chain(leftovers).chain(store.not_private()?).collect())
 }
 
-/// Whether the conversation of a checkpoint does not reach back to its beginning, and whether somebody has gone on in it.
+/// Whether a checkpoint's conversation is missing its beginning, and whether somebody has continued it.
 fn conversation(
     store: &Store,
     frame: &Frame,

@@ -1,10 +1,10 @@
-//! Removes trees that were finished long ago, with everything that was kept for them.
+//! Removes trees that finished long ago, with everything that was kept for them.
 //!
-//! First all is decided, in one order for a dry run and a real one, so that both say the same. The order of what is done
-//! makes a kill at any moment harmless. First go worktrees in which nothing would be lost, then the transcripts in Claude
-//! Code's folders, while the database still says which of them are this program's; then the rows, in one transaction; then
-//! the files of the state directory, which nothing refers to any more: whoever is killed before that leaves leftovers, and
-//! the next one removes them.
+//! Everything is decided first, in the same order for a dry run and a real one, so that both report the same. The order
+//! of the steps makes a kill at any moment harmless. First go worktrees in which nothing would be lost, then the
+//! transcripts in Claude Code's folders, while the database still says which of them are this program's; then the rows,
+//! in one transaction; then the files of the state directory, which nothing refers to any more: if the program is
+//! killed before that, the next run removes these orphans.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -39,9 +39,9 @@ pub(crate) struct Collected {
     pub busy: Vec<FrameId>,
     /// Worktrees of agents that were removed.
     pub worktrees: Vec<PathBuf>,
-    /// Ignored files and folders that went with them.
+    /// Ignored files and folders that were removed with them.
     pub ignored: Vec<PathBuf>,
-    /// Worktrees that stay, and their trees with them.
+    /// Worktrees that are kept, and their trees with them.
     pub held: Vec<Held>,
     /// Files and directories that nothing used any more.
     pub leftovers: Vec<PathBuf>,
@@ -112,7 +112,7 @@ pub(crate) fn collect(
     collected.take(store, handed_over, with_ignored, pretend)?;
     collected.sweep(store, pretend, tell)?;
     if !collected.trees.is_empty() && !pretend {
-        // The rows are gone in any case, and their space is used again.
+        // The rows are gone in any case, and their space is reused.
         collected.database_bytes = store.shrink().unwrap_or_else(|error| {
             tracing::warn!("the database was not made smaller: {error}");
             0
@@ -151,7 +151,7 @@ impl Collected {
         Ok(())
     }
 
-    /// Removes worktrees of trees that stay.
+    /// Removes worktrees of trees that are kept.
     fn take(
         &mut self,
         store: &Store,

@@ -1,4 +1,4 @@
-//! Removes one tree: decides whether it may go, and does it. `gc` calls this for many trees, a person for one.
+//! Removes one tree: decides whether it may go, and removes it. `gc` does this for many trees, a person for one.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -18,14 +18,14 @@ use crate::runtime::worktrees::remove::{self, Outlook};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, Lease, Removable, Store, size};
 
-/// What is to go.
+/// What to remove.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RemovalRequest {
     /// Which trees.
     pub retention: Retention,
     /// Also worktrees that hold files which git ignores, whatever they are.
     pub with_ignored: bool,
-    /// Nothing, in fact: only say what that would be.
+    /// Only report what would be removed.
     pub pretend: bool,
 }
 
@@ -49,20 +49,20 @@ pub(crate) struct RemovedChain {
     pub bytes: u64,
 }
 
-/// What came of the wish to remove a tree.
+/// The result of an attempt to remove a tree.
 #[derive(Debug)]
 pub(crate) enum Removal {
-    /// It is gone, or would be.
+    /// It was removed, or would be.
     Gone(RemovedChain),
-    /// It stays: a process of it lives, or somebody has carried on with it.
+    /// It is kept: one of its processes lives, or somebody has continued it.
     Busy,
-    /// It stays: a frame of another tree waits for one of its frames, or continues from a session of one.
+    /// It is kept: a frame of another tree waits for one of its frames, or continues from one of their sessions.
     Needed,
-    /// It stays: its worktrees hold work.
+    /// It is kept: its worktrees hold work.
     Held(Vec<Held>),
 }
 
-/// A worktree that goes, unless something is found in it in the last moment.
+/// A worktree to remove, unless something is found in it at the last moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Condemned {
     /// The frame that it was made for.
@@ -73,18 +73,18 @@ pub(crate) struct Condemned {
     pub ignored: Vec<PathBuf>,
 }
 
-/// What is to become of a tree.
+/// The decision about a tree.
 #[derive(Debug)]
 pub(crate) enum Decision {
-    /// A process of it lives.
+    /// One of its processes lives.
     Busy,
-    /// It goes, and these worktrees with it.
+    /// It is removed together with these worktrees.
     Remove(Vec<Condemned>),
-    /// It stays because of some of its worktrees. The others go if nobody would continue in them.
+    /// It is kept because of some of its worktrees. The others are removed if nobody would continue in them.
     Keep { held: Vec<Held>, others: Vec<Condemned> },
 }
 
-/// What is to become of a worktree.
+/// The decision about a worktree.
 #[derive(Debug)]
 pub(crate) enum Judgement {
     Gone,
@@ -149,7 +149,7 @@ pub(crate) fn decide(
     if held.is_empty() {
         return Ok(Decision::Remove(condemned));
     }
-    // The tree stays, and so do those of its agents that could be carried on with.
+    // The tree is kept, and with it its agents that could be resumed.
     let mut others = Vec::new();
     for one in condemned {
         if in_use(store, &one.worktree, gone)?.is_none() {
@@ -197,7 +197,7 @@ pub(crate) fn in_use(
 /// A tree of which only the rows and the files of the state directory are left to remove.
 pub(crate) struct Prepared {
     tree: RemovedChain,
-    /// Nobody can carry on with it as long as they are held.
+    /// Nobody can resume it as long as they are held.
     _leases: Vec<Lease>,
 }
 
@@ -231,7 +231,7 @@ pub(crate) fn prepare(
                 return Ok(Preparation::Stays(Removal::Busy));
             };
             leases.push(lease);
-            // What the last attempt has left behind lives on until the next one, and there will be none.
+            // Nothing else would end the last attempt's leftover processes, because there will be no further attempt.
             if store.frame(*frame)?.is_some_and(|frame| !frame.state.is_over()) {
                 failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), *frame));
             }
