@@ -1,5 +1,4 @@
-//! Questions that are asked with Claude Code's own tool, AskUserQuestion. Those with a shape that is not theirs Claude Code
-//! refuses.
+//! Questions asked with Claude Code's own tool, AskUserQuestion. Claude Code itself refuses malformed ones.
 
 use crate::claude::tools::ask_user_question;
 use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
@@ -28,7 +27,7 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
     }
 }
 
-/// Records that the agent sees the answers, if another hook has not changed them.
+/// Records that the agent sees the answers, unless another hook has changed them.
 pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let Some(call) = &input.tool_use_id else { return Ok(HookAnswer::Pass) };
     let store = asking.store()?;

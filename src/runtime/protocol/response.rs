@@ -1,15 +1,15 @@
-//! What the hook answers, and what is recorded once `claude` was told.
+//! The hook's answer, and what is recorded once `claude` has received it.
 
 use crate::claude::tools::hook::HookAnswer;
 use crate::runtime::RuntimeError;
 use crate::store::{Caller, Store};
 
-/// What the hook answers.
+/// The hook's answer.
 #[derive(Debug)]
 pub(crate) struct HookResponse {
-    /// What `claude` is told.
+    /// The text for `claude`.
     pub answer: HookAnswer,
-    /// Of a resumed call that runs a program in its place.
+    /// For a resumed call that runs a program in its place.
     pub(super) returning: Option<(Store, Caller)>,
 }
 
@@ -34,7 +34,7 @@ impl HookResponse {
     }
 }
 
-/// What the agent is told beside the result of the call that it is resumed at.
+/// Notices for the agent beside the result of the resumed call.
 pub(super) fn notice(store: &Store, caller: Caller) -> Result<Option<String>, RuntimeError> {
     let attempt = store.running_attempt(caller.frame)?.filter(|attempt| attempt.id == caller.attempt);
     Ok(attempt.and_then(|attempt| attempt.notice))

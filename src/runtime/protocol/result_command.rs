@@ -1,7 +1,7 @@
-//! The command that a suspended call runs as when its result is there.
+//! The command that a suspended call runs when its result is available.
 //!
-//! It is this program, under its whole path, because nothing that a user's shell defines has such a name, and because
-//! Claude Code takes a file that `cat` is given for one that the agent has read, which it shows the agent again later.
+//! It is this program under its full path, because a user's shell cannot define anything by that name. `cat` would not
+//! do: Claude Code treats its file as one that the agent has read, and shows it to the agent again later.
 
 use std::path::Path;
 

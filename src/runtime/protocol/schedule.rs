@@ -1,7 +1,7 @@
 //! Claude Code's own tools with which an agent waits for a time.
 //!
-//! ScheduleWakeup is suspended until its time has come. CronCreate has returned when a job is recorded: the agent goes on, and is
-//! given the prompt once it has ended its turn and the job is due.
+//! A call of ScheduleWakeup is suspended until its time has come. A call of CronCreate has returned when its job is
+//! recorded: the agent continues, and receives the prompt once it has ended its turn and the job is due.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -14,7 +14,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::suspension::Suspension;
 
-/// What an agent is told that wants to be told something again and again, or in other sessions.
+/// The text for an agent that wants a recurring prompt, or one in other sessions.
 const NOT_FOR_EVER: &str = "only one-shot jobs work here (recurring: false, durable: false): an agent whose job recurs never \
     replies. To wait until a time call `agent-cli wait --until TIME` or `agent-cli wait --for DURATION`, as often as you need; \
     for another one-shot job call CronCreate again when this one was due";
@@ -88,7 +88,7 @@ fn refusal_of_job(by_subagent: bool, kind: Job, prompt: &str) -> Option<String> 
     }
 }
 
-/// From now on the agent has not replied before the job was due.
+/// From now on, the agent's reply does not count before the job is due.
 fn record_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let made = schedule::job(&input.tool_input, &input.tool_response, Timestamp::now(), &TimeZone::system());
     if let Some(made) = made {

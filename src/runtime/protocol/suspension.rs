@@ -4,10 +4,10 @@ use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::store::{Caller, Store};
 
-/// What becomes of a call.
+/// How a call is handled.
 #[derive(Debug, PartialEq)]
 pub(super) enum Suspension {
-    /// It is new: its requests are to be recorded before it is suspended.
+    /// It is new: its requests are recorded before it is suspended.
     Record,
     /// It stays suspended: some of its requests are open.
     Keep,
@@ -16,7 +16,7 @@ pub(super) enum Suspension {
 }
 
 impl Suspension {
-    /// What becomes of `call`, by what is recorded of it.
+    /// How `call` is handled, given its records.
     pub(super) fn of(store: &Store, caller: Caller, call: &str) -> Result<Self, RuntimeError> {
         let requests = store.requests_of_call(caller.frame, call)?;
         let with_result = |request: Request| Ok((store.result_of(request.id)?, request));

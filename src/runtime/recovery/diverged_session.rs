@@ -1,5 +1,5 @@
-//! A session that a person went on in while its agent waited or worked. What was said there becomes a session of its own, so that the
-//! agent can go on from where it stopped and nobody's words are lost.
+//! A session that a person continued while its agent waited or worked. What was said there becomes a separate session,
+//! so that the agent can continue from where it stopped and nobody's words are lost.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -21,8 +21,8 @@ use crate::failpoint::Step;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{self, Attempt, Store};
 
-/// Saves what lies at `place`, the transcript of the session of `frame`, as another session, if anything was said in it that the
-/// kept copy does not have.
+/// Saves the transcript at `place`, which belongs to the session of `frame`, as another session if it contains anything
+/// that the kept copy does not have.
 pub(crate) fn save(store: &Store, frame: &Frame, place: &Path, copy: Option<AttemptId>) -> Result<(), RuntimeError> {
     let found = read(place)?;
     let known = copy.map(|copy| read(&store.dir().checkpoint(frame.id, copy))).transpose()?;
@@ -34,7 +34,7 @@ pub(crate) fn save(store: &Store, frame: &Frame, place: &Path, copy: Option<Atte
     let conversation = found.clone().leading_to(&said);
     let mut saved = (id_of(&conversation), conversation);
     if found.check().is_err() {
-        // Whoever had the session open when it was set aside has gone on where it was.
+        // A person who had the session open when it was set aside has continued in the same place.
         for earlier in store.set_aside(frame.id)?.into_iter().filter(|earlier| file_of(*earlier).is_file()) {
             let all = read(&file_of(earlier))?.followed_by(said.clone());
             if all.check().is_ok() {
@@ -56,8 +56,8 @@ pub(crate) fn save(store: &Store, frame: &Frame, place: &Path, copy: Option<Atte
     Ok(())
 }
 
-/// The conversation of an attempt without what a person has said in its session while it ran, if one has. That stays in Claude Code's
-/// folder: before the next attempt it is set aside.
+/// An attempt's conversation without anything that a person said in its session while it ran. Their lines stay in
+/// Claude Code's folder and are set aside before the next attempt.
 pub(crate) fn without_others(
     store: &Store,
     frame: &Frame,
@@ -84,7 +84,7 @@ fn read(transcript: &Path) -> Result<Entries, RuntimeError> {
     Entries::read(BufReader::new(file)).map_err(while_trying("read the transcript"))
 }
 
-/// The tasks and subagents that it had are there in the saved session, too. Its plans have the same names in both.
+/// The saved session gets the tasks and subagents, too. Its plans have the same names in both.
 fn share_beside(frame: &Frame, place: &Path, other: SessionId) -> Result<(), RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
     let folders = |session: SessionId| {
@@ -94,7 +94,8 @@ fn share_beside(frame: &Frame, place: &Path, other: SessionId) -> Result<(), Run
     shared.map_err(while_trying("save what an agent has besides a conversation that went on"))
 }
 
-/// The same for the same conversation: one that is saved twice, for somebody died in between, is one session.
+/// The same id for the same conversation: if it is saved twice because a process died in between, it is still one
+/// session.
 fn id_of(conversation: &Entries) -> SessionId {
     let digest = Sha256::digest(conversation.of_session(SessionId(Uuid::nil())));
     let mut bytes = [0; 16];

@@ -1,5 +1,5 @@
-//! Puts back what a frame needs of Claude Code's folders to go on: it cleans them up after some weeks, they may have been
-//! moved, a person may have gone on in the session, and an attempt that is discarded leaves them as they were.
+//! Restores what a frame needs in Claude Code's folders to continue: Claude Code cleans them up after some weeks, they
+//! may have been moved, a person may have continued the session, and a discarded attempt must leave them unchanged.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -20,9 +20,9 @@ use crate::store::files::checkpoint::Compared;
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{self, Store};
 
-/// Puts back what a frame's next attempt needs: the copy of the conversation that it continues, what its agent has besides, and
-/// the large results of tools, which the conversation names by their paths. Returns the file to continue from; `None`: there is
-/// none, or the attempt begins a conversation.
+/// Restores what a frame's next attempt needs: the copy of the conversation that it continues, what its agent has
+/// besides, and the large tool results, which the conversation names by path. Returns the file to continue from;
+/// `None`: there is none, or the attempt begins a conversation.
 pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(None) };
     let own = own_copy(frame);
@@ -42,7 +42,7 @@ pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, R
         && own.is_some()
         && place.is_file()
     {
-        // It names places where the results are not any more.
+        // It names places where the results no longer are.
         fs::remove_file(&place).map_err(while_trying("replace the transcript"))?;
     }
     let file = if copy.is_file() { copy } else { place };
@@ -55,8 +55,8 @@ pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, R
     Ok(Some(file))
 }
 
-/// Makes room for the session of an attempt that is recorded. Claude Code writes a fork to where its session has been, or goes on
-/// with what lies there. `source` is what is continued.
+/// Makes room for the session of a recorded attempt. Claude Code writes a fork to the place of its session, or
+/// continues the transcript there. `source` is what is continued.
 pub(crate) fn make_room(
     store: &Store,
     frame: &Frame,
@@ -68,7 +68,7 @@ pub(crate) fn make_room(
     if let Some(copy) = own_copy(frame)
         && compared(store, own(frame, copy), &place)? == Compared::Other
     {
-        // Whoever has gone on in the session may do so at this moment.
+        // A person may continue the session at this moment.
         diverged_session::save(store, frame, &place, Some(copy))?;
     }
     checkpoint::remove_partial(&place).map_err(while_trying("remove a transcript that was not put back"))?;
@@ -78,7 +78,7 @@ pub(crate) fn make_room(
     failpoint::around(Step::MakeRoom, || remove(&place)).map_err(while_trying("make room for the transcript"))
 }
 
-/// Makes Claude Code's folders what they were before an attempt that is not kept. `left`: its transcript.
+/// Restores Claude Code's folders to their state before an attempt that is not kept. `left`: its transcript.
 pub(crate) fn undo(store: &Store, frame: &Frame, left: Option<&Path>) -> Result<(), RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
     let place = left.map_or_else(|| place(&config, frame, frame.session), Path::to_owned);
@@ -109,7 +109,7 @@ pub(crate) fn keep_beside(
     kept.map_err(while_trying("keep copies of what the agent has besides its conversation"))
 }
 
-/// A digest of what lies at `transcript`, by which it is known again.
+/// A digest of the file at `transcript`, by which it is recognised later.
 pub(crate) fn digest(transcript: &Path) -> Result<Option<String>, RuntimeError> {
     match stale_files::digest(transcript) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -117,13 +117,13 @@ pub(crate) fn digest(transcript: &Path) -> Result<Option<String>, RuntimeError> 
     }
 }
 
-/// Whether somebody has gone on in the session that the agent of `frame` waits in.
+/// Whether somebody has continued the session that the agent of `frame` waits in.
 pub(crate) fn went_on(store: &Store, frame: &Frame, place: &Path) -> Result<bool, RuntimeError> {
     let Some(copy) = own_copy(frame) else { return Ok(false) };
     Ok(compared(store, own(frame, copy), place)? == Compared::Other && !is_left_behind(store, frame, place)?)
 }
 
-/// Looks whether the conversation in a transcript reaches its beginning.
+/// Checks whether the conversation in a transcript reaches its beginning.
 pub(crate) fn check(transcript: &Path) -> Result<Result<(), Broken>, RuntimeError> {
     let file = File::open(transcript).map_err(while_trying("read the transcript"))?;
     ancestry::check(BufReader::new(file)).map_err(while_trying("read the transcript"))
@@ -134,7 +134,7 @@ fn place(config: &Path, frame: &Frame, session: SessionId) -> PathBuf {
     locate::find(config, &frame.cwd, session).unwrap_or_else(|| locate::expected(config, &frame.cwd, session))
 }
 
-/// The copy that was kept of the frame's own session. One that was adopted is its user's.
+/// The kept copy of the frame's own session. An adopted session belongs to its user.
 fn own_copy(frame: &Frame) -> Option<AttemptId> {
     frame.checkpoint.filter(|_| !frame.is_adopted())
 }
@@ -148,21 +148,21 @@ fn compared(store: &Store, kept: Kept, place: &Path) -> Result<Compared, Runtime
     compared.map_err(while_trying("compare the transcript with its copy"))
 }
 
-/// Sees to it that there is a copy of all that the agent has said, and that what somebody else has said is kept, too.
+/// Ensures that everything the agent has said is in the copy, and that what somebody else has said is kept, too.
 fn hold(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -> Result<(), RuntimeError> {
     let place = place(config, frame, frame.session);
     match compared(store, own(frame, copy), &place)? {
         Compared::Other if is_better(&place, &store.dir().checkpoint(frame.id, copy))? => {
             keep(store, frame, own(frame, copy), &place)?;
         }
-        // Whoever ended that attempt has died before it could do this.
+        // The process that ended that attempt died before it could do this.
         Compared::Other if is_left_behind(store, frame, &place)? => undo(store, frame, Some(&place))?,
         Compared::Other => {
             diverged_session::save(store, frame, &place, Some(copy))?;
             let restored = checkpoint::restore(store.dir(), frame.id, copy, &place);
             restored.map_err(while_trying("put the transcript back"))?;
         }
-        // Whoever removed the copy has not removed what it was a copy of.
+        // Whoever removed the copy has not removed the original.
         Compared::NoCopy if place.is_file() => keep(store, frame, own(frame, copy), &place)?,
         Compared::NoCopy | Compared::Same | Compared::Less => {}
     }
@@ -173,7 +173,7 @@ fn hold(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -> Result<
     restore_beside(store, frame, &folders, false)
 }
 
-/// Nothing of the session was kept: what attempts have left of it goes, and what somebody else has said stays.
+/// Nothing of the session was kept: the remains of attempts are removed, and what somebody else has said stays.
 fn clear(store: &Store, frame: &Frame, config: &Path) -> Result<(), RuntimeError> {
     let place = place(config, frame, frame.session);
     if !place.is_file() {
@@ -185,7 +185,7 @@ fn clear(store: &Store, frame: &Frame, config: &Path) -> Result<(), RuntimeError
     undo(store, frame, Some(&place))
 }
 
-/// Whether what lies at `place` is what the last attempt has left behind, which was not kept.
+/// Whether the file at `place` was left by the last attempt, which was not kept.
 fn is_left_behind(store: &Store, frame: &Frame, place: &Path) -> Result<bool, RuntimeError> {
     let left = store.attempts(frame.id)?.pop().and_then(|attempt| attempt.leaves);
     Ok(left.is_some() && left == digest(place)?)
@@ -205,7 +205,7 @@ fn restore_beside(store: &Store, frame: &Frame, folders: &[Folder], exactly: boo
     restored.map_err(while_trying("put back what the agent has besides its conversation"))
 }
 
-/// Whether the conversation in `transcript` is all there, and that in the copy is not.
+/// Whether the conversation in `transcript` is complete, and the one in the copy is not.
 fn is_better(transcript: &Path, copy: &Path) -> Result<bool, RuntimeError> {
     Ok(check(copy)?.is_err() && check(transcript)?.is_ok())
 }
@@ -234,10 +234,10 @@ fn remove(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns whether results are elsewhere than the conversation said.
+/// Returns whether any results have moved from where the conversation said.
 ///
-/// They go to where they were, as long as that is in the directory that Claude Code uses now. After an import, or when that
-/// directory was moved, they are where Claude Code would put them today, and the conversation is told so.
+/// They go to their former place, as long as that is in the directory that Claude Code uses now. After an import, or if
+/// that directory was moved, they go where Claude Code would put them today, and the conversation is updated.
 fn restore_tool_results(
     store: &Store,
     frame: &Frame,

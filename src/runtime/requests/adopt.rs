@@ -24,7 +24,7 @@ pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result
     let launch = Launch { model: launch.model.or(origin.model), ..launch };
     let task = Task::Prompt(format!("(Claude session {session})"));
     let frame = FrameId(session.0);
-    // Who holds the lease adopts the session at this moment, or runs the frame already.
+    // The holder of the lease is adopting the session at this moment, or already runs the frame.
     let Some(_lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Some(frame)) };
     if store.frame(frame)?.is_some() {
         return Ok(Some(frame));

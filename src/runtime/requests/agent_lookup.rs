@@ -1,5 +1,5 @@
-//! What an agent means by an id. It reaches itself, what it has started, what that has started, and the requests of these.
-//! For an agent there is nothing else: an id of anything else is answered as one that names nothing.
+//! What an agent means by an id. It can reach itself, its descendants, and their requests. For an agent nothing else
+//! exists: any other id is treated as unknown.
 
 use crate::core::id::{FrameId, IdPrefix};
 use crate::runtime::RuntimeError;

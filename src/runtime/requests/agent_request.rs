@@ -1,4 +1,4 @@
-//! What an agent asks for with a command of this program, whether it runs as a program or its call is suspended.
+//! A request that an agent makes with a command of this program, whether it runs as a program or its call is suspended.
 
 use crate::core::agent::overrides::Overrides;
 use crate::core::requests::request::{External, RequestKind};
@@ -9,7 +9,7 @@ use crate::store::{Caller, Store, Target};
 /// A request, with nothing left to look up.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AgentRequest {
-    /// Other agents, and how their `claude` is to be started otherwise than the caller's.
+    /// Other agents, and how their launch options differ from the caller's.
     Spawn(SpawnRequest, Overrides),
     /// An answer to this question.
     Ask(String),
@@ -18,7 +18,7 @@ pub(crate) enum AgentRequest {
 }
 
 impl AgentRequest {
-    /// Records it. `call` is the tool call that is suspended until the result is there.
+    /// Records it. `call` is the tool call that is suspended until the result is available.
     ///
     /// # Errors
     ///
@@ -33,8 +33,8 @@ impl AgentRequest {
         }
     }
 
-    /// What came of it, if the resumed call of the caller's attempt has made it already and now runs as a program: it must not be
-    /// made a second time.
+    /// Its result, if the resumed call of the caller's attempt has made it already and now runs as a program: it must
+    /// not be made a second time.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl AgentRequest {
         match (self, recorded) {
             (Self::Spawn(request, _), RequestKind::Spawn { task, .. }) => *task == request.title(),
             (Self::Ask(asked), RequestKind::Ask { question, .. }) => asked == question,
-            // A time that was given as a duration is another one each time.
+            // A duration gives a different time each time.
             (Self::Wait(External::Time(_)), RequestKind::Wait(External::Time(_))) => true,
             (Self::Wait(wait), RequestKind::Wait(recorded)) => wait == recorded,
             _ => false,

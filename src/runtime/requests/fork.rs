@@ -1,5 +1,5 @@
 //! Conversations that new agents begin with: the checkpoint of a frame, or a Claude session that this program did not
-//! start. Every agent gets a fork; the conversation itself is left as it is.
+//! start. Every agent gets a fork; the conversation itself is not changed.
 
 use std::path::PathBuf;
 
@@ -19,18 +19,18 @@ pub(crate) struct Source {
     pub baseline: Baseline,
     /// The tree that it belongs to; `None`: it is not a session of this program.
     pub root: Option<FrameId>,
-    /// Where it worked. Claude Code looks for it there, and it speaks of the files there.
+    /// Its working directory. Claude Code looks for the session there, and the conversation mentions files there.
     pub cwd: PathBuf,
-    /// The model that it was held with: the prompt cache knows it for that model only.
+    /// The model that it was held with, without which the prompt cache is missed.
     pub model: Option<String>,
     /// Whether its agent had Claude Code's own tool for questions: the cache knows it with those tools only.
     pub native_questions: bool,
 }
 
-/// Why there is nothing to fork.
+/// Why nothing can be forked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadSource {
-    /// Its conversation has an end that is still being written.
+    /// The end of its conversation is still being written.
     #[error("{} is running: its conversation can be forked when its turn has ended", .0.short())]
     Running(FrameId),
     /// It has not worked yet.

@@ -1,4 +1,4 @@
-//! Carries out what agents ask for.
+//! Carries out agents' requests.
 
 pub(crate) mod adopt;
 pub(crate) mod agent_lookup;

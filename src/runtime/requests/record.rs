@@ -1,5 +1,5 @@
-//! What agents ask of this program. Nothing runs inside an agent's tool call: a request is recorded, and the runner of
-//! the tree does the rest when the agent's turn is over.
+//! Records agents' requests. Nothing runs inside an agent's tool call: the tree's runner does the rest when the agent's
+//! turn is over.
 
 use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
@@ -38,27 +38,27 @@ impl NamedTask {
     }
 }
 
-/// Agents that are wanted: one, or several at the same time.
+/// The requested agents: one, or several at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SpawnRequest {
     /// Their tasks, at least one.
     pub tasks: Vec<NamedTask>,
-    /// Where they work.
+    /// Their working directory.
     pub cwd: PathBuf,
-    /// Whether each works there in a git worktree of its own.
+    /// Whether each works in its own git worktree.
     pub apart: bool,
     /// The conversation that all of them begin with.
     pub source: Option<Source>,
 }
 
-/// What came of a request so far, as the agent that made it may ask.
+/// The current result of a request, for the agent that made it.
 #[derive(Debug)]
 pub(crate) enum RequestStatus {
     /// It is over: the reply, the answer, or a sentence that the wait is over.
     Over(String),
-    /// The child failed, and why.
+    /// The child failed, for this reason.
     Failed(String),
-    /// Some agents of a group failed: what all of them said.
+    /// Some agents of a group failed: the replies of all.
     PartlyFailed(String),
     /// It is still open.
     Open,
@@ -121,7 +121,8 @@ pub(crate) fn spawn(
     Ok(child)
 }
 
-/// What the agent of `parent` may give a child now. It may have gone over to another permission mode since it was started.
+/// The rights that the agent of `parent` can give a child now. It may have switched to another permission mode since it
+/// was started.
 fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
     let Some(attempt) = store.running_attempt(parent.id)? else { return Ok(parent.launch.clone()) };
     let read = || {
@@ -208,7 +209,7 @@ pub(crate) fn wait(
     Ok(store.request(caller, call, &RequestKind::Wait(wait))?)
 }
 
-/// What came of a child so far.
+/// The current result of a child.
 ///
 /// # Errors
 ///
@@ -237,7 +238,7 @@ fn status_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Requ
     Ok(status)
 }
 
-/// What came of a request so far.
+/// The current result of a request.
 ///
 /// # Errors
 ///
