@@ -1,13 +1,12 @@
-//! Drives a tree until nothing in it can run.
+//! Decides and drives: what an agent asks for is recorded here, and what can run is run until nothing can.
 //!
 //! ```text
-//! drive ── which frame next (core::chain::tree) ──> crate::runtime::run::attempt::start ──> claude ──> crate::runtime::run::attempt::conclude ──> drive
-//!    └──── a frame whose runner died ─────────────────────────────────────────────^
+//! run/scheduler ── which frame is next (core/chain/runnable) ──> run/attempt ──> claude ──> conclude ──> run/scheduler
+//!       └───────── a frame whose runner died ───────────────────────────────────────────────^
 //! ```
 //!
-//! Beside it stand what concerns whole trees: `gc` removes them, and `check` looks whether what was kept fits together.
-//!
-//! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead.
+//! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead. While `claude` runs,
+//! it asks [`protocol`] about the calls of its agent. [`housekeeping`] looks after whole chains.
 
 mod conclude;
 mod delivery;
