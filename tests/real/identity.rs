@@ -174,7 +174,7 @@ fn a_discarded_attempt_leaves_conversation_tasks_and_plan_as_they_were(version: 
         chain.command().args(["resume", &root]).env("AGENT_CLI_CRASH", point).output().unwrap();
         let said = chain.run(&["resume", &root]);
         assert_eq!((said.code, said.out.as_str()), (Some(0), "SGN_PEND_ONGOING\n"), "{said:?}");
-        assert!(!said.err.contains("somebody has gone on"), "{said:?}");
+        assert!(!said.err.contains("somebody has continued"), "{said:?}");
         assert_eq!(of_sessions(chain.home.home()), before, "{point}");
     }
     chain.ok(&["fsck"]);

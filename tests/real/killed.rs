@@ -63,7 +63,7 @@ fn is_driven_elsewhere(chain: &Chain, root: &str) {
     let before = chain.api.count();
     let said = chain.run(&["resume", root]);
     assert_eq!((said.code, said.out.as_str()), (Some(0), "SGN_PEND_ONGOING\n"), "{said:?}");
-    assert!(said.err.contains("is driving"), "{said:?}");
+    assert!(said.err.contains("is running"), "{said:?}");
     assert_eq!(chain.api.count(), before);
 }
 
