@@ -112,7 +112,8 @@ impl Member {
     #[must_use]
     pub(crate) fn parse(path: &str) -> Option<Self> {
         if let Some(table) = path.strip_prefix("rows/") {
-            return Some(Self::Rows(table.strip_suffix(".ndjson")?.to_owned()));
+            let table = table.strip_suffix(".ndjson").filter(|table| is_table_name(table))?;
+            return Some(Self::Rows(table.to_owned()));
         }
         let (frame, name) = path.strip_prefix("frames/")?.split_once('/')?;
         let frame = Some(frame).filter(|frame| is_id(frame))?.parse().ok()?;
@@ -142,6 +143,10 @@ impl Member {
 #[must_use]
 pub(crate) fn is_id(text: &str) -> bool {
     text.parse().is_ok_and(|id: SessionId| id.to_string() == text)
+}
+
+fn is_table_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_')
 }
 
 #[must_use]
@@ -202,7 +207,19 @@ mod tests {
                 assert_eq!(Member::parse(&path).is_some(), is_fine, "{path:?}");
             }
         }
-        for path in ["frames/x/y", "frames", "rows/frames", "/rows/frames.ndjson", "./manifest.json", MANIFEST, SUMS] {
+        assert!(Member::parse("rows/chains.ndjson").is_some());
+        for path in [
+            "rows/../.ndjson",
+            "rows/.ndjson",
+            "rows/a/b.ndjson",
+            "frames/x/y",
+            "frames",
+            "rows/frames",
+            "/rows/frames.ndjson",
+            "./manifest.json",
+            MANIFEST,
+            SUMS,
+        ] {
             assert_eq!(Member::parse(path), None, "{path}");
         }
         let upper = ID.to_uppercase();
