@@ -294,7 +294,7 @@ fn a_person_is_told_why_a_hook_asks(version: &str) {
     assert_eq!(chain.json(&["tree", "--json"])[0]["waiting_on"][0]["reason"], question["reason"]);
     let id = question["id"].as_str().unwrap();
     for shown in [chain.ok(&["questions", id]), chain.ok(&["show", id])] {
-        assert!(shown.contains("why asked by a hook:\n  │  a is\n  │  precious \\u{1b}[2J\n"), "{shown}");
+        assert!(shown.contains("why a hook asks:\n  │  a is\n  │  precious \\u{1b}[2J\n"), "{shown}");
     }
     chain.ok(&["answer", id, "allow"]);
     assert_eq!(chain.ok(&["resume", &root]), format!("SGN_PEND_STARTED ({root})\n"));
