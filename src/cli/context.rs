@@ -75,9 +75,9 @@ impl Context {
     }
 
     /// What `look` finds in an idle store; `None` if the store has to be opened.
-    pub(crate) fn glance<T>(&self, look: impl FnOnce(&Store) -> Result<T, RuntimeError>) -> Option<T> {
+    pub(crate) fn read_snapshot<T>(&self, look: impl FnOnce(&Store) -> Result<T, RuntimeError>) -> Option<T> {
         let dir = self.state_dir().ok()?;
-        Store::glance(&dir, |store| Ok(look(store).ok())).flatten()
+        Store::read_snapshot(&dir, |store| Ok(look(store).ok())).flatten()
     }
 
     pub(crate) fn state_dir(&self) -> Result<PathBuf, CliError> {

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_runs_until_its_end_is_told() {
+    fn a_task_runs_until_its_end_is_reported() {
         assert_eq!(digest(&[STARTED]).background(), "the server⏎of all");
         assert_eq!(digest(&[STARTED, STARTED]).tasks.len(), 1);
         assert!(digest(&[STARTED]).may_live_on() && digest(&[REPLY]).may_live_on());

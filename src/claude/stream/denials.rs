@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn each_denied_call_is_known_with_what_the_agent_was_told() {
+    fn each_denied_call_is_known_with_its_reason() {
         let found = denials(&[
             refused("t1", "not this", &Value::Null),
             refused("t2", "nor that", &json!("t0")),

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_without_a_result_are_told() {
+    fn errors_without_a_result_are_reported() {
         let line = r#"{"type":"result","subtype":"error_max_turns","is_error":true,"errors":["Reached maximum"]}"#;
         assert_eq!(digest(&[line]).result.unwrap().text, "Reached maximum");
         let line = r#"{"type":"result","subtype":"error_of_next_year","is_error":true}"#;

@@ -71,7 +71,7 @@ impl Resume {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let repairs = self.repairs()?;
         let only_looks = context.caller.is_none() && !self.limits.given().any() && !self.now && !repairs;
-        if let Some(report) = only_looks.then(|| context.glance(|store| self.look(store)).flatten()).flatten() {
+        if let Some(report) = only_looks.then(|| context.read_snapshot(|store| self.look(store)).flatten()).flatten() {
             return chain_status::print(&report, self.output_options);
         }
         if context.caller.is_some() {

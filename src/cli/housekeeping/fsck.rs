@@ -9,7 +9,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::one_line;
 use crate::cli::output::{hint, print, print_json, tell};
 use crate::cli::report::progress::ProgressLine;
-use crate::core::housekeeping::fsck_finding::Flaw;
+use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::runtime::housekeeping::fsck;
 
 /// Check that the database, files, transcripts and leases agree
@@ -36,7 +36,7 @@ struct FsckJson {
 #[derive(Debug, Serialize)]
 struct FindingJson {
     #[serde(flatten)]
-    finding: Flaw,
+    finding: FsckFinding,
     text: String,
     /// Nothing is wrong.
     note: bool,
@@ -57,7 +57,7 @@ impl Fsck {
             findings = fsck::check(&store, &mut |what, done, of| progress.show(what, done, of))?;
         }
         progress.clear();
-        let clean = findings.iter().all(Flaw::is_note);
+        let clean = findings.iter().all(FsckFinding::is_note);
         let listed = findings.into_iter().map(|finding| FindingJson {
             text: finding.to_string(),
             note: finding.is_note(),

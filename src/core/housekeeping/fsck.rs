@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::core::chain::frame::{Frame, Kept};
 use crate::core::chain::state::FrameState;
-use crate::core::housekeeping::fsck_finding::{Flaw, What};
+use crate::core::housekeeping::fsck_finding::{FsckFinding, Problem};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 
 /// How much of a session's file can be used.
@@ -63,84 +63,84 @@ pub struct RequestFacts {
 
 /// What is wrong with these frames and requests, in the given order.
 #[must_use]
-pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<Flaw> {
+pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<FsckFinding> {
     let known: HashMap<FrameId, &Frame> = frames.iter().map(|facts| (facts.frame.id, &facts.frame)).collect();
     let of_frames = frames.iter().flat_map(|facts| {
         let found = in_its_place(&facts.frame, &known).into_iter().chain(state(facts)).chain(files(facts));
-        found.map(|what| Flaw { frame: Some(facts.frame.id), what })
+        found.map(|what| FsckFinding { frame: Some(facts.frame.id), what })
     });
-    let of_requests = requests
-        .iter()
-        .flat_map(|facts| request(facts, &known).into_iter().map(|what| Flaw { frame: Some(facts.frame), what }));
+    let of_requests = requests.iter().flat_map(|facts| {
+        request(facts, &known).into_iter().map(|what| FsckFinding { frame: Some(facts.frame), what })
+    });
     of_frames.chain(of_requests).collect()
 }
 
-fn in_its_place(frame: &Frame, known: &HashMap<FrameId, &Frame>) -> Option<What> {
+fn in_its_place(frame: &Frame, known: &HashMap<FrameId, &Frame>) -> Option<Problem> {
     // A group is not a level of its own.
     let level = u32::from(!frame.task.is_group());
     let Some(parent) = frame.parent else {
-        return (frame.root != frame.id || frame.depth != level).then_some(What::Misplaced);
+        return (frame.root != frame.id || frame.depth != level).then_some(Problem::Misplaced);
     };
-    let Some(above) = known.get(&parent) else { return Some(What::NoParent { parent }) };
+    let Some(above) = known.get(&parent) else { return Some(Problem::NoParent { parent }) };
     let mut seen = HashSet::from([frame.id]);
     let mut next = Some(parent);
     while let Some(id) = next {
         if !seen.insert(id) {
-            return Some(What::Circle);
+            return Some(Problem::Circle);
         }
         next = known.get(&id).and_then(|frame| frame.parent);
     }
-    (frame.root != above.root || frame.depth != above.depth + level).then_some(What::Misplaced)
+    (frame.root != above.root || frame.depth != above.depth + level).then_some(Problem::Misplaced)
 }
 
-fn state(facts: &FrameFacts) -> Vec<What> {
+fn state(facts: &FrameFacts) -> Vec<Problem> {
     let state = &facts.frame.state;
     let mut found = Vec::new();
     match (state, facts.running.as_slice()) {
-        (FrameState::Running { .. }, []) => found.push(What::RunsWithoutAttempt),
-        (FrameState::Running { .. }, _) if !facts.files.held => found.push(What::ToHarvest),
+        (FrameState::Running { .. }, []) => found.push(Problem::RunsWithoutAttempt),
+        (FrameState::Running { .. }, _) if !facts.files.held => found.push(Problem::ToHarvest),
         (FrameState::Running { .. }, _) => {}
         (_, running) => {
-            found.extend(running.iter().map(|(attempt, _)| What::AttemptWithoutRunning { attempt: *attempt }));
+            found.extend(running.iter().map(|(attempt, _)| Problem::AttemptWithoutRunning { attempt: *attempt }));
         }
     }
     match (state, facts.replied) {
-        (FrameState::Done, false) => found.push(What::NoReply),
+        (FrameState::Done, false) => found.push(Problem::NoReply),
         (FrameState::Done, true) | (_, false) => {}
         // The replies of a group's members are kept when one of them failed, and while that one is retried.
         (_, true) if facts.frame.task.is_group() => {}
-        (_, true) => found.push(What::EarlyReply),
+        (_, true) => found.push(Problem::EarlyReply),
     }
     found
 }
 
 /// A frame that is done needs no checkpoint.
-fn files(facts: &FrameFacts) -> Vec<What> {
+fn files(facts: &FrameFacts) -> Vec<Problem> {
     let (frame, files) = (&facts.frame, facts.files);
     if files.held {
         return Vec::new();
     }
     let mut found = Vec::new();
     for (_, from) in facts.running.iter().filter(|(_, from)| files.output < *from) {
-        found.push(What::ShortOutput { from: *from, length: files.output });
+        found.push(Problem::ShortOutput { from: *from, length: files.output });
     }
     let kept = frame.continues().filter(|_| frame.checkpoint.is_some() && frame.state != FrameState::Done);
     let Some(Kept { session, .. }) = kept else { return found };
     match (files.copy, files.transcript) {
-        (Lines::None, Lines::None) => found.push(What::NoCheckpoint { session }),
-        (Lines::None, _) => found.push(What::NoCopy { session }),
-        (Lines::Torn, _) => found.push(What::TornCopy { session }),
+        (Lines::None, Lines::None) => found.push(Problem::NoCheckpoint { session }),
+        (Lines::None, _) => found.push(Problem::NoCopy { session }),
+        (Lines::Torn, _) => found.push(Problem::TornCopy { session }),
         // The next attempt restores a missing transcript.
         (Lines::Whole, _) => {}
     }
-    found.extend(files.broken.then_some(What::Broken { session }));
-    found.extend(files.went_on.then_some(What::WentOn { session }));
+    found.extend(files.broken.then_some(Problem::Broken { session }));
+    found.extend(files.went_on.then_some(Problem::WentOn { session }));
     found
 }
 
-fn request(facts: &RequestFacts, known: &HashMap<FrameId, &Frame>) -> Option<What> {
+fn request(facts: &RequestFacts, known: &HashMap<FrameId, &Frame>) -> Option<Problem> {
     let child = facts.child.filter(|child| !facts.withdrawn && !known.contains_key(child));
-    child.map(|child| What::NoChild { request: facts.id, child })
+    child.map(|child| Problem::NoChild { request: facts.id, child })
 }
 
 #[cfg(test)]
@@ -199,7 +199,7 @@ mod tests {
         RequestFacts { id: RequestId::random(), frame: frame.frame.id, child: None, withdrawn: false }
     }
 
-    fn found(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<What> {
+    fn found(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<Problem> {
         judge(frames, requests).into_iter().map(|finding| finding.what).collect()
     }
 
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn an_attempt_and_its_frame_agree() {
         let without = FrameFacts { running: Vec::new(), ..running() };
-        assert_eq!(found(&[without], &[]), [What::RunsWithoutAttempt]);
+        assert_eq!(found(&[without], &[]), [Problem::RunsWithoutAttempt]);
         let attempt = AttemptId::random();
         let not_running = FrameFacts { running: vec![(attempt, 0)], ..waiting() };
-        assert_eq!(found(&[not_running], &[]), [What::AttemptWithoutRunning { attempt }]);
+        assert_eq!(found(&[not_running], &[]), [Problem::AttemptWithoutRunning { attempt }]);
         let findings = judge(&[running()], &[]);
         assert!(findings.len() == 1 && findings[0].is_note(), "{findings:?}");
     }
@@ -228,8 +228,8 @@ mod tests {
     fn an_output_that_was_cut_is_found_unless_it_is_in_use() {
         let mut short = running();
         short.files.output = 4;
-        let cut = What::ShortOutput { from: 5, length: 4 };
-        assert_eq!(found(std::slice::from_ref(&short), &[]), [What::ToHarvest, cut]);
+        let cut = Problem::ShortOutput { from: 5, length: 4 };
+        assert_eq!(found(std::slice::from_ref(&short), &[]), [Problem::ToHarvest, cut]);
         short.files.held = true;
         assert_eq!(found(&[short], &[]), []);
     }
@@ -237,8 +237,8 @@ mod tests {
     #[test]
     fn states_and_replies_agree() {
         let silent = FrameFacts { replied: false, ..facts(FrameState::Done) };
-        assert_eq!(found(&[silent], &[]), [What::NoReply]);
-        assert_eq!(found(&[FrameFacts { replied: true, ..waiting() }], &[]), [What::EarlyReply]);
+        assert_eq!(found(&[silent], &[]), [Problem::NoReply]);
+        assert_eq!(found(&[FrameFacts { replied: true, ..waiting() }], &[]), [Problem::EarlyReply]);
     }
 
     #[test]
@@ -250,11 +250,11 @@ mod tests {
         elsewhere.frame.root = elsewhere.frame.id;
         let orphan = below(&waiting());
         let above = orphan.frame.parent.unwrap();
-        let expected = [What::Misplaced, What::Misplaced, What::NoParent { parent: above }];
+        let expected = [Problem::Misplaced, Problem::Misplaced, Problem::NoParent { parent: above }];
         assert_eq!(found(&[parent, deep, elsewhere, orphan], &[]), expected);
         let (mut first, mut second) = (waiting(), waiting());
         (first.frame.parent, second.frame.parent) = (Some(second.frame.id), Some(first.frame.id));
-        assert_eq!(found(&[first, second], &[]), [What::Circle, What::Circle]);
+        assert_eq!(found(&[first, second], &[]), [Problem::Circle, Problem::Circle]);
     }
 
     #[test]
@@ -268,9 +268,9 @@ mod tests {
             found(&[facts], &[])
         };
         let waits = || FrameState::Waiting { wait: Wait::Requests };
-        assert_eq!(with(waits(), Lines::None, Lines::None), [What::NoCheckpoint { session }]);
-        assert_eq!(with(waits(), Lines::None, Lines::Whole), [What::NoCopy { session }]);
-        assert_eq!(with(waits(), Lines::Torn, Lines::Whole), [What::TornCopy { session }]);
+        assert_eq!(with(waits(), Lines::None, Lines::None), [Problem::NoCheckpoint { session }]);
+        assert_eq!(with(waits(), Lines::None, Lines::Whole), [Problem::NoCopy { session }]);
+        assert_eq!(with(waits(), Lines::Torn, Lines::Whole), [Problem::TornCopy { session }]);
         assert_eq!(with(waits(), Lines::Whole, Lines::None), []);
         assert_eq!(with(FrameState::Done, Lines::None, Lines::None), []);
         let mut facts = facts(waits());
@@ -278,7 +278,7 @@ mod tests {
         facts.frame.checkpoint = Some(AttemptId::random());
         let whole = Files { copy: Lines::Whole, transcript: Lines::Whole, ..Files::default() };
         facts.files = Files { broken: true, went_on: true, ..whole };
-        assert_eq!(found(&[facts.clone()], &[]), [What::Broken { session }, What::WentOn { session }]);
+        assert_eq!(found(&[facts.clone()], &[]), [Problem::Broken { session }, Problem::WentOn { session }]);
         facts.files.held = true;
         assert_eq!(found(&[facts], &[]), []);
     }
@@ -288,7 +288,10 @@ mod tests {
         let (frame, gone) = (waiting(), FrameId::random());
         assert_eq!(found(std::slice::from_ref(&frame), &[asked(&frame)]), []);
         let child = RequestFacts { child: Some(gone), ..asked(&frame) };
-        assert_eq!(found(std::slice::from_ref(&frame), &[child]), [What::NoChild { request: child.id, child: gone }]);
+        assert_eq!(
+            found(std::slice::from_ref(&frame), &[child]),
+            [Problem::NoChild { request: child.id, child: gone }]
+        );
         assert_eq!(found(&[frame], &[RequestFacts { withdrawn: true, ..child }]), []);
     }
 }

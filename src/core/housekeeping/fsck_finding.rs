@@ -9,17 +9,17 @@ use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Flaw {
+pub struct FsckFinding {
     /// The frame that it concerns, if any.
     pub frame: Option<FrameId>,
     #[serde(flatten)]
-    pub what: What,
+    pub what: Problem,
 }
 
 /// The kinds of findings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum What {
+pub enum Problem {
     /// SQLite found the database damaged.
     Database {
         /// What it said.
@@ -116,11 +116,11 @@ pub enum What {
     },
 }
 
-impl Flaw {
+impl FsckFinding {
     /// Whether nothing is wrong: it only announces what will happen.
     #[must_use]
     pub fn is_note(&self) -> bool {
-        matches!(self.what, What::ToHarvest | What::WentOn { .. })
+        matches!(self.what, Problem::ToHarvest | Problem::WentOn { .. })
     }
 
     /// What a person can do about it if this program cannot repair it.
@@ -128,79 +128,79 @@ impl Flaw {
     pub fn hint(&self) -> Option<String> {
         let short = self.frame.map(FrameId::short).unwrap_or_default();
         Some(match &self.what {
-            What::ToHarvest | What::WentOn { .. } => format!("agent-cli resume {short}"),
-            What::NoCheckpoint { session } | What::Broken { session } => {
+            Problem::ToHarvest | Problem::WentOn { .. } => format!("agent-cli resume {short}"),
+            Problem::NoCheckpoint { session } | Problem::Broken { session } => {
                 format!("restore a backup of {session}.jsonl to Claude Code's folder, or start the chain again")
             }
-            What::NoCopy { .. } | What::TornCopy { .. } | What::Leftover { .. } | What::Open { .. } => {
+            Problem::NoCopy { .. } | Problem::TornCopy { .. } | Problem::Leftover { .. } | Problem::Open { .. } => {
                 "agent-cli fsck --repair".to_owned()
             }
-            What::Database { .. }
-            | What::LostReference { .. }
-            | What::Unreadable { .. }
-            | What::RunsWithoutAttempt
-            | What::AttemptWithoutRunning { .. }
-            | What::NoParent { .. }
-            | What::Misplaced
-            | What::Circle
-            | What::NoReply
-            | What::EarlyReply
-            | What::NoChild { .. }
-            | What::ShortOutput { .. } => return None,
+            Problem::Database { .. }
+            | Problem::LostReference { .. }
+            | Problem::Unreadable { .. }
+            | Problem::RunsWithoutAttempt
+            | Problem::AttemptWithoutRunning { .. }
+            | Problem::NoParent { .. }
+            | Problem::Misplaced
+            | Problem::Circle
+            | Problem::NoReply
+            | Problem::EarlyReply
+            | Problem::NoChild { .. }
+            | Problem::ShortOutput { .. } => return None,
         })
     }
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for FsckFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(frame) = self.frame {
             write!(f, "{} ", frame.short())?;
         }
         match &self.what {
-            What::Database { said } => write!(f, "the database is damaged: {said}"),
-            What::LostReference { table, to } => write!(f, "a row of {table} refers to a missing row of {to}"),
-            What::Unreadable { table, id, why } => write!(f, "the row {id} of {table} cannot be read: {why}"),
-            What::RunsWithoutAttempt => write!(f, "is marked as running, but none of its attempts is"),
-            What::AttemptWithoutRunning { attempt } => {
+            Problem::Database { said } => write!(f, "the database is damaged: {said}"),
+            Problem::LostReference { table, to } => write!(f, "a row of {table} refers to a missing row of {to}"),
+            Problem::Unreadable { table, id, why } => write!(f, "the row {id} of {table} cannot be read: {why}"),
+            Problem::RunsWithoutAttempt => write!(f, "is marked as running, but none of its attempts is"),
+            Problem::AttemptWithoutRunning { attempt } => {
                 write!(f, "is not marked as running, but its attempt {} has not ended", attempt.short())
             }
-            What::ToHarvest => {
+            Problem::ToHarvest => {
                 write!(f, "was abandoned by its runner: the next resume continues it, and nothing is lost")
             }
-            What::NoParent { parent } => write!(f, "has the parent {}, which does not exist", parent.short()),
-            What::Misplaced => write!(f, "has a root or depth that does not match its parent's"),
-            What::Circle => write!(f, "is among its own ancestors"),
-            What::NoReply => write!(f, "is done, but its reply is missing"),
-            What::EarlyReply => write!(f, "has a reply, but is not done"),
-            What::NoChild { request, child } => {
+            Problem::NoParent { parent } => write!(f, "has the parent {}, which does not exist", parent.short()),
+            Problem::Misplaced => write!(f, "has a root or depth that does not match its parent's"),
+            Problem::Circle => write!(f, "is among its own ancestors"),
+            Problem::NoReply => write!(f, "is done, but its reply is missing"),
+            Problem::EarlyReply => write!(f, "has a reply, but is not done"),
+            Problem::NoChild { request, child } => {
                 write!(f, "has the request {} for {}, which does not exist", request.short(), child.short())
             }
-            What::NoCheckpoint { session } => {
+            Problem::NoCheckpoint { session } => {
                 write!(f, "cannot be resumed: session {session} has neither a transcript nor a copy")
             }
-            What::NoCopy { session } => write!(f, "has no kept copy of session {}", session.short()),
-            What::TornCopy { session } => write!(f, "has a torn copy of session {}", session.short()),
-            What::Broken { session } => {
+            Problem::NoCopy { session } => write!(f, "has no kept copy of session {}", session.short()),
+            Problem::TornCopy { session } => write!(f, "has a torn copy of session {}", session.short()),
+            Problem::Broken { session } => {
                 let session = session.short();
                 write!(
                     f,
                     "cannot be resumed: the conversation of session {session} does not reach back to its beginning"
                 )
             }
-            What::WentOn { session } => write!(
+            Problem::WentOn { session } => write!(
                 f,
                 "waits in session {}, which somebody has continued: the next resume keeps what was said there as a \
                  separate session, and nothing is lost",
                 session.short()
             ),
-            What::ShortOutput { from, length } => {
+            Problem::ShortOutput { from, length } => {
                 write!(
                     f,
                     "has a truncated output file: its attempt began at byte {from}, but the file has {length} bytes"
                 )
             }
-            What::Leftover { path } => write!(f, "nothing uses {} any more", path.display()),
-            What::Open { path, mode } => write!(f, "{} has permissions {mode:03o}", path.display()),
+            Problem::Leftover { path } => write!(f, "nothing uses {} any more", path.display()),
+            Problem::Open { path, mode } => write!(f, "{} has permissions {mode:03o}", path.display()),
         }
     }
 }

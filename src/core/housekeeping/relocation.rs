@@ -65,10 +65,10 @@ impl Moves {
         }
     }
 
-    /// A wish for a file that has moved.
+    /// A request of which a file has moved.
     #[must_use]
-    pub fn wish(&self, wish: RequestKind) -> RequestKind {
-        match wish {
+    pub fn request_kind(&self, kind: RequestKind) -> RequestKind {
+        match kind {
             RequestKind::Wait(External::File(path)) => RequestKind::Wait(External::File(self.path(&path))),
             other => other,
         }
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(launch.args.words(), ["--add-dir=/new/x", "--settings=/new/s.json", "--x=old", "--debug"]);
         assert_eq!(launch.config_dir, Some("/new/.claude".into()));
         let file = |path: &str| RequestKind::Wait(External::File(path.into()));
-        assert_eq!(moves.wish(file("/old/x")), file("/new/x"));
+        assert_eq!(moves.request_kind(file("/old/x")), file("/new/x"));
     }
 
     #[test]

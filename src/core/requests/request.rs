@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_to_fetch_is_named_and_not_told() {
+    fn a_result_to_fetch_is_named_and_not_included() {
         let delivery = |wish: RequestKind, result| Delivery { request: RequestId::random(), call: None, wish, result };
         let ask = || RequestKind::Ask { question: "Which?".into(), choices: None };
         let asked = delivery(ask(), RequestResult::Text("hunter2".into()));

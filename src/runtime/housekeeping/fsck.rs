@@ -9,7 +9,7 @@ use crate::claude::transcript::locate::Places;
 use crate::core::chain::frame::{Frame, Kept};
 use crate::core::chain::state::FrameState;
 use crate::core::housekeeping::fsck::{Lines, judge};
-use crate::core::housekeeping::fsck_finding::{Flaw, What};
+use crate::core::housekeeping::fsck_finding::{FsckFinding, Problem};
 use crate::core::id::{FrameId, SessionId};
 use crate::runtime::recovery::restore;
 use crate::runtime::{RuntimeError, while_trying};
@@ -22,10 +22,10 @@ use crate::store::{Lease, Leftover, Store, size};
 /// # Errors
 ///
 /// [`RuntimeError`] when the database or the state directory cannot be read.
-pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<Flaw>, RuntimeError> {
+pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<FsckFinding>, RuntimeError> {
     let mut found = look(store, tell)?;
     if !found.is_empty() {
-        let again: HashSet<Flaw> = look(store, tell)?.into_iter().collect();
+        let again: HashSet<FsckFinding> = look(store, tell)?.into_iter().collect();
         found.retain(|finding| again.contains(finding));
     }
     Ok(found)
@@ -36,22 +36,24 @@ pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> 
 /// # Errors
 ///
 /// [`RuntimeError`] when a file cannot be written or deleted.
-pub(crate) fn repair(store: &Store, finding: &Flaw) -> Result<Option<String>, RuntimeError> {
+pub(crate) fn repair(store: &Store, finding: &FsckFinding) -> Result<Option<String>, RuntimeError> {
     match (&finding.what, finding.frame) {
-        (What::Leftover { path }, frame) => {
+        (Problem::Leftover { path }, frame) => {
             let removed = store.remove_leftover(&Leftover { path: path.clone(), frame, bytes: size(path) })?;
             Ok(removed.then(|| format!("removed {}", path.display())))
         }
-        (What::Open { path, .. }, _) => {
+        (Problem::Open { path, .. }, _) => {
             store.make_private(path)?;
             Ok(Some(format!("made {} private", path.display())))
         }
-        (What::NoCopy { session } | What::TornCopy { session }, Some(frame)) => keep_again(store, frame, *session),
+        (Problem::NoCopy { session } | Problem::TornCopy { session }, Some(frame)) => {
+            keep_again(store, frame, *session)
+        }
         _ => Ok(None),
     }
 }
 
-fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<Flaw>, RuntimeError> {
+fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<FsckFinding>, RuntimeError> {
     let (mut facts, mut places) = (store.facts()?, Places::default());
     let count = facts.frames.len();
     for (at, frame) in facts.frames.iter_mut().enumerate() {
@@ -67,7 +69,8 @@ fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<F
         }
     }
     let leftovers = store.leftovers()?.into_iter().filter(|leftover| !leftover.is_routine());
-    let leftovers = leftovers.map(|left| Flaw { frame: left.frame, what: What::Leftover { path: left.path } });
+    let leftovers =
+        leftovers.map(|left| FsckFinding { frame: left.frame, what: Problem::Leftover { path: left.path } });
     let judged = judge(&facts.frames, &facts.requests);
     Ok(facts.findings.into_iter().chain(judged).chain(leftovers).chain(store.not_private()?).collect())
 }

@@ -27,7 +27,7 @@ struct Stamp {
 impl Store {
     /// What `look` sees in the database of `dir`; `None` when it has to be opened in earnest: it does not exist, it is
     /// being written, `look` wants to write, or anything else went wrong.
-    pub fn glance<T>(dir: &Path, look: impl FnOnce(&Self) -> Result<T>) -> Option<T> {
+    pub fn read_snapshot<T>(dir: &Path, look: impl FnOnce(&Self) -> Result<T>) -> Option<T> {
         let dir = StateDir::new(dir).ok()?;
         let before = at_rest(&dir)?;
         schema::is_current(&dir.database()).then_some(())?;
@@ -68,19 +68,19 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("a %?#&é");
         let root = Store::open(&dir).unwrap().root();
-        assert_eq!(Store::glance(&dir, |store| store.frame(root)).unwrap().unwrap().id, root);
+        assert_eq!(Store::read_snapshot(&dir, |store| store.frame(root)).unwrap().unwrap().id, root);
     }
 
     #[test]
     fn nothing_is_made() {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("state");
-        assert!(Store::glance(&dir, |_| Ok(())).is_none());
+        assert!(Store::read_snapshot(&dir, |_| Ok(())).is_none());
         assert!(!dir.exists());
         Store::open(&dir).unwrap().root();
         let files = || fs::read_dir(&dir).unwrap().count();
         let before = files();
-        assert!(Store::glance(&dir, Store::roots).is_some());
+        assert!(Store::read_snapshot(&dir, Store::roots).is_some());
         assert_eq!(files(), before);
     }
 
@@ -89,9 +89,9 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let store = Store::open(temp.path()).unwrap();
         store.root();
-        assert!(Store::glance(temp.path(), Store::roots).is_none(), "the log holds a change");
+        assert!(Store::read_snapshot(temp.path(), Store::roots).is_none(), "the log holds a change");
         drop(store);
-        let changed = Store::glance(temp.path(), |seen| {
+        let changed = Store::read_snapshot(temp.path(), |seen| {
             let roots = seen.roots();
             Store::open(temp.path()).unwrap().root();
             roots
@@ -103,7 +103,7 @@ mod tests {
     fn a_look_cannot_write() {
         let temp = tempfile::tempdir().unwrap();
         let root = Store::open(temp.path()).unwrap().root();
-        assert!(Store::glance(temp.path(), |store| store.try_again(root)).is_none());
-        assert!(Store::glance(temp.path(), Store::roots).is_some());
+        assert!(Store::read_snapshot(temp.path(), |store| store.try_again(root)).is_none());
+        assert!(Store::read_snapshot(temp.path(), Store::roots).is_some());
     }
 }

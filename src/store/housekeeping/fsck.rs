@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row};
 
 use crate::core::chain::state::FrameState;
 use crate::core::housekeeping::fsck::{Files, FrameFacts, RequestFacts};
-use crate::core::housekeeping::fsck_finding::{Flaw, What};
+use crate::core::housekeeping::fsck_finding::{FsckFinding, Problem};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestState;
@@ -33,7 +33,7 @@ pub struct Facts {
     /// Every request that can be read.
     pub requests: Vec<RequestFacts>,
     /// What could not be read, and what the database itself found.
-    pub findings: Vec<Flaw>,
+    pub findings: Vec<FsckFinding>,
 }
 
 impl Store {
@@ -66,7 +66,7 @@ impl Store {
     /// # Errors
     ///
     /// The state directory cannot be read.
-    pub fn not_private(&self) -> Result<Vec<Flaw>> {
+    pub fn not_private(&self) -> Result<Vec<FsckFinding>> {
         let mut found = Vec::new();
         let database = entries(self.dir.path()).map_err(|error| StoreError::io(self.dir.path(), error))?;
         let database = database.into_iter().map(|entry| entry.path());
@@ -91,17 +91,17 @@ impl Store {
     }
 }
 
-fn damage(connection: &Connection) -> std::result::Result<Vec<Flaw>, Fault> {
+fn damage(connection: &Connection) -> std::result::Result<Vec<FsckFinding>, Fault> {
     let mut found = Vec::new();
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
     for said in statement.query_map([], |row| row.get::<_, String>(0))? {
         let said = said?;
-        found.extend((said != "ok").then_some(What::Database { said }));
+        found.extend((said != "ok").then_some(Problem::Database { said }));
     }
     let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
-    let lost = statement.query_map([], |row| Ok(What::LostReference { table: row.get(0)?, to: row.get(2)? }))?;
+    let lost = statement.query_map([], |row| Ok(Problem::LostReference { table: row.get(0)?, to: row.get(2)? }))?;
     found.extend(lost.collect::<rusqlite::Result<Vec<_>>>()?);
-    Ok(found.into_iter().map(|what| Flaw { frame: None, what }).collect())
+    Ok(found.into_iter().map(|what| FsckFinding { frame: None, what }).collect())
 }
 
 /// What the database says of the frames in `members`, without their files.
@@ -170,7 +170,7 @@ fn read<T>(
             Ok(value) => readable.push(value),
             Err(error) => {
                 let (id, why) = (row.get(key).unwrap_or_default(), error.to_string());
-                facts.findings.push(Flaw { frame: None, what: What::Unreadable { table, id, why } });
+                facts.findings.push(FsckFinding { frame: None, what: Problem::Unreadable { table, id, why } });
             }
         }
     }
@@ -196,7 +196,7 @@ fn wanted(found: &fs::Metadata) -> u32 {
 }
 
 /// Files come and go while others work.
-fn not_private(path: &PathBuf, found: &mut Vec<Flaw>) -> io::Result<()> {
+fn not_private(path: &PathBuf, found: &mut Vec<FsckFinding>) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         metadata => metadata?,
@@ -206,7 +206,7 @@ fn not_private(path: &PathBuf, found: &mut Vec<Flaw>) -> io::Result<()> {
     }
     let mode = metadata.permissions().mode() & 0o777;
     if mode != wanted(&metadata) {
-        found.push(Flaw { frame: None, what: What::Open { path: path.clone(), mode } });
+        found.push(FsckFinding { frame: None, what: Problem::Open { path: path.clone(), mode } });
     }
     if metadata.is_dir() {
         for entry in entries(path)? {

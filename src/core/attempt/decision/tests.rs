@@ -305,7 +305,7 @@ proptest! {
     }
 
     #[test]
-    fn a_discarded_attempt_changes_nothing_of_what_the_next_one_is_told(facts in any_facts()) {
+    fn a_discarded_attempt_changes_no_trouble(facts in any_facts()) {
         let decision = decide(&facts);
         if decision.session == Fate::Discard {
             prop_assert_eq!(decision.trouble, facts.trouble);

@@ -82,7 +82,7 @@ fn adapt(row: &mut Row, here: &Here, moves: &Moves) -> Result<()> {
                 written(&Launch { claude, path, environment, config_dir, ..launch })?
             }
             ("frames", "situation") => written(&moves.situation(parsed(text)?))?,
-            ("requests", "wish") => written(&moves.wish(parsed(text)?))?,
+            ("requests", "wish") => written(&moves.request_kind(parsed(text)?))?,
             _ => continue,
         };
     }

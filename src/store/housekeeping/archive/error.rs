@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::core::agent::worktree::Worktree;
 use crate::core::housekeeping::archive::BadArchive;
-use crate::core::housekeeping::fsck_finding::Flaw;
+use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::core::id::FrameId;
 
 /// Why a tree was not exported, or an archive not imported. Nothing was changed then.
@@ -32,7 +32,7 @@ pub enum ArchiveError {
     Bad(#[from] BadArchive),
     /// The rows of the archive contradict each other.
     #[error("the archive cannot be imported: {0}")]
-    Contradicts(Flaw),
+    Contradicts(FsckFinding),
     /// It was imported before, or comes from here.
     #[error("{0} already exists here")]
     Exists(String),
