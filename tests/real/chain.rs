@@ -1,5 +1,6 @@
 //! A chain under test: a home with a project, a scripted model, and this program.
 
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::processes::wait_until;
 use crate::support::{MessagesApi, RealHome, claude, follow};
 
 /// The convention that agents follow.
@@ -45,7 +47,7 @@ impl Chain {
     pub(crate) fn birthday(&self) {
         for name in ["ins1.md", "ins2.md", "ins3.md", "ins4.md"] {
             let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/birthday").join(name);
-            self.home.write(name, &std::fs::read_to_string(example).unwrap());
+            self.home.write(name, &fs::read_to_string(example).unwrap());
         }
     }
 
@@ -122,6 +124,15 @@ impl Chain {
             assert!(pair[0].1 <= pair[1].0, "{pair:?} overlap");
         }
         spans.len()
+    }
+
+    /// Waits until a transcript holds `text`. Claude Code writes a moment after it asks, and what it has not written when
+    /// it is killed, the agent does again.
+    pub(crate) fn has_written(&self, text: &str) {
+        wait_until("a transcript holds it", || {
+            let texts = self.home.transcripts().into_iter().map(|path| fs::read_to_string(path).unwrap_or_default());
+            texts.into_iter().any(|written| written.contains(text))
+        });
     }
 
     pub(crate) fn state(&self) -> PathBuf {

@@ -71,11 +71,7 @@ fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(version: &str) {
     let (chain, gate) = gated(version);
     let runner = chain.start(&BYPASS);
     let tool = gate.reached();
-    // Claude Code writes its transcript a moment later; what is not in it by then, the agent does again.
-    wait_until("the call is in the transcript", || {
-        let texts = chain.home.transcripts().into_iter().map(|path| std::fs::read_to_string(path).unwrap_or_default());
-        texts.into_iter().any(|text| text.contains(r#""command":"echo $$ >"#))
-    });
+    chain.has_written(r#""command":"echo $$ >"#);
     runner.claude().kill();
     let said = runner.ends();
     let root = chain.only_root();

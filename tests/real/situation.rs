@@ -386,6 +386,7 @@ fn plan_mode_and_the_shell_survive_kills_of_runner_and_claude(version: &str) {
     fs::create_dir(chain.home.project().join("build")).unwrap();
     let runner = chain.start(&["spawn", "ins.md", "--permission-mode", "acceptEdits"]);
     chain.api.wait_until(|requests| requests.len() == 5);
+    chain.has_written("Entered plan mode");
     let claude = runner.claude();
     let root = chain.only_root();
     runner.killed();
