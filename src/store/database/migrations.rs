@@ -2,7 +2,7 @@
 //! filled database of the version before it stays among the fixtures, from which a test migrates it.
 
 /// Step `n` leads from version `n` to version `n + 1`.
-pub(crate) const STEPS: [&str; 1] = [FIRST];
+pub(crate) const STEPS: [&str; 2] = [FIRST, SECOND];
 
 // `seq` keeps the order in which rows were made: times may be equal or go backwards. Large texts stand last in their
 // row, or in a table of their own, so that reading the rest of a row does not read them. What a request was made for
@@ -162,4 +162,41 @@ CREATE TABLE versions (
     version TEXT NOT NULL,
     refuses_forks INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
+";
+
+const SECOND: &str = "
+-- name: what a person calls it.
+ALTER TABLE chains ADD COLUMN name TEXT;
+CREATE INDEX chains_by_name ON chains (name) WHERE name IS NOT NULL;
+
+-- outcome: the state in which its parent sees it for good; NULL: the one that it is in. A person has continued it since.
+ALTER TABLE frames ADD COLUMN outcome TEXT;
+
+-- What a person, an agent above or a timeout wants stopped, a row for each agent. ended: NULL as long as its attempt runs.
+CREATE TABLE stops (
+    seq INTEGER PRIMARY KEY,
+    frame TEXT NOT NULL REFERENCES frames (id),
+    asked INTEGER NOT NULL,
+    ended INTEGER,
+    stop TEXT NOT NULL
+) STRICT;
+CREATE INDEX stops_by_frame ON stops (frame);
+CREATE UNIQUE INDEX one_open_stop ON stops (frame) WHERE ended IS NULL;
+
+-- What agents are told from outside. instructs: whether an agent that was over continues for it; reply is what it then said.
+-- delivered_in: the attempt that is or was given it.
+CREATE TABLE messages (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    frame TEXT NOT NULL REFERENCES frames (id),
+    made INTEGER NOT NULL,
+    delivered_in TEXT REFERENCES attempts (id),
+    instructs INTEGER NOT NULL DEFAULT 0,
+    origin TEXT,
+    text TEXT NOT NULL,
+    reply TEXT
+) STRICT;
+CREATE INDEX messages_by_frame ON messages (frame);
+CREATE INDEX messages_by_delivery ON messages (delivered_in) WHERE delivered_in IS NOT NULL;
+CREATE INDEX pending_messages ON messages (frame) WHERE delivered_in IS NULL;
 ";

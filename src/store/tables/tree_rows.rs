@@ -16,12 +16,14 @@ pub(crate) struct Table {
 
 /// All tables that hold something of a tree, in the order in which rows can be removed: the log of a frame may go only
 /// when the frame is gone, and whose an answer is, only its question tells. `versions` is about programs.
-pub(crate) const TABLES: [Table; 7] = [
+pub(crate) const TABLES: [Table; 9] = [
     Table { name: "frames", of_members: "id IN members" },
     Table { name: "replies", of_members: "frame IN members" },
     Table { name: "attempts", of_members: "frame IN members" },
     Table { name: "answers", of_members: "question IN (SELECT id FROM requests WHERE frame IN members)" },
     Table { name: "requests", of_members: "frame IN members" },
+    Table { name: "stops", of_members: "frame IN members" },
+    Table { name: "messages", of_members: "frame IN members" },
     Table { name: "events", of_members: "frame IN members" },
     Table { name: "chains", of_members: "root IN members" },
 ];

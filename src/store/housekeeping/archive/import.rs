@@ -67,7 +67,7 @@ impl Store {
 }
 
 fn insert(connection: &Connection, row: &Row) -> std::result::Result<(), Fault> {
-    let ids = [("frames", "id"), ("attempts", "id"), ("requests", "id")];
+    let ids = [("frames", "id"), ("attempts", "id"), ("requests", "id"), ("messages", "id")];
     for (table, column) in ids.into_iter().filter(|(table, _)| *table == row.table) {
         let Some(id) = row.values.get(column).and_then(Value::as_str).filter(|id| is_id(id)) else {
             return Err(damaged("it has a row without an id").into());
