@@ -84,7 +84,7 @@ fn running(store: &Store) -> (Caller, Lease) {
         output_from: 0,
         errors_from: 0,
         runner: 1,
-        carried: Vec::new(),
+        delivering: Vec::new(),
         answers: Vec::new(),
         to_return: None,
         mode: None,

@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use agent_cli::records::{
-    AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, Origin, RequestKind, SessionId,
-    Settlement, Situation, Store, Task, Usage, decide,
+    AttemptEnd, AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, Origin, RequestKind,
+    SessionId, Situation, Store, Task, Usage, decide,
 };
 use rusqlite::Connection;
 
@@ -82,9 +82,9 @@ fn fill(state: &Path, chains: usize) {
         };
         let value = |name: &String| match ids.contains(&name.as_str()) {
             true => format!("printf('%08x', k.value) || substr(t.{name}, 9)"),
-            false if name == "wish" => {
+            false if name == "detail" => {
                 let child = "printf('%08x', k.value) || substr(t.child, 9)";
-                format!("CASE WHEN t.child IS NULL THEN t.wish ELSE json_set(t.wish, '$.spawn.child', {child}) END")
+                format!("CASE WHEN t.child IS NULL THEN t.detail ELSE json_set(t.detail, '$.spawn.child', {child}) END")
             }
             false if table == "requests" && name == "state" => {
                 let attempt = "printf('%08x', k.value) || substr(t.delivered_in, 9)";
@@ -165,8 +165,8 @@ fn chain(store: &Store, done: bool) -> FrameId {
         if level < DEPTH {
             frames.push(store.request_child(caller, None, &new(), "/project/ins2.md").expect("there is room").1);
         } else {
-            let wish = RequestKind::Ask { question: "When is your birthday?".into(), choices: None };
-            let question = store.request(caller, None, &wish).expect("the attempt runs");
+            let kind = RequestKind::Ask { question: "When is your birthday?".into(), choices: None };
+            let question = store.request(caller, None, &kind).expect("the attempt runs");
             end(store, caller, Ending::Suspended);
             if done {
                 store.record_answer(question, "Jan 1st", &Origin::default()).expect("it is open");
@@ -192,7 +192,7 @@ fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
         output_from: 0,
         errors_from: 0,
         runner: 1,
-        carried: deliveries.iter().map(|delivery| delivery.request).collect(),
+        delivering: deliveries.iter().map(|delivery| delivery.request).collect(),
         answers: deliveries.iter().filter_map(agent_cli::records::Delivery::answer).collect(),
         to_return: None,
         mode: None,
@@ -205,7 +205,7 @@ fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
 fn end(store: &Store, caller: Caller, ending: Ending) {
     let has_requests = ending == Ending::Suspended;
     let decision = decide(&Facts { has_requests, ..Facts::of(ending) });
-    let settlement = Settlement {
+    let end = AttemptEnd {
         frame: caller.frame,
         attempt: caller.attempt,
         decision: &decision,
@@ -220,5 +220,5 @@ fn end(store: &Store, caller: Caller, ending: Ending) {
         situation: Situation::default(),
         denied: Vec::new(),
     };
-    store.settle(&settlement).expect("the attempt runs");
+    store.end_attempt(&end).expect("the attempt runs");
 }

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use agent_cli::records::{
-    AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, RequestKind, SessionId,
-    Settlement, Situation, Store, Task, Usage, decide,
+    AttemptEnd, AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, RequestKind,
+    SessionId, Situation, Store, Task, Usage, decide,
 };
 
 const FRAMES: usize = 10_000;
@@ -76,7 +76,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         output_from: 0,
         errors_from: 0,
         runner: 1,
-        carried: Vec::new(),
+        delivering: Vec::new(),
         answers: Vec::new(),
         to_return: None,
         mode: None,
@@ -87,13 +87,13 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
     let child = match child {
         Some(new) => Some(store.request_child(caller, None, &new, "/project/ins2.md").expect("the tree has room").1),
         None => {
-            let wish = RequestKind::Ask { question: "When is your birthday?".into(), choices: None };
-            store.request(caller, None, &wish).expect("the attempt runs");
+            let kind = RequestKind::Ask { question: "When is your birthday?".into(), choices: None };
+            store.request(caller, None, &kind).expect("the attempt runs");
             None
         }
     };
     let decision = decide(&Facts { has_requests: true, ..Facts::of(Ending::Suspended) });
-    let settlement = Settlement {
+    let end = AttemptEnd {
         frame,
         attempt: id,
         decision: &decision,
@@ -108,6 +108,6 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         situation: Situation::default(),
         denied: Vec::new(),
     };
-    store.settle(&settlement).expect("the attempt runs");
+    store.end_attempt(&end).expect("the attempt runs");
     child
 }

@@ -1,7 +1,7 @@
 //! Points at which a test can make this program die, meet a full disk, or wait until something else has happened.
 //!
-//! Every durable step of the program has a name here and passes its points: `settle.before`, `settle.within` (all is
-//! written, nothing is final), `settle.after`, and `settle.full`, where the disk is full. In a release build all of this
+//! Every durable step of the program has a name here and passes its points: `end_attempt.before`, `end_attempt.within` (all is
+//! written, nothing is final), `end_attempt.after`, and `end_attempt.full`, where the disk is full. In a release build all of this
 //! compiles to nothing.
 //!
 //! | variable | meaning |
@@ -74,7 +74,7 @@ steps! {
     /// An attempt is recorded.
     Begin: "begin", WRITE;
     /// The outcome of an attempt is recorded.
-    Settle: "settle", WRITE;
+    EndAttempt: "end_attempt", WRITE;
     /// A failed frame is made ready again.
     TryAgain: "try_again", WRITE;
     /// The launch options of a tree are changed.
@@ -82,7 +82,7 @@ steps! {
     /// The limits of a tree are changed.
     ChangeLimits: "change_limits", WRITE;
     /// An outside wait is recorded as over.
-    SettleWait: "settle_wait", WRITE;
+    ResolveWait: "resolve_wait", WRITE;
     /// An answer is recorded.
     Answer: "answer", WRITE;
     /// Requests are withdrawn whose calls were not suspended.

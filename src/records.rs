@@ -15,4 +15,4 @@ pub use crate::core::id::{AttemptId, FrameId, SessionId};
 pub use crate::core::requests::agent_command::recognise;
 pub use crate::core::requests::request::{Delivery, RequestKind};
 pub use crate::core::text::shell::Surroundings;
-pub use crate::store::{Caller, Lease, NewAttempt, NewFrame, Settlement, Store};
+pub use crate::store::{AttemptEnd, Caller, Lease, NewAttempt, NewFrame, Store};

@@ -17,7 +17,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::request::RequestKind;
 use crate::store::attempts::attempt::NewAttempt;
-use crate::store::attempts::settlement::Settlement;
+use crate::store::attempts::end::AttemptEnd;
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 use crate::store::requests::questions::Question;
@@ -43,7 +43,7 @@ pub(crate) fn new(task: &str) -> NewFrame {
     }
 }
 
-pub(crate) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
+pub(crate) fn attempt(delivering: Vec<RequestId>) -> NewAttempt {
     NewAttempt {
         id: AttemptId::random(),
         session: SessionId::random(),
@@ -51,7 +51,7 @@ pub(crate) fn attempt(carried: Vec<RequestId>) -> NewAttempt {
         output_from: 7,
         errors_from: 3,
         runner: 42,
-        carried,
+        delivering,
         answers: Vec::new(),
         to_return: None,
         mode: None,
@@ -71,8 +71,8 @@ pub(crate) fn refused(why: &str) -> Ending {
     Ending::Refused { why: why.to_owned(), objection: Objection::Unknown }
 }
 
-pub(crate) fn settlement(caller: Caller, decision: &Decision) -> Settlement<'_> {
-    Settlement {
+pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_> {
+    AttemptEnd {
         frame: caller.frame,
         attempt: caller.attempt,
         decision,
@@ -96,8 +96,8 @@ impl Store {
 
     /// Begins an attempt that is given every result there is.
     pub(crate) fn start(&self, frame: FrameId) -> Caller {
-        let carried = self.deliveries(frame).unwrap().iter().map(|delivery| delivery.request).collect();
-        let attempt = attempt(carried);
+        let delivering = self.deliveries(frame).unwrap().iter().map(|delivery| delivery.request).collect();
+        let attempt = attempt(delivering);
         self.begin(frame, &attempt).unwrap();
         Caller { frame, attempt: attempt.id }
     }
@@ -107,7 +107,7 @@ impl Store {
         let has_checkpoint = self.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
         let has_requests = *ending == Ending::Suspended;
         let decision = decide(&Facts { has_checkpoint, has_requests, ..Facts::of(ending.clone()) });
-        self.settle(&settlement(caller, &decision)).unwrap()
+        self.end_attempt(&attempt_end(caller, &decision)).unwrap()
     }
 
     /// Somebody answers.

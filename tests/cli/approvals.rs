@@ -10,8 +10,8 @@ fn waiting(tool: &str, input: &Value) -> (World, String) {
     world.file("root.md", "ask May I?\nreply {result}\n");
     world.spawn_paused("root.md");
     let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
-    let wish = json!({"permission": {"tool": tool, "input": input}});
-    database.execute("UPDATE requests SET wish = ?1", [wish.to_string()]).expect("it can be written");
+    let kind = json!({"permission": {"tool": tool, "input": input}});
+    database.execute("UPDATE requests SET detail = ?1", [kind.to_string()]).expect("it can be written");
     let question = world.run(&["questions", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     (world, question)
 }
@@ -118,7 +118,7 @@ fn a_file_is_shown_as_it_would_change() {
     let (world, id) = waiting("Write", &json!({"file_path": "", "content": "one\ntwo\nEVIL\nthree\n"}));
     let file = world.file("profile", "one\ntwo\nthree\n");
     let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
-    let sql = "UPDATE requests SET wish = json_set(wish, '$.permission.input.file_path', ?1)";
+    let sql = "UPDATE requests SET detail = json_set(detail, '$.permission.input.file_path', ?1)";
     database.execute(sql, [file.to_str()]).expect("it can be written");
     insta::assert_snapshot!(world.run(&["questions", &id]), @"
     [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
@@ -151,8 +151,8 @@ fn a_long_question_is_shown_whole() {
     let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
     let choice = json!({"label": "One", "description": "the first\nof all"});
     let choices = json!({"header": "H", "multi_select": true, "options": [choice]});
-    let wish = json!({"ask": {"question": question, "choices": choices}});
-    database.execute("UPDATE requests SET wish = ?1", [wish.to_string()]).expect("it can be written");
+    let kind = json!({"ask": {"question": question, "choices": choices}});
+    database.execute("UPDATE requests SET detail = ?1", [kind.to_string()]).expect("it can be written");
     insta::assert_snapshot!(world.command(["questions"]).on_terminal(80), @"
     QUESTION  ASKED  BY       CHAIN
     [ID2:8]  [AGE]    root.md  [ID1:8]

@@ -189,7 +189,7 @@ fn a_database_that_contradicts_itself_is_told_of() {
             "PRAGMA foreign_keys = OFF; UPDATE frames SET depth = 7 WHERE parent IS NOT NULL;
              UPDATE attempts SET ended = NULL WHERE seq = 1;
              INSERT INTO replies SELECT id, 'x' FROM frames WHERE parent IS NULL;
-             UPDATE requests SET wish = '{\"spawn\": 1}' WHERE kind = 'spawn'",
+             UPDATE requests SET detail = '{\"spawn\": 1}' WHERE kind = 'spawn'",
         )
         .expect("own database");
     drop(database);

@@ -12,7 +12,7 @@ fn without_trust(here: &World, archive: &[u8], arguments: &[&str]) -> Outcome {
 }
 
 fn is_question(request: &Value) -> bool {
-    request["wish"].as_str().is_some_and(|wish| wish.contains("\"ask\""))
+    request["detail"].as_str().is_some_and(|kind| kind.contains("\"ask\""))
 }
 
 /// The archive with fields of all launches changed.
@@ -62,7 +62,7 @@ fn a_command_that_polls_would_run_is_shown() {
     let wait = json!({"wait": {"command": "id > made\n: \u{202e}x"}}).to_string();
     let hostile = forged_rows(&archive, "requests", |row| {
         if is_question(row) {
-            row["wish"] = wait.as_str().into();
+            row["detail"] = wait.as_str().into();
         }
     });
     let said = without_trust(&here, &hostile, &[]).exits_with(2).stdout.clone();
@@ -81,7 +81,7 @@ fn a_call_that_is_allowed_already_is_shown() {
     let call = json!({"permission": {"tool": "Bash", "input": {"command": "rm -rf ~"}}}).to_string();
     let hostile = forged_rows(&archive, "requests", |row| {
         if is_question(row) {
-            row["wish"] = call.as_str().into();
+            row["detail"] = call.as_str().into();
         }
     });
     let here = World::new();
@@ -148,7 +148,7 @@ fn no_second_name_hides_what_would_run() {
     let (there, id, archive) = exported();
     let here = World::new();
     for (table, column, value) in [
-        ("requests", "WISH", json!({"wait": {"command": "id"}}).to_string()),
+        ("requests", "DETAIL", json!({"wait": {"command": "id"}}).to_string()),
         ("requests", "Settled", "1".to_owned()),
         ("frames", "Launch", "{}".to_owned()),
     ] {

@@ -63,7 +63,7 @@ fn an_attempt_that_another_command_has_concluded_since_is_not_concluded_again() 
     let world = World::new();
     let gate = world.gate("point");
     world.file("root.md", "reply done\n");
-    world.command(["spawn", "root.md"]).with("AGENT_CLI_CRASH", "settle.before").run();
+    world.command(["spawn", "root.md"]).with("AGENT_CLI_CRASH", "end_attempt.before").run();
     let id = world.log().starts[0].session().to_owned();
     let slow = held(&world, &gate, "lease.before", &["resume", &id]);
     world.run(&["resume", &id]).prints("done");

@@ -24,7 +24,7 @@ fn planted(world: &World, text: &str) {
     let choice = serde_json::json!({"label": text, "description": text});
     let choices = serde_json::json!({"header": text, "multi_select": true, "options": [choice]});
     let input = serde_json::json!({"command": text, text: text, "file_path": text, "list": [text, {text: text}]});
-    let wishes = [
+    let kinds = [
         serde_json::json!({"ask": {"question": text, "choices": choices}}),
         serde_json::json!({"permission": {"tool": text, "input": input}}),
         serde_json::json!({"permission": {"tool": "Bash", "input": {"command": text, "description": text}}}),
@@ -37,10 +37,10 @@ fn planted(world: &World, text: &str) {
     let mut ids = database.prepare("SELECT id FROM requests WHERE kind = 'ask' ORDER BY seq").expect("valid");
     let ids: Vec<rusqlite::types::Value> =
         ids.query_map([], |row| row.get(0)).expect("rows").collect::<Result<_, _>>().expect("ids");
-    assert_eq!(ids.len(), wishes.len());
-    for (id, wish) in ids.iter().zip(&wishes) {
-        let sql = "UPDATE requests SET wish = ?1 WHERE id = ?2";
-        database.execute(sql, (wish.to_string(), id)).expect("it can be written");
+    assert_eq!(ids.len(), kinds.len());
+    for (id, kind) in ids.iter().zip(&kinds) {
+        let sql = "UPDATE requests SET detail = ?1 WHERE id = ?2";
+        database.execute(sql, (kind.to_string(), id)).expect("it can be written");
     }
     for sql in [
         "UPDATE frames SET title = ?1",

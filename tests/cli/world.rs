@@ -192,9 +192,9 @@ impl World {
     /// Brings the time that an agent waits for so much nearer (`1 minute`).
     pub(crate) fn awaited_time_comes_sooner(&self, by: &str) {
         let database = rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database");
-        let sql = "UPDATE requests SET wish = json_replace(wish, '$.wait.time',
-                   strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(wish, '$.wait.time'), '-' || ?1))
-                   WHERE json_extract(wish, '$.wait.time') IS NOT NULL";
+        let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.time',
+                   strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(detail, '$.wait.time'), '-' || ?1))
+                   WHERE json_extract(detail, '$.wait.time') IS NOT NULL";
         assert_eq!(database.execute(sql, [by]).expect("it can be written"), 1);
     }
 

@@ -79,7 +79,7 @@ pub(crate) fn hold(person: &Person, peaceful: Measure, allowance: Allowance) {
     assert!(found.starts <= times * peaceful.starts + polls, "started too often: {found:?}, not {peaceful:?}");
     assert!(found.errors <= peaceful.errors, "failed too often: {found:?}, not {peaceful:?}");
     assert!(store.questions(true).expect("a database").is_empty(), "every question is answered");
-    every_answer_was_told_once(world, &store);
+    every_answer_was_delivered_once(world, &store);
     no_frame_ran_twice_at_a_time(world);
     every_transcript_is_known(world, &store);
     nothing_is_left_over(person);
@@ -87,18 +87,18 @@ pub(crate) fn hold(person: &Person, peaceful: Measure, allowance: Allowance) {
 }
 
 /// Each answer stands once in the conversation of the agent that asked.
-pub(crate) fn every_answer_was_told_once(world: &World, store: &Store) {
+pub(crate) fn every_answer_was_delivered_once(world: &World, store: &Store) {
     let mut asked: BTreeMap<FrameId, (usize, String)> = BTreeMap::new();
     for question in store.questions(false).expect("a database") {
         let entry = asked.entry(question.frame).or_default();
         let answer = question.answer.expect("it is answered");
-        // Of a plan, the agent is told in the words of its tool.
-        let told = if matches!(question.wish, RequestKind::Plan(_)) {
+        // Of a plan, the agent gets it in the words of its tool.
+        let text = if matches!(question.kind, RequestKind::Plan(_)) {
             "User has approved your plan.".to_owned()
         } else {
             answer
         };
-        *entry = (entry.0 + 1, told);
+        *entry = (entry.0 + 1, text);
     }
     for (frame, (count, answer)) in asked {
         let session = store.frame(frame).expect("a database").expect("it asked").session;
@@ -106,12 +106,12 @@ pub(crate) fn every_answer_was_told_once(world: &World, store: &Store) {
         let transcript = world.transcripts().into_iter().find(|path| path.ends_with(&name)).expect("a transcript");
         let text = fs::read_to_string(transcript).expect("a readable file");
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        let told: usize = lines
-            // What a call has printed before it was killed does not count: the agent is told again.
+        let count_in_transcript: usize = lines
+            // What a call has printed before it was killed does not count: the agent gets it again.
             .filter(|line| line["type"] == "user" && line["message"]["content"][0]["is_error"] != true)
             .map(|line| line["message"]["content"].to_string().matches(&answer).count())
             .sum();
-        assert_eq!(told, count, "{frame} was told {answer:?} as often as it asked\n{text}");
+        assert_eq!(count_in_transcript, count, "{frame} got {answer:?} as often as it asked\n{text}");
     }
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn every_transcript_is_known(world: &World, store: &Store) {
 }
 
 /// Whoever dies here has recorded the outcome, and has not yet deleted what is of no use any more.
-const DELETES: [&str; 3] = ["settle.after", "remove_copy.before", "remove_copy.after"];
+const DELETES: [&str; 3] = ["end_attempt.after", "remove_copy.before", "remove_copy.after"];
 
 /// No process, and no file that lives only within a step.
 fn nothing_is_left_over(person: &Person) {

@@ -127,7 +127,7 @@ impl Trial {
         self.world.run(&["resume", &root]).succeeds();
         wait_until("every process ends", || processes_of(&self.world.state()).is_empty());
         self.killed.starts = self.world.starts();
-        invariants::every_answer_was_told_once(&self.world, &store);
+        invariants::every_answer_was_delivered_once(&self.world, &store);
         invariants::every_transcript_is_known(&self.world, &store);
         invariants::the_check_agrees(&self.world);
         // Only an agent whose call was killed may have made a request again, and with it all that follows. One that was killed

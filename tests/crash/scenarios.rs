@@ -218,8 +218,8 @@ fn times_come(person: &Person) {
         return;
     }
     let database = rusqlite::Connection::open(database).expect("a database");
-    let sql = "UPDATE requests SET wish = json_replace(wish, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')
-               WHERE kind = 'wait' AND status = 'open' AND (json_extract(wish, '$.wait.scheduled.by.wakeup') IS NOT NULL
+    let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')
+               WHERE kind = 'wait' AND status = 'open' AND (json_extract(detail, '$.wait.scheduled.by.wakeup') IS NOT NULL
                OR NOT EXISTS (SELECT 1 FROM requests WHERE kind = 'ask' AND status IN ('open', 'resolved', 'delivering')))";
     // A command may have died before it has made the table.
     let _ = database.execute(sql, []);

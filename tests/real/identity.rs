@@ -169,7 +169,7 @@ fn a_discarded_attempt_leaves_conversation_tasks_and_plan_as_they_were(version: 
     assert!(chain.api.count() >= requests + 2, "it has changed its tasks");
     assert_eq!(of_sessions(chain.home.home()), before);
     // Whoever ends the attempt dies before it has put anything back.
-    let points = ["put_back.within", "settle.after", "put_back.before", "put_back.after", "remove_copy.before"];
+    let points = ["put_back.within", "end_attempt.after", "put_back.before", "put_back.after", "remove_copy.before"];
     for point in &points[..sample_or_all(1, points.len())] {
         chain.command().args(["resume", &root]).env("AGENT_CLI_CRASH", point).output().unwrap();
         let said = chain.run(&["resume", &root]);

@@ -49,7 +49,7 @@ pub(crate) fn above(version: &str, agent: impl Fn(&Conversation) -> Turn + Send 
 /// Lets the times come that agents have set.
 pub(crate) fn time_passes(chain: &Chain) {
     let database = rusqlite::Connection::open(chain.state().join("agent-cli.db")).unwrap();
-    let sql = "UPDATE requests SET wish = json_replace(wish, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')";
+    let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')";
     database.execute(sql, []).unwrap();
 }
 

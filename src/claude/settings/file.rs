@@ -176,13 +176,13 @@ mod tests {
 
     #[test]
     fn what_claude_code_passes_over_is_told_without_its_text() {
-        let told = |text: &str| Settings::parse(text).unwrap_err();
-        assert_eq!(told("{\"env\": secret"), "is not JSON (line 1, column 9)");
-        assert_eq!(told("// comment\n{}"), "is not JSON (line 1, column 1)");
-        assert_eq!(told("\"secret\""), "is not a JSON object");
+        let error = |text: &str| Settings::parse(text).unwrap_err();
+        assert_eq!(error("{\"env\": secret"), "is not JSON (line 1, column 9)");
+        assert_eq!(error("// comment\n{}"), "is not JSON (line 1, column 1)");
+        assert_eq!(error("\"secret\""), "is not a JSON object");
         for days in ["0", "-1", "\"secret\""] {
-            let told = told(&format!("{{\"cleanupPeriodDays\": {days}}}"));
-            assert_eq!(told, "has a cleanupPeriodDays that is not a number of at least 1");
+            let error = error(&format!("{{\"cleanupPeriodDays\": {days}}}"));
+            assert_eq!(error, "has a cleanupPeriodDays that is not a number of at least 1");
         }
     }
 }

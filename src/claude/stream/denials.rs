@@ -112,7 +112,7 @@ mod tests {
             // A later result lists only what came after the one before it.
             ended(&[("t2", "Write", json!({"file_path": "/x"})), ("t3", "Odd", json!({"a": 1}))]),
         ]);
-        let told = found.iter().map(|denial| {
+        let words = found.iter().map(|denial| {
             let Denied { tool, input, said, by_subagent, .. } = &denial.denied;
             (tool.as_str(), input.as_str(), said.as_str(), *by_subagent)
         });
@@ -121,7 +121,7 @@ mod tests {
             ("Write", "/x", "nor that", true),
             ("Odd", "{\"a\":1}", "", false),
         ];
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(words.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -222,9 +222,9 @@ mod tests {
             format!(r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t{id}"}}]}}}}"#)
         };
         let all = digest(&[&call(1), &result(1), &call(2), &result(2), &call(3)]);
-        let told = |ids: &[&str]| all.uncertain_calls(&ids.iter().map(|id| (*id).to_owned()).collect());
-        assert_eq!(told(&["t1", "t2"]), ["Bash: 3"]);
-        assert_eq!(told(&["t1"]), ["Bash: 2", "Bash: 3"]);
+        let calls = |ids: &[&str]| all.uncertain_calls(&ids.iter().map(|id| (*id).to_owned()).collect());
+        assert_eq!(calls(&["t1", "t2"]), ["Bash: 3"]);
+        assert_eq!(calls(&["t1"]), ["Bash: 2", "Bash: 3"]);
         let many: Vec<String> = (0..50).map(call).collect();
         let many = digest(&many.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(many.uncertain_calls(&HashSet::new()).len(), 20);

@@ -16,7 +16,7 @@ pub(crate) const ASK_USER_QUESTION: &str = "AskUserQuestion";
 pub(crate) fn questions(input: &Value) -> Option<Vec<RequestKind>> {
     let asked = input["questions"].as_array()?.iter().map(question).collect::<Option<Vec<_>>>()?;
     let mut seen = HashSet::new();
-    let alike = asked.iter().any(|wish| match wish {
+    let alike = asked.iter().any(|kind| match kind {
         RequestKind::Ask { question, .. } => !seen.insert(question),
         _ => false,
     });

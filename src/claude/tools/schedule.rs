@@ -55,10 +55,10 @@ pub(crate) fn job(input: &Value, response: &Value, now: Timestamp, zone: &TimeZo
     if response["recurring"] != false {
         return None;
     }
-    let told = || Timestamp::from_millisecond(response["nextFireAt"].as_i64()?).ok();
+    let announced = || Timestamp::from_millisecond(response["nextFireAt"].as_i64()?).ok();
     // Before 2.1.250 the tool does not say when.
     let found = || input["cron"].as_str()?.parse::<CronExpression>().ok()?.next(&now.to_zoned(zone.clone()));
-    let at = told().or_else(found)?;
+    let at = announced().or_else(found)?;
     let by = Scheduler::Job { id: response["id"].as_str()?.to_owned() };
     Some(Scheduled { at, prompt: input["prompt"].as_str()?.to_owned(), by })
 }

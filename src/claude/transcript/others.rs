@@ -162,8 +162,8 @@ mod tests {
     fn what_its_own_claude_had_not_printed_stays() {
         let own = [line("user", "k", ""), line("assistant", "a", "k"), prompt("p", "a"), line("attachment", "s", "p")];
         assert_eq!(left(&own, &["a"]), None);
-        let told =
+        let notification =
             [line("user", "k", ""), line("assistant", "a", "k"), line("user", "t", "a"), line("assistant", "b", "t")];
-        assert_eq!(left(&told, &["a"]), None);
+        assert_eq!(left(&notification, &["a"]), None);
     }
 }

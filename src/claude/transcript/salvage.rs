@@ -49,10 +49,10 @@ impl Remains {
     #[must_use]
     pub(crate) fn tells(&self, delivery: &Delivery) -> bool {
         let heading = prompt::heading(delivery);
-        if let Some(scheduled) = delivery.wish.scheduled() {
+        if let Some(scheduled) = delivery.kind.scheduled() {
             // Of a command, Claude Code keeps the name and the rest apart.
             let prompt = scheduled.prompt.strip_prefix("/loop").unwrap_or(&scheduled.prompt).trim();
-            return self.prompts.iter().any(|told| told.contains(prompt));
+            return self.prompts.iter().any(|given| given.contains(prompt));
         }
         delivery.call.as_ref().is_some_and(|call| self.answered.contains(call))
             || self.prompts.iter().any(|prompt| prompt.contains(&heading))
@@ -163,7 +163,7 @@ mod tests {
         let delivery = |call: Option<&str>| Delivery {
             request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
             call: call.map(str::to_owned),
-            wish: RequestKind::Ask { question: "When?".into(), choices: None },
+            kind: RequestKind::Ask { question: "When?".into(), choices: None },
             result: RequestResult::Text("Jan 1st".into()),
         };
         let call = of(&format!("{PROMPT}\n{CALL}\n{RESULT}\n"));
@@ -171,8 +171,8 @@ mod tests {
         assert!(!call.tells(&delivery(Some("t2"))) && !call.tells(&delivery(None)));
         let text = prompt::resume(&[delivery(None)], &[]);
         for content in [json!(text), json!([{"type": "text", "text": text}])] {
-            let told = of(&format!("{}\n", json!({"type": "user", "message": {"content": content}})));
-            assert!(told.tells(&delivery(None)) && told.tells(&delivery(Some("t1"))));
+            let salvage = of(&format!("{}\n", json!({"type": "user", "message": {"content": content}})));
+            assert!(salvage.tells(&delivery(None)) && salvage.tells(&delivery(Some("t1"))));
         }
         let said = of(&format!("{}\n", json!({"type": "assistant", "message": {"content": text}})));
         assert!(!said.tells(&delivery(None)));

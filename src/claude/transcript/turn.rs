@@ -122,8 +122,8 @@ mod tests {
             1,
         );
         assert_eq!(of(&[error]).reply, None);
-        let told = json!({"type": "user", "message": {"content": "<task-notification>"}}).to_string();
-        assert_eq!(of(&[said("m1", "a", &over), told]).reply, None);
+        let notification = json!({"type": "user", "message": {"content": "<task-notification>"}}).to_string();
+        assert_eq!(of(&[said("m1", "a", &over), notification]).reply, None);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Answer {
         let text = match &asked {
             Some(asked) if asked.answered.is_none() || self.replace => {
                 let read = if is_text { answer::verbatim } else { answer::from_text };
-                read(&asked.wish, &text).map_err(|error| refused(id, &asked.wish, &text, &error))?
+                read(&asked.kind, &text).map_err(|error| refused(id, &asked.kind, &text, &error))?
             }
             _ => text,
         };
@@ -104,7 +104,7 @@ impl Answer {
     /// The answer, with the mode that belongs to it.
     fn with_mode(&self, text: String, asked: Option<&Question>) -> Result<String, CliError> {
         let Some(mode) = &self.mode else { return Ok(text) };
-        let is_of_plan = asked.is_none_or(|asked| matches!(asked.wish, RequestKind::Plan(_)));
+        let is_of_plan = asked.is_none_or(|asked| matches!(asked.kind, RequestKind::Plan(_)));
         if !is_of_plan || permit(&text) != Some(Permit::Allow) {
             return Err(CliError::usage("--mode is for a plan that is allowed")
                 .hint("agent-cli answer ID allow --mode acceptEdits"));
@@ -156,10 +156,10 @@ fn only_question_below(store: &Store, frame: FrameId) -> Result<RequestId, CliEr
     }
 }
 
-fn refused(id: RequestId, wish: &RequestKind, text: &str, error: &NoAnswer) -> CliError {
+fn refused(id: RequestId, kind: &RequestKind, text: &str, error: &NoAnswer) -> CliError {
     let command = |answer: &str| format!("agent-cli answer {} {answer}", id.short());
     let refused = CliError::usage(error.to_string());
-    match (error, wish) {
+    match (error, kind) {
         (NoAnswer::NoSuchChoice { .. }, _) => {
             let text = format!("--text={}", quoted(text.trim()));
             refused.hint(command("1")).hint(format!("to answer with text, not a choice: {}", command(&text)))
@@ -168,7 +168,7 @@ fn refused(id: RequestId, wish: &RequestKind, text: &str, error: &NoAnswer) -> C
             refused.hint(command("allow")).hint(format!("or {}", command("\"deny use the test server\"")))
         }
         (_, RequestKind::Plan(_)) => refused
-            .hint(command(&asked::to_answer(wish)))
+            .hint(command(&asked::to_answer(kind)))
             .hint(format!("or {}", command("\"deny use the test server\""))),
         _ => refused.hint(command("ANSWER")),
     }
@@ -177,7 +177,7 @@ fn refused(id: RequestId, wish: &RequestKind, text: &str, error: &NoAnswer) -> C
 fn from_standard_input(store: &Store, asked: Option<&Question>) -> Result<String, CliError> {
     if asked::is_at_a_terminal() {
         match asked {
-            Some(asked) if matches!(asked.wish, RequestKind::Permission { .. } | RequestKind::Plan(_)) => {
+            Some(asked) if matches!(asked.kind, RequestKind::Permission { .. } | RequestKind::Plan(_)) => {
                 return asked::decide(store, asked);
             }
             Some(asked) => asked::show(store, asked)?,

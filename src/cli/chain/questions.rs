@@ -85,22 +85,22 @@ impl Questions {
             .map(|question| QuestionJson {
                 id: question.id,
                 question: question.question,
-                kind: match question.wish {
+                kind: match question.kind {
                     RequestKind::Permission { .. } => "permission",
                     RequestKind::Plan(_) => "plan",
                     _ => "question",
                 },
-                permission: match &question.wish {
+                permission: match &question.kind {
                     RequestKind::Permission { tool, input, reason } => {
                         Some(PermissionJson { tool: tool.clone(), input: input.clone(), reason: reason.clone() })
                     }
                     _ => None,
                 },
-                plan: match &question.wish {
+                plan: match &question.kind {
                     RequestKind::Plan(plan) => Some(plan.clone()),
                     _ => None,
                 },
-                choices: match question.wish {
+                choices: match question.kind {
                     RequestKind::Ask { choices, .. } => choices,
                     _ => None,
                 },
@@ -157,7 +157,7 @@ fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError
     let all = questions.iter().map(|question| asked::whole(store, question, output::width()));
     print(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
     if let Some(open) = questions.iter().find(|question| question.answer.is_none()) {
-        hint(&format!("agent-cli answer {} {}", open.id.short(), asked::to_answer(&open.wish)));
+        hint(&format!("agent-cli answer {} {}", open.id.short(), asked::to_answer(&open.kind)));
     }
     Ok(ExitStatus::Ok)
 }

@@ -13,7 +13,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::{print, print_json, print_line, tell};
 use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::inventory::Inventory;
-use crate::core::housekeeping::relocation::{Move, Moves};
+use crate::core::housekeeping::relocation::{Move, Relocation};
 use crate::core::text::shell::quoted;
 use crate::store::Here;
 
@@ -48,15 +48,15 @@ pub(crate) struct Import {
 impl Import {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("agents cannot import chains", "ask a person to do it")?;
-        let (store, moves) = (context.store()?, Moves::new(self.cwd.clone()));
+        let (store, relocation) = (context.store()?, Relocation::new(self.cwd.clone()));
         let archive = if self.file == Path::new("-") {
-            store.unpack(&mut io::stdin().lock(), &moves)?
+            store.unpack(&mut io::stdin().lock(), &relocation)?
         } else {
             let file = File::open(&self.file).map_err(|error| {
                 CliError::usage(format!("cannot read {}: {error}", self.file.display()))
                     .hint("agent-cli export ID > FILE writes such a file")
             })?;
-            store.unpack(&mut BufReader::new(file), &moves)?
+            store.unpack(&mut BufReader::new(file), &relocation)?
         };
         let (claude, Launch { path, environment, .. }) = (context.settings(None)?.claude, context.launch()?);
         let claude = program::locate(claude.as_deref(), None, path.as_ref().map(AsRef::as_ref))?;

@@ -21,7 +21,7 @@ use crate::store::{Question, Store, StoreError};
 pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Result<String, StoreError> {
     let (id, root, task) = (asked.id.short(), asked.root.short(), cut(&asked.title, 40));
     let mut text = format!("{id} of {task} in the chain {root}, {} ago\n", age(asked.asked, Timestamp::now()));
-    text.push_str(&match &asked.wish {
+    text.push_str(&match &asked.kind {
         RequestKind::Permission { tool, input, reason } => {
             let frame = store.frame(asked.frame)?;
             let before = match (approval::written_file(tool, input), &frame) {
@@ -42,7 +42,7 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
         RequestKind::Plan(plan) => of_plan(plan, width),
         _ => approval::quoted(&asked.question, width),
     });
-    if let RequestKind::Ask { choices: Some(choices), .. } = &asked.wish {
+    if let RequestKind::Ask { choices: Some(choices), .. } = &asked.kind {
         for (number, Choice { label, description }) in (1..).zip(&choices.options) {
             text.push_str(&approval::named(&format!("  {number}. "), label, width));
             if !description.is_empty() {
@@ -74,8 +74,8 @@ fn of_plan(plan: &Plan, width: Option<usize>) -> String {
 }
 
 /// A hint that says how to answer a question.
-pub(crate) fn to_answer(wish: &RequestKind) -> String {
-    match wish {
+pub(crate) fn to_answer(kind: &RequestKind) -> String {
+    match kind {
         RequestKind::Permission { .. } => "allow (or deny, with a reason)".to_owned(),
         RequestKind::Plan(plan) => format!("allow --mode {} (or deny, with a reason)", plan.modes.join("|")),
         _ => "TEXT".to_owned(),
@@ -117,7 +117,7 @@ pub(crate) fn show(store: &Store, asked: &Question) -> Result<(), CliError> {
 
 /// Shows a call and asks for its approval in one go: nobody allows at a terminal what was not shown there.
 pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(), CliError> {
-    let is_allowed = match &asked.wish {
+    let is_allowed = match &asked.kind {
         RequestKind::Permission { .. } => permit(answer) == Some(Permit::Allow),
         RequestKind::Plan(plan) => matches!(plan.decided(answer), Some(Decided::Approved { .. })),
         _ => false,
@@ -126,7 +126,7 @@ pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(
         return Ok(());
     }
     show(store, asked)?;
-    if let RequestKind::Plan(plan) = &asked.wish
+    if let RequestKind::Plan(plan) = &asked.kind
         && let Some(Decided::Approved { mode }) = plan.decided(answer)
     {
         output::ask(&approval::named("it would continue in mode ", &mode, output::width_of_errors()));

@@ -20,7 +20,7 @@ impl DeliveryWay {
     /// suspended call can return its result.
     #[must_use]
     pub(crate) fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool) -> Self {
-        let permission = deliveries.iter().find(|delivery| matches!(delivery.wish, RequestKind::Permission { .. }));
+        let permission = deliveries.iter().find(|delivery| matches!(delivery.kind, RequestKind::Permission { .. }));
         if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
             return Self::ReopenedCall { call };
         }
@@ -43,7 +43,7 @@ impl DeliveryWay {
 /// Whether its call can be resumed to return the result. A plan's cannot, because plans are approved only in an
 /// interactive session; nor can a wake-up's, because resuming it would schedule another one.
 fn returns_by_itself(delivery: &Delivery) -> bool {
-    delivery.wish.scheduled().is_none() && !matches!(delivery.wish, RequestKind::Plan(_))
+    delivery.kind.scheduled().is_none() && !matches!(delivery.kind, RequestKind::Plan(_))
 }
 
 /// Whether the call that made these requests can return their results unchanged.
@@ -57,7 +57,7 @@ fn is_returned(deliveries: &[Delivery]) -> bool {
     deliveries.iter().all(|delivery| {
         let (RequestResult::Text(text) | RequestResult::Failed(text)) = &delivery.result;
         length += text.len();
-        length <= MOST && (delivery.wish.native_question().is_some() || printed_unchanged(text))
+        length <= MOST && (delivery.kind.native_question().is_some() || printed_unchanged(text))
     })
 }
 
@@ -76,7 +76,7 @@ pub(crate) mod testing {
         Delivery {
             request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
             call: None,
-            wish: RequestKind::Ask { question: "When is your birthday?".into(), choices: None },
+            kind: RequestKind::Ask { question: "When is your birthday?".into(), choices: None },
             result: RequestResult::Text(text.into()),
         }
     }
@@ -117,11 +117,11 @@ mod tests {
             let mut frame = frame(Task::Prompt(String::new()));
             frame.suspended = Some("t1".to_owned());
             let choices = native.then(|| Choices { header: String::new(), multi_select: false, options: Vec::new() });
-            let wish = RequestKind::Ask { question: "When?".into(), choices };
-            let of = |text: &&str| Delivery { call: Some("t1".into()), wish: wish.clone(), ..answer(text) };
+            let kind = RequestKind::Ask { question: "When?".into(), choices };
+            let of = |text: &&str| Delivery { call: Some("t1".into()), kind: kind.clone(), ..answer(text) };
             (frame, results.iter().map(of).collect::<Vec<_>>())
         };
-        let told = |results: &[&str], native| {
+        let way = |results: &[&str], native| {
             let (frame, deliveries) = suspended(results, native);
             DeliveryWay::of(&frame, &deliveries, &[], true)
         };
@@ -138,7 +138,7 @@ mod tests {
             (&[&most[..20_000], &most[..10_000]], true, DeliveryWay::ResumedCall),
             (&[&most[..20_000], &most[..10_001]], true, DeliveryWay::ResultsInTranscript),
         ] {
-            assert_eq!(told(results, native), expected, "{} of {}", results.len(), results[0].len());
+            assert_eq!(way(results, native), expected, "{} of {}", results.len(), results[0].len());
         }
         let (frame, deliveries) = suspended(&["a"], false);
         assert_eq!(

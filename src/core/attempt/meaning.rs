@@ -232,12 +232,14 @@ mod tests {
             ("I do not know why, so SGN_UNHANDLED from me.", woken, Meaning::Unhandled),
         ] {
             assert_eq!(Meaning::of(&facts(said(text))), meaning);
-            for told in ["Do not say SGN_PEND_STARTED", "```\nSGN_PEND_ONGOING\n```", "say SGN_UNHANDLED", "nothing"] {
-                let is_mention = told.contains(text.split(' ').find(|word| word.starts_with("SGN_")).unwrap());
+            for given_text in
+                ["Do not say SGN_PEND_STARTED", "```\nSGN_PEND_ONGOING\n```", "say SGN_UNHANDLED", "nothing"]
+            {
+                let is_mention = given_text.contains(text.split(' ').find(|word| word.starts_with("SGN_")).unwrap());
                 let expected = if is_mention { reply(text) } else { meaning.clone() };
-                assert_eq!(Meaning::of(&given(&[told], facts(said(text)))), expected, "{text} {told}");
-                let result = Facts { results: vec![told.to_owned()], ..facts(said(text)) };
-                assert_eq!(Meaning::of(&result), expected, "{text} {told}");
+                assert_eq!(Meaning::of(&given(&[given_text], facts(said(text)))), expected, "{text} {given_text}");
+                let result = Facts { results: vec![given_text.to_owned()], ..facts(said(text)) };
+                assert_eq!(Meaning::of(&result), expected, "{text} {given_text}");
             }
         }
         let never_woken = "I never had to say SGN_UNHANDLED to anybody.";

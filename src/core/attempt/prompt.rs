@@ -62,7 +62,7 @@ pub(crate) fn resume(deliveries: &[Delivery], notices: &[String]) -> String {
 /// The prompts that an agent scheduled, if there is nothing else to tell it.
 fn only_scheduled(deliveries: &[Delivery], notices: &[String]) -> Option<String> {
     let prompts: Option<Vec<_>> =
-        deliveries.iter().map(|delivery| delivery.wish.scheduled().map(Scheduled::prompt)).collect();
+        deliveries.iter().map(|delivery| delivery.kind.scheduled().map(Scheduled::prompt)).collect();
     prompts.filter(|prompts| !prompts.is_empty() && notices.is_empty()).map(|prompts| prompts.join("\n\n"))
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn of_trouble(trouble: &Trouble) -> String {
 /// The heading of a request's result in a prompt, which occurs nowhere earlier.
 #[must_use]
 pub(crate) fn heading(delivery: &Delivery) -> String {
-    let (command, id) = (delivery.wish.command(), delivery.known_as());
+    let (command, id) = (delivery.kind.command(), delivery.known_as());
     let how = match &delivery.result {
         RequestResult::Text(_) => "",
         RequestResult::Failed(_) => ", which failed",
@@ -134,7 +134,7 @@ const HEADING: &str = "result of `";
 
 /// Returns the prompt itself if its agent scheduled one.
 fn said(delivery: &Delivery) -> &str {
-    if let Some(scheduled) = delivery.wish.scheduled() {
+    if let Some(scheduled) = delivery.kind.scheduled() {
         return &scheduled.prompt;
     }
     let (RequestResult::Text(text) | RequestResult::Failed(text)) = &delivery.result;
@@ -306,7 +306,7 @@ mod tests {
         fn results_come_back_to_the_byte(texts in prop::collection::vec((any_text(), any_text(), any::<bool>()), 1..4), notice: bool, open: bool) {
             let deliveries: Vec<Delivery> = texts.iter().map(|(question, text, failed)| {
                 let result = if *failed { RequestResult::Failed(text.clone()) } else { RequestResult::Text(text.clone()) };
-                Delivery { wish: RequestKind::Ask { question: question.clone(), choices: None }, result, ..answer("") }
+                Delivery { kind: RequestKind::Ask { question: question.clone(), choices: None }, result, ..answer("") }
             }).collect();
             let calls = texts.iter().map(|(call, _, _)| call.clone()).collect();
             let trouble = Trouble { what: texts[0].1.clone(), calls, lost: false };

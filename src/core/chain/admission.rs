@@ -147,7 +147,7 @@ mod tests {
             frame: id(0),
             attempt: crate::core::id::AttemptId::random(),
             call: None,
-            wish: RequestKind::Spawn { child: id(n), task: String::new() },
+            kind: RequestKind::Spawn { child: id(n), task: String::new() },
             state: crate::core::requests::state::RequestState::Open,
             made: at(0),
         };

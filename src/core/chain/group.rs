@@ -143,7 +143,7 @@ mod tests {
             frame: id(n),
             attempt: AttemptId::random(),
             call: None,
-            wish: RequestKind::Spawn { child: id(child), task: String::new() },
+            kind: RequestKind::Spawn { child: id(child), task: String::new() },
             state: crate::core::requests::state::RequestState::Open,
             made: NOW,
         };

@@ -87,18 +87,18 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn said(state: FrameState, wishes: Vec<RequestKind>) -> String {
+    fn said(state: FrameState, kinds: Vec<RequestKind>) -> String {
         let id = FrameId::random();
-        let request = |wish| Request {
+        let request = |kind| Request {
             id: RequestId::random(),
             frame: id,
             attempt: AttemptId::random(),
             call: None,
-            wish,
+            kind,
             state: crate::core::requests::state::RequestState::Open,
             made: at(0),
         };
-        let requests = wishes.into_iter().map(request).collect();
+        let requests = kinds.into_iter().map(request).collect();
         let title = String::new();
         let node = Node { id, parent: None, title, state, since: at(0), kept: true, is_group: false, requests };
         let tree = Tree::new(id, vec![node]);

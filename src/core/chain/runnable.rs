@@ -113,21 +113,21 @@ mod tests {
         FrameState::Failed { failure: Failure { kind: FailureKind::Error, message: String::new() } }
     }
 
-    fn node(n: u128, parent: Option<u128>, state: FrameState, wishes: Vec<(RequestKind, bool)>) -> Node {
-        let request = |(wish, settled)| Request {
+    fn node(n: u128, parent: Option<u128>, state: FrameState, kinds: Vec<(RequestKind, bool)>) -> Node {
+        let request = |(kind, resolved)| Request {
             id: crate::core::id::RequestId::random(),
             frame: id(n),
             attempt: AttemptId::random(),
             call: None,
-            wish,
-            state: if settled {
+            kind,
+            state: if resolved {
                 crate::core::requests::state::RequestState::Resolved { used_by: None }
             } else {
                 crate::core::requests::state::RequestState::Open
             },
             made: NOW,
         };
-        let requests = wishes.into_iter().map(request).collect();
+        let requests = kinds.into_iter().map(request).collect();
         let title = String::new();
         Node { id: id(n), parent: parent.map(id), title, state, since: NOW, kept: true, is_group: false, requests }
     }
@@ -140,11 +140,11 @@ mod tests {
         (RequestKind::Ask { question: "When?".into(), choices: None }, answered)
     }
 
-    fn chain(leaf: FrameState, wishes: Vec<(RequestKind, bool)>) -> Tree {
+    fn chain(leaf: FrameState, kinds: Vec<(RequestKind, bool)>) -> Tree {
         let nodes = vec![
             node(1, None, waiting(), vec![spawn(2)]),
             node(2, Some(1), waiting(), vec![spawn(3)]),
-            node(3, Some(2), leaf, wishes),
+            node(3, Some(2), leaf, kinds),
         ];
         Tree::new(id(1), nodes)
     }
@@ -208,9 +208,9 @@ mod tests {
     fn a_failure_is_tried_again_until_the_parent_knows_of_it() {
         let names = |tree: &Tree| tree.to_try_again().iter().map(|node| node.id).collect::<Vec<_>>();
         assert_eq!(names(&chain(failed(), vec![])), [id(3)]);
-        let told =
+        let tree =
             Tree::new(id(1), vec![node(1, None, waiting(), vec![ask(false)]), node(2, Some(1), failed(), vec![])]);
-        assert_eq!(names(&told), []);
+        assert_eq!(names(&tree), []);
         assert_eq!(names(&Tree::new(id(1), vec![node(1, None, FrameState::Cancelled, vec![])])), [id(1)]);
         let beside = |state| {
             let root = node(1, None, waiting(), vec![spawn(2), spawn(3)]);
@@ -241,9 +241,9 @@ mod tests {
         }
         assert!(!leaf(FrameState::Done).concerns_the_caller(id(3)));
         assert!(!leaf(failed()).concerns_the_caller(id(9)));
-        let told =
+        let tree =
             Tree::new(id(1), vec![node(1, None, waiting(), vec![ask(false)]), node(2, Some(1), failed(), vec![])]);
-        assert!(!told.concerns_the_caller(id(2)));
+        assert!(!tree.concerns_the_caller(id(2)));
         assert!(Tree::new(id(2), vec![node(2, Some(1), failed(), vec![])]).concerns_the_caller(id(2)));
     }
 }

@@ -156,7 +156,7 @@ impl Tree {
     /// over.
     #[must_use]
     pub fn has_open_requests(&self, node: &Node) -> bool {
-        let is_missing = |request: &Request| !self.is_over(request) && !request.wish.is_job();
+        let is_missing = |request: &Request| !self.is_over(request) && !request.kind.is_job();
         node.requests.iter().any(is_missing) || self.open_members(node) > 0
     }
 
@@ -169,7 +169,7 @@ impl Tree {
     /// How many children a waiting frame still waits for.
     #[must_use]
     pub fn children_awaited_by(&self, node: &Node) -> usize {
-        let open = |request: &&Request| matches!(request.wish, RequestKind::Spawn { .. }) && !self.is_over(request);
+        let open = |request: &&Request| matches!(request.kind, RequestKind::Spawn { .. }) && !self.is_over(request);
         match node.state {
             FrameState::Waiting { .. } => node.requests.iter().filter(open).count() + self.open_members(node),
             _ => 0,
@@ -183,7 +183,7 @@ impl Tree {
 
     /// Whether its parent's agent waits for this frame.
     fn is_requested(&self, node: &Node) -> bool {
-        let wanted = |request: &Request| matches!(request.wish, RequestKind::Spawn { child, .. } if child == node.id);
+        let wanted = |request: &Request| matches!(request.kind, RequestKind::Spawn { child, .. } if child == node.id);
         self.parent_that_waits(node).is_some_and(|parent| parent.requests.iter().any(wanted))
     }
 }

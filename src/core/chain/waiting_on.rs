@@ -109,7 +109,7 @@ impl Tree {
         };
         let open = node.requests.iter().filter(|request| !self.is_over(request));
         let mut found: Vec<(Timestamp, Blocking)> = open
-            .filter_map(|request| match &request.wish {
+            .filter_map(|request| match &request.kind {
                 RequestKind::Spawn { .. } => None,
                 RequestKind::Ask { question, choices } => {
                     let (question, choices) = (question.clone(), choices.clone());
@@ -160,13 +160,13 @@ mod tests {
 
     fn waiting(wait: Wait, asked: &[(&str, bool)]) -> Tree {
         let id = FrameId::random();
-        let request = |(question, settled): &(&str, bool)| Request {
+        let request = |(question, resolved): &(&str, bool)| Request {
             id: RequestId::random(),
             frame: id,
             attempt: AttemptId::random(),
             call: None,
-            wish: RequestKind::Ask { question: (*question).to_owned(), choices: None },
-            state: if *settled {
+            kind: RequestKind::Ask { question: (*question).to_owned(), choices: None },
+            state: if *resolved {
                 crate::core::requests::state::RequestState::Resolved { used_by: None }
             } else {
                 crate::core::requests::state::RequestState::Open

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::core::chain::frame::{Frame, Kept};
 use crate::core::chain::state::FrameState;
-use crate::core::housekeeping::fsck_finding::{FsckFinding, Problem};
+use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 
 /// How much of a session's file can be used.
@@ -67,80 +67,80 @@ pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<Fsc
     let known: HashMap<FrameId, &Frame> = frames.iter().map(|facts| (facts.frame.id, &facts.frame)).collect();
     let of_frames = frames.iter().flat_map(|facts| {
         let found = in_its_place(&facts.frame, &known).into_iter().chain(state(facts)).chain(files(facts));
-        found.map(|what| FsckFinding { frame: Some(facts.frame.id), what })
+        found.map(|kind| FsckFinding { frame: Some(facts.frame.id), kind })
     });
     let of_requests = requests.iter().flat_map(|facts| {
-        request(facts, &known).into_iter().map(|what| FsckFinding { frame: Some(facts.frame), what })
+        request(facts, &known).into_iter().map(|kind| FsckFinding { frame: Some(facts.frame), kind })
     });
     of_frames.chain(of_requests).collect()
 }
 
-fn in_its_place(frame: &Frame, known: &HashMap<FrameId, &Frame>) -> Option<Problem> {
+fn in_its_place(frame: &Frame, known: &HashMap<FrameId, &Frame>) -> Option<FindingKind> {
     // A group is not a level of its own.
     let level = u32::from(!frame.task.is_group());
     let Some(parent) = frame.parent else {
-        return (frame.root != frame.id || frame.depth != level).then_some(Problem::Misplaced);
+        return (frame.root != frame.id || frame.depth != level).then_some(FindingKind::Misplaced);
     };
-    let Some(above) = known.get(&parent) else { return Some(Problem::NoParent { parent }) };
+    let Some(above) = known.get(&parent) else { return Some(FindingKind::NoParent { parent }) };
     let mut seen = HashSet::from([frame.id]);
     let mut next = Some(parent);
     while let Some(id) = next {
         if !seen.insert(id) {
-            return Some(Problem::Circle);
+            return Some(FindingKind::Circle);
         }
         next = known.get(&id).and_then(|frame| frame.parent);
     }
-    (frame.root != above.root || frame.depth != above.depth + level).then_some(Problem::Misplaced)
+    (frame.root != above.root || frame.depth != above.depth + level).then_some(FindingKind::Misplaced)
 }
 
-fn state(facts: &FrameFacts) -> Vec<Problem> {
+fn state(facts: &FrameFacts) -> Vec<FindingKind> {
     let state = &facts.frame.state;
     let mut found = Vec::new();
     match (state, facts.running.as_slice()) {
-        (FrameState::Running { .. }, []) => found.push(Problem::RunsWithoutAttempt),
-        (FrameState::Running { .. }, _) if !facts.files.held => found.push(Problem::ToHarvest),
+        (FrameState::Running { .. }, []) => found.push(FindingKind::RunsWithoutAttempt),
+        (FrameState::Running { .. }, _) if !facts.files.held => found.push(FindingKind::ToHarvest),
         (FrameState::Running { .. }, _) => {}
         (_, running) => {
-            found.extend(running.iter().map(|(attempt, _)| Problem::AttemptWithoutRunning { attempt: *attempt }));
+            found.extend(running.iter().map(|(attempt, _)| FindingKind::AttemptWithoutRunning { attempt: *attempt }));
         }
     }
     match (state, facts.replied) {
-        (FrameState::Done, false) => found.push(Problem::NoReply),
+        (FrameState::Done, false) => found.push(FindingKind::NoReply),
         (FrameState::Done, true) | (_, false) => {}
         // The replies of a group's members are kept when one of them failed, and while that one is retried.
         (_, true) if facts.frame.task.is_group() => {}
-        (_, true) => found.push(Problem::EarlyReply),
+        (_, true) => found.push(FindingKind::EarlyReply),
     }
     found
 }
 
 /// A frame that is done needs no checkpoint.
-fn files(facts: &FrameFacts) -> Vec<Problem> {
+fn files(facts: &FrameFacts) -> Vec<FindingKind> {
     let (frame, files) = (&facts.frame, facts.files);
     if files.held {
         return Vec::new();
     }
     let mut found = Vec::new();
     for (_, from) in facts.running.iter().filter(|(_, from)| files.output < *from) {
-        found.push(Problem::ShortOutput { from: *from, length: files.output });
+        found.push(FindingKind::ShortOutput { from: *from, length: files.output });
     }
     let kept = frame.continues().filter(|_| frame.checkpoint.is_some() && frame.state != FrameState::Done);
     let Some(Kept { session, .. }) = kept else { return found };
     match (files.copy, files.transcript) {
-        (Lines::None, Lines::None) => found.push(Problem::NoCheckpoint { session }),
-        (Lines::None, _) => found.push(Problem::NoCopy { session }),
-        (Lines::Torn, _) => found.push(Problem::TornCopy { session }),
+        (Lines::None, Lines::None) => found.push(FindingKind::NoCheckpoint { session }),
+        (Lines::None, _) => found.push(FindingKind::NoCopy { session }),
+        (Lines::Torn, _) => found.push(FindingKind::TornCopy { session }),
         // The next attempt restores a missing transcript.
         (Lines::Whole, _) => {}
     }
-    found.extend(files.broken.then_some(Problem::Broken { session }));
-    found.extend(files.went_on.then_some(Problem::WentOn { session }));
+    found.extend(files.broken.then_some(FindingKind::Broken { session }));
+    found.extend(files.went_on.then_some(FindingKind::WentOn { session }));
     found
 }
 
-fn request(facts: &RequestFacts, known: &HashMap<FrameId, &Frame>) -> Option<Problem> {
+fn request(facts: &RequestFacts, known: &HashMap<FrameId, &Frame>) -> Option<FindingKind> {
     let child = facts.child.filter(|child| !facts.withdrawn && !known.contains_key(child));
-    child.map(|child| Problem::NoChild { request: facts.id, child })
+    child.map(|child| FindingKind::NoChild { request: facts.id, child })
 }
 
 #[cfg(test)]
@@ -199,8 +199,8 @@ mod tests {
         RequestFacts { id: RequestId::random(), frame: frame.frame.id, child: None, withdrawn: false }
     }
 
-    fn found(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<Problem> {
-        judge(frames, requests).into_iter().map(|finding| finding.what).collect()
+    fn found(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<FindingKind> {
+        judge(frames, requests).into_iter().map(|finding| finding.kind).collect()
     }
 
     #[test]
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn an_attempt_and_its_frame_agree() {
         let without = FrameFacts { running: Vec::new(), ..running() };
-        assert_eq!(found(&[without], &[]), [Problem::RunsWithoutAttempt]);
+        assert_eq!(found(&[without], &[]), [FindingKind::RunsWithoutAttempt]);
         let attempt = AttemptId::random();
         let not_running = FrameFacts { running: vec![(attempt, 0)], ..waiting() };
-        assert_eq!(found(&[not_running], &[]), [Problem::AttemptWithoutRunning { attempt }]);
+        assert_eq!(found(&[not_running], &[]), [FindingKind::AttemptWithoutRunning { attempt }]);
         let findings = judge(&[running()], &[]);
         assert!(findings.len() == 1 && findings[0].is_note(), "{findings:?}");
     }
@@ -228,8 +228,8 @@ mod tests {
     fn an_output_that_was_cut_is_found_unless_it_is_in_use() {
         let mut short = running();
         short.files.output = 4;
-        let cut = Problem::ShortOutput { from: 5, length: 4 };
-        assert_eq!(found(std::slice::from_ref(&short), &[]), [Problem::ToHarvest, cut]);
+        let cut = FindingKind::ShortOutput { from: 5, length: 4 };
+        assert_eq!(found(std::slice::from_ref(&short), &[]), [FindingKind::ToHarvest, cut]);
         short.files.held = true;
         assert_eq!(found(&[short], &[]), []);
     }
@@ -237,8 +237,8 @@ mod tests {
     #[test]
     fn states_and_replies_agree() {
         let silent = FrameFacts { replied: false, ..facts(FrameState::Done) };
-        assert_eq!(found(&[silent], &[]), [Problem::NoReply]);
-        assert_eq!(found(&[FrameFacts { replied: true, ..waiting() }], &[]), [Problem::EarlyReply]);
+        assert_eq!(found(&[silent], &[]), [FindingKind::NoReply]);
+        assert_eq!(found(&[FrameFacts { replied: true, ..waiting() }], &[]), [FindingKind::EarlyReply]);
     }
 
     #[test]
@@ -250,11 +250,11 @@ mod tests {
         elsewhere.frame.root = elsewhere.frame.id;
         let orphan = below(&waiting());
         let above = orphan.frame.parent.unwrap();
-        let expected = [Problem::Misplaced, Problem::Misplaced, Problem::NoParent { parent: above }];
+        let expected = [FindingKind::Misplaced, FindingKind::Misplaced, FindingKind::NoParent { parent: above }];
         assert_eq!(found(&[parent, deep, elsewhere, orphan], &[]), expected);
         let (mut first, mut second) = (waiting(), waiting());
         (first.frame.parent, second.frame.parent) = (Some(second.frame.id), Some(first.frame.id));
-        assert_eq!(found(&[first, second], &[]), [Problem::Circle, Problem::Circle]);
+        assert_eq!(found(&[first, second], &[]), [FindingKind::Circle, FindingKind::Circle]);
     }
 
     #[test]
@@ -268,9 +268,9 @@ mod tests {
             found(&[facts], &[])
         };
         let waits = || FrameState::Waiting { wait: Wait::Requests };
-        assert_eq!(with(waits(), Lines::None, Lines::None), [Problem::NoCheckpoint { session }]);
-        assert_eq!(with(waits(), Lines::None, Lines::Whole), [Problem::NoCopy { session }]);
-        assert_eq!(with(waits(), Lines::Torn, Lines::Whole), [Problem::TornCopy { session }]);
+        assert_eq!(with(waits(), Lines::None, Lines::None), [FindingKind::NoCheckpoint { session }]);
+        assert_eq!(with(waits(), Lines::None, Lines::Whole), [FindingKind::NoCopy { session }]);
+        assert_eq!(with(waits(), Lines::Torn, Lines::Whole), [FindingKind::TornCopy { session }]);
         assert_eq!(with(waits(), Lines::Whole, Lines::None), []);
         assert_eq!(with(FrameState::Done, Lines::None, Lines::None), []);
         let mut facts = facts(waits());
@@ -278,7 +278,7 @@ mod tests {
         facts.frame.checkpoint = Some(AttemptId::random());
         let whole = Files { copy: Lines::Whole, transcript: Lines::Whole, ..Files::default() };
         facts.files = Files { broken: true, went_on: true, ..whole };
-        assert_eq!(found(&[facts.clone()], &[]), [Problem::Broken { session }, Problem::WentOn { session }]);
+        assert_eq!(found(&[facts.clone()], &[]), [FindingKind::Broken { session }, FindingKind::WentOn { session }]);
         facts.files.held = true;
         assert_eq!(found(&[facts], &[]), []);
     }
@@ -290,7 +290,7 @@ mod tests {
         let child = RequestFacts { child: Some(gone), ..asked(&frame) };
         assert_eq!(
             found(std::slice::from_ref(&frame), &[child]),
-            [Problem::NoChild { request: child.id, child: gone }]
+            [FindingKind::NoChild { request: child.id, child: gone }]
         );
         assert_eq!(found(&[frame], &[RequestFacts { withdrawn: true, ..child }]), []);
     }

@@ -13,13 +13,13 @@ pub struct FsckFinding {
     /// The frame that it concerns, if any.
     pub frame: Option<FrameId>,
     #[serde(flatten)]
-    pub what: Problem,
+    pub kind: FindingKind,
 }
 
 /// The kinds of findings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Problem {
+pub enum FindingKind {
     /// SQLite found the database damaged.
     Database {
         /// What it said.
@@ -120,33 +120,34 @@ impl FsckFinding {
     /// Whether nothing is wrong: it only announces what will happen.
     #[must_use]
     pub fn is_note(&self) -> bool {
-        matches!(self.what, Problem::ToHarvest | Problem::WentOn { .. })
+        matches!(self.kind, FindingKind::ToHarvest | FindingKind::WentOn { .. })
     }
 
     /// What a person can do about it if this program cannot repair it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let short = self.frame.map(FrameId::short).unwrap_or_default();
-        Some(match &self.what {
-            Problem::ToHarvest | Problem::WentOn { .. } => format!("agent-cli resume {short}"),
-            Problem::NoCheckpoint { session } | Problem::Broken { session } => {
+        Some(match &self.kind {
+            FindingKind::ToHarvest | FindingKind::WentOn { .. } => format!("agent-cli resume {short}"),
+            FindingKind::NoCheckpoint { session } | FindingKind::Broken { session } => {
                 format!("restore a backup of {session}.jsonl to Claude Code's folder, or start the chain again")
             }
-            Problem::NoCopy { .. } | Problem::TornCopy { .. } | Problem::Leftover { .. } | Problem::Open { .. } => {
-                "agent-cli fsck --repair".to_owned()
-            }
-            Problem::Database { .. }
-            | Problem::LostReference { .. }
-            | Problem::Unreadable { .. }
-            | Problem::RunsWithoutAttempt
-            | Problem::AttemptWithoutRunning { .. }
-            | Problem::NoParent { .. }
-            | Problem::Misplaced
-            | Problem::Circle
-            | Problem::NoReply
-            | Problem::EarlyReply
-            | Problem::NoChild { .. }
-            | Problem::ShortOutput { .. } => return None,
+            FindingKind::NoCopy { .. }
+            | FindingKind::TornCopy { .. }
+            | FindingKind::Leftover { .. }
+            | FindingKind::Open { .. } => "agent-cli fsck --repair".to_owned(),
+            FindingKind::Database { .. }
+            | FindingKind::LostReference { .. }
+            | FindingKind::Unreadable { .. }
+            | FindingKind::RunsWithoutAttempt
+            | FindingKind::AttemptWithoutRunning { .. }
+            | FindingKind::NoParent { .. }
+            | FindingKind::Misplaced
+            | FindingKind::Circle
+            | FindingKind::NoReply
+            | FindingKind::EarlyReply
+            | FindingKind::NoChild { .. }
+            | FindingKind::ShortOutput { .. } => return None,
         })
     }
 }
@@ -156,51 +157,51 @@ impl fmt::Display for FsckFinding {
         if let Some(frame) = self.frame {
             write!(f, "{} ", frame.short())?;
         }
-        match &self.what {
-            Problem::Database { said } => write!(f, "the database is damaged: {said}"),
-            Problem::LostReference { table, to } => write!(f, "a row of {table} refers to a missing row of {to}"),
-            Problem::Unreadable { table, id, why } => write!(f, "the row {id} of {table} cannot be read: {why}"),
-            Problem::RunsWithoutAttempt => write!(f, "is marked as running, but none of its attempts is"),
-            Problem::AttemptWithoutRunning { attempt } => {
+        match &self.kind {
+            FindingKind::Database { said } => write!(f, "the database is damaged: {said}"),
+            FindingKind::LostReference { table, to } => write!(f, "a row of {table} refers to a missing row of {to}"),
+            FindingKind::Unreadable { table, id, why } => write!(f, "the row {id} of {table} cannot be read: {why}"),
+            FindingKind::RunsWithoutAttempt => write!(f, "is marked as running, but none of its attempts is"),
+            FindingKind::AttemptWithoutRunning { attempt } => {
                 write!(f, "is not marked as running, but its attempt {} has not ended", attempt.short())
             }
-            Problem::ToHarvest => {
+            FindingKind::ToHarvest => {
                 write!(f, "was abandoned by its runner: the next resume continues it, and nothing is lost")
             }
-            Problem::NoParent { parent } => write!(f, "has the parent {}, which does not exist", parent.short()),
-            Problem::Misplaced => write!(f, "has a root or depth that does not match its parent's"),
-            Problem::Circle => write!(f, "is among its own ancestors"),
-            Problem::NoReply => write!(f, "is done, but its reply is missing"),
-            Problem::EarlyReply => write!(f, "has a reply, but is not done"),
-            Problem::NoChild { request, child } => {
+            FindingKind::NoParent { parent } => write!(f, "has the parent {}, which does not exist", parent.short()),
+            FindingKind::Misplaced => write!(f, "has a root or depth that does not match its parent's"),
+            FindingKind::Circle => write!(f, "is among its own ancestors"),
+            FindingKind::NoReply => write!(f, "is done, but its reply is missing"),
+            FindingKind::EarlyReply => write!(f, "has a reply, but is not done"),
+            FindingKind::NoChild { request, child } => {
                 write!(f, "has the request {} for {}, which does not exist", request.short(), child.short())
             }
-            Problem::NoCheckpoint { session } => {
+            FindingKind::NoCheckpoint { session } => {
                 write!(f, "cannot be resumed: session {session} has neither a transcript nor a copy")
             }
-            Problem::NoCopy { session } => write!(f, "has no kept copy of session {}", session.short()),
-            Problem::TornCopy { session } => write!(f, "has a torn copy of session {}", session.short()),
-            Problem::Broken { session } => {
+            FindingKind::NoCopy { session } => write!(f, "has no kept copy of session {}", session.short()),
+            FindingKind::TornCopy { session } => write!(f, "has a torn copy of session {}", session.short()),
+            FindingKind::Broken { session } => {
                 let session = session.short();
                 write!(
                     f,
                     "cannot be resumed: the conversation of session {session} does not reach back to its beginning"
                 )
             }
-            Problem::WentOn { session } => write!(
+            FindingKind::WentOn { session } => write!(
                 f,
                 "waits in session {}, which somebody has continued: the next resume keeps what was said there as a \
                  separate session, and nothing is lost",
                 session.short()
             ),
-            Problem::ShortOutput { from, length } => {
+            FindingKind::ShortOutput { from, length } => {
                 write!(
                     f,
                     "has a truncated output file: its attempt began at byte {from}, but the file has {length} bytes"
                 )
             }
-            Problem::Leftover { path } => write!(f, "nothing uses {} any more", path.display()),
-            Problem::Open { path, mode } => write!(f, "{} has permissions {mode:03o}", path.display()),
+            FindingKind::Leftover { path } => write!(f, "nothing uses {} any more", path.display()),
+            FindingKind::Open { path, mode } => write!(f, "{} has permissions {mode:03o}", path.display()),
         }
     }
 }

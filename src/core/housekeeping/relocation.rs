@@ -25,7 +25,7 @@ pub struct BadMove;
 
 /// All moves. If several match a path, the longest applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Moves(Vec<Move>);
+pub struct Relocation(Vec<Move>);
 
 impl FromStr for Move {
     type Err = BadMove;
@@ -42,7 +42,7 @@ impl FromStr for Move {
     }
 }
 
-impl Moves {
+impl Relocation {
     #[must_use]
     pub fn new(mut moves: Vec<Move>) -> Self {
         moves.sort_by_key(|one| std::cmp::Reverse(one.old.components().count()));
@@ -130,14 +130,14 @@ mod tests {
     use super::*;
     use crate::core::agent::claude_args::ClaudeArgs;
 
-    fn moves(all: &[&str]) -> Moves {
-        Moves::new(all.iter().map(|one| one.parse().unwrap()).collect())
+    fn relocation(all: &[&str]) -> Relocation {
+        Relocation::new(all.iter().map(|one| one.parse().unwrap()).collect())
     }
 
     #[test]
     fn the_longest_directory_that_fits_counts() {
-        let moves = moves(&["/home/ann=/home/bob", "/home/ann/work/=/srv/work"]);
-        let path = |path: &str| moves.path(Path::new(path)).display().to_string();
+        let relocation = relocation(&["/home/ann=/home/bob", "/home/ann/work/=/srv/work"]);
+        let path = |path: &str| relocation.path(Path::new(path)).display().to_string();
         assert_eq!(path("/home/ann/x"), "/home/bob/x");
         assert_eq!(path("/home/ann/work/x y"), "/srv/work/x y");
         assert_eq!(path("/home/ann/work"), "/srv/work");
@@ -150,30 +150,30 @@ mod tests {
         for bad in ["", "/a", "a=/b", "/a=b", "=/b", "/=/b", "/a/..=/b", "/a=/b/../c"] {
             assert_eq!(bad.parse::<Move>(), Err(BadMove), "{bad}");
         }
-        assert_eq!(moves(&["/a=b=/c"]).path(Path::new("/a=b/x")), Path::new("/c/x"));
+        assert_eq!(relocation(&["/a=b=/c"]).path(Path::new("/a=b/x")), Path::new("/c/x"));
     }
 
     #[test]
     fn only_paths_are_moved() {
-        let moves = moves(&["/old=/new"]);
-        assert_eq!(moves.task(Task::File("/old/ins.md".into())), Task::File("/new/ins.md".into()));
-        assert_eq!(moves.task(Task::Prompt("/old".into())), Task::Prompt("/old".into()));
+        let relocation = relocation(&["/old=/new"]);
+        assert_eq!(relocation.task(Task::File("/old/ins.md".into())), Task::File("/new/ins.md".into()));
+        assert_eq!(relocation.task(Task::Prompt("/old".into())), Task::Prompt("/old".into()));
         let words = ["--add-dir=/old/x", "--settings=/old/s.json", "--x=old", "--debug"];
         let args = ClaudeArgs::of(&words);
-        let launch = moves.launch(Launch { args, config_dir: Some("/old/.claude".into()), ..Launch::default() });
+        let launch = relocation.launch(Launch { args, config_dir: Some("/old/.claude".into()), ..Launch::default() });
         assert_eq!(launch.args.words(), ["--add-dir=/new/x", "--settings=/new/s.json", "--x=old", "--debug"]);
         assert_eq!(launch.config_dir, Some("/new/.claude".into()));
         let file = |path: &str| RequestKind::Wait(External::File(path.into()));
-        assert_eq!(moves.request_kind(file("/old/x")), file("/new/x"));
+        assert_eq!(relocation.request_kind(file("/old/x")), file("/new/x"));
     }
 
     #[test]
     fn a_transcript_says_where_its_session_works_and_keeps_its_words() {
-        let moves = moves(&["/old \"x\"=/new"]);
+        let relocation = relocation(&["/old \"x\"=/new"]);
         let line =
             r#"{"cwd":"/old \"x\"/p","text":"\"cwd\":\"/old \\\"x\\\"\"","n":{"a":1,"cwd":"/old \"x\""},"cwd":5}"#;
         let moved = r#"{"cwd":"/new/p","text":"\"cwd\":\"/old \\\"x\\\"\"","n":{"a":1,"cwd":"/new"},"cwd":5}"#;
-        assert_eq!(moves.transcript_line(line), moved);
-        assert_eq!(moves.transcript_line("torn {\"cwd\":\"/ol"), "torn {\"cwd\":\"/ol");
+        assert_eq!(relocation.transcript_line(line), moved);
+        assert_eq!(relocation.transcript_line("torn {\"cwd\":\"/ol"), "torn {\"cwd\":\"/ol");
     }
 }

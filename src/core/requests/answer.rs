@@ -31,7 +31,7 @@ pub(crate) enum NoAnswer {
     },
 }
 
-/// The answer that a person gives to `wish` with `text`.
+/// The answer that a person gives to `kind` with `text`.
 ///
 /// Choices are named by their labels or by their numbers, from 1; several are separated by commas. A text that names no
 /// choice is the answer itself, unless it consists of numbers: a typing mistake is not an answer. A number that is
@@ -40,32 +40,32 @@ pub(crate) enum NoAnswer {
 /// # Errors
 ///
 /// [`NoAnswer`] if the text cannot be one.
-pub(crate) fn from_text(wish: &RequestKind, text: &str) -> Result<String, NoAnswer> {
-    match wish {
+pub(crate) fn from_text(kind: &RequestKind, text: &str) -> Result<String, NoAnswer> {
+    match kind {
         RequestKind::Ask { choices: Some(choices), .. } => match choices.chosen(text) {
             None if choices.is_meant_as_numbers(text) => {
                 Err(NoAnswer::NoSuchChoice { given: text.trim().to_owned(), offered: choices.offered() })
             }
             Some(chosen) => Ok(chosen),
-            None => verbatim(wish, text),
+            None => verbatim(kind, text),
         },
-        _ => verbatim(wish, text),
+        _ => verbatim(kind, text),
     }
 }
 
-/// The answer that a person gives to `wish` with exactly `text`, even if it is a number.
+/// The answer that a person gives to `kind` with exactly `text`, even if it is a number.
 ///
 /// # Errors
 ///
 /// [`NoAnswer`] if the text cannot be one.
-pub(crate) fn verbatim(wish: &RequestKind, text: &str) -> Result<String, NoAnswer> {
+pub(crate) fn verbatim(kind: &RequestKind, text: &str) -> Result<String, NoAnswer> {
     if text.trim().is_empty() {
         return Err(NoAnswer::Empty);
     }
-    if matches!(wish, RequestKind::Permission { .. }) && permit(text).is_none() {
+    if matches!(kind, RequestKind::Permission { .. }) && permit(text).is_none() {
         return Err(NoAnswer::NeitherAllowNorDeny);
     }
-    if let RequestKind::Plan(plan) = wish
+    if let RequestKind::Plan(plan) = kind
         && plan.decided(text).is_none()
     {
         return Err(NoAnswer::NotOnThePlan { modes: plan.modes.join(", ") });
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn one_choice_is_named_by_its_label_or_its_number() {
-        let wish = asked(&["Apple", "Pear, ripe"], false);
+        let kind = asked(&["Apple", "Pear, ripe"], false);
         for (text, expected) in [
             ("Apple", "Apple"),
             (" Apple\n", "Apple"),
@@ -106,13 +106,13 @@ mod tests {
             ("-", "-"),
             ("  neither\n", "  neither\n"),
         ] {
-            assert_eq!(from_text(&wish, text).as_deref(), Ok(expected), "{text:?}");
+            assert_eq!(from_text(&kind, text).as_deref(), Ok(expected), "{text:?}");
         }
     }
 
     #[test]
     fn several_choices_are_named_where_several_may_be_chosen() {
-        let wish = asked(&["Apple", "Pear", "Nut, salted"], true);
+        let kind = asked(&["Apple", "Pear", "Nut, salted"], true);
         for (text, expected) in [
             ("Apple", "Apple"),
             ("2,1", "Pear, Apple"),
@@ -121,7 +121,7 @@ mod tests {
             ("Nut, salted", "Nut, salted"),
             ("Apple, figs", "Apple, figs"),
         ] {
-            assert_eq!(from_text(&wish, text).as_deref(), Ok(expected), "{text:?}");
+            assert_eq!(from_text(&kind, text).as_deref(), Ok(expected), "{text:?}");
         }
     }
 
@@ -146,10 +146,10 @@ mod tests {
             "7,7",
             "1,,7",
         ];
-        for wish in [asked(&["Apple", "Pear"], false), asked(&["Apple", "Pear"], true)] {
+        for kind in [asked(&["Apple", "Pear"], false), asked(&["Apple", "Pear"], true)] {
             for text in numbers {
-                assert!(matches!(from_text(&wish, text), Err(NoAnswer::NoSuchChoice { .. })), "{text:?}");
-                assert_eq!(verbatim(&wish, text).as_deref(), Ok(text));
+                assert!(matches!(from_text(&kind, text), Err(NoAnswer::NoSuchChoice { .. })), "{text:?}");
+                assert_eq!(verbatim(&kind, text).as_deref(), Ok(text));
             }
         }
         let (one, several) = (asked(&["Apple", "Pear"], false), asked(&["Apple", "Pear"], true));
@@ -201,8 +201,8 @@ mod tests {
             ("denying", None),
         ] {
             assert_eq!(permit(text), expected, "{text:?}");
-            let wish = RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
-            assert_eq!(from_text(&wish, text).is_ok(), expected.is_some(), "{text:?}");
+            let kind = RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
+            assert_eq!(from_text(&kind, text).is_ok(), expected.is_some(), "{text:?}");
         }
     }
 
@@ -210,8 +210,8 @@ mod tests {
     fn a_plain_question_takes_any_text_but_none() {
         let plain = RequestKind::Ask { question: "When?".into(), choices: None };
         assert_eq!(from_text(&plain, " 1 \n").as_deref(), Ok(" 1 \n"));
-        for wish in [plain, asked(&["Apple"], true)] {
-            assert_eq!(from_text(&wish, " \n"), Err(NoAnswer::Empty));
+        for kind in [plain, asked(&["Apple"], true)] {
+            assert_eq!(from_text(&kind, " \n"), Err(NoAnswer::Empty));
         }
     }
 }

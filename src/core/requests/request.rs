@@ -26,7 +26,7 @@ pub struct Request {
     pub attempt: AttemptId,
     /// The tool call that it suspends, if any.
     pub call: Option<String>,
-    pub wish: RequestKind,
+    pub kind: RequestKind,
     pub state: RequestState,
     /// When it was made.
     pub made: Timestamp,
@@ -89,7 +89,7 @@ pub struct Delivery {
     /// The tool call that it suspends, if any.
     pub call: Option<String>,
     /// What the agent asked for.
-    pub wish: RequestKind,
+    pub kind: RequestKind,
     /// Exact to the byte.
     pub result: RequestResult,
 }
@@ -98,7 +98,7 @@ impl Request {
     /// Whether it has everything it asked for. `is_child_over` says whether a child has ended or is gone: one that is
     /// gone will never reply, and its parent is told so.
     pub fn is_over<E>(&self, is_child_over: impl FnOnce(FrameId) -> Result<bool, E>) -> Result<bool, E> {
-        match &self.wish {
+        match &self.kind {
             RequestKind::Spawn { child, .. } => is_child_over(*child),
             RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => {
                 Ok(self.state.is_resolved())
@@ -110,7 +110,7 @@ impl Request {
 /// Whether an agent has asked only for jobs whose time has not come. It has ended its turn and waits for the first.
 #[must_use]
 pub(crate) fn are_jobs_to_come(requests: &[Request]) -> bool {
-    !requests.is_empty() && requests.iter().all(|request| request.wish.is_job() && !request.state.is_resolved())
+    !requests.is_empty() && requests.iter().all(|request| request.kind.is_job() && !request.state.is_resolved())
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl Delivery {
     /// The question and its answer, if it is a question.
     #[must_use]
     pub fn answer(&self) -> Option<(RequestId, String)> {
-        match (&self.wish, &self.result) {
+        match (&self.kind, &self.result) {
             (
                 RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_),
                 RequestResult::Text(answer),
@@ -137,7 +137,7 @@ impl Delivery {
     /// The shortened id that the agent was given for this request: a child's own, else the request's.
     #[must_use]
     pub fn known_as(&self) -> String {
-        match &self.wish {
+        match &self.kind {
             RequestKind::Spawn { child, .. } => child.short(),
             RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => {
                 self.request.short()
@@ -149,7 +149,7 @@ impl Delivery {
     /// commands but not on text in a prompt. Errors stay in the prompt: no such hook runs after a command that fails.
     #[must_use]
     pub fn to_fetch(self) -> Self {
-        let id = match &self.wish {
+        let id = match &self.kind {
             RequestKind::Spawn { child, .. } => child.to_string(),
             RequestKind::Ask { .. } => self.request.to_string(),
             RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => return self,
@@ -236,15 +236,15 @@ mod tests {
     #[test]
     fn a_child_is_known_by_its_own_id() {
         let child: FrameId = "4f2c1a90-0000-4000-8000-000000000000".parse().unwrap();
-        let wish = RequestKind::Spawn { child, task: "/ins2.md".into() };
+        let kind = RequestKind::Spawn { child, task: "/ins2.md".into() };
         let delivery =
-            Delivery { request: RequestId::random(), call: None, wish, result: RequestResult::Text(String::new()) };
+            Delivery { request: RequestId::random(), call: None, kind, result: RequestResult::Text(String::new()) };
         assert_eq!(delivery.known_as(), "4f2c1a90");
     }
 
     #[test]
     fn a_result_to_fetch_is_named_and_not_included() {
-        let delivery = |wish: RequestKind, result| Delivery { request: RequestId::random(), call: None, wish, result };
+        let delivery = |kind: RequestKind, result| Delivery { request: RequestId::random(), call: None, kind, result };
         let ask = || RequestKind::Ask { question: "Which?".into(), choices: None };
         let asked = delivery(ask(), RequestResult::Text("hunter2".into()));
         let text = format!("It is there: run `agent-cli resume {}`, which prints it.", asked.request);
@@ -274,8 +274,8 @@ mod tests {
 
     #[test]
     fn a_command_is_one_short_line() {
-        let wish = RequestKind::Ask { question: format!("a\n{}", "b".repeat(1_000_000)), choices: None };
-        let command = wish.command();
+        let kind = RequestKind::Ask { question: format!("a\n{}", "b".repeat(1_000_000)), choices: None };
+        let command = kind.command();
         assert!(command.starts_with("agent-cli ask \"a⏎bbb"), "{command}");
         assert!(command.ends_with("b…\""), "{command}");
         assert!(command.chars().count() < 150, "{command}");

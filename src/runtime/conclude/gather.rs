@@ -65,12 +65,12 @@ pub(super) fn gather(
 
     let looked_up = store.read_in(attempt.id)?;
     let mut given = store.deliveries(frame.id)?;
-    given.retain(|delivery| attempt.carried.contains(&delivery.request));
+    given.retain(|delivery| attempt.delivering.contains(&delivery.request));
     let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
     let texts = given::texts(frame, &given);
     // When it began, the agent was not given the results that it looked up itself.
     given.retain(|delivery| !looked_up.contains(&delivery.request));
-    let has_jobs = store.jobs(frame.id)?.iter().any(|job| !attempt.carried.contains(&job.id));
+    let has_jobs = store.jobs(frame.id)?.iter().any(|job| !attempt.delivering.contains(&job.id));
 
     let transcript = transcript_of(frame, &attempt);
     let Salvaged { salvage, suspended, uncertain_calls } =

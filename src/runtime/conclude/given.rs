@@ -12,7 +12,7 @@ const MOST_INSTRUCTIONS: u64 = 1024 * 1024;
 
 /// The texts in the prompt of an attempt of `frame` that was given `deliveries`.
 pub(super) fn texts(frame: &Frame, deliveries: &[Delivery]) -> Vec<String> {
-    let scheduled = deliveries.iter().filter_map(|delivery| Some(delivery.wish.scheduled()?.prompt.clone()));
+    let scheduled = deliveries.iter().filter_map(|delivery| Some(delivery.kind.scheduled()?.prompt.clone()));
     let trouble = frame.trouble.as_ref().map(prompt::of_trouble);
     let task = frame.checkpoint.is_none().then(|| task(frame));
     scheduled.chain(trouble).chain(task).collect()

@@ -12,7 +12,7 @@ use crate::runtime::delivery::{situation, stale_files};
 use crate::runtime::recovery::{diverged_session, restore};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
-use crate::store::{Attempt, Settlement, Store};
+use crate::store::{Attempt, AttemptEnd, Store};
 
 /// Records the decision. Returns whether a copy of the conversation exists.
 pub(super) fn record(
@@ -35,7 +35,7 @@ pub(super) fn record(
         None => false,
     };
     let result = digest.result.as_ref().or(digest.interim.as_ref());
-    store.settle(&Settlement {
+    store.end_attempt(&AttemptEnd {
         frame: frame.id,
         attempt: attempt.id,
         decision,

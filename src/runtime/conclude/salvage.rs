@@ -23,14 +23,14 @@ pub(super) struct Salvaged {
     pub(super) uncertain_calls: Vec<String>,
 }
 
-/// What can be continued from after the attempt of `frame` with this output. `told`: the results that it was given when
+/// What can be continued from after the attempt of `frame` with this output. `deliveries`: the results that it was given when
 /// it began.
 pub(super) fn look(
     store: &Store,
     frame: &Frame,
     printed: &Printed,
     transcript: Option<&Path>,
-    told: &[Delivery],
+    deliveries: &[Delivery],
 ) -> Result<Salvaged, RuntimeError> {
     let Printed { digest, was_killed, .. } = printed;
     let suspended = digest.suspended_call();
@@ -49,7 +49,7 @@ pub(super) fn look(
             let remains = Remains::of(transcript, earlier.as_deref()).map_err(while_trying("read the transcript"))?;
             let contents = Contents {
                 continues: remains.continues,
-                has_deliveries: told.iter().all(|told| remains.tells(told)),
+                has_deliveries: deliveries.iter().all(|delivery| remains.tells(delivery)),
                 marks_suspension: suspended.is_some_and(|call| remains.suspended.contains(call)),
             };
             (signs.salvage(contents), Some(remains))

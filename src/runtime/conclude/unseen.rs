@@ -8,12 +8,12 @@ use crate::core::requests::request::{Delivery, RequestKind};
 /// denies, rewrites or suspends the call has the last word, and so has a rule against the command that returns it.
 ///
 /// `shown`: those whose call has returned them, whatever a user's hook let the agent see.
-pub(super) fn unseen(told: &[Delivery], digest: &Digest, shown: &[RequestId]) -> Vec<RequestId> {
+pub(super) fn unseen(deliveries: &[Delivery], digest: &Digest, shown: &[RequestId]) -> Vec<RequestId> {
     let suspended_again = digest.result.as_ref().and_then(|result| result.deferred_call.as_ref());
     let returned = digest.returned.as_ref();
     let of_call = |delivery: &&Delivery| returned.is_some_and(|back| delivery.call.as_ref() == Some(&back.call));
     // An approved call returns the tool's own result.
-    let results = || told.iter().filter(|delivery| !matches!(delivery.wish, RequestKind::Permission { .. }));
+    let results = || deliveries.iter().filter(|delivery| !matches!(delivery.kind, RequestKind::Permission { .. }));
     let is_seen = results().filter(of_call).all(|delivery| returned.is_some_and(|back| delivery.result.is_in(back)));
     let unseen = results().filter(|delivery| !shown.contains(&delivery.request)).filter(|delivery| {
         let again = suspended_again.is_some() && delivery.call.as_ref() == suspended_again;
@@ -29,11 +29,11 @@ mod tests {
     use crate::core::requests::request::RequestResult;
     use crate::core::requests::returned::Returned;
 
-    fn told(call: &str, text: &str) -> Delivery {
+    fn delivery(call: &str, text: &str) -> Delivery {
         Delivery {
             request: RequestId::random(),
             call: Some(call.to_owned()),
-            wish: RequestKind::Ask { question: "When?".into(), choices: None },
+            kind: RequestKind::Ask { question: "When?".into(), choices: None },
             result: RequestResult::Text(text.into()),
         }
     }
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_result_is_unseen_where_its_call_returned_something_else() {
-        let delivery = told("t1", "Jan 1st");
+        let delivery = delivery("t1", "Jan 1st");
         for (digest, is_unseen) in [
             (Digest::default(), false),
             (returned("t1", "Jan 1st", false), false),
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn one_result_of_a_call_that_is_not_there_makes_all_of_them_unseen() {
-        let both = [told("t1", "Jan 1st"), told("t1", "Ann")];
+        let both = [delivery("t1", "Jan 1st"), delivery("t1", "Ann")];
         let requests = [both[0].request, both[1].request];
         assert_eq!(unseen(&both, &returned("t1", "Jan 1st", false), &[]), requests);
         assert_eq!(unseen(&both, &returned("t1", "Jan 1st, Ann", false), &[]), []);
@@ -68,11 +68,11 @@ mod tests {
 
     #[test]
     fn a_call_that_was_suspended_again_has_returned_nothing() {
-        let delivery = told("t1", "Jan 1st");
+        let delivery = delivery("t1", "Jan 1st");
         let result = ResultEvent { deferred_call: Some("t1".into()), ..ResultEvent::default() };
         let digest = Digest { result: Some(result), ..Digest::default() };
         assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[]), [delivery.request]);
         let permission = RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
-        assert_eq!(unseen(&[Delivery { wish: permission, ..delivery }], &digest, &[]), []);
+        assert_eq!(unseen(&[Delivery { kind: permission, ..delivery }], &digest, &[]), []);
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn chosen(
     frame: FrameId,
     deliveries: &[Delivery],
 ) -> Result<Option<ChosenMode>, RuntimeError> {
-    let approved = |delivery: &Delivery| match &delivery.wish {
+    let approved = |delivery: &Delivery| match &delivery.kind {
         RequestKind::Plan(plan) => match plan.decided(delivery.result.text()) {
             Some(Decided::Approved { mode }) => Some(mode),
             Some(Decided::Refused { .. }) | None => None,

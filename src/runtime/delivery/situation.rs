@@ -17,13 +17,13 @@ use crate::runtime::programs::Program;
 use crate::runtime::{RuntimeError, while_trying};
 
 /// What the agent of `frame` has at the end of an attempt that printed `digest`. `began_with`: the permission mode that it
-/// was started in; `told`: the results that it was given.
+/// was started in; `deliveries`: the results that it was given.
 pub(crate) fn at_the_end(
     frame: &Frame,
     began_with: Option<&str>,
     digest: &Digest,
     transcript: Option<&Path>,
-    told: &[Delivery],
+    deliveries: &[Delivery],
 ) -> Result<Situation, RuntimeError> {
     let mode = starting_mode::last_mode(&frame.launch, began_with, digest.rights.modes.as_ref());
     let before = &frame.situation;
@@ -38,8 +38,9 @@ pub(crate) fn at_the_end(
     let mut situation = Situation { mode, shell, worktree, rules: before.rules.clone() };
     // If an earlier attempt made the call, the question about it says which tool it was.
     let is_of_skill =
-        |delivery: &Delivery| matches!(&delivery.wish, RequestKind::Permission { tool, .. } if tool == SKILL);
-    let was_asked = |call: &str| told.iter().any(|told| told.call.as_deref() == Some(call) && is_of_skill(told));
+        |delivery: &Delivery| matches!(&delivery.kind, RequestKind::Permission { tool, .. } if tool == SKILL);
+    let was_asked =
+        |call: &str| deliveries.iter().any(|given| given.call.as_deref() == Some(call) && is_of_skill(given));
     for SkillRules { call, rules, made_before } in &digest.rights.of_skills {
         if !made_before || was_asked(call) {
             situation.add_rules(rules);

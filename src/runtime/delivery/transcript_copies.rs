@@ -100,7 +100,7 @@ fn results_of_calls(deliveries: &[Delivery]) -> HashMap<String, CallResult> {
     let mut answers: HashMap<&String, Vec<(&str, &str)>> = HashMap::new();
     for delivery in deliveries {
         let Some(call) = &delivery.call else { continue };
-        match (delivery.wish.native_question(), &delivery.result) {
+        match (delivery.kind.native_question(), &delivery.result) {
             (Some(question), RequestResult::Text(answer)) => answers.entry(call).or_default().push((question, answer)),
             (_, RequestResult::Text(text)) => {
                 results.insert(call.clone(), CallResult { text: text.clone(), is_error: false });

@@ -92,7 +92,7 @@ impl Delivering<'_> {
 
     fn resumed_call(&self, restored: &Restored) -> AttemptInput {
         // No program can replace Claude Code's own tool for questions.
-        let as_program = self.deliveries.first().filter(|delivery| delivery.wish.native_question().is_none());
+        let as_program = self.deliveries.first().filter(|delivery| delivery.kind.native_question().is_none());
         let to_return = as_program.map(|delivery| delivery.request);
         let notice: Vec<String> = restored.notices(to_return.is_some()).collect();
         let notice = Some(notice.join("\n")).filter(|notice| !notice.is_empty());
@@ -106,7 +106,7 @@ impl Delivering<'_> {
             return Ok(self.prompt());
         }
         // The agent's ScheduleWakeup call has returned when the agent receives the prompt.
-        let is_in_prompt = |delivery: &&Delivery| delivery.wish.scheduled().is_some() || others.contains(delivery);
+        let is_in_prompt = |delivery: &&Delivery| delivery.kind.scheduled().is_some() || others.contains(delivery);
         let in_prompt: Vec<_> = self.deliveries.iter().filter(is_in_prompt).cloned().collect();
         let text = prompt::go_on(&in_prompt, self.notices);
         Ok(AttemptInput { transcript: Some(self.store.dir().answered(self.frame.id)), ..self.with_prompt(text) })
@@ -139,12 +139,12 @@ impl Delivering<'_> {
 fn begins_with_command(way: &DeliveryWay, deliveries: &[Delivery]) -> bool {
     let DeliveryWay::ReopenedCall { call } = way else { return false };
     let of_call = deliveries.iter().filter(|delivery| delivery.call.as_ref() == Some(call));
-    of_call.into_iter().any(|delivery| matches!(&delivery.wish, RequestKind::Permission { tool, .. } if tool == BASH))
+    of_call.into_iter().any(|delivery| matches!(&delivery.kind, RequestKind::Permission { tool, .. } if tool == BASH))
 }
 
 /// The deliveries, with a person's answer to a plan replaced by the text for the agent.
 fn plans_in_words(deliveries: &[Delivery]) -> Vec<Delivery> {
-    let in_words = |delivery: &Delivery| match &delivery.wish {
+    let in_words = |delivery: &Delivery| match &delivery.kind {
         RequestKind::Plan(plan) => exit_plan_mode::result(plan, delivery.result.text()),
         _ => None,
     };
@@ -163,7 +163,7 @@ fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
         [] => [false; 2],
         _ => [BASH, ASK_USER_QUESTION].map(run_after),
     };
-    let fetched = |delivery: &Delivery| of_commands && (of_questions || delivery.wish.native_question().is_none());
+    let fetched = |delivery: &Delivery| of_commands && (of_questions || delivery.kind.native_question().is_none());
     let deliveries = deliveries.iter().cloned();
     deliveries.map(|delivery| if fetched(&delivery) { delivery.to_fetch() } else { delivery }).collect()
 }

@@ -215,13 +215,13 @@ fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &Surroundings) -> Opti
     if all == 0 {
         return None;
     }
-    let told = format!("{suspended} of the last {all} requests suspended their call");
+    let counts = format!("{suspended} of the last {all} requests suspended their call");
     if suspended > 0 {
-        return Some(Finding::ok(name, told));
+        return Some(Finding::ok(name, counts));
     }
     let without = |pause: &Pause| pause.launch.no_hooks || pause.launch.args.has("--bare");
     if pauses.iter().all(without) {
-        return Some(Finding::ok(name, format!("{told}: their chains were started with --no-hooks or --bare")));
+        return Some(Finding::ok(name, format!("{counts}: their chains were started with --no-hooks or --bare")));
     }
     let why = if !can_suspend {
         "this claude cannot suspend calls".to_owned()
@@ -230,7 +230,7 @@ fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &Surroundings) -> Opti
     };
     Some(Finding::warning(
         name,
-        format!("{told}: {why}"),
+        format!("{counts}: {why}"),
         "signals work too; a call is suspended if agent-cli is the whole command, without a pipe or a list",
     ))
 }
@@ -270,14 +270,14 @@ mod tests {
     #[test]
     fn what_became_of_requests_is_told_with_the_reason() {
         let pause = |suspended, no_hooks| Pause { suspended, launch: Launch { no_hooks, ..Launch::default() } };
-        let told =
+        let message =
             |pauses: &[Pause], can, around: &Surroundings| pauses_of(pauses, can, around).map(|found| found.message);
         let plain = Surroundings::default();
-        assert_eq!(told(&[], true, &plain), None);
+        assert_eq!(message(&[], true, &plain), None);
         let some = [pause(true, false), pause(false, false)];
-        assert_eq!(told(&some, true, &plain).unwrap(), "1 of the last 2 requests suspended their call");
+        assert_eq!(message(&some, true, &plain).unwrap(), "1 of the last 2 requests suspended their call");
         let why = |pauses: &[Pause], can, around: &Surroundings| {
-            told(pauses, can, around).unwrap().split_once(": ").unwrap().1.to_owned()
+            message(pauses, can, around).unwrap().split_once(": ").unwrap().1.to_owned()
         };
         let none = [pause(false, false)];
         assert_eq!(why(&[pause(false, true)], true, &plain), "their chains were started with --no-hooks or --bare");

@@ -9,7 +9,7 @@ use crate::claude::transcript::locate::Places;
 use crate::core::chain::frame::{Frame, Kept};
 use crate::core::chain::state::FrameState;
 use crate::core::housekeeping::fsck::{Lines, judge};
-use crate::core::housekeeping::fsck_finding::{FsckFinding, Problem};
+use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{FrameId, SessionId};
 use crate::runtime::recovery::restore;
 use crate::runtime::{RuntimeError, while_trying};
@@ -37,16 +37,16 @@ pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> 
 ///
 /// [`RuntimeError`] when a file cannot be written or deleted.
 pub(crate) fn repair(store: &Store, finding: &FsckFinding) -> Result<Option<String>, RuntimeError> {
-    match (&finding.what, finding.frame) {
-        (Problem::Leftover { path }, frame) => {
+    match (&finding.kind, finding.frame) {
+        (FindingKind::Leftover { path }, frame) => {
             let removed = store.remove_leftover(&Leftover { path: path.clone(), frame, bytes: size(path) })?;
             Ok(removed.then(|| format!("removed {}", path.display())))
         }
-        (Problem::Open { path, .. }, _) => {
+        (FindingKind::Open { path, .. }, _) => {
             store.make_private(path)?;
             Ok(Some(format!("made {} private", path.display())))
         }
-        (Problem::NoCopy { session } | Problem::TornCopy { session }, Some(frame)) => {
+        (FindingKind::NoCopy { session } | FindingKind::TornCopy { session }, Some(frame)) => {
             keep_again(store, frame, *session)
         }
         _ => Ok(None),
@@ -70,7 +70,7 @@ fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<F
     }
     let leftovers = store.leftovers()?.into_iter().filter(|leftover| !leftover.is_routine());
     let leftovers =
-        leftovers.map(|left| FsckFinding { frame: left.frame, what: Problem::Leftover { path: left.path } });
+        leftovers.map(|left| FsckFinding { frame: left.frame, kind: FindingKind::Leftover { path: left.path } });
     let judged = judge(&facts.frames, &facts.requests);
     Ok(facts.findings.into_iter().chain(judged).chain(leftovers).chain(store.not_private()?).collect())
 }

@@ -79,8 +79,8 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
             if store.awaits_permission(caller.attempt)? {
                 return Ok(deny(NOT_RUN));
             }
-            let wish = RequestKind::Permission { tool: call.tool.clone(), input: call.input.clone(), reason };
-            store.request_all(caller, id, &[wish])?;
+            let kind = RequestKind::Permission { tool: call.tool.clone(), input: call.input.clone(), reason };
+            store.request_all(caller, id, &[kind])?;
             Ok(Permission::Stop)
         }
         Suspension::Keep => Ok(Permission::Stop),
@@ -88,7 +88,7 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
             let Some((request, result)) = answered.pop() else { return Ok(Permission::Stop) };
             let shell = frame.situation.shell.filter(|_| call.tool == BASH);
             let is_gone = shell.as_ref().is_some_and(|shell| !shell.is_dir());
-            let ruling = ruling(call, &request.wish, result.text(), shell, is_gone);
+            let ruling = ruling(call, &request.kind, result.text(), shell, is_gone);
             carry_out(&store, asking, call, request.id, ruling)
         }
     }

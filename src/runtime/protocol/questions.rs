@@ -42,5 +42,5 @@ pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, Ru
 
 /// Each question and its answer.
 fn answers(answered: &[(Request, RequestResult)]) -> Vec<(&str, &str)> {
-    answered.iter().map(|(asked, answer)| (asked.wish.native_question().unwrap_or_default(), answer.text())).collect()
+    answered.iter().map(|(asked, answer)| (asked.kind.native_question().unwrap_or_default(), answer.text())).collect()
 }

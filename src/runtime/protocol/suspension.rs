@@ -47,7 +47,7 @@ mod tests {
             frame: FrameId::random(),
             attempt: AttemptId::random(),
             call: Some("toolu_1".to_owned()),
-            wish: RequestKind::Ask { question: "When?".to_owned(), choices: None },
+            kind: RequestKind::Ask { question: "When?".to_owned(), choices: None },
             state: crate::core::requests::state::RequestState::Open,
             made: Timestamp::UNIX_EPOCH,
         }

@@ -246,7 +246,7 @@ fn restore_tool_results(
 ) -> Result<bool, RuntimeError> {
     let sessions = tool_results::sessions(store.dir(), frame.id).map_err(while_trying("find the results of tools"))?;
     let attempts = if sessions.is_empty() { Vec::new() } else { store.attempts(frame.id)? };
-    let mut told = false;
+    let mut is_changed = false;
     for session in sessions {
         let of_session = attempts.iter().rev().filter(|attempt| attempt.session == session);
         let old = of_session.filter_map(|attempt| attempt.transcript.clone()).next();
@@ -257,11 +257,11 @@ fn restore_tool_results(
         if let Some(old) = old.filter(|old| *old != new) {
             let (old, new_folder) = (old.with_extension(""), new.with_extension(""));
             let changed = tool_results::tell(store.dir(), frame.id, checkpoint, &old, &new_folder);
-            told |= changed.map_err(while_trying("tell a transcript where results are"))?;
+            is_changed |= changed.map_err(while_trying("tell a transcript where results are"))?;
             store.transcript_moved(session, &new)?;
         }
         let restored = tool_results::restore(store.dir(), frame.id, session, &new);
         restored.map_err(while_trying("put the results of tools back"))?;
     }
-    Ok(told)
+    Ok(is_changed)
 }

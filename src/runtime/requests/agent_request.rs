@@ -40,7 +40,7 @@ impl AgentRequest {
     ///
     /// Those of the state directory.
     pub(crate) fn made_before(&self, store: &Store, caller: Caller) -> Result<Option<RequestStatus>, RuntimeError> {
-        record::made_before(store, caller, |wish| self.is(wish))
+        record::made_before(store, caller, |kind| self.is(kind))
     }
 
     fn is(&self, recorded: &RequestKind) -> bool {

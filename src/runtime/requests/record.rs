@@ -279,7 +279,7 @@ pub(crate) fn made_before(
     caller: Caller,
     is_it: impl Fn(&RequestKind) -> bool,
 ) -> Result<Option<RequestStatus>, RuntimeError> {
-    let Some((request, _)) = store.to_return(caller)?.filter(|(_, wish)| is_it(wish)) else { return Ok(None) };
+    let Some((request, _)) = store.to_return(caller)?.filter(|(_, kind)| is_it(kind)) else { return Ok(None) };
     store.returned(caller)?;
     status_of_request(store, request).map(Some)
 }

@@ -33,7 +33,7 @@ use crate::runtime::worktrees::worktree;
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, NewAttempt, Store, StoreError};
 
-/// What came of the wish to run a frame.
+/// How starting a frame went.
 #[derive(Debug)]
 pub(crate) enum AttemptStart {
     /// It runs.
@@ -123,7 +123,7 @@ pub(crate) fn start(
             output_from,
             errors_from: errors.metadata().map_err(while_trying("read the error log"))?.len(),
             runner: process::id(),
-            carried: deliveries.iter().map(|delivery| delivery.request).collect(),
+            delivering: deliveries.iter().map(|delivery| delivery.request).collect(),
             answers: deliveries.iter().filter_map(Delivery::answer).collect(),
             to_return,
             mode: restored.mode,

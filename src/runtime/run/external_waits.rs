@@ -47,7 +47,7 @@ pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
 pub(crate) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeError> {
     for node in tree.leaves_up() {
         for request in &node.requests {
-            let RequestKind::Wait(External::Command(command)) = &request.wish else { continue };
+            let RequestKind::Wait(External::Command(command)) = &request.kind else { continue };
             let Some(frame) = store.frame(node.id)?.filter(|_| !request.state.is_resolved()) else { continue };
             if succeeds(store, &frame, command).await {
                 store.resolve_wait(request.id)?;
@@ -59,7 +59,7 @@ pub(crate) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeEr
 
 fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, &External)> {
     let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
-    requests.filter(|request| !request.state.is_resolved()).filter_map(|request| match &request.wish {
+    requests.filter(|request| !request.state.is_resolved()).filter_map(|request| match &request.kind {
         RequestKind::Wait(wait) => Some((request.id, wait)),
         RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Spawn { .. } => {
             None

@@ -34,7 +34,7 @@ pub struct NewAttempt {
     /// The process that runs it, for people.
     pub runner: u32,
     /// The requests whose results it is given.
-    pub carried: Vec<RequestId>,
+    pub delivering: Vec<RequestId>,
     /// The questions among them, with the answers that were read.
     pub answers: Vec<(RequestId, String)>,
     /// The one of them whose suspended call the attempt resumes, to return its result.
@@ -91,7 +91,7 @@ pub struct Attempt {
     /// What its agent is told, beside the result of the call that it resumed.
     pub notice: Option<String>,
     /// The requests whose results it is given, or was given: a discarded attempt has none.
-    pub carried: Vec<RequestId>,
+    pub delivering: Vec<RequestId>,
 }
 
 /// What frames have cost.
@@ -111,7 +111,7 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::Held`] when a limit keeps it from starting, [`StoreError::Illegal`] when the frame cannot run,
-    /// [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`] when a carried request is not the frame's or not to be delivered,
+    /// [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`] when one of the requests is not the frame's or not to be delivered,
     /// [`StoreError::AnswerReplaced`], or a database that cannot be written.
     pub fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()> {
         self.write(Step::Begin, |connection| {
@@ -152,7 +152,7 @@ impl Store {
                 "session": attempt.session,
                 "resumed": attempt.resumed,
                 "runner": attempt.runner,
-                "carried": attempt.carried,
+                "delivering": attempt.delivering,
                 "mode": attempt.mode,
                 "from": before.state,
                 "to": state,
@@ -172,7 +172,7 @@ impl Store {
                 connection.prepare_cached("SELECT * FROM attempts WHERE frame = ?1 AND ended IS NULL")?;
             let mut running = statement.query_row([Id(frame)], from_row).optional()?;
             if let Some(attempt) = &mut running {
-                attempt.carried = carried(connection, attempt.id)?;
+                attempt.delivering = delivering(connection, attempt.id)?;
             }
             Ok(running)
         })
@@ -204,7 +204,7 @@ impl Store {
             let mut attempts: Vec<Attempt> =
                 statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?;
             for attempt in &mut attempts {
-                attempt.carried = carried(connection, attempt.id)?;
+                attempt.delivering = delivering(connection, attempt.id)?;
             }
             Ok(attempts)
         })
@@ -223,9 +223,9 @@ pub(crate) fn usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
 
 /// Gives the attempt the results that it carries.
 fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttempt) -> std::result::Result<(), Fault> {
-    for carried in &attempt.carried {
-        let unknown = || StoreError::UnknownRequest(*carried);
-        let request = requests::load(connection, *carried)?.filter(|it| it.frame == frame).ok_or_else(unknown)?;
+    for id in &attempt.delivering {
+        let unknown = || StoreError::UnknownRequest(*id);
+        let request = requests::load(connection, *id)?.filter(|it| it.frame == frame).ok_or_else(unknown)?;
         let event = requests::deliver(&request, attempt.id, attempt.to_return == Some(request.id));
         match requests::advance(connection, now, &request, event) {
             Err(Fault::Known(StoreError::IllegalRequest(_))) => return Err(unknown().into()),
@@ -235,7 +235,7 @@ fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttemp
     Ok(())
 }
 
-fn carried(connection: &Connection, attempt: AttemptId) -> std::result::Result<Vec<RequestId>, Fault> {
+fn delivering(connection: &Connection, attempt: AttemptId) -> std::result::Result<Vec<RequestId>, Fault> {
     let mut statement = connection.prepare_cached("SELECT id FROM requests WHERE delivered_in = ?1 ORDER BY seq")?;
     Ok(statement.query_map([Id(attempt)], |row| id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
 }
@@ -263,7 +263,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
         mode: row.get("mode")?,
         notice: row.get("notice")?,
-        carried: Vec::new(),
+        delivering: Vec::new(),
     })
 }
 

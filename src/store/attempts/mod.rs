@@ -1,5 +1,5 @@
 //! The rows of attempts, and the end of one.
 
 pub(crate) mod attempt;
+pub(crate) mod end;
 pub(crate) mod program_cache;
-pub(crate) mod settlement;

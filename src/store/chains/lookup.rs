@@ -141,11 +141,11 @@ fn described(
             Ok((kind, shortened(&frame.task.title())))
         }
         Target::Request(request) => {
-            let mut statement = connection.prepare_cached("SELECT wish FROM requests WHERE id = ?1")?;
-            Ok(match statement.query_row([Id(request)], |row| from_json(row, "wish"))? {
+            let mut statement = connection.prepare_cached("SELECT detail FROM requests WHERE id = ?1")?;
+            Ok(match statement.query_row([Id(request)], |row| from_json(row, "detail"))? {
                 RequestKind::Ask { question, .. } => ("the question", shortened(&question)),
-                wish @ (RequestKind::Permission { .. } | RequestKind::Plan(_)) => ("the approval of", wish.command()),
-                wish => ("the request", wish.command()),
+                kind @ (RequestKind::Permission { .. } | RequestKind::Plan(_)) => ("the approval of", kind.command()),
+                kind => ("the request", kind.command()),
             })
         }
     }

@@ -53,7 +53,7 @@ const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT N
 const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group FROM frames
      WHERE id = ?1 OR parent = ?1 ORDER BY seq";
 
-const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.wish, r.state, r.made
+const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made
      FROM frames AS f CROSS JOIN requests AS r ON r.frame = f.id
      WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.status IN ('open', 'resolved', 'delivering')
      ORDER BY r.seq";

@@ -102,10 +102,10 @@ CREATE TABLE requests (
     frame TEXT NOT NULL REFERENCES frames (id),
     attempt TEXT NOT NULL REFERENCES attempts (id),
     kind TEXT NOT NULL GENERATED ALWAYS AS (CASE
-        WHEN json_type(wish, '$.spawn') IS NOT NULL THEN 'spawn'
-        WHEN json_type(wish, '$.wait') IS NOT NULL THEN 'wait'
+        WHEN json_type(detail, '$.spawn') IS NOT NULL THEN 'spawn'
+        WHEN json_type(detail, '$.wait') IS NOT NULL THEN 'wait'
         ELSE 'ask' END) STORED,
-    child TEXT GENERATED ALWAYS AS (json_extract(wish, '$.spawn.child')) STORED,
+    child TEXT GENERATED ALWAYS AS (json_extract(detail, '$.spawn.child')) STORED,
     status TEXT NOT NULL GENERATED ALWAYS AS (json_extract(state, '$.state')) STORED,
     delivered_in TEXT GENERATED ALWAYS AS (json_extract(state, '$.attempt')) STORED REFERENCES attempts (id),
     used_in TEXT GENERATED ALWAYS AS (json_extract(state, '$.used_by')) STORED REFERENCES attempts (id),
@@ -117,7 +117,7 @@ CREATE TABLE requests (
     state TEXT NOT NULL,
     since INTEGER NOT NULL,
     call TEXT,
-    wish TEXT NOT NULL
+    detail TEXT NOT NULL
 ) STRICT;
 CREATE INDEX requests_by_frame ON requests (frame);
 CREATE INDEX requests_by_attempt ON requests (attempt);

@@ -72,11 +72,11 @@ pub(crate) fn tell(dir: &StateDir, frame: FrameId, checkpoint: AttemptId, old: &
         let text = serde_json::Value::from(path.join(FOLDER).to_string_lossy()).to_string();
         text.trim_matches('"').to_owned() + "/"
     };
-    let told = text.replace(&written(old), &written(new));
-    if told == text {
+    let updated = text.replace(&written(old), &written(new));
+    if updated == text {
         return Ok(false);
     }
-    dir.write_synced(Step::PutBack, &copy, told.as_bytes())?;
+    dir.write_synced(Step::PutBack, &copy, updated.as_bytes())?;
     Ok(true)
 }
 

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row};
 
 use crate::core::chain::state::FrameState;
 use crate::core::housekeeping::fsck::{Files, FrameFacts, RequestFacts};
-use crate::core::housekeeping::fsck_finding::{FsckFinding, Problem};
+use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestState;
@@ -96,12 +96,12 @@ fn damage(connection: &Connection) -> std::result::Result<Vec<FsckFinding>, Faul
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
     for said in statement.query_map([], |row| row.get::<_, String>(0))? {
         let said = said?;
-        found.extend((said != "ok").then_some(Problem::Database { said }));
+        found.extend((said != "ok").then_some(FindingKind::Database { said }));
     }
     let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
-    let lost = statement.query_map([], |row| Ok(Problem::LostReference { table: row.get(0)?, to: row.get(2)? }))?;
+    let lost = statement.query_map([], |row| Ok(FindingKind::LostReference { table: row.get(0)?, to: row.get(2)? }))?;
     found.extend(lost.collect::<rusqlite::Result<Vec<_>>>()?);
-    Ok(found.into_iter().map(|what| FsckFinding { frame: None, what }).collect())
+    Ok(found.into_iter().map(|kind| FsckFinding { frame: None, kind }).collect())
 }
 
 /// What the database says of the frames in `members`, without their files.
@@ -140,7 +140,7 @@ fn gather(
     }
     read(connection, "answers", "question", &condition, facts, |row| id::<RequestId>(row, "question"))?;
     let request = |row: &Row<'_>| {
-        from_json::<RequestKind>(row, "wish")?;
+        from_json::<RequestKind>(row, "detail")?;
         Ok(RequestFacts {
             id: id(row, "id")?,
             frame: id(row, "frame")?,
@@ -170,7 +170,7 @@ fn read<T>(
             Ok(value) => readable.push(value),
             Err(error) => {
                 let (id, why) = (row.get(key).unwrap_or_default(), error.to_string());
-                facts.findings.push(FsckFinding { frame: None, what: Problem::Unreadable { table, id, why } });
+                facts.findings.push(FsckFinding { frame: None, kind: FindingKind::Unreadable { table, id, why } });
             }
         }
     }
@@ -206,7 +206,7 @@ fn not_private(path: &PathBuf, found: &mut Vec<FsckFinding>) -> io::Result<()> {
     }
     let mode = metadata.permissions().mode() & 0o777;
     if mode != wanted(&metadata) {
-        found.push(FsckFinding { frame: None, what: Problem::Open { path: path.clone(), mode } });
+        found.push(FsckFinding { frame: None, kind: FindingKind::Open { path: path.clone(), mode } });
     }
     if metadata.is_dir() {
         for entry in entries(path)? {

@@ -21,12 +21,12 @@ impl Store {
     ///
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), a path that is not valid UTF-8, or a database that
     /// cannot be written.
-    pub fn request_all(&self, caller: Caller, call: &str, wishes: &[RequestKind]) -> Result<()> {
+    pub fn request_all(&self, caller: Caller, call: &str, kinds: &[RequestKind]) -> Result<()> {
         self.write(Step::Request, |connection| {
             requests::check(connection, caller)?;
             let now = codec::now();
-            for wish in wishes {
-                requests::insert(connection, now, caller, Some(call), wish)?;
+            for kind in kinds {
+                requests::insert(connection, now, caller, Some(call), kind)?;
             }
             Ok(())
         })
@@ -44,7 +44,7 @@ impl Store {
                 "WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'delivering')"
             );
             let made = requests::all(connection, sql, [Id(attempt)])?;
-            Ok(made.iter().any(|request| matches!(request.wish, RequestKind::Permission { .. })))
+            Ok(made.iter().any(|request| matches!(request.kind, RequestKind::Permission { .. })))
         })
     }
 
@@ -99,7 +99,7 @@ mod tests {
         store.request_all(caller, "toolu_1", &[ask("When?"), ask("Where?")]).unwrap();
         store.request_all(caller, "toolu_2", &[ask("Why?")]).unwrap();
         let asked = store.requests_of_call(caller.frame, "toolu_1").unwrap();
-        assert_eq!(asked.iter().map(|request| &request.wish).collect::<Vec<_>>(), [&ask("When?"), &ask("Where?")]);
+        assert_eq!(asked.iter().map(|request| &request.kind).collect::<Vec<_>>(), [&ask("When?"), &ask("Where?")]);
         store.end(caller, &Ending::Suspended);
 
         store.answer(asked[1].id, "here").unwrap();
@@ -115,9 +115,9 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         assert!(!store.awaits_permission(caller.attempt).unwrap());
-        let wish =
+        let kind =
             RequestKind::Permission { tool: "Bash".into(), input: json!({"command": "touch made"}), reason: None };
-        store.request_all(caller, "toolu_1", &[wish]).unwrap();
+        store.request_all(caller, "toolu_1", &[kind]).unwrap();
         store.withdraw_calls(caller.attempt, &[]).unwrap();
         assert!(store.awaits_permission(caller.attempt).unwrap());
         let question = store.questions(true).unwrap().remove(0);

@@ -93,7 +93,7 @@ impl Store {
     ///
     /// The database cannot be written.
     pub fn end_group(&self, group: FrameId) -> Result<bool> {
-        self.write(Step::Settle, |connection| {
+        self.write(Step::EndAttempt, |connection| {
             let before = frames::existing(connection, group)?;
             let members = members(connection, &before)?;
             let waits = matches!(before.state, FrameState::Waiting { .. } | FrameState::Ready);

@@ -29,21 +29,21 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
-    pub fn request_job(&self, caller: Caller, wish: &RequestKind) -> Result<()> {
+    pub fn request_job(&self, caller: Caller, kind: &RequestKind) -> Result<()> {
         self.write(Step::Request, |connection| {
             requests::check(connection, caller)?;
             let mut statement =
-                connection.prepare_cached("SELECT wish FROM requests WHERE frame = ?1 AND kind = 'wait'")?;
-            let known = statement.query_map([Id(caller.frame)], |row| from_json::<RequestKind>(row, "wish"))?;
+                connection.prepare_cached("SELECT detail FROM requests WHERE frame = ?1 AND kind = 'wait'")?;
+            let known = statement.query_map([Id(caller.frame)], |row| from_json::<RequestKind>(row, "detail"))?;
             let job =
-                |wish: &RequestKind| wish.scheduled().filter(|scheduled| scheduled.is_job()).map(|job| job.by.clone());
-            let wanted = job(wish);
+                |kind: &RequestKind| kind.scheduled().filter(|scheduled| scheduled.is_job()).map(|job| job.by.clone());
+            let wanted = job(kind);
             for known in known {
                 if job(&known?) == wanted {
                     return Ok(());
                 }
             }
-            requests::insert(connection, codec::now(), caller, None, wish)?;
+            requests::insert(connection, codec::now(), caller, None, kind)?;
             Ok(())
         })
     }
@@ -56,7 +56,7 @@ impl Store {
     pub fn withdraw_job(&self, caller: Caller, job: &str) -> Result<()> {
         self.write(Step::WithdrawCalls, |connection| {
             requests::check(connection, caller)?;
-            let is_it = |request: &&Request| match request.wish.scheduled().map(|scheduled| &scheduled.by) {
+            let is_it = |request: &&Request| match request.kind.scheduled().map(|scheduled| &scheduled.by) {
                 Some(Scheduler::Job { id }) => id == job,
                 _ => false,
             };
@@ -69,6 +69,6 @@ impl Store {
 
 fn jobs(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<Request>, Fault> {
     let mut jobs = requests::pending(connection, frame)?;
-    jobs.retain(|request| request.wish.is_job());
+    jobs.retain(|request| request.kind.is_job());
     Ok(jobs)
 }

@@ -16,11 +16,11 @@ impl Store {
     pub fn chosen_mode(&self, frame: FrameId) -> Result<Option<String>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT r.wish, a.answer FROM requests AS r JOIN answers AS a ON a.question = r.id
+                "SELECT r.detail, a.answer FROM requests AS r JOIN answers AS a ON a.question = r.id
                  WHERE r.frame = ?1 AND r.status = 'delivered' ORDER BY r.seq DESC",
             )?;
             let answered = statement.query_map([Id(frame)], |row| {
-                Ok((from_json::<RequestKind>(row, "wish")?, row.get::<_, String>("answer")?))
+                Ok((from_json::<RequestKind>(row, "detail")?, row.get::<_, String>("answer")?))
             })?;
             for answered in answered {
                 if let (RequestKind::Plan(plan), answer) = answered?

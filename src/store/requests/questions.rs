@@ -31,7 +31,7 @@ pub struct Question {
     /// The question.
     pub question: String,
     /// What was asked for, with what it offers.
-    pub wish: RequestKind,
+    pub kind: RequestKind,
     /// When it was asked.
     pub asked: Timestamp,
     /// When it was answered.
@@ -45,7 +45,7 @@ pub struct Question {
 macro_rules! questions {
     ($($condition:tt)+) => {
         concat!(
-            "SELECT r.id, r.frame, f.root, f.title, r.wish, r.made, a.answered, a.answer, a.origin FROM requests AS r
+            "SELECT r.id, r.frame, f.root, f.title, r.detail, r.made, a.answered, a.answer, a.origin FROM requests AS r
              JOIN frames AS f ON f.id = r.frame LEFT JOIN answers AS a ON a.question = r.id
              WHERE r.kind = 'ask' AND r.status <> 'withdrawn' AND ",
             $($condition)+,
@@ -186,8 +186,8 @@ fn why_not(connection: &Connection, id: RequestId) -> Fault {
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
-    let wish: RequestKind = from_json(row, "wish")?;
-    let question = match &wish {
+    let kind: RequestKind = from_json(row, "detail")?;
+    let question = match &kind {
         RequestKind::Ask { question, .. } => question.clone(),
         other => other.command(),
     };
@@ -197,7 +197,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
         root: id(row, "root")?,
         title: row.get("title")?,
         question,
-        wish,
+        kind,
         asked: time(row, "made")?,
         answered: maybe_time(row, "answered")?,
         answer: row.get("answer")?,

@@ -61,10 +61,10 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that cannot be written.
-    pub fn request(&self, caller: Caller, call: Option<&str>, wish: &RequestKind) -> Result<RequestId> {
+    pub fn request(&self, caller: Caller, call: Option<&str>, kind: &RequestKind) -> Result<RequestId> {
         self.write(Step::Request, |connection| {
             requests::check(connection, caller)?;
-            requests::insert(connection, codec::now(), caller, call, wish)
+            requests::insert(connection, codec::now(), caller, call, kind)
         })
     }
 
@@ -120,7 +120,7 @@ impl Store {
             let mut deliveries = Vec::new();
             for request in requests::pending(connection, frame)? {
                 if let Some(result) = result(connection, &request)? {
-                    deliveries.push(Delivery { request: request.id, call: request.call, wish: request.wish, result });
+                    deliveries.push(Delivery { request: request.id, call: request.call, kind: request.kind, result });
                 }
             }
             Ok(deliveries)
@@ -133,9 +133,9 @@ impl Store {
     ///
     /// There is no such request, it waits for something else, or the database cannot be written.
     pub fn resolve_wait(&self, request: RequestId) -> Result<()> {
-        self.write(Step::SettleWait, |connection| {
+        self.write(Step::ResolveWait, |connection| {
             let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
-            if !matches!(request.wish, RequestKind::Wait(_)) {
+            if !matches!(request.kind, RequestKind::Wait(_)) {
                 return Err(StoreError::NotAWait(request.id).into());
             }
             if request.state != RequestState::Open {
@@ -150,7 +150,7 @@ impl Store {
 
 /// Whether one of `requests` keeps the agent that has made them from going on.
 pub(crate) fn any_open(connection: &Connection, requests: &[Request]) -> std::result::Result<bool, Fault> {
-    for request in requests.iter().filter(|request| !request.wish.is_job()) {
+    for request in requests.iter().filter(|request| !request.kind.is_job()) {
         let is_child_over = |child| Ok::<_, Fault>(state_of(connection, child)?.is_none_or(|state| state.is_over()));
         if !request.is_over(is_child_over)? {
             return Ok(true);

@@ -13,7 +13,7 @@ use crate::store::tables::frames;
 
 /// What came of a request, if it is over.
 pub(crate) fn result(connection: &Connection, request: &Request) -> Result<Option<RequestResult>, Fault> {
-    match &request.wish {
+    match &request.kind {
         RequestKind::Spawn { child, .. } => result_of_child(connection, *child),
         RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) => {
             let mut statement = connection.prepare_cached("SELECT answer FROM answers WHERE question = ?1")?;

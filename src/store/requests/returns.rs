@@ -24,7 +24,7 @@ impl Store {
     pub fn to_return(&self, caller: Caller) -> Result<Option<(RequestId, RequestKind)>> {
         self.query(|connection| {
             let mut given = requests::delivering(connection, caller.attempt)?.into_iter();
-            Ok(given.find(|request| request.frame == caller.frame && is_to_return(request)).map(|it| (it.id, it.wish)))
+            Ok(given.find(|request| request.frame == caller.frame && is_to_return(request)).map(|it| (it.id, it.kind)))
         })
     }
 
@@ -35,7 +35,7 @@ impl Store {
     /// The database cannot be written.
     pub fn read_by_agent(&self, caller: Caller, made: Target) -> Result<()> {
         self.write(Step::Returned, |connection| {
-            let is_it = |request: &Request| match (made, &request.wish) {
+            let is_it = |request: &Request| match (made, &request.kind) {
                 (Target::Frame(frame), RequestKind::Spawn { child, .. }) => frame == *child,
                 (made, _) => made == Target::Request(request.id),
             };

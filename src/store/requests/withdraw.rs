@@ -26,7 +26,7 @@ impl Store {
             let sql =
                 requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status <> 'withdrawn' ORDER BY r.seq");
             let stands = |request: &Request| {
-                let needs_permission = matches!(request.wish, RequestKind::Permission { .. });
+                let needs_permission = matches!(request.kind, RequestKind::Permission { .. });
                 needs_permission || request.call.as_deref().is_some_and(|call| open.contains(&call))
             };
             let made = requests::all(connection, sql, [Id(attempt)])?;
@@ -55,7 +55,7 @@ pub(crate) fn discard(connection: &Connection, now: At, attempt: AttemptId) -> s
 pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> std::result::Result<(), Fault> {
     requests::advance(connection, now, request, RequestEvent::Withdraw)?;
     events::append(connection, now, request.frame, "withdrawn", &json!({"request": request.id}))?;
-    match &request.wish {
+    match &request.kind {
         RequestKind::Spawn { child, .. } => delete_unborn(connection, now, request.frame, *child),
         _ => Ok(()),
     }

@@ -16,7 +16,7 @@ use crate::store::tables::events;
 /// A query for requests. The states in which an agent has not been given the result are `open`, `resolved` and `delivering`.
 macro_rules! requests {
     ($($condition:literal),+) => {
-        concat!("SELECT r.id, r.frame, r.attempt, r.call, r.wish, r.state, r.made FROM requests AS r ", $($condition),+)
+        concat!("SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made FROM requests AS r ", $($condition),+)
     };
 }
 pub(crate) use requests;
@@ -29,7 +29,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
         frame: id(row, "frame")?,
         attempt: id(row, "attempt")?,
         call: row.get("call")?,
-        wish: from_json(row, "wish")?,
+        kind: from_json(row, "detail")?,
         state: from_json(row, "state")?,
         made: time(row, "made")?,
     })
@@ -74,16 +74,16 @@ pub(crate) fn insert(
     now: At,
     caller: Caller,
     call: Option<&str>,
-    wish: &RequestKind,
+    kind: &RequestKind,
 ) -> Result<RequestId> {
     let request = RequestId::random();
-    let paths: &[&Path] = match wish {
+    let paths: &[&Path] = match kind {
         RequestKind::Wait(External::File(path)) => &[path],
         _ => &[],
     };
     connection
         .prepare_cached(
-            "INSERT INTO requests (id, frame, attempt, made, since, state, wish, call)
+            "INSERT INTO requests (id, frame, attempt, made, since, state, detail, call)
              VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7)",
         )?
         .execute((
@@ -92,10 +92,10 @@ pub(crate) fn insert(
             Id(caller.attempt),
             now,
             codec::json(&RequestState::Open, &[])?,
-            codec::json(wish, paths)?,
+            codec::json(kind, paths)?,
             call,
         ))?;
-    let detail = json!({"request": request, "attempt": caller.attempt, "wish": wish});
+    let detail = json!({"request": request, "attempt": caller.attempt, "detail": kind});
     events::append(connection, now, caller.frame, "requested", &detail)?;
     Ok(request)
 }
@@ -120,5 +120,5 @@ pub(crate) fn advance(
 
 /// The event of giving a result to an attempt.
 pub(crate) fn deliver(request: &Request, attempt: AttemptId, to_return: bool) -> RequestEvent {
-    RequestEvent::Deliver { attempt, to_return, of_child: matches!(request.wish, RequestKind::Spawn { .. }) }
+    RequestEvent::Deliver { attempt, to_return, of_child: matches!(request.kind, RequestKind::Spawn { .. }) }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::archive::Row;
 use crate::core::housekeeping::inventory::{AllowedCall, Command, Inventory, Start};
-use crate::core::housekeeping::relocation::Moves;
+use crate::core::housekeeping::relocation::Relocation;
 use crate::core::id::FrameId;
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::Decided;
@@ -47,7 +47,7 @@ impl Unpacked {
     /// [`StoreError::Archive`]: crate::store::StoreError::Archive
     pub fn adapt(mut self, here: &Here) -> Result<Adapted> {
         for row in &mut self.rows {
-            adapt(row, here, &self.moves)?;
+            adapt(row, here, &self.relocation)?;
         }
         let inventory = inventory(self.root, &self.rows)?;
         Ok(Adapted { unpacked: self, inventory })
@@ -64,7 +64,7 @@ impl Adapted {
 
 /// Makes the values of a row those of this machine. What is shown to a person is what comes of this, and so is what is
 /// written.
-fn adapt(row: &mut Row, here: &Here, moves: &Moves) -> Result<()> {
+fn adapt(row: &mut Row, here: &Here, relocation: &Relocation) -> Result<()> {
     // No session of this machine has started it.
     if row.table == "frames" {
         row.values.entry("started_from").and_modify(|session| *session = Value::Null);
@@ -72,17 +72,17 @@ fn adapt(row: &mut Row, here: &Here, moves: &Moves) -> Result<()> {
     for (column, value) in &mut row.values {
         let Value::String(text) = value else { continue };
         *text = match (row.table.as_str(), column.as_str()) {
-            ("frames", "cwd") => moves.path(Path::new(text)).to_string_lossy().into_owned(),
-            ("frames", "task") => written(&moves.task(parsed(text)?))?,
+            ("frames", "cwd") => relocation.path(Path::new(text)).to_string_lossy().into_owned(),
+            ("frames", "task") => written(&relocation.task(parsed(text)?))?,
             ("frames", "launch") => {
                 let Here { claude, path, environment } = here.clone();
-                let launch: Launch = moves.launch(parsed(text)?);
+                let launch: Launch = relocation.launch(parsed(text)?);
                 // Where that directory is not, sessions are kept where this user keeps them.
                 let config_dir = launch.config_dir.filter(|dir| dir.is_dir());
                 written(&Launch { claude, path, environment, config_dir, ..launch })?
             }
-            ("frames", "situation") => written(&moves.situation(parsed(text)?))?,
-            ("requests", "wish") => written(&moves.request_kind(parsed(text)?))?,
+            ("frames", "situation") => written(&relocation.situation(parsed(text)?))?,
+            ("requests", "detail") => written(&relocation.request_kind(parsed(text)?))?,
             _ => continue,
         };
     }
@@ -120,7 +120,7 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                 }
                 let agent = needed(row, "frame")?.parse().map_err(|_| damaged("it has a row without an id"))?;
                 let answer = answers.get(&needed(row, "id")?).and_then(|answer| permit(answer));
-                match parsed(&needed(row, "wish")?)? {
+                match parsed(&needed(row, "detail")?)? {
                     // In the mode that was chosen with it, the agent may be for the rest of its life.
                     RequestKind::Plan(plan) => {
                         let decided = answers.get(&needed(row, "id")?).and_then(|answer| plan.decided(answer));

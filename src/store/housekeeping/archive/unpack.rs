@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Deserializer;
 
 use crate::core::housekeeping::archive::{Member, Row};
-use crate::core::housekeeping::relocation::Moves;
+use crate::core::housekeeping::relocation::Relocation;
 use crate::core::id::FrameId;
 use crate::store::database::store::Store;
 use crate::store::error::{Result, StoreError};
@@ -30,7 +30,7 @@ pub struct Unpacked {
     pub(super) rows: Vec<Row>,
     /// Those that have files.
     pub(super) frames: BTreeSet<FrameId>,
-    pub(super) moves: Moves,
+    pub(super) relocation: Relocation,
 }
 
 /// Longer lines of transcripts are looked at in pieces.
@@ -42,7 +42,7 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::Archive`] when it is refused, or a state directory that cannot be written.
-    pub fn unpack(&self, from: &mut dyn Read, moves: &Moves) -> Result<Unpacked> {
+    pub fn unpack(&self, from: &mut dyn Read, relocation: &Relocation) -> Result<Unpacked> {
         let path = self.dir.stage().map_err(|error| StoreError::io(&self.dir.frames(), error))?;
         let (stage, mut rows, mut frames) = (Stage { path }, Vec::new(), BTreeSet::new());
         let manifest = reader::read(from, |member, content| match &member {
@@ -57,23 +57,23 @@ impl Store {
             Member::File { frame, name } => {
                 frames.insert(*frame);
                 let path = stage.folder(*frame).join(name);
-                write(&path, content, moves).map_err(|error| StoreError::io(&path, error))
+                write(&path, content, relocation).map_err(|error| StoreError::io(&path, error))
             }
         })?;
-        Ok(Unpacked { stage, root: manifest.root, rows, frames, moves: moves.clone() })
+        Ok(Unpacked { stage, root: manifest.root, rows, frames, relocation: relocation.clone() })
     }
 }
 
 /// Writes a file that is not there yet. A transcript is told where its session works now.
-fn write(path: &Path, content: &mut dyn Read, moves: &Moves) -> io::Result<()> {
+fn write(path: &Path, content: &mut dyn Read, relocation: &Relocation) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     make_private(folder)?;
     let mut file = create_private(path)?;
-    if *moves != Moves::default() && path.extension().is_some_and(|extension| extension == "jsonl") {
+    if *relocation != Relocation::default() && path.extension().is_some_and(|extension| extension == "jsonl") {
         let (mut content, mut line) = (BufReader::new(content), Vec::new());
         while (&mut content).take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
             match str::from_utf8(&line) {
-                Ok(text) => file.write_all(moves.transcript_line(text).as_bytes())?,
+                Ok(text) => file.write_all(relocation.transcript_line(text).as_bytes())?,
                 Err(_) => file.write_all(&line)?,
             }
             line.clear();

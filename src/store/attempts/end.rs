@@ -28,7 +28,7 @@ use crate::store::tables::{events, frames, requests};
 
 /// How an attempt ended, and what that does.
 #[derive(Clone, Debug)]
-pub struct Settlement<'a> {
+pub struct AttemptEnd<'a> {
     /// The frame.
     pub frame: FrameId,
     /// The attempt.
@@ -65,28 +65,28 @@ impl Store {
     /// [`StoreError::Illegal`](crate::store::StoreError::Illegal) when the frame does not run,
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller) when another attempt of it does, a path that is not
     /// valid UTF-8, or a database that cannot be written.
-    pub fn settle(&self, settlement: &Settlement<'_>) -> Result<FrameState> {
-        self.write(Step::Settle, |connection| {
-            let (frame, attempt) = (settlement.frame, settlement.attempt);
+    pub fn end_attempt(&self, end: &AttemptEnd<'_>) -> Result<FrameState> {
+        self.write(Step::EndAttempt, |connection| {
+            let (frame, attempt) = (end.frame, end.attempt);
             let now = codec::now();
             let before = frames::existing(connection, frame)?;
-            let since = since(connection, settlement, now)?;
-            let event = FrameEvent::End(settlement.decision.frame.clone());
+            let since = since(connection, end, now)?;
+            let event = FrameEvent::End(end.decision.frame.clone());
             let state = frames::advance(connection, &before, event, since)?;
             requests::check(connection, Caller { frame, attempt })?;
-            close(connection, now, settlement)?;
-            update(connection, &before, settlement)?;
+            close(connection, now, end)?;
+            update(connection, &before, end)?;
             let detail = json!({
                 "attempt": attempt,
-                "outcome": settlement.decision.meaning.name(),
-                "kept": settlement.decision.session == Fate::Keep,
-                "cost_usd": settlement.cost_usd,
+                "outcome": end.decision.meaning.name(),
+                "kept": end.decision.session == Fate::Keep,
+                "cost_usd": end.cost_usd,
                 "from": before.state,
                 "to": state,
             });
             events::append(connection, now, frame, "ended", &detail)?;
-            match settlement.decision.session {
-                Fate::Keep => keep(connection, now, settlement)?,
+            match end.decision.session {
+                Fate::Keep => keep(connection, now, end)?,
                 Fate::Discard => withdraw::discard(connection, now, attempt)?,
                 Fate::Lost => withdraw::give_back(connection, now, attempt)?,
             }
@@ -120,18 +120,18 @@ fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::R
 }
 
 /// Since when the frame is in its next state. One that goes back has been there since before the attempt.
-fn since(connection: &Connection, settlement: &Settlement<'_>, now: At) -> std::result::Result<Timestamp, Fault> {
-    if settlement.decision.frame != Ended::Back {
+fn since(connection: &Connection, end: &AttemptEnd<'_>, now: At) -> std::result::Result<Timestamp, Fault> {
+    if end.decision.frame != Ended::Back {
         return Ok(now.0);
     }
     let mut statement = connection.prepare_cached("SELECT waited_since FROM attempts WHERE id = ?1")?;
-    let mut found = statement.query_map([Id(settlement.attempt)], |row| time(row, "waited_since"))?;
+    let mut found = statement.query_map([Id(end.attempt)], |row| time(row, "waited_since"))?;
     Ok(found.next().transpose()?.unwrap_or(now.0))
 }
 
-/// Gives the attempt its end.
-fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
-    let usage = settlement.usage;
+/// Marks the attempt as ended.
+fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> std::result::Result<(), Fault> {
+    let usage = end.usage;
     connection
         .prepare_cached(
             "UPDATE attempts SET ended = ?2, outcome = ?3, message = ?4, kept = ?5, input_tokens = ?6,
@@ -139,43 +139,41 @@ fn close(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::
              total_cost_usd = ?11, version = ?12, transcript = ?13, denied = ?14, leaves = ?15 WHERE id = ?1",
         )?
         .execute((
-            Id(settlement.attempt),
+            Id(end.attempt),
             now,
-            settlement.decision.meaning.name(),
-            settlement.decision.meaning.message(),
-            settlement.decision.session == Fate::Keep,
+            end.decision.meaning.name(),
+            end.decision.meaning.message(),
+            end.decision.session == Fate::Keep,
             signed(usage.input_tokens),
             signed(usage.output_tokens),
             signed(usage.cache_creation_input_tokens),
             signed(usage.cache_read_input_tokens),
-            finite(settlement.cost_usd),
-            finite(settlement.total_cost_usd),
-            &settlement.version,
-            settlement.transcript.as_deref().map(path_text).transpose()?,
-            (!settlement.denied.is_empty()).then(|| codec::json(&settlement.denied, &[])).transpose()?,
-            &settlement.leaves,
+            finite(end.cost_usd),
+            finite(end.total_cost_usd),
+            &end.version,
+            end.transcript.as_deref().map(path_text).transpose()?,
+            (!end.denied.is_empty()).then(|| codec::json(&end.denied, &[])).transpose()?,
+            &end.leaves,
         ))?;
     Ok(())
 }
 
 /// What the frame keeps of the attempt besides its state.
-fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
-    let trouble = settlement.decision.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
-    let situation = (settlement.decision.session != Fate::Discard).then(|| codec::json(&settlement.situation, &[]));
+fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> std::result::Result<(), Fault> {
+    let trouble = end.decision.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
+    let situation = (end.decision.session != Fate::Discard).then(|| codec::json(&end.situation, &[]));
     connection
         .prepare_cached("UPDATE frames SET trouble = ?2, situation = ifnull(?3, situation) WHERE id = ?1")?
         .execute((Id(before.id), trouble, situation.transpose()?))?;
-    let is_kept = settlement.decision.session == Fate::Keep;
-    if let Some(model) =
-        settlement.model.as_ref().filter(|model| is_kept && before.launch.model.as_ref() != Some(model))
-    {
+    let is_kept = end.decision.session == Fate::Keep;
+    if let Some(model) = end.model.as_ref().filter(|model| is_kept && before.launch.model.as_ref() != Some(model)) {
         let mut launch = before.launch.clone();
         launch.model = Some(model.clone());
         connection
             .prepare_cached("UPDATE frames SET launch = ?2 WHERE id = ?1")?
             .execute((Id(before.id), frames::launch_text(&launch)?))?;
     }
-    if let Meaning::Reply(reply) = &settlement.decision.meaning {
+    if let Meaning::Reply(reply) = &end.decision.meaning {
         connection
             .prepare_cached("INSERT INTO replies (frame, reply) VALUES (?1, ?2)")?
             .execute((Id(before.id), reply))?;
@@ -183,16 +181,16 @@ fn update(connection: &Connection, before: &Frame, settlement: &Settlement<'_>) 
     Ok(())
 }
 
-/// The attempt becomes the checkpoint, and what it was told is told.
-fn keep(connection: &Connection, now: At, settlement: &Settlement<'_>) -> std::result::Result<(), Fault> {
-    let (frame, suspended) = (settlement.frame, &settlement.suspended);
+/// The attempt becomes the checkpoint, and the results it was given are delivered.
+fn keep(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> std::result::Result<(), Fault> {
+    let (frame, suspended) = (end.frame, &end.suspended);
     connection.prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3 WHERE id = ?1")?.execute((
         Id(frame),
-        Id(settlement.attempt),
+        Id(end.attempt),
         suspended,
     ))?;
-    for request in requests::delivering(connection, settlement.attempt)? {
-        let again = match &settlement.decision.redelivery {
+    for request in requests::delivering(connection, end.attempt)? {
+        let again = match &end.decision.redelivery {
             Redelivery::All => true,
             Redelivery::Only(again) => again.contains(&request.id),
         };
@@ -218,7 +216,7 @@ mod tests {
     use crate::core::chain::state::{Failure, FailureKind, Wait};
     use crate::core::requests::request::RequestResult;
     use crate::store::error::StoreError;
-    use crate::store::testing::{ask, attempt, new, refused, reply, settlement, store};
+    use crate::store::testing::{ask, attempt, attempt_end, new, refused, reply, store};
 
     fn texts(store: &Store, frame: FrameId) -> Vec<RequestResult> {
         store.deliveries(frame).unwrap().into_iter().map(|delivery| delivery.result).collect()
@@ -242,20 +240,20 @@ mod tests {
         let caller = store.start(store.root());
         let trouble = Some(Trouble { what: "it".into(), calls: Vec::new(), lost: false });
         let decision = Decision { trouble, ..decide(&Facts::of(reply("done"))) };
-        let settle = |attempt| {
-            store.settle(&Settlement {
+        let end = |attempt| {
+            store.end_attempt(&AttemptEnd {
                 cost_usd: f64::NAN,
                 total_cost_usd: f64::INFINITY,
                 model: Some("claude-opus-4-8".into()),
                 version: Some("2.1.330".into()),
                 transcript: Some(PathBuf::from("/t.jsonl")),
-                ..settlement(Caller { attempt, ..caller }, &decision)
+                ..attempt_end(Caller { attempt, ..caller }, &decision)
             })
         };
-        assert!(matches!(settle(AttemptId::random()), Err(StoreError::StaleCaller { .. })));
+        assert!(matches!(end(AttemptId::random()), Err(StoreError::StaleCaller { .. })));
         assert!(matches!(store.frame(caller.frame).unwrap().unwrap().state, FrameState::Running { .. }));
-        settle(caller.attempt).unwrap();
-        assert!(matches!(settle(caller.attempt), Err(StoreError::Illegal(_))));
+        end(caller.attempt).unwrap();
+        assert!(matches!(end(caller.attempt), Err(StoreError::Illegal(_))));
         let frame = store.frame(caller.frame).unwrap().unwrap();
         assert_eq!(frame.launch, Launch { model: Some("claude-opus-4-8".into()), ..Launch::default() });
         assert_eq!(frame.trouble.map(|trouble| trouble.what).as_deref(), Some("it"));
@@ -280,8 +278,8 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         let decision = decide(&Facts::of(refused("no")));
-        let settled = settlement(caller, &decision);
-        store.settle(&Settlement { model: Some("claude-opus-4-8".into()), ..settled }).unwrap();
+        let end = attempt_end(caller, &decision);
+        store.end_attempt(&AttemptEnd { model: Some("claude-opus-4-8".into()), ..end }).unwrap();
         assert_eq!(store.frame(caller.frame).unwrap().unwrap().launch.model, None);
     }
 
@@ -295,18 +293,18 @@ mod tests {
         assert_eq!(texts(&store, frame), answer);
 
         let caller = store.start(frame);
-        assert_eq!(store.running_attempt(frame).unwrap().unwrap().carried, [question]);
+        assert_eq!(store.running_attempt(frame).unwrap().unwrap().delivering, [question]);
         assert_eq!(texts(&store, frame), answer);
         let waiting = FrameState::Waiting { wait: Wait::Requests };
         assert_eq!(store.end(caller, &reply("SGN_PEND_ONGOING")), waiting);
-        assert_eq!(store.attempts(frame).unwrap()[1].carried, []);
+        assert_eq!(store.attempts(frame).unwrap()[1].delivering, []);
         assert_eq!(texts(&store, frame), answer);
 
         let caller = store.start(frame);
         assert_eq!(store.end(caller, &Ending::Error("max turns".into())).name(), "failed");
         assert!(texts(&store, frame).is_empty());
         assert!(store.tree(frame).unwrap().get(frame).unwrap().requests.is_empty());
-        assert_eq!(store.attempts(frame).unwrap()[2].carried, [question]);
+        assert_eq!(store.attempts(frame).unwrap()[2].delivering, [question]);
         assert!(matches!(store.begin(frame, &attempt(vec![question])), Err(StoreError::Illegal(_))));
         assert_eq!(store.try_again(frame).unwrap(), FrameState::Ready);
         let spent_already = store.begin(frame, &attempt(vec![question])).unwrap_err();
@@ -356,8 +354,8 @@ mod tests {
         store.end(caller, &Ending::Suspended);
         store.end(store.start(child), &reply("42"));
         let again = store.start(caller.frame);
-        let wish = crate::core::requests::request::RequestKind::Spawn { child, task: "child".into() };
-        store.request(again, None, &wish).unwrap();
+        let kind = crate::core::requests::request::RequestKind::Spawn { child, task: "child".into() };
+        store.request(again, None, &kind).unwrap();
         store.end(again, &reply("SGN_UNHANDLED"));
         assert!(store.frame(child).unwrap().is_some());
         assert_eq!(texts(&store, caller.frame), [RequestResult::Text("42".into())]);
