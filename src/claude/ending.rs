@@ -5,18 +5,18 @@ use crate::claude::stream::digest::Digest;
 use crate::claude::stream::result_event::ResultEvent;
 use crate::core::attempt::ending::{Ending, Objection};
 
-/// How an attempt ended. `errors` is what it wrote to standard error.
+/// How an attempt ended. `errors`: what it wrote to standard error.
 ///
-/// The last `result` event decides, and in it `is_error`. Without one the process died, or refused to begin.
+/// The last `result` event decides, by its `is_error`. Without one, the process died or refused to start.
 #[must_use]
 pub(crate) fn classify(digest: &Digest, exit: Exit, errors: &str) -> Ending {
     match &digest.result {
-        // A turn that had ended well before the stop reached it counts.
+        // A turn that ended well before it was stopped counts.
         None | Some(ResultEvent { is_error: true, .. }) if exit.is_stopped() => {
             Ending::Stopped { worked: digest.worked }
         }
         Some(result) if result.stopped_by_hook => match exit {
-            // It may have been ours: then its runner was killed after a person had stopped it.
+            // The signal may have been ours: the runner may have been killed after a person stopped the chain.
             Exit::Stopped | Exit::Killed | Exit::Ended | Exit::Unknown => Ending::Stopped { worked: digest.worked },
             Exit::Code(_) | Exit::Signal(_) => Ending::Error("a hook stopped the agent".to_owned()),
         },
@@ -40,10 +40,10 @@ fn of_error(digest: &Digest, result: &ResultEvent, errors: &str) -> Ending {
     if worked { Ending::Error(why) } else { refused(digest, why) }
 }
 
-/// Whether an error of the API goes away when nothing is done about it.
+/// Whether an API error can pass by itself.
 ///
-/// Events say it, the kind of the error and its HTTP status, which is missing when there was no answer at all. Of older
-/// versions (seen with 2.1.89) there are only words.
+/// Events contain the kind of the error and its HTTP status, which is missing if there was no answer. Older versions (seen with
+/// 2.1.89) only print a message.
 fn passes_by_itself(digest: &Digest, result: &ResultEvent) -> bool {
     match (digest.api_error.as_deref(), result.api_error_status) {
         (Some("rate_limit" | "server_error"), _) => true,
@@ -84,17 +84,18 @@ fn refused(digest: &Digest, why: String) -> Ending {
     Ending::Refused { why, objection }
 }
 
-/// Whether `claude` says that the session is not there.
+/// Whether `claude` says that the session does not exist.
 #[must_use]
 pub(crate) fn has_no_session(said: &str) -> bool {
     said.contains("No conversation found with session ID")
 }
 
-/// What `claude` objects to. Where it cannot go on at a suspended call it says so in whatever words, and before that has returned.
+/// What `claude` refused. If it cannot continue at a suspended call, its wording varies, and the call has not returned by then.
 ///
-/// A login, a model or the API matter only when the call has returned, and Claude Code words such errors as messages.
+/// A problem with a login, a model or the API can only occur after the call has returned, and Claude Code prints such errors as
+/// messages.
 fn objection(digest: &Digest, why: &str) -> Objection {
-    // What parses the options speaks like this, and nothing else does.
+    // Only the option parser uses this wording.
     let is_of_start = || why.starts_with("error: ") || why.contains("/login") || why.contains("already in use");
     let is_of_api = || digest.worded || digest.result.as_ref().is_some_and(|result| result.api_error_status.is_some());
     if has_no_session(why) {

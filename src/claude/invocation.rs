@@ -17,60 +17,53 @@ use crate::core::id::{AttemptId, FrameId, SessionId};
 pub(crate) const FRAME: &str = "AGENT_CLI_FRAME";
 /// Names the attempt to the commands that the agent calls.
 pub(crate) const ATTEMPT: &str = "AGENT_CLI_ATTEMPT";
-/// The attempt of what runs on behalf of a frame while its agent does not: nothing can be requested in its name.
+/// The attempt id for what runs on behalf of a frame while its agent does not: no request can be made with it.
 pub(crate) const NO_ATTEMPT: AttemptId = AttemptId(uuid::Uuid::nil());
-/// Leads the commands that the agent calls to the same state directory.
+/// Gives the commands that the agent calls the same state directory.
 pub(crate) const STATE_DIR: &str = "AGENT_CLI_STATE_DIR";
-/// Where Claude Code names its session to the programs that its tools start.
+/// Claude Code puts its session id here for the programs that its tools start.
 pub(crate) const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
 
-/// An answer or a reply may hold `@name`. It is text, not a file to be read into the conversation.
+/// An answer or a reply may contain `@name`. It is text, not a file to attach to the conversation.
 const NO_FILE_MENTIONS: &str = "CLAUDE_CODE_DISABLE_FILE_MENTIONS";
-/// What older versions have instead. It also stops what they say of CLAUDE.md files in folders below.
+/// The equivalent for older versions. It also disables notices about CLAUDE.md files in subfolders.
 const NO_ATTACHMENTS: &str = "CLAUDE_CODE_DISABLE_ATTACHMENTS";
-/// Has Claude Code print what hooks say.
+/// Makes Claude Code print what hooks return.
 const HOOK_EVENTS: &str = "--include-hook-events";
-/// Claude Code writes its transcript a moment after it has printed the same. With this it has written everything before the
-/// `result`.
+/// Claude Code writes its transcript shortly after it has printed the same. With this it writes everything before the `result`.
 const EAGER_FLUSH: &str = "CLAUDE_CODE_EAGER_FLUSH";
 
-/// One start of `claude`.
 #[derive(Clone, Debug)]
 pub(crate) struct Invocation<'a> {
-    /// The program.
     pub program: &'a Path,
-    /// The frame.
     pub frame: FrameId,
-    /// The attempt.
     pub attempt: AttemptId,
-    /// Its session.
     pub session: SessionId,
-    /// What it continues: the path of a transcript, or a session; `None`: a fresh start.
+    /// What it continues: a transcript's path or a session id. `None`: a fresh start.
     pub resume: Option<&'a str>,
-    /// Whether it goes on in its session itself, which has that transcript in its place.
+    /// Whether it resumes its session in place, with that transcript already put there.
     pub in_place: bool,
-    /// Where the agent works.
+    /// The agent's working directory.
     pub cwd: &'a Path,
-    /// The launch options of the frame.
+    /// The frame's launch options.
     pub launch: &'a Launch,
     /// The state directory. Absolute.
     pub state_dir: &'a Path,
     /// This program. Absolute.
     pub own_program: &'a Path,
-    /// Whether the prompt may get nothing attached: it mentions a file, and the program has no other way to leave that be.
+    /// Whether nothing may be attached to the prompt: it mentions a file, and the program has no other way to ignore mentions.
     pub no_attachments: bool,
-    /// The file with the user's settings and this program's rules and hooks; `None`: the user's cannot be read, and Claude
-    /// Code says why.
+    /// The file with the user's settings and agent-cli's rules and hooks. `None`: the user's settings cannot be read, and Claude
+    /// Code reports why.
     pub settings: Option<&'a Path>,
-    /// The file that leads to the tool that decides on approvals; `None`: Claude Code decides, and has no tool for
-    /// questions.
+    /// The file that names the tool that decides on approvals. `None`: Claude Code decides, and has no tool for questions.
     pub permission_tool: Option<&'a Path>,
-    /// Whether the program can print what hooks say: that tool is not told why a hook asks for an approval.
+    /// Whether the program can print what hooks return: the approval tool does not learn why a hook asks for an approval.
     pub prints_hooks: bool,
 }
 
 impl Invocation<'_> {
-    /// The arguments. The prompt is not among them: it comes by standard input, where it may have any length.
+    /// The arguments. The prompt is not among them: it comes from standard input, where its length is not limited.
     #[must_use]
     pub(crate) fn arguments(&self) -> Vec<String> {
         let joined = |name: &str, value: &str| format!("{name}={value}");
@@ -88,14 +81,14 @@ impl Invocation<'_> {
         if let Some(file) = self.permission_tool {
             arguments.push(format!("--mcp-config={}", file.display()));
             arguments.push(joined("--permission-prompt-tool", permission_server::NAME));
-            // The agent does not see it in any case, but its subagents would. It adds to what the user takes away.
+            // The agent never sees it, but its subagents would. This adds to what the user disables.
             arguments.push(joined("--disallowedTools", permission_server::NAME));
             if self.prints_hooks {
                 arguments.push(HOOK_EVENTS.to_owned());
             }
         }
         match self.settings {
-            // Of two, Claude Code would take only the last. The user's are in the file.
+            // Claude Code would use only the last of two. The user's are merged into the file.
             Some(file) => {
                 arguments.push(format!("{}={}", merged::OPTION, file.display()));
                 arguments.extend(self.launch.args.without(merged::OPTION).words());
@@ -120,7 +113,7 @@ impl Invocation<'_> {
             .env(STATE_DIR, self.state_dir)
             .env(NO_FILE_MENTIONS, "1")
             .env(EAGER_FLUSH, "1")
-            // The shells of agents take their working directory from here before they ask the system.
+            // Agents' shells take their working directory from here before they ask the system.
             .env("PWD", self.cwd);
         if self.no_attachments {
             command.env(NO_ATTACHMENTS, "1");
@@ -132,14 +125,14 @@ impl Invocation<'_> {
     }
 }
 
-/// Gives a process what is recorded of the shell that made the frame. `own`: the folder of this program, where it is to find that.
+/// Sets what was recorded of the shell that created the frame. `own`: the folder of agent-cli, so that the process finds it.
 pub(crate) fn restore_environment(command: &mut Command, own: Option<&Path>, launch: &Launch) {
     command.env("PATH", search_path(own, launch.path.as_deref(), env::var_os("PATH").as_deref()));
     recorded::restore(command, &launch.environment);
 }
 
-/// This program's folder first, then the folders of the shell that made the frame, then those of this process that are
-/// not among them: cron's are few.
+/// agent-cli's folder, then the `PATH` of the shell that created the frame, then those folders of this process's that are not
+/// among them: cron has few.
 fn search_path(own: Option<&Path>, recorded: Option<&str>, current: Option<&OsStr>) -> OsString {
     let mut folders: Vec<PathBuf> = own.map(Path::to_owned).into_iter().collect();
     let recorded = recorded.map(env::split_paths).into_iter().flatten();
@@ -148,12 +141,12 @@ fn search_path(own: Option<&Path>, recorded: Option<&str>, current: Option<&OsSt
             folders.push(folder);
         }
     }
-    // A folder with a colon in its name cannot be joined: its programs are not reachable through PATH in any case.
+    // A folder with a colon in its name cannot be in PATH, so its programs could not be found in any case.
     folders.retain(|folder| !folder.as_os_str().as_encoded_bytes().contains(&b':'));
     env::join_paths(folders).unwrap_or_default()
 }
 
-/// Whether Claude Code could take a word of a prompt for the name of a file to be read into the conversation.
+/// Whether Claude Code might take a word of a prompt for the name of a file to attach.
 #[must_use]
 pub(crate) fn has_mention(text: &str) -> bool {
     let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
@@ -216,7 +209,7 @@ mod tests {
     }
 
     proptest! {
-        /// The words are read again as Claude Code reads them.
+        /// Parses the words as Claude Code does.
         #[test]
         fn no_arguments_of_a_child_change_what_it_may_do(
             list in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! What is to be said of a `claude` and its surroundings: one function a check, from facts to findings.
+//! Checks of a `claude` and its surroundings: one function per check, from facts to findings.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::claude::installation::version::Version;
 use crate::claude::settings::file::{Settings, SettingsFile};
 use crate::core::housekeeping::doctor_finding::Finding;
 
-/// Whether there is a program that can be used. `how` says how it was found, `answer` what it said of its version.
+/// Whether there is a program that can be used. `how`: how it was found; `answer`: what it printed for `--version`.
 #[must_use]
 pub(crate) fn program(how: &str, found: Result<(&Path, &str), &ProgramError>) -> Finding {
     let (path, answer) = match found {
@@ -32,7 +32,7 @@ pub(crate) fn program(how: &str, found: Result<(&Path, &str), &ProgramError>) ->
     }
 }
 
-/// What the version can do, and what of it is known.
+/// What the version supports, and whether it was tested.
 #[must_use]
 pub(crate) fn version(version: Version) -> Finding {
     let name = "version";
@@ -50,7 +50,7 @@ pub(crate) fn version(version: Version) -> Finding {
     Finding::ok(name, "calls can be suspended: agents wait inside a tool call, without a process")
 }
 
-/// What is otherwise in this version than in the newest that was tested. All of it is taken into account.
+/// How this version differs from the newest one that was tested. agent-cli takes every difference into account.
 #[must_use]
 pub(crate) fn differences(version: Version) -> Vec<&'static str> {
     let known = [
@@ -61,7 +61,7 @@ pub(crate) fn differences(version: Version) -> Vec<&'static str> {
     known.into_iter().filter(|(since, _)| version < *since).map(|(_, difference)| difference).collect()
 }
 
-/// Whether `PATH` leads to one `claude`. `found` are those in `PATH`, each with what it really is.
+/// Whether `PATH` contains exactly one `claude`. `found`: those in `PATH`, each with the file that it resolves to.
 #[must_use]
 pub(crate) fn in_path(found: &[PathBuf], is_named: bool) -> Option<Finding> {
     let list = found.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -78,7 +78,7 @@ pub(crate) fn in_path(found: &[PathBuf], is_named: bool) -> Option<Finding> {
     }
 }
 
-/// Whether there is anything to log in with. Whether it is accepted only a request could tell.
+/// Whether there are credentials. Only a request could tell whether they are accepted.
 #[must_use]
 pub(crate) fn login(around: &Surroundings) -> Finding {
     let name = "login";
@@ -90,7 +90,7 @@ pub(crate) fn login(around: &Surroundings) -> Finding {
     }
 }
 
-/// Variables that agents do without: those that they do not inherit, and those that settings would give them.
+/// Variables that agents do not get: those that they do not inherit, and those that settings would set.
 #[must_use]
 pub(crate) fn variables(around: &Surroundings) -> Vec<Finding> {
     let name = "environment";
@@ -121,7 +121,7 @@ pub(crate) fn variables(around: &Surroundings) -> Vec<Finding> {
     }
 }
 
-/// Settings files that Claude Code passes over, without a word.
+/// Settings files that Claude Code silently ignores.
 #[must_use]
 pub(crate) fn settings(around: &Surroundings) -> Vec<Finding> {
     let name = "settings";
@@ -149,7 +149,7 @@ pub(crate) fn hooks(around: &Surroundings) -> Finding {
     }
 }
 
-/// What switches the hooks of the command line off, if anything does. The strongest file that says something counts.
+/// What disables hooks from the command line, if anything does. The file with the highest precedence that says something counts.
 #[must_use]
 pub(crate) fn hooks_switched_off(around: &Surroundings) -> Option<String> {
     let only_managed = valid(around).find(|(file, settings)| file.managed && settings.allow_managed_hooks_only);
@@ -225,7 +225,7 @@ pub(crate) fn permission_mode(around: &Surroundings, mode: Option<&str>) -> Find
     }
 }
 
-/// Whether the `CLAUDE.md` of the working directory tells agents how to pause. They may know it from elsewhere.
+/// Whether the working directory's `CLAUDE.md` tells agents how to pause. They may also know it from elsewhere.
 #[must_use]
 pub(crate) fn convention(around: &Surroundings, cwd: &Path) -> Finding {
     let file = cwd.join("CLAUDE.md");
@@ -243,12 +243,12 @@ const INSTALL: &str = "install Claude Code, or name it with --claude PATH or AGE
 /// In days. A person may well take longer to answer.
 const SHORT_RETENTION: i64 = 30;
 
-/// The files that count, the strongest first.
+/// The files that count, the highest precedence first.
 fn valid(around: &Surroundings) -> impl Iterator<Item = (&SettingsFile, &Settings)> {
     around.settings.iter().filter_map(|file| Some((file, file.content.as_ref().ok()?)))
 }
 
-/// Whether a rule hits requests. `cat` returns the result of a suspended call.
+/// Whether a rule matches requests. `cat` returns the result of a suspended call.
 fn denies_requests(rule: &str) -> bool {
     let Some(rest) = rule.trim().strip_prefix("Bash") else { return false };
     let Some(command) = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else { return rest.is_empty() };
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::core::housekeeping::doctor_finding::Status;
 
-    /// Managed, local, project and user settings; an empty text is no file.
+    /// Managed, local, project and user settings; an empty text stands for a missing file.
     fn around(texts: [&str; 4]) -> Surroundings {
         let paths = ["/managed.json", "/local.json", "/project.json", "/user.json"];
         let files = paths.into_iter().zip(texts).filter(|(_, text)| !text.is_empty());
@@ -318,11 +318,11 @@ mod tests {
         assert_eq!(switch(["", "", on, off]), None);
         assert_eq!(switch(["", off, on, ""]).unwrap(), "disableAllHooks is set in /local.json");
         assert_eq!(switch(["", "", "", off]).unwrap(), "disableAllHooks is set in /user.json");
-        // What an administrator says, only an administrator may say.
+        // Only an administrator may change what an administrator has set.
         let only = "{\"allowManagedHooksOnly\": true}";
         assert_eq!(switch(["", only, only, only]), None);
         assert_eq!(switch([only, "", "", ""]).unwrap(), "allowManagedHooksOnly is set in /managed.json");
-        // A file with a mistake in it is passed over.
+        // Claude Code ignores a file with a mistake in it.
         assert_eq!(switch(["", "{\"disableAllHooks\": true, \"cleanupPeriodDays\": 0}", "", ""]), None);
         assert_eq!(hooks(&around(["", off, "", ""])).status, Status::Warning);
         assert_eq!(hooks(&around([""; 4])).status, Status::Ok);

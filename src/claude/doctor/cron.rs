@@ -1,4 +1,4 @@
-//! What is to be said of a chain that cron resumes: one function a check, from facts to findings.
+//! Checks of a chain that cron resumes: one function per check, from facts to findings.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::claude::doctor::checks;
 use crate::claude::doctor::surroundings::Surroundings;
 use crate::core::housekeeping::doctor_finding::Finding;
 
-/// Whether there is a login without the variables of this shell. `here`: what this shell sees, `there`: what cron would.
+/// Whether there is a login without this shell's variables. `here`: what this shell sees; `there`: what cron would see.
 #[must_use]
 pub(crate) fn login(here: &Surroundings, there: &Surroundings) -> Finding {
     let name = "login";
@@ -39,20 +39,21 @@ pub(crate) fn login(here: &Surroundings, there: &Surroundings) -> Finding {
     }
 }
 
-/// That nothing but these variables is the login.
+/// Reports that these variables are the only login.
 #[must_use]
 pub(crate) fn only_here(names: &[String]) -> String {
     format!("the login exists only in this shell's environment ({})", names.join(", "))
 }
 
-/// Where variables are that a chain shall have wherever it is resumed.
+/// Where to set variables that a chain needs wherever it is resumed.
 #[must_use]
 pub(crate) fn put_into(around: &Surroundings) -> String {
     let settings = around.user_settings.as_deref().unwrap_or(Path::new("~/.claude/settings.json"));
     format!("put it into \"env\" in {}", settings.display())
 }
 
-/// What else of this shell agents would be without. `recorded`: the variables that matter to them and that chains have a record of.
+/// Which other variables of this shell agents would miss. `recorded`: the variables that matter to them and that chains have
+/// recorded.
 #[must_use]
 pub(crate) fn variables(here: &Surroundings, recorded: &[&str]) -> Finding {
     let name = "environment";
@@ -72,7 +73,7 @@ pub(crate) fn variables(here: &Surroundings, recorded: &[&str]) -> Finding {
     Finding::warning(name, message, format!("{}, or into the crontab, if agents need it", put_into(here)))
 }
 
-/// Whether cron's `PATH` leads to a `claude`. Chains that are recorded name theirs.
+/// Whether cron's `PATH` contains a `claude`. Recorded chains name theirs.
 #[must_use]
 pub(crate) fn path(path: &OsStr, found: Option<&Path>) -> Finding {
     let (name, path) = ("path", path.display());
@@ -88,7 +89,7 @@ pub(crate) fn path(path: &OsStr, found: Option<&Path>) -> Finding {
     }
 }
 
-/// Whether chains find the configuration directory of this shell.
+/// Whether chains would find this shell's configuration directory.
 #[must_use]
 pub(crate) fn configuration(named: Option<&OsStr>) -> Option<Finding> {
     let named = named?.display();

@@ -1,4 +1,4 @@
-//! Which part of a login is in the environment only, and gone with it.
+//! Which part of a login exists only in the environment.
 
 use std::path::PathBuf;
 
@@ -7,24 +7,24 @@ use crate::claude::environment::credentials::{self, Cloud};
 use crate::claude::environment::variables::Variables;
 use crate::claude::settings::file::Settings;
 
-/// What is there whatever the environment.
+/// What exists independently of the environment.
 #[derive(Debug)]
 pub(crate) struct Durable<'a> {
     /// The settings that can be read.
     pub(crate) settings: Vec<&'a Settings>,
     /// Whether Claude Code keeps a login in its configuration directory.
     pub(crate) is_kept: bool,
-    /// The names of variables that the chain has a record of.
+    /// The names of the variables that the chain has recorded.
     pub(crate) recorded: Vec<&'a str>,
-    /// Where the tools of clouds keep theirs.
+    /// Where the clouds' own tools keep their credentials.
     pub(crate) home: Option<PathBuf>,
 }
 
 impl Durable<'_> {
-    /// The variables that matter to agents, that no settings set and that the chain has no record of.
+    /// The variables that matter to agents, that no settings set, and that the chain has not recorded.
     pub(crate) fn missing(&self, variables: &Variables) -> Vec<String> {
         let in_cloud = variables.set().chain(self.variables()).any(|name| credentials::cloud(name).is_some());
-        // Each frame has a record of the configuration directory.
+        // Each frame records the configuration directory.
         let matters = |name: &&str| credentials::matters(name, in_cloud) && *name != CONFIG_DIR;
         variables.set().filter(matters).filter(|name| !self.sets(name)).map(str::to_owned).collect()
     }
@@ -35,7 +35,7 @@ impl Durable<'_> {
         here.map(str::to_owned).collect()
     }
 
-    /// The variables without which nobody is logged in. None: there is a login that lasts, or none at all.
+    /// The variables without which nobody is logged in. Empty if another login exists, or none at all.
     pub(crate) fn login_only_in(&self, variables: &Variables) -> Vec<String> {
         let lasting = self.variables().find_map(credentials::cloud);
         if let Some(cloud) = lasting {

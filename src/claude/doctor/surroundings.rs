@@ -1,7 +1,7 @@
-//! What `claude` would meet when it is started from here: settings files, ways to log in, switches of the environment.
+//! What `claude` would find if it were started here: settings files, ways to log in, switches of the environment.
 //!
-//! Secrets are not looked at: of a variable, of a field of settings and of the credentials file it is only seen that
-//! they are there. `.claude.json`, which may hold a key beside other things, is not opened.
+//! Secrets are not read: for a variable, a settings field and the credentials file, only their presence is checked.
+//! `.claude.json` is not opened, because it may contain a key.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,44 +14,43 @@ use crate::claude::environment::variables::Variables;
 use crate::claude::settings::file::{SettingsFile, given_settings, managed_settings, settings_file};
 use crate::core::agent::launch::Launch;
 
-/// All of it.
 #[derive(Debug, Default)]
 pub(crate) struct Surroundings {
-    /// The settings files that exist, the strongest first.
+    /// The settings files that exist, the highest precedence first.
     pub settings: Vec<SettingsFile>,
-    /// The file of the user's own settings, whether it exists or not.
+    /// The user's own settings file, whether or not it exists.
     pub(crate) user_settings: Option<PathBuf>,
-    /// What there is to log in with, by name.
+    /// The credentials that exist, by name.
     pub logins: Vec<String>,
-    /// Those of them that are variables of this environment, and that no settings set.
+    /// Those of them that are variables of this environment and that no settings set.
     pub login_variables: Vec<String>,
-    /// Variables without which nobody is logged in: they, and nothing that lasts, are the login.
+    /// Variables that are the only login: without them nobody is logged in.
     pub login_only_here: Vec<String>,
-    /// Variables that matter to agents, that no settings set, and of which a chain has no record.
+    /// Variables that matter to agents, that no settings set, and that a chain has not recorded.
     pub only_here: Vec<String>,
-    /// Whether there may be a login that cannot be seen: a key in `.claude.json`, or in the keychain of macOS.
+    /// Whether there may be a login that cannot be seen: a key in `.claude.json` or in the macOS keychain.
     pub login_may_hide: Option<&'static str>,
-    /// Variables of this process that somebody has set on purpose, and that agents do not inherit.
+    /// Variables of this process that somebody set on purpose and that agents do not inherit.
     pub dropped: Vec<String>,
-    /// Whether this is the superuser outside of what Claude Code takes for a sandbox.
+    /// Whether the user is root outside of what Claude Code recognises as a sandbox.
     pub refuses_bypass: bool,
-    /// The `CLAUDE.md` of the working directory.
+    /// The working directory's `CLAUDE.md`.
     pub convention: Convention,
 }
 
-/// Whether the `CLAUDE.md` of a directory tells agents how to pause.
+/// Whether a directory's `CLAUDE.md` tells agents how to pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Convention {
     /// There is no such file.
     #[default]
     NoFile,
-    /// It has no word for it.
+    /// It does not mention pausing.
     Absent,
-    /// It has.
+    /// It does.
     Present,
 }
 
-/// Looks at all of it, for a `claude` with these launch options that works in `cwd` and has these variables.
+/// Gathers everything for a `claude` with these launch options and variables that works in `cwd`.
 #[must_use]
 pub(crate) fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Surroundings {
     let named = || variables.get(CONFIG_DIR).map(PathBuf::from);
@@ -95,10 +94,10 @@ pub(crate) fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Surrou
     }
 }
 
-/// Where a login is kept in the configuration directory.
+/// Where Claude Code keeps a login in its configuration directory.
 const CREDENTIALS: &str = ".credentials.json";
 
-/// A word of `CLAUDE.md.template` that every convention for chains has.
+/// A word of `CLAUDE.md.template` that occurs in every convention for chains.
 const SPAWN: &str = "_spawn_";
 
 fn hiding_place(named: Option<PathBuf>) -> Option<&'static str> {

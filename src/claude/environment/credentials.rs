@@ -2,7 +2,7 @@
 
 use crate::claude::environment::inherited::{is_its_own, is_listed};
 
-/// Those of the list that log `claude` in by themselves. The others for a login only go with one.
+/// Those in the list that are a login by themselves. The other login variables only accompany one.
 const LOGS_IN: [&str; 6] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -12,17 +12,17 @@ const LOGS_IN: [&str; 6] = [
     "CLAUDE_CODE_OAUTH_TOKEN",
 ];
 
-/// How the names of the switches to the login of a cloud begin.
+/// Prefixes of the switches that select a cloud's login.
 const SWITCH: &str = "CLAUDE_CODE_USE_";
 
 /// A cloud that `claude` can log in to.
 #[derive(Debug)]
 pub(crate) struct Cloud {
-    /// What switches to it.
+    /// The switch that selects it.
     switches: &'static [&'static str],
-    /// Variables each of which is, or names, credentials for it.
+    /// Variables each of which holds or names its credentials.
     pub(crate) credentials: &'static [&'static str],
-    /// Where its own tools keep them, in the home directory.
+    /// Where the cloud's own tools keep credentials, in the home directory.
     pub(crate) kept: &'static str,
 }
 
@@ -56,10 +56,10 @@ pub(crate) const CLOUDS: [Cloud; 3] = [
     },
 ];
 
-/// How the names of variables of clouds begin that are not Claude Code's own.
+/// Prefixes of cloud variables that are not Claude Code's own.
 const OF_CLOUDS: [&str; 6] = ["AWS_", "AZURE_", "CLOUD_ML_", "GCLOUD_", "GOOGLE_", "VERTEX_REGION_"];
 
-/// Variables of the network that are not Claude Code's own. The names of proxies may be in small letters.
+/// Network variables that are not Claude Code's own. The names of proxies may be in lower case.
 const OF_NETWORK: [&str; 8] = [
     "ALL_PROXY",
     "HTTPS_PROXY",
@@ -71,13 +71,13 @@ const OF_NETWORK: [&str; 8] = [
     "SSL_CERT_FILE",
 ];
 
-/// Whether a variable with this value is set, as Claude Code sees it: a switch may be off.
+/// Whether Claude Code would consider a variable with this value set: a switch may be off.
 pub(crate) fn is_set(name: &str, value: &str) -> bool {
     let is_on = || ["1", "true", "yes", "on"].contains(&value.trim().to_lowercase().as_str());
     if name.starts_with(SWITCH) { is_on() } else { !value.is_empty() }
 }
 
-/// Whether a variable that is set logs `claude` in, or switches it to the login of a cloud.
+/// Whether a variable, if set, logs `claude` in or selects a cloud's login.
 pub(crate) fn logs_in(name: &str) -> bool {
     LOGS_IN.contains(&name) || is_switch(name)
 }
@@ -86,12 +86,12 @@ fn is_switch(name: &str) -> bool {
     name.starts_with(SWITCH) && is_listed(name)
 }
 
-/// The cloud to whose login a variable that is set switches.
+/// The cloud whose login a variable selects if set.
 pub(crate) fn cloud(name: &str) -> Option<&'static Cloud> {
     CLOUDS.iter().find(|cloud| cloud.switches.contains(&name))
 }
 
-/// Whether an agent would work otherwise, or not at all, without a variable that is set. `in_cloud`: whether it logs in to one.
+/// Whether an agent would work differently, or not at all, without this variable. `in_cloud`: whether it logs in to a cloud.
 pub(crate) fn matters(name: &str, in_cloud: bool) -> bool {
     let of_cloud = || OF_CLOUDS.iter().any(|family| name.starts_with(family));
     let of_network = || OF_NETWORK.contains(&name.to_uppercase().as_str());

@@ -1,17 +1,17 @@
 //! Which variables of Claude Code its processes inherit.
 //!
-//! An agent may be started from a shell, from cron or from the tool call of an interactive session, and goes on from another one
-//! weeks later. Of the hundreds of variables that Claude Code reads, those are passed on that say who pays, where the API is, and what
-//! bounds a command; whatever else a session or a user has set would change what a chain is. A list of what is harmful would be out of
-//! date with every release. `docs/protocol.md` has the same list; a test compares them.
+//! An agent may be started from a shell, from cron or from the tool call of an interactive session, and be continued from another
+//! one weeks later. Claude Code reads hundreds of variables. Agents inherit those that say who pays, where the API is and what
+//! limits a command; anything else that a session or a user has set would change how a chain behaves. A list of harmful variables
+//! would be out of date with every release. `docs/protocol.md` has the same list; a test compares them.
 
-/// Beginnings of names that are Claude Code's own. What begins otherwise is somebody else's, and is passed on.
+/// Prefixes of Claude Code's own names. A variable without one belongs to another program and is inherited.
 const FAMILIES: [&str; 5] = ["CLAUDE", "ANTHROPIC_", "AI_AGENT", "CCR_", "SELF_HOSTED_RUNNER_"];
 
-/// Names that are Claude Code's own though names of other programs begin like them.
+/// Claude Code's own names that begin like those of other programs.
 const OTHERS: [&str; 3] = ["ENABLE_SESSION_BACKGROUNDING", "ENABLE_SESSION_PERSISTENCE", "MCP_CONNECTION_NONBLOCKING"];
 
-/// What is inherited, by what it is for. A `*` at the end stands for any end.
+/// What is inherited, by purpose. A trailing `*` matches any ending.
 pub(crate) const INHERITED: [(&str, &[&str]); 8] = [
     (
         "login",
@@ -133,7 +133,7 @@ pub(crate) const INHERITED: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// What every session sets for the programs that it starts. That they are not passed on surprises nobody.
+/// What every session sets for the programs that it starts. Nobody expects these to be inherited.
 const OF_A_SESSION: [&str; 15] = [
     "AI_AGENT",
     "CLAUDECODE",
@@ -152,12 +152,12 @@ const OF_A_SESSION: [&str; 15] = [
     "CLAUDE_PROJECT_DIR",
 ];
 
-/// What this program sets itself.
+/// What agent-cli sets itself.
 const SET_ANEW: [&str; 3] =
     ["CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_DISABLE_FILE_MENTIONS", "CLAUDE_CODE_EAGER_FLUSH"];
 
-/// What breaks a chain even where settings set it: calls cannot be suspended or come to again, or a usage limit is waited out inside
-/// of the process. An empty value switches each off.
+/// What breaks a chain even if settings set it: calls could not be suspended or resumed, or the process would wait for the end of
+/// a usage limit. An empty value switches each off.
 pub(crate) const BREAKING: [&str; 4] = [
     "CLAUDE_CODE_DISABLE_DEFERRED_TOOL_RESUME",
     "CLAUDE_CODE_RETRY_WATCHDOG",
@@ -165,7 +165,7 @@ pub(crate) const BREAKING: [&str; 4] = [
     "CLAUDE_CODE_SIMPLE",
 ];
 
-/// Whether processes of Claude Code inherit a variable.
+/// Whether `claude` processes inherit a variable.
 #[must_use]
 pub(crate) fn is_inherited(name: &str) -> bool {
     !is_its_own(name) || is_listed(name)
@@ -180,14 +180,14 @@ pub(crate) fn is_listed(name: &str) -> bool {
     INHERITED.iter().any(|(_, names)| names.iter().any(|known| matches(known)))
 }
 
-/// Those of these variables that are not inherited, though somebody has set them on purpose.
+/// Those of these variables that somebody set on purpose and that are not inherited.
 #[must_use]
 pub(crate) fn dropped_on_purpose<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let expected = |name: &&str| OF_A_SESSION.contains(name) || SET_ANEW.contains(name);
     names.into_iter().filter(|name| !is_inherited(name) && !expected(name)).collect()
 }
 
-/// The variables of this process that processes of Claude Code do not inherit.
+/// The variables of this process that `claude` processes do not inherit.
 #[must_use]
 pub(crate) fn not_inherited() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());

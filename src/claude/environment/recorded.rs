@@ -1,9 +1,9 @@
-//! Which variables a chain has a record of, so that its agents see the same before and after a pause.
+//! Which variables a chain records, so that its agents see the same before and after a pause.
 //!
-//! A chain that was started in a shell may go on under cron, which has hardly any. What of the shell makes an agent what it is,
-//! or its commands do what they did, is recorded with the chain. What says who pays is not, nor is anything that could be a
-//! secret: the state directory is no place for it. What belongs to the place and not to the chain, as a proxy, is as it is
-//! now. `docs/protocol.md` has the same list; a test compares them.
+//! A chain that was started in a shell may be continued by cron, which has hardly any variables. The chain records whatever makes
+//! its agents and their commands behave as they do in that shell. It records neither what says who pays nor anything that could
+//! be a secret, because the state directory is no safe place for one. Variables of the place, such as a proxy, are taken from the
+//! current environment. `docs/protocol.md` has the same list; a test compares them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,8 +12,7 @@ use std::process::Command;
 use crate::claude::environment::credentials;
 use crate::claude::environment::variables::{self, Variables};
 
-/// What is recorded, by what it is for. A `*` at the end stands for any end. `PATH` and `CLAUDE_CONFIG_DIR` are recorded by
-/// themselves.
+/// What is recorded, by purpose. A trailing `*` matches any ending. `PATH` and `CLAUDE_CONFIG_DIR` are recorded separately.
 pub(crate) const RECORDED: [(&str, &[&str]); 8] = [
     (
         "provider",
@@ -149,10 +148,10 @@ pub(crate) const RECORDED: [(&str, &[&str]); 8] = [
 const SECRET: [&str; 9] =
     ["AUTH", "CREDENTIAL", "CREDENTIALS", "HEADERS", "KEY", "PASSPHRASE", "PASSWORD", "SECRET", "TOKEN"];
 
-/// What no record is worth.
+/// Longer values are not recorded.
 const MOST_BYTES: usize = 32 * 1024;
 
-/// The record of these variables.
+/// The values to record of these variables.
 #[must_use]
 pub(crate) fn of(variables: &Variables) -> BTreeMap<String, String> {
     let value = |name: &str| variables.value(name)?.to_str().filter(|value| may_be_kept(value)).map(str::to_owned);
@@ -166,7 +165,7 @@ pub(crate) fn that_matter(recorded: &BTreeMap<String, String>) -> Vec<&str> {
 }
 
 fn is_listed(name: &str) -> bool {
-    // An exact name was looked at when it came into the list.
+    // An exact name was checked when it was added to the list.
     let is_no_secret = || !name.split('_').any(|word| SECRET.contains(&word)) || is_switch(name);
     let matches = |known: &str| match known.strip_suffix('*') {
         Some(start) => name.starts_with(start) && is_no_secret(),
@@ -175,25 +174,25 @@ fn is_listed(name: &str) -> bool {
     RECORDED.iter().any(|(_, names)| names.iter().any(|known| matches(known)))
 }
 
-/// `CLAUDE_CODE_SKIP_BEDROCK_AUTH` holds no authentication.
+/// `CLAUDE_CODE_SKIP_BEDROCK_AUTH` holds no credentials.
 fn is_switch(name: &str) -> bool {
     name.starts_with("CLAUDE_CODE_SKIP_")
 }
 
-/// Whether a value is certainly no secret: an address may have a password in it, or a key behind a question mark.
+/// Whether a value is certainly not a secret: a URL may contain a password, or a key in its query.
 fn may_be_kept(value: &str) -> bool {
     let is_open = |(_, address): (&str, &str)| !address.contains(['@', '?']);
     value.len() <= MOST_BYTES && !value.contains('\0') && value.split_once("://").is_none_or(is_open)
 }
 
-/// Gives a process what is recorded and not set now.
+/// Sets the recorded variables that are not set now.
 pub(crate) fn restore(command: &mut Command, recorded: &BTreeMap<String, String>) {
     for (name, value) in recorded.iter().filter(|(name, _)| !is_set_now(name, std::env::var_os(name).as_deref())) {
         command.env(name, value);
     }
 }
 
-/// Whether somebody has set a variable, be it to nothing. What cron sets nobody has.
+/// Whether somebody has set a variable, even to the empty string. What cron sets does not count.
 fn is_set_now(name: &str, value: Option<&OsStr>) -> bool {
     value.is_some_and(|value| !variables::SET_BY_CRON.iter().any(|(known, set)| *known == name && value == *set))
 }

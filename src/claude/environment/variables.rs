@@ -1,4 +1,4 @@
-//! The variables of an environment: of this process, or of another in which it could run.
+//! The environment of this process, or of another in which it could run.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -6,22 +6,22 @@ use std::fmt;
 
 use crate::claude::environment::credentials;
 
-/// Variables by name. Many of their values are secrets.
+/// Variables by name. Many values are secrets.
 #[derive(Clone, Default)]
 pub(crate) struct Variables(BTreeMap<String, OsString>);
 
-/// What cron passes on: who the user is. Everything else it sets itself.
+/// What cron passes on: who the user is. It sets everything else itself.
 const KEPT_BY_CRON: [&str; 3] = ["HOME", "LOGNAME", "USER"];
 pub(crate) const SET_BY_CRON: [(&str, &str); 2] = [("PATH", "/usr/bin:/bin"), ("SHELL", "/bin/sh")];
 
 impl Variables {
-    /// Those of this process. A name that is not UTF-8 is none that anybody looks for.
+    /// Those of this process. A name that is not UTF-8 is one that nobody looks for.
     #[must_use]
     pub(crate) fn of_process() -> Self {
         Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect())
     }
 
-    /// Those that cron gives a command of the same user, if nothing in the crontab sets any.
+    /// Those that cron sets for a command of the same user if the crontab sets none.
     #[must_use]
     pub(crate) fn under_cron(&self) -> Self {
         let kept = self.0.iter().filter(|(name, _)| KEPT_BY_CRON.contains(&name.as_str()));
@@ -29,24 +29,23 @@ impl Variables {
         Self(kept.chain(SET_BY_CRON.map(|(name, value)| (name.to_owned(), value.into()))).collect())
     }
 
-    /// The value of one. An empty one is none.
+    /// A variable's value. An empty one counts as unset.
     #[must_use]
     pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    /// The value of one, be it empty.
+    /// A variable's value, which may be empty.
     #[must_use]
     pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {
         self.0.get(name).map(OsString::as_os_str)
     }
 
-    /// The names of all.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The names of those that are set, as Claude Code sees it.
+    /// The names of those that Claude Code considers set.
     pub(crate) fn set(&self) -> impl Iterator<Item = &str> {
         let is_set = |(name, value): &(&String, &OsString)| credentials::is_set(name, &value.to_string_lossy());
         self.0.iter().filter(is_set).map(|(name, _)| name.as_str())

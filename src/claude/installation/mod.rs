@@ -1,4 +1,4 @@
-//! The Claude Code that is installed: its program, its version, and whether it takes what it is given.
+//! The installed Claude Code: its program, its version, and whether it accepts its arguments.
 
 pub(crate) mod program;
 pub(crate) mod refusal;

@@ -18,27 +18,25 @@ use crate::claude::installation::version::Version;
 /// Why there is no usable `claude`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramError {
-    /// Nothing of that name in `PATH`.
+    /// `PATH` has no such program.
     #[error("no program named {0:?} in PATH")]
     NotInPath(String),
-    /// The path leads nowhere.
+    /// There is no file at this path.
     #[error("there is no program at {}", .0.display())]
     NoSuchFile(PathBuf),
-    /// The file cannot be run.
+    /// The file is not executable.
     #[error("{} is not an executable file", .0.display())]
     NotExecutable(PathBuf),
     /// It could not be started.
     #[error("{} cannot be started: {source}", path.display())]
     NotStarted {
-        /// The program.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
-    /// It failed when it was asked for its version.
+    /// `--version` failed.
     #[error("{} --version failed with {status}: {said}", path.display())]
     Failed {
-        /// The program.
         path: PathBuf,
         /// How it ended.
         status: ExitStatus,
@@ -51,25 +49,19 @@ pub(crate) enum ProgramError {
     /// It is another program.
     #[error("{} is not Claude Code: it answers --version with: {said}", path.display())]
     NotClaude {
-        /// The program.
         path: PathBuf,
-        /// The first line of its answer.
+        /// The first line that it printed.
         said: String,
     },
-    /// It lacks what this program needs.
+    /// It lacks what agent-cli needs.
     #[error("{} is Claude Code {found}, and agent-cli needs {oldest} or newer", path.display(), oldest = Version::OLDEST)]
-    TooOld {
-        /// The program.
-        path: PathBuf,
-        /// Its version.
-        found: Version,
-    },
+    TooOld { path: PathBuf, found: Version },
 }
 
 const NAME: &str = "claude";
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// Finds the program: the one that the user names, else the one that was recorded, else the one in `PATH`.
+/// Finds the program: the one that the user names, otherwise the recorded one, otherwise the one in `PATH`.
 ///
 /// A name without a slash is looked up in `path`, as a shell does. The result is absolute and keeps symbolic links, so
 /// an upgrade behind a link is followed.
@@ -94,7 +86,7 @@ pub(crate) fn locate(
     }
 }
 
-/// The different programs named `claude` in `path`, the first one first. Several names of one file count once.
+/// The different programs named `claude` in `PATH`, in its order. Several names of one file count once.
 #[must_use]
 pub(crate) fn all_in_path(path: Option<&OsStr>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
@@ -109,31 +101,19 @@ pub(crate) fn all_in_path(path: Option<&OsStr>) -> Vec<PathBuf> {
     found
 }
 
-/// The first program of this name in `path`, as a shell finds it.
-///
-/// # Errors
-///
-/// [`ProgramError::NotInPath`].
+/// The first program of this name in `path`, as a shell would find it.
 pub(crate) fn in_path(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
     executables(name, path).next().ok_or_else(|| ProgramError::NotInPath(name.to_owned()))
 }
 
-/// When the program was last changed. A version is remembered for a path together with this time.
-///
-/// # Errors
-///
-/// [`ProgramError::NoSuchFile`] when it is gone.
+/// When the program was last changed. A version is cached for a path and this time.
 pub(crate) fn modified(program: &Path) -> Result<Timestamp, ProgramError> {
     let gone = || ProgramError::NoSuchFile(program.to_owned());
     let time = fs::metadata(program).and_then(|file| file.modified()).map_err(|_| gone())?;
     Timestamp::try_from(time).map_err(|_| gone())
 }
 
-/// What the program answers to `--version`.
-///
-/// # Errors
-///
-/// [`ProgramError`] when it does not answer.
+/// What the program prints for `--version`.
 pub(crate) async fn ask_version(program: &Path) -> Result<String, ProgramError> {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
@@ -150,14 +130,10 @@ pub(crate) async fn ask_version(program: &Path) -> Result<String, ProgramError> 
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// What Claude Code calls itself where it tells its version.
+/// Claude Code's name in its output of `--version`.
 const CLAUDE_CODE: &str = "Claude Code";
 
-/// Refuses an answer that cannot be Claude Code's.
-///
-/// # Errors
-///
-/// [`ProgramError::NotClaude`].
+/// Refuses output that cannot be Claude Code's.
 pub(crate) fn identify(program: &Path, answer: &str) -> Result<(), ProgramError> {
     if answer.contains(CLAUDE_CODE) || answer.parse::<Version>().is_ok() {
         return Ok(());
@@ -166,8 +142,8 @@ pub(crate) fn identify(program: &Path, answer: &str) -> Result<(), ProgramError>
     Err(ProgramError::NotClaude { path: program.to_owned(), said })
 }
 
-/// What the program has against these arguments: it reads them before it looks at the session, whose id is not valid here, so
-/// that it ends before it has begun anything. `None`: nothing, or it does not say.
+/// What the program objects to in these arguments, if anything. It parses them before it looks up the session, whose id is not
+/// valid here, so it ends before it has started anything.
 pub(crate) async fn objection(program: &Path, arguments: &[String]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(["-p", "--output-format=stream-json", "--verbose"]).args(arguments).arg("--session-id=none");
@@ -180,12 +156,7 @@ pub(crate) async fn objection(program: &Path, arguments: &[String]) -> Option<St
     Refusal::of(&said).is_of_the_command_line().then_some(said)
 }
 
-/// Refuses versions that cannot do what is needed. An answer that is no version is let pass: what the program prints
-/// when it runs decides then.
-///
-/// # Errors
-///
-/// [`ProgramError::TooOld`].
+/// Refuses versions that lack what is needed. If the output contains no version, the first run decides.
 pub(crate) fn check(program: &Path, answer: &str) -> Result<Option<Version>, ProgramError> {
     match answer.parse::<Version>() {
         Ok(found) if found < Version::OLDEST => Err(ProgramError::TooOld { path: program.to_owned(), found }),

@@ -1,28 +1,27 @@
-//! Why `claude` refuses to begin, by what it says: each cause needs other help.
+//! Why `claude` refuses to start, by its message: each cause needs a different hint.
 
-/// A cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Nobody is logged in, or the key is not valid.
     Login,
-    /// There is no such model, or not for this account.
+    /// The model does not exist, or this account cannot use it.
     Model,
-    /// There is no such permission mode.
+    /// The permission mode does not exist.
     Mode,
-    /// The superuser may not switch permissions off.
+    /// Root may not bypass permissions.
     Superuser,
-    /// An option is unknown, its value is not valid, or a file that it names is not there.
+    /// An option is unknown, its value is not valid, or a file that it names does not exist.
     Arguments,
-    /// The session to continue from is gone.
+    /// The session to continue does not exist.
     Session,
-    /// It prints nothing that Claude Code would print.
+    /// The output is not Claude Code's.
     NotClaude,
     /// Something else.
     Other,
 }
 
 impl Refusal {
-    /// The cause of what `claude` said.
+    /// The cause of this message.
     #[must_use]
     pub(crate) fn of(said: &str) -> Self {
         let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
@@ -47,7 +46,7 @@ impl Refusal {
         }
     }
 
-    /// Whether the command line is the cause: `claude` would say the same each time, and has begun nothing.
+    /// Whether the command line is the cause: every start would fail alike, and nothing has begun.
     #[must_use]
     pub(crate) fn is_of_the_command_line(self) -> bool {
         matches!(self, Self::Mode | Self::Superuser | Self::Arguments)

@@ -3,34 +3,33 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A version, as `claude --version` prints it first.
+/// A version, which `claude --version` prints first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version(pub u32, pub u32, pub u32);
 
 impl Version {
-    /// The first version that takes `--session-id` together with `--resume --fork-session`.
+    /// The first version that accepts `--session-id` together with `--resume --fork-session`.
     pub(crate) const OLDEST: Self = Self(2, 0, 73);
     /// The first version whose hooks can suspend a tool call.
     pub(crate) const SUSPENDS: Self = Self(2, 1, 89);
-    /// The first version that was seen to print what hooks say where it is told to.
+    /// The first version in which the events of hooks can be printed.
     pub(crate) const PRINTS_HOOKS: Self = Self(2, 1, 197);
-    /// The first version in which, of two hooks that ask for an approval, the one that ended first was seen to give the
-    /// reason. Earlier ones take the last.
+    /// The first version known to use the reason of the hook that ended first if two hooks ask for an approval. Earlier ones use
+    /// the last.
     pub(crate) const FIRST_HOOK_PREVAILS: Self = Self(2, 1, 300);
-    /// The first version that was seen to leave mentions of files alone where it is told to.
+    /// The first version known to be able to ignore mentions of files.
     pub(crate) const LEAVES_MENTIONS: Self = Self(2, 1, 330);
-    /// The first version that was seen to start a hook when all calls of a message are done.
+    /// The first version known to have a hook that runs after all calls of a message.
     pub(crate) const HOOKS_AFTER_ALL_CALLS: Self = Self(2, 1, 197);
-    /// From here on, the cost of a resumed run includes what the session cost before.
+    /// From this version on, the cost of a resumed run includes what the session cost before.
     pub(crate) const TOTAL_COST_ACCUMULATES: Self = Self(2, 1, 277);
-    /// The first version that was seen to make no further request when it is asked to end while something runs in its
-    /// background.
+    /// The first version known to make no further request if it is asked to end while something runs in its background.
     pub(crate) const ENDS_WHEN_ASKED: Self = Self(2, 1, 250);
-    /// From here on, a session is found from any directory, not from its own only.
+    /// From this version on, a session is found from any directory, not only from its own.
     pub(crate) const FINDS_SESSIONS_ANYWHERE: Self = Self(2, 1, 223);
-    /// The first version that was seen to tell its agent by itself where its shell is, when that changes.
+    /// The first version known to tell its agent itself when its shell's directory changes.
     pub(crate) const TELLS_DIRECTORY: Self = Self(2, 1, 300);
-    /// The first version that was seen to bring an agent back into the worktree that it had entered, if its session goes on in place.
+    /// The first version known to return an agent to the worktree that it had entered if its session is resumed in place.
     pub(crate) const RETURNS_TO_WORKTREES: Self = Self(2, 1, 250);
     /// The newest version that this program was tested with.
     pub(crate) const NEWEST_TESTED: Self = Self(2, 1, 330);

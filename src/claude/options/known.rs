@@ -1,7 +1,7 @@
-//! Which options Claude Code has, in all releases that were looked at (2.1.197 to 2.1.330), the hidden ones included, and
-//! whether a word that follows one is its value.
+//! The options of Claude Code in all releases that were examined (2.1.197 to 2.1.330), including hidden ones, and whether the
+//! next word is their value.
 //!
-//! An option that is missing here works all the same where its value is joined to it: `--option=value`.
+//! An option that is missing here works if its value is joined to it: `--option=value`.
 
 /// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) enum Takes {
     Value,
     /// A value, unless the next word is an option.
     Optional,
-    /// All words that follow, up to the next option.
+    /// All following words, up to the next option.
     Several,
 }
 
@@ -126,8 +126,8 @@ const WITH_SEVERAL: &[&str] = &[
     "--tools",
 ];
 
-/// Options that decide about sessions, input and output, or make `claude` something else than one headless turn. Two owners
-/// would contradict each other.
+/// Options that control sessions, input and output, or turn `claude` into something other than one headless turn. agent-cli sets
+/// these itself.
 const RESERVED: &[&str] = &[
     "--agents-view-if-allowed",
     "--attach-serve",
@@ -164,10 +164,10 @@ const RESERVED: &[&str] = &[
     "--version",
 ];
 
-/// Options that this program has as well, and records.
+/// Options that agent-cli has as well, and records.
 const OWN: &[&str] = &["--model", "--permission-mode", "--worktree"];
 
-/// Limits that are numbers. Older releases take any text for one, and then there is no limit.
+/// Numeric limits. Older releases accept any text here, and then there is no limit.
 const NUMBERS: &[&str] = &["--max-budget-usd", "--max-turns"];
 
 /// Short names, and what they stand for.
@@ -182,10 +182,10 @@ const SHORT: &[(char, &str)] = &[
     ('w', "--worktree"),
 ];
 
-/// Other spellings of one option.
+/// Other spellings of an option.
 const ALIASES: &[(&str, &str)] = &[("--allowed-tools", "--allowedTools"), ("--disallowed-tools", "--disallowedTools")];
 
-/// What an option takes. `None`: it is not known.
+/// What an option takes. `None`: it is unknown.
 pub(crate) fn takes(name: &str) -> Option<Takes> {
     let lists = [
         (SWITCHES, Takes::Nothing),
@@ -196,12 +196,12 @@ pub(crate) fn takes(name: &str) -> Option<Takes> {
     lists.into_iter().find_map(|(names, takes)| names.contains(&name).then_some(takes))
 }
 
-/// Whether this program gives the option itself.
+/// Whether agent-cli sets the option itself.
 pub(crate) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Whether this program has the option, too.
+/// Whether agent-cli has the option too.
 pub(crate) fn is_own(name: &str) -> bool {
     OWN.contains(&name)
 }
@@ -211,12 +211,12 @@ pub(crate) fn is_number(name: &str) -> bool {
     NUMBERS.contains(&name)
 }
 
-/// The name that stands for all spellings of an option.
+/// The canonical name of an option.
 pub(crate) fn canonical(name: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
 }
 
-/// A short option by its long name, with what is joined to it. `None`: it is not known.
+/// The long name of a short option, with what is joined to it. `None`: it is unknown.
 pub(crate) fn split_short(word: &str) -> Option<(&'static str, Option<&str>)> {
     if word == "-d2e" {
         return Some(("--debug-to-stderr", None));
@@ -224,6 +224,6 @@ pub(crate) fn split_short(word: &str) -> Option<(&'static str, Option<&str>)> {
     let mut letters = word.strip_prefix('-')?.chars();
     let letter = letters.next()?;
     let (_, name) = SHORT.iter().find(|(short, _)| *short == letter)?;
-    // The switches among them are reserved, so what is joined to one is a value.
+    // The switches among them are reserved, so whatever is joined to one is a value.
     Some((name, Some(letters.as_str()).filter(|joined| !joined.is_empty())))
 }

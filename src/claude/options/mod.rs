@@ -1,4 +1,4 @@
-//! The options of Claude Code: which there are, and how words become options with values.
+//! The options of Claude Code, and how words become options with values.
 
 mod known;
 mod parse;
@@ -13,14 +13,14 @@ pub(crate) use parse::as_claude_reads;
 /// The permission modes that every release has.
 const MODES: [&str; 5] = ["acceptEdits", "bypassPermissions", "default", "dontAsk", "plan"];
 
-/// Whether Claude Code has this option, as far as that is known here.
+/// Whether Claude Code is known to have this option.
 #[must_use]
 pub(crate) fn knows(option: &str) -> bool {
     let name = known::canonical(option);
     known::takes(name).is_some() || known::is_reserved(name)
 }
 
-/// Whether any release of Claude Code takes these launch options.
+/// Whether any release of Claude Code accepts these launch options.
 #[must_use]
 pub(crate) fn are_known(launch: &Launch) -> bool {
     let knows_mode = launch.permission_mode.as_deref().is_none_or(|mode| MODES.contains(&mode));

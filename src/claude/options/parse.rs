@@ -1,7 +1,7 @@
-//! Arguments for `claude`, as somebody types them.
+//! Parses arguments for `claude`.
 //!
-//! Claude Code takes the word behind an option for its value, or for another option, by rules that differ from option to
-//! option. They are applied once, here.
+//! Claude Code's rules for whether the word after an option is its value differ from option to option. They are applied once,
+//! here.
 
 use crate::claude::options::known::{self, Takes};
 use crate::core::agent::claude_args::{ClaudeArgs, Pair, is_name, number};
@@ -9,10 +9,10 @@ use crate::core::agent::claude_args::{ClaudeArgs, Pair, is_name, number};
 /// Why arguments for `claude` are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadArgument {
-    /// It would be a prompt of its own.
+    /// It would be a second prompt.
     #[error("{0} is not an option of claude")]
     Positional(String),
-    /// Claude Code takes all words behind some options for values, a mistyped one, too. Here each value is given by itself.
+    /// After some options, Claude Code takes every word for a value, even a mistyped one. agent-cli takes one value per option.
     #[error("{word} is neither an option of claude nor a value of {option}")]
     Trailing {
         /// The option before it.
@@ -20,7 +20,7 @@ pub(crate) enum BadArgument {
         /// The word.
         word: String,
     },
-    /// The word behind it may be a value or a prompt: only that release of Claude Code knows which.
+    /// The word after it may be a value or a prompt: only that release of Claude Code knows.
     #[error("agent-cli does not know {option}, and cannot tell whether {word} is its value")]
     Unjoined {
         /// The option.
@@ -28,36 +28,36 @@ pub(crate) enum BadArgument {
         /// The word.
         word: String,
     },
-    /// Nothing follows it.
+    /// Its value is missing.
     #[error("{0} needs a value")]
     NoValue(String),
     /// It is a switch.
     #[error("{0} takes no value")]
     TakesNoValue(String),
-    /// Its value is of another kind.
+    /// Its value has the wrong type.
     #[error("{option} takes a number, not {value}")]
     NotANumber {
         /// The option.
         option: String,
-        /// What it was given.
+        /// The given value.
         value: String,
     },
-    /// Short names may be joined to each other and to values, and only those that are known can be taken apart.
+    /// Short options may be joined to each other and to values; only known ones can be separated.
     #[error("{0} is not an option of claude that agent-cli knows")]
     UnknownShort(String),
-    /// The program sets that argument itself.
+    /// agent-cli sets that argument itself.
     #[error("agent-cli sets {0} itself")]
     Reserved(String),
-    /// There is an option of `agent-cli` for it, which is recorded.
+    /// `agent-cli` has an option for it, which is recorded.
     #[error("{0} is an option of agent-cli too: give it before the --")]
     HasOption(String),
 }
 
-/// The options that somebody wants to pass to `claude`.
+/// The options that a user wants to pass to `claude`.
 ///
 /// # Errors
 ///
-/// [`BadArgument`] where the words could be read in two ways, or `agent-cli` decides about an option itself.
+/// [`BadArgument`] if the words are ambiguous, or `agent-cli` controls an option itself.
 pub(crate) fn parse<S: AsRef<str>>(words: &[S]) -> Result<ClaudeArgs, BadArgument> {
     let mut pairs: Vec<Pair> = Vec::new();
     let mut words = words.iter().map(AsRef::as_ref).peekable();
@@ -75,7 +75,7 @@ pub(crate) fn parse<S: AsRef<str>>(words: &[S]) -> Result<ClaudeArgs, BadArgumen
     Ok(pairs.into())
 }
 
-/// Why a word that names no option is refused, where it stands behind `before`.
+/// Why a word that is not an option is refused after `before`.
 fn no_option(word: &str, before: Option<Pair>) -> BadArgument {
     let word = word.to_owned();
     match before.map(|pair| (known::takes(&pair.name), pair)) {
@@ -103,12 +103,12 @@ fn checked(pair: Pair, takes: Option<Takes>) -> Result<Pair, BadArgument> {
     }
 }
 
-/// Whether Claude Code takes a word for an option. A dash alone is none.
+/// Whether Claude Code takes a word for an option. A single dash is none.
 fn is_dashed(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
-/// The option that a word names, by the name that stands for all of its spellings, and the value that is joined to it.
+/// The option that a word names, by its canonical name, and the value joined to it.
 fn split(word: &str) -> Result<(String, Option<String>), BadArgument> {
     if !word.starts_with("--") {
         let (name, joined) = known::split_short(word).ok_or_else(|| BadArgument::UnknownShort(word.to_owned()))?;

@@ -1,8 +1,8 @@
-//! Which agent, or which person, has started this process.
+//! Which agent, or which person, started this process.
 //!
-//! An agent's commands inherit its mark. One that clears its environment still runs below processes that have it, and those
-//! are looked at as well: all above this process, as far as the system shows them, and the leaders of its session and group.
-//! A process that has left all of them behind, or that another user or a daemon has started, cannot be found out.
+//! An agent's commands inherit its mark. A command that clears its environment still runs below processes that have the mark, so
+//! these are checked as well: all ancestors of this process, as far as the system shows them, and the leaders of its session and
+//! group. A process that has escaped all of them, or that another user or a daemon started, cannot be recognised.
 
 use std::env;
 use std::io::{self, IsTerminal};
@@ -22,17 +22,16 @@ use crate::core::id::{AttemptId, FrameId};
 /// An agent's mark on a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// The process.
     pub process: i32,
-    /// The frame of the agent.
+    /// The agent's frame.
     pub frame: FrameId,
-    /// Its attempt.
+    /// The agent's attempt.
     pub attempt: AttemptId,
     state_dir: PathBuf,
 }
 
 impl Mark {
-    /// Whether the agent is one of this state directory, by whichever path.
+    /// Whether the agent belongs to this state directory, whichever path leads to it.
     #[must_use]
     pub(crate) fn is_of(&self, state_dir: &Path) -> bool {
         process_table::is_same_directory(&self.state_dir, state_dir)
@@ -47,7 +46,7 @@ impl Mark {
     }
 }
 
-/// The marks on the processes above this one, the nearest first.
+/// The marks on the ancestors of this process, the nearest first.
 pub(crate) fn marks() -> impl Iterator<Item = Mark> {
     let above: Vec<Pid> = process_table::ancestors().skip(1).collect();
     let leaders: Vec<Pid> = process_table::leaders().filter(|leader| !above.contains(leader)).collect();

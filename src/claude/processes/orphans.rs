@@ -1,8 +1,7 @@
-//! Processes that an agent's tools started and that outlived it.
+//! Processes that an agent's tools started and that outlived the agent.
 //!
-//! Claude Code runs a Bash tool in a session of its own, so neither the end of `claude` nor a signal to its process
-//! group reaches it. Every process that a tool starts inherits the frame's mark in its environment, unless it clears
-//! that on purpose.
+//! Claude Code runs a Bash tool in a session of its own, so neither the end of `claude` nor a signal to its process group reaches
+//! it. Every process that a tool starts inherits the frame's mark in its environment, unless it clears it on purpose.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,10 +12,10 @@ use crate::claude::invocation::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR};
 use crate::claude::processes::process_table::{self, Environment};
 use crate::core::id::FrameId;
 
-/// Ends every process that still carries the marks of `frame` of this state directory, and returns how many there were.
+/// Ends every process that still has the marks of `frame` in this state directory, and returns how many there were.
 ///
-/// The frame must not be running. This process and those above it are spared: they may carry the mark when a person
-/// calls this program from a shell that an agent left behind.
+/// The frame must not be running. This process and its ancestors are spared: they may have the mark if a person calls agent-cli
+/// from a shell that an agent left behind.
 pub(crate) fn end(state_dir: &Path, frame: FrameId) -> usize {
     let mark = Mark { frame: format!("{FRAME}={frame}"), state_dir };
     let spared: HashSet<Pid> = process_table::ancestors().collect();
@@ -26,18 +25,17 @@ pub(crate) fn end(state_dir: &Path, frame: FrameId) -> usize {
     orphans.len()
 }
 
-/// What tells the processes of a frame from others.
+/// What distinguishes a frame's processes from others.
 struct Mark<'a> {
     frame: String,
-    /// A copy of a state directory holds frames of the same ids.
+    /// A copy of a state directory contains frames with the same ids.
     state_dir: &'a Path,
 }
 
 impl Mark<'_> {
     fn is_on(&self, pid: Pid) -> bool {
         let environment = Environment::of(pid);
-        // What a command that an agent waits for is marked with. It is this program's, not the agent's, and ends with its own
-        // runner.
+        // The mark of a command that an agent waits for. It belongs to agent-cli, not to the agent, and ends with its runner.
         let is_no_attempt = || environment.has(&format!("{ATTEMPT}={NO_ATTEMPT}"));
         let is_here = || {
             environment
@@ -54,7 +52,7 @@ mod system {
 
     use super::{Mark, Pid, Signal};
 
-    /// The handle keeps the number from meaning another process between the look and the signal.
+    /// The handle prevents the process id from being reused between the check and the signal.
     pub(crate) fn kill(pid: Pid, mark: &Mark<'_>) {
         if let Ok(handle) = pidfd_open(pid, PidfdFlags::empty())
             && mark.is_on(pid)
@@ -84,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// A process that runs until somebody ends it.
+    /// A process that runs until it is ended.
     fn process(state_dir: &Path, frame: FrameId) -> Child {
         let mut command = Command::new("cat");
         command

@@ -12,21 +12,22 @@ use crate::failpoint::{self, Step};
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal, which was not sent by this program.
+    /// This signal ended it; agent-cli did not send it.
     Signal(i32),
-    /// This program stopped it, because a person wanted that.
+    /// agent-cli stopped it because a person asked for that.
     Stopped,
-    /// This program killed it, because a person wanted that.
+    /// agent-cli killed it because a person asked for that.
     Killed,
-    /// This program ended it, because the turn of its agent was over and something still ran beside it.
+    /// agent-cli ended it because its agent's turn was over and something still ran in the background.
     Ended,
-    /// Nobody was there to see it.
+    /// Nobody observed it.
     Unknown,
 }
 
-/// A started process in a process group of its own, so that a Ctrl-C at the terminal does not reach it. Signals go to the whole group: the program may be a wrapper around `claude`.
+/// A started process in a process group of its own, so that a Ctrl-C at the terminal does not reach it. Signals go to the whole
+/// group: the program may be a wrapper around `claude`.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -54,7 +55,7 @@ impl Exit {
 }
 
 impl Exit {
-    /// Whether this program has ended it.
+    /// Whether agent-cli ended it.
     #[must_use]
     pub(crate) fn is_stopped(self) -> bool {
         matches!(self, Self::Stopped | Self::Killed)
@@ -63,10 +64,6 @@ impl Exit {
 
 impl Running {
     /// Starts a process. It is not killed when this value is dropped: a `claude` whose runner ends finishes its turn.
-    ///
-    /// # Errors
-    ///
-    /// Those of the system.
     pub(crate) fn start(mut command: Command) -> io::Result<Self> {
         command.process_group(0);
         let child = tokio::process::Command::from(command).spawn()?;
@@ -74,12 +71,12 @@ impl Running {
         Ok(Self { child, pid })
     }
 
-    /// Waits until the process has ended. May be called again when it was given up before.
+    /// Waits until the process has ended. May be called again after it was cancelled.
     pub(crate) async fn ended(&mut self) -> Exit {
         exit_of(self.child.wait().await)
     }
 
-    /// Something that ends the whole process group when it is dropped, for processes that must not outlive their caller.
+    /// Ends the whole process group when it is dropped, for processes that must not outlive their caller.
     #[must_use]
     pub(crate) fn kill_group_on_drop(&self) -> GroupKiller {
         GroupKiller(self.pid)
@@ -88,7 +85,7 @@ impl Running {
     /// Sends a signal to its whole process group.
     pub(crate) fn send(&self, signal: Signal) {
         if let Some(pid) = self.pid {
-            // It may have ended by itself meanwhile, which is just as well.
+            // It may have ended by itself in the meantime, which is just as well.
             let _ = failpoint::around(Step::Stop, || kill_process_group(pid, signal));
         }
     }

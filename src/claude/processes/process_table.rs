@@ -8,23 +8,23 @@ use std::process;
 use nix::unistd;
 use rustix::process::Pid;
 
-/// This process and those above it, the nearest first.
+/// This process and its ancestors, the nearest first.
 pub(crate) fn ancestors() -> impl Iterator<Item = Pid> {
     let own = i32::try_from(process::id()).ok().and_then(Pid::from_raw);
     std::iter::successors(own, |pid| system::parent(*pid))
 }
 
-/// The leaders of this process's session and group. They may live when a process between has ended.
+/// The leaders of this process's session and group. They may live when a process in between has ended.
 pub(crate) fn leaders() -> impl Iterator<Item = Pid> {
     [unistd::getsid(None), unistd::getpgid(None)].into_iter().flatten().filter_map(visible)
 }
 
-/// In a container the leader may be a process outside, which the system calls 0.
+/// In a container the leader may be a process outside it, which the system calls 0.
 fn visible(leader: unistd::Pid) -> Option<Pid> {
     Pid::from_raw(leader.as_raw())
 }
 
-/// Whether two paths lead to one directory: a process may have been told of it by another name, such as a symbolic link.
+/// Whether two paths lead to the same directory: a process may know it by another name, such as a symbolic link.
 pub(crate) fn is_same_directory(one: &Path, other: &Path) -> bool {
     let file = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
     match (file(one), file(other)) {
@@ -35,11 +35,10 @@ pub(crate) fn is_same_directory(one: &Path, other: &Path) -> bool {
 
 pub(crate) use system::all;
 
-/// The environment that a process was started with. Empty where the system does not show it: that of another user.
+/// The environment that a process was started with. Empty if the system does not show it, as for another user's process.
 pub(crate) use system::Environment;
 
 impl Environment {
-    /// That of a process.
     pub(crate) fn of(pid: Pid) -> Self {
         system::environment(pid)
     }
@@ -52,7 +51,7 @@ mod system {
 
     use super::Pid;
 
-    /// Most files of a process are shorter.
+    /// Most of these files are shorter.
     const PAGE: usize = 4096;
 
     pub(crate) fn all() -> Vec<Pid> {
@@ -62,7 +61,7 @@ mod system {
 
     pub(crate) fn parent(pid: Pid) -> Option<Pid> {
         let stat = String::from_utf8(read(pid, "stat").ok()?).ok()?;
-        // The name before the last parenthesis may hold anything.
+        // The name before the last parenthesis may contain anything.
         let fields = stat.rsplit_once(')')?.1;
         Pid::from_raw(fields.split_whitespace().nth(1)?.parse().ok()?)
     }
@@ -71,7 +70,7 @@ mod system {
         Environment(read(pid, "environ").unwrap_or_default())
     }
 
-    /// The system gives no length for these files, so `fs::read` would begin with a few bytes and read many times.
+    /// The system reports no length for these files, so `fs::read` would start with a few bytes and read many times.
     fn read(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
         let mut content = Vec::with_capacity(PAGE);
         File::open(format!("/proc/{}/{name}", pid.as_raw_nonzero()))?.read_to_end(&mut content)?;
@@ -111,7 +110,7 @@ mod system {
         Environment(ask(&["-Ewwo", "command=", "-p", &pid.as_raw_nonzero().to_string()]))
     }
 
-    /// `ps` parts variables with spaces, which a path may hold too.
+    /// `ps` separates variables with spaces, which a path may also contain.
     pub(crate) struct Environment(String);
 
     impl Environment {

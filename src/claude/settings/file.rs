@@ -1,6 +1,6 @@
-//! A settings file of Claude Code: where there are some, and what of them matters here.
+//! Settings files of Claude Code: where they are, and which of their settings matter here.
 //!
-//! Of a secret it is only seen that it is there.
+//! For a secret, only its presence is checked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,21 +16,19 @@ use crate::claude::environment::inherited::BREAKING;
 use crate::claude::settings::merged;
 use crate::core::agent::launch::Launch;
 
-/// The field of settings with a program that prints a key.
+/// The settings field with a program that prints a key.
 const HELPER: &str = "apiKeyHelper";
 
-/// A settings file of Claude Code.
 #[derive(Debug)]
 pub(crate) struct SettingsFile {
-    /// Where it is.
     pub path: PathBuf,
     /// Whether an administrator wrote it.
     pub managed: bool,
-    /// What it holds, or why Claude Code passes over it.
+    /// Its settings, or why Claude Code ignores it.
     pub content: Result<Settings, String>,
 }
 
-/// The settings that matter here. Whatever has another shape than expected is absent.
+/// The settings that matter here. A field of an unexpected shape is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// `disableAllHooks`.
@@ -39,29 +37,28 @@ pub(crate) struct Settings {
     pub allow_managed_hooks_only: bool,
     /// `cleanupPeriodDays`.
     pub cleanup_period_days: Option<i64>,
-    /// `permissions.deny` and `permissions.ask`: what nobody can be asked for is denied.
+    /// `permissions.deny` and `permissions.ask`: what would be asked is denied if nobody can be asked.
     pub denied: Vec<String>,
     /// `permissions.disableBypassPermissionsMode`.
     pub disable_bypass: bool,
-    /// The names of what it brings to log in with.
+    /// The names of the credentials that it sets.
     pub logins: Vec<String>,
     /// Whether it names a program that logs in to a cloud.
     pub logs_in_to_cloud: bool,
     /// The variables that it sets.
     pub variables: Vec<String>,
-    /// The variables that it sets and that break a chain.
+    /// The variables that it sets that break a chain.
     pub breaking: Vec<String>,
 }
 
 impl Settings {
-    /// Reads settings.
     ///
     /// # Errors
     ///
-    /// Why Claude Code passes over the whole file.
+    /// Why Claude Code ignores the whole file.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let is_json = serde_json::from_str::<IgnoredAny>(text);
-        // What the parser says of a value could be a secret: only the place is told.
+        // The parser's message could quote a secret, so only the position is reported.
         is_json.map_err(|error| format!("is not JSON (line {}, column {})", error.line(), error.column()))?;
         let file: File = serde_json::from_str(text).map_err(|_| "is not a JSON object".to_owned())?;
         let days = file.cleanup_period_days;
@@ -91,7 +88,7 @@ impl Settings {
     }
 }
 
-/// The values are not kept where only their presence counts.
+/// Values are not kept if only their presence counts.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
@@ -107,7 +104,7 @@ struct File {
     env: Option<BTreeMap<String, VariableOfSettings>>,
 }
 
-/// The value of a variable, which may be a secret: it is dropped as soon as its name says what to look for.
+/// The value of a variable, which may be a secret: it is dropped as soon as its name shows what to check.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct VariableOfSettings(Value);
@@ -129,7 +126,7 @@ pub(crate) fn managed_settings() -> PathBuf {
 
 pub(crate) fn settings_file(path: PathBuf, managed: bool) -> Option<SettingsFile> {
     let content = match fs::read_to_string(&path) {
-        // An empty file is no mistake of anybody's.
+        // An empty file is not a mistake.
         Ok(text) if text.trim().is_empty() => return None,
         Ok(text) => Settings::parse(&text),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return None,

@@ -1,7 +1,7 @@
-//! The settings that `claude` is given: the user's own, with our rules and hooks behind theirs.
+//! The settings that `claude` gets: the user's, with agent-cli's rules and hooks added after them.
 //!
-//! There can be only one `--settings`, so the user's has to be taken out of their arguments and merged into ours. The rules
-//! are entries of a list there; an argument with rules is split at blanks and commas, which the path of a file may hold.
+//! There can be only one `--settings`, so the user's is removed from their arguments and merged into ours. Rules are entries of a
+//! list there, whereas an argument with rules is split at blanks and commas, which a path may contain.
 
 use std::fs;
 use std::path::Path;
@@ -15,11 +15,11 @@ use crate::claude::tools::hook::{BASH, POST_TOOL_USE, PRE_TOOL_USE};
 use crate::claude::tools::schedule::{CRON_CREATE, CRON_DELETE, SCHEDULE_WAKEUP};
 use crate::core::text::shell::quoted;
 
-/// The settings of `user`, with these rules for what agents may do, and, where they are given, the hooks of this program.
-/// Variables that break a chain are empty in it.
+/// The settings of `user` with these permission rules and, if given, agent-cli's hooks. Variables that break a chain are set to
+/// the empty string.
 ///
-/// Settings whose shape is wrong stay as they are, because it is for Claude Code to refuse them. A path that is not
-/// UTF-8 cannot be named in settings: there are no hooks then, and agents pause by signals.
+/// Settings of the wrong shape stay as they are, so that Claude Code refuses them. A path that is not UTF-8 cannot be named in
+/// settings: then there are no hooks, and agents pause by signals.
 #[must_use]
 pub(crate) fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnHooks<'_>>) -> Value {
     let mut settings = user.cloned().unwrap_or_else(|| json!({}));
@@ -42,28 +42,27 @@ pub(crate) fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnH
     settings
 }
 
-/// The hooks of this program.
+/// The hooks of agent-cli.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnHooks<'a> {
-    /// Its file, an absolute path.
+    /// The executable, an absolute path.
     pub program: &'a Path,
     /// Whether agents have Claude Code's own tool for questions.
     pub native_questions: bool,
-    /// How an agent is stopped when its running tool is done.
+    /// How to stop an agent when its running tool is done.
     pub stop: StopHook<'a>,
 }
 
-/// A hook that stops the agent after a tool call once a file is there.
+/// A hook that stops the agent after a tool call once a file exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StopHook<'a> {
-    /// The file.
     pub file: &'a Path,
-    /// Whether Claude Code has a hook for all calls of a message together. It stops also after a call that failed.
+    /// Whether Claude Code has a hook for all calls of a message together. It also stops the agent after a call that failed.
     pub after_all_calls: bool,
 }
 
 impl StopHook<'_> {
-    /// It is started after every call, so it is no program, but the shell, which Claude Code starts in any case.
+    /// It runs after every call, so it uses only the shell, which Claude Code starts in any case.
     fn add_to(&self, hooks: &mut Map<String, Value>) {
         let Some(file) = self.file.to_str() else { return };
         let answer = json!({"continue": false, "stopReason": "a person has stopped agent-cli"}).to_string();
@@ -75,7 +74,7 @@ impl StopHook<'_> {
     }
 }
 
-/// What the user's `--settings` hold: JSON, or the path of a file with it. `None`: neither.
+/// The value of the user's `--settings`: JSON, or the path of a JSON file. `None`: neither.
 #[must_use]
 pub(crate) fn read(given: &str, cwd: &Path) -> Option<Value> {
     let of_file = || fs::read_to_string(cwd.join(given)).ok();
@@ -83,20 +82,20 @@ pub(crate) fn read(given: &str, cwd: &Path) -> Option<Value> {
     serde_json::from_str(&text).ok()
 }
 
-/// The option that names settings. Of two, only the last counts, whole.
+/// The option for settings. If it is given twice, Claude Code uses only the last.
 pub(crate) const OPTION: &str = "--settings";
 
-/// The commands that the hook is started for. Which of them are requests it decides itself; for all others, which are
-/// most, no process is started.
+/// The commands that the hook is started for; it decides itself which of them are requests. All others, which are most, start no
+/// process.
 const OWN_COMMANDS: &str = "Bash(*agent-cli*)";
 
-/// The commands that return results. Those of other programs that look like them cost a process, and nothing else.
+/// The commands that return results. A similar command of another program costs a process and nothing else.
 const RESULTS: &str = "Bash(*agent-cli* hook-result *)";
 
 /// Longer than the store waits for another process.
 const SECONDS: u32 = 30;
 
-/// The tools with which agents wait for a time or leave plan mode, and the events at which the hook is asked about their calls.
+/// The tools with which agents wait for a time or leave plan mode, and the events of their calls that start the hook.
 const OF_WAITS: [(&str, &str); 5] = [
     (PRE_TOOL_USE, SCHEDULE_WAKEUP),
     (PRE_TOOL_USE, CRON_CREATE),
@@ -232,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Whether all of `part` is in `whole`: every field, and every list as the beginning of one.
+    /// Whether `whole` contains all of `part`: every field, and every list as a prefix of its list.
     fn holds(whole: &Value, part: &Value) -> bool {
         match (whole, part) {
             (Value::Object(whole), Value::Object(part)) => {

@@ -1,4 +1,4 @@
-//! Settings of Claude Code: the files that it reads, and the settings that it is given.
+//! Claude Code's settings: the files that it reads, and the settings that agent-cli gives it.
 
 pub(crate) mod file;
 pub(crate) mod merged;

@@ -1,14 +1,14 @@
 //! The permission rules that agents get on the user's behalf, as entries of the list `permissions.allow`.
 //!
-//! The text in the parentheses of `Read(…)` is a pattern of the kind that `.gitignore` has, inside a notation in which
-//! backslashes and parentheses have a meaning of their own. A path is escaped for both, so that the rule is for one file.
+//! The text in the parentheses of `Read(…)` is a pattern as in `.gitignore`, in a notation in which backslashes and parentheses
+//! have a special meaning. A path is escaped for both, so that the rule matches one file.
 
 use std::path::Path;
 
 use crate::core::text::shell::quoted;
 
-/// The commands of this program that agents may always call. Nothing else is allowed on the user's behalf.
-/// A wait for a command is not among them: it would run whatever an agent likes.
+/// The commands of agent-cli that agents may always call. Nothing else is allowed on the user's behalf. `wait --command` is not
+/// among them: it would run whatever an agent likes.
 const REQUESTS: [&str; 6] = [
     "Bash(agent-cli spawn:*)",
     "Bash(agent-cli ask:*)",
@@ -18,8 +18,8 @@ const REQUESTS: [&str; 6] = [
     "Bash(agent-cli wait --until:*)",
 ];
 
-/// The rule for the command that returns a result. `own`: this program. In plan mode a command needs one from 2.1.300 on, though a
-/// hook allows it. `None`: the path is one that a rule could take for a pattern.
+/// The rule for the command that returns a result. `own`: the executable of agent-cli. In plan mode a command needs a rule from
+/// 2.1.300 on, even if a hook allows it. `None`: Claude Code could take the path for a pattern.
 #[must_use]
 fn hook_result(own: &Path) -> Option<String> {
     let path = own.to_str()?;
@@ -27,9 +27,9 @@ fn hook_result(own: &Path) -> Option<String> {
     path.chars().all(is_plain).then(|| format!("Bash({} hook-result:*)", quoted(path)))
 }
 
-/// All of them. `own`: this program, where it is the hook. `instructions`: a file that the agent may read wherever it lies, because a person named it. `of_skills`: what its
-/// skills allow it, which Claude Code forgets when a session is resumed. A rule that denies something counts for more than
-/// any of them.
+/// All rules. `own`: the executable of agent-cli, if it is the hook. `instructions`: a file that the agent may read wherever it
+/// is, because a person named it. `of_skills`: what its skills allow it, which Claude Code forgets when a session is resumed. A
+/// rule that denies a call takes precedence over all of them.
 #[must_use]
 pub(crate) fn rules(own: Option<&Path>, instructions: Option<&Path>, of_skills: &[String]) -> Vec<String> {
     let requests = REQUESTS.into_iter().map(str::to_owned);
@@ -37,12 +37,12 @@ pub(crate) fn rules(own: Option<&Path>, instructions: Option<&Path>, of_skills: 
     own.chain(of_skills.iter().cloned()).collect()
 }
 
-/// The rule that lets an agent read one file, whose path is absolute. `None`: no rule is for that file and no other, or
-/// Claude Code asks about such a path whatever the rules say.
+/// The rule that lets an agent read one file, given by an absolute path. `None`: no rule matches exactly that file, or Claude
+/// Code asks about such a path whatever the rules say.
 #[must_use]
 pub(crate) fn read(file: &Path) -> Option<String> {
     let path = file.to_str()?;
-    // The pattern has no escape for a question mark, and 2.1.197 none for a backslash before a slash.
+    // The pattern has no escape for a question mark, and in 2.1.197 none for a backslash before a slash.
     let has_rule = path.starts_with('/')
         && !is_always_asked_about(file)
         && !path.contains('?')
@@ -51,8 +51,8 @@ pub(crate) fn read(file: &Path) -> Option<String> {
     has_rule.then(|| format!("Read(/{})", escaped(&escaped(path, "\\*[]{}!#"), "\\()")))
 }
 
-/// Whether Claude Code asks before an agent reads a file there, whatever the rules say: it takes blanks and dots at the end of
-/// a name for an attack that Windows is open to.
+/// Whether Claude Code asks before an agent reads a file there, whatever the rules say: it treats trailing blanks and dots in a
+/// name as an attack on Windows.
 #[must_use]
 pub(crate) fn is_always_asked_about(file: &Path) -> bool {
     file.to_str().is_none_or(|path| path.split('/').any(|name| name.ends_with([' ', '.'])))
@@ -111,8 +111,8 @@ mod tests {
     }
 
     proptest! {
-        /// Claude Code takes the text between the first and the last bare parenthesis, and undoes its escapes; what is left
-        /// is a pattern.
+        /// Claude Code takes the text between the first and the last unescaped parenthesis and removes its escapes; the rest is a
+        /// pattern.
         #[test]
         fn the_rule_is_for_that_path_and_no_other(path in "/[a-z*?\\[\\](){}\\\\!#,.: ~/-]{0,12}") {
             if let Some(rule) = of(&path) {
@@ -130,7 +130,7 @@ mod tests {
         }
     }
 
-    /// The text without its escapes, if nothing in it that is special stands bare.
+    /// The text without its escapes, if it has no unescaped special characters.
     fn plain(text: &str, special: &str) -> Option<String> {
         let mut plain = String::new();
         let mut chars = text.chars();

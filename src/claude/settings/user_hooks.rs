@@ -1,5 +1,5 @@
-//! The user's own hooks after tool calls. They have the last word on what an agent sees of a result: they may take a secret
-//! out of it. Whether they do cannot be known without running them, so it is only seen whether there are any.
+//! The user's own hooks after tool calls. They decide last what an agent sees of a result: they may remove a secret from it. Only
+//! running them would show whether they do, so this only checks whether there are any.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,7 @@ use crate::claude::settings::merged;
 use crate::claude::tools::hook::POST_TOOL_USE;
 use crate::core::agent::launch::Launch;
 
-/// Whether a hook of the user may be run after a call of `tool` by an agent that works in `cwd`. What cannot be read has
-/// none.
+/// Whether a user's hook may run after a call of `tool` by an agent that works in `cwd`. A file that cannot be read has none.
 #[must_use]
 pub(crate) fn run_after(tool: &str, cwd: &Path, launch: &Launch) -> bool {
     let given = launch.args.last(merged::OPTION).and_then(|given| merged::read(given, cwd));
@@ -22,7 +21,6 @@ pub(crate) fn run_after(tool: &str, cwd: &Path, launch: &Launch) -> bool {
         || files(cwd, launch).iter().filter_map(read).any(|file| is_concerned(&file))
 }
 
-/// The files that may name hooks.
 fn files(cwd: &Path, launch: &Launch) -> Vec<PathBuf> {
     let managed = managed_settings();
     let more = managed.with_extension("d");
@@ -35,7 +33,7 @@ fn files(cwd: &Path, launch: &Launch) -> Vec<PathBuf> {
     [managed].into_iter().chain(more).chain(settings).chain(of_plugins).collect()
 }
 
-/// The folders of plugins that are installed, whether or not they are switched on, or named on the command line.
+/// The folders of installed plugins, enabled or not, and of those named on the command line.
 fn plugins(launch: &Launch) -> Vec<PathBuf> {
     let installed = config_dir(launch).map(|config| config.join("plugins/installed_plugins.json"));
     let mut found = Vec::new();
@@ -45,7 +43,7 @@ fn plugins(launch: &Launch) -> Vec<PathBuf> {
     found
 }
 
-/// Every `installPath`, at whatever depth.
+/// Every `installPath`, at any depth.
 fn paths(value: &Value, found: &mut Vec<PathBuf>) {
     match value {
         Value::Object(fields) => {
@@ -66,7 +64,7 @@ fn concern(settings: &Value, tool: &str) -> bool {
     entries.into_iter().any(|entry| matches(&entry["matcher"], tool))
 }
 
-/// A matcher is a list of names, or a regular expression, which might match anything.
+/// A matcher is a list of names or a regular expression, which might match anything.
 fn matches(matcher: &Value, tool: &str) -> bool {
     let matcher = matcher.as_str().unwrap_or_default();
     let is_list = matcher.chars().all(|c| c.is_alphanumeric() || "_-|, ".contains(c));

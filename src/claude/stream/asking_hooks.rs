@@ -1,8 +1,8 @@
-//! Which hooks of the user ask for an approval of a call, and why, read off the events of an attempt.
+//! Which of the user's hooks ask for an approval of a call, and why, from the events of an attempt.
 //!
-//! The events of a hook name a tool, and no call. But a call is printed before its hooks start, they start together, and
-//! they are over before its result is printed. Where that leaves more than one call, a reason is nobody's: one that belongs
-//! to another call would be a lie.
+//! The events of a hook name a tool but no call. However, a call is printed before its hooks start, they start together, and they
+//! end before its result is printed. If several calls are still possible, the reason is given for none: a wrong reason would be
+//! false information.
 
 use std::collections::HashSet;
 
@@ -15,18 +15,18 @@ use crate::claude::stream::event::Event;
 pub(crate) struct AskingHooks {
     open: Vec<OpenCall>,
     groups: Vec<Group>,
-    /// The first of the groups that have started one right after another.
+    /// The first of the groups that hooks started for in a row.
     starting: Option<usize>,
-    /// Tools, each with a reason for which an approval of a call of it was asked for.
+    /// Tools, each with a reason why a hook asked for an approval of a call.
     asked: HashSet<(String, String)>,
 }
 
-/// Which of several reasons for one call is given: versions of Claude Code differ.
+/// Which of several reasons for one call is given: this differs between versions of Claude Code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prevailing {
-    /// That of the hook that ended first.
+    /// The reason of the hook that ended first.
     First,
-    /// That of the hook that ended last.
+    /// The reason of the hook that ended last.
     Last,
 }
 
@@ -40,26 +40,26 @@ struct OpenCall {
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
     tool: String,
-    /// The calls that it may belong to. None: one that an earlier attempt has printed, or nobody.
+    /// The calls that it may belong to. Empty: an earlier attempt printed its call, or no call fits.
     calls: Vec<String>,
     running: Vec<String>,
-    /// Why those of them that ask do so, in the order in which they ended.
+    /// The reasons of those that ask, in the order in which they ended.
     reasons: Vec<String>,
 }
 
 const EVENT: &str = "PreToolUse";
 
-/// More different reasons nobody gives.
+/// More different reasons than anybody gives.
 const MOST: usize = 1_000;
 
 impl AskingHooks {
-    /// Whether the call has been printed and has no result yet, whoever made it.
+    /// Whether the call was printed and has no result yet, whoever made it.
     pub(crate) fn knows(&self, call: &str) -> bool {
         self.open.iter().any(|open| open.id == call)
     }
 
-    /// Why a hook asks for an approval of this call, as plain `claude -p` says it; `None`: no hook does, or it is not certain
-    /// that it means this call.
+    /// Why a hook asks for an approval of this call, in the words of plain `claude -p`. `None`: no hook does, or it is not
+    /// certain that it means this call.
     pub(crate) fn reason(&self, call: &str, tool: &str, prevailing: Prevailing) -> Option<&str> {
         let is_known = self.knows(call);
         let may_be_its =
@@ -76,12 +76,11 @@ impl AskingHooks {
         reason.map(String::as_str)
     }
 
-    /// Whether a hook has asked for an approval of a call of this tool for this reason, or for one that begins so.
+    /// Whether a hook asked for an approval of a call of this tool for this reason, or for one that begins with it.
     pub(crate) fn have_asked(&self, tool: &str, reason: &str) -> bool {
         !reason.is_empty() && self.asked.iter().any(|(of, why)| of == tool && why.starts_with(reason))
     }
 
-    /// Takes the next event into account.
     pub(crate) fn absorb(&mut self, event: &Event) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let is_start = event.is_of_a_hook() && event.subtype == "hook_started";
@@ -157,7 +156,7 @@ impl AskingHooks {
         self.narrow();
     }
 
-    /// What is certain of one group cannot be true of another.
+    /// What is certain for one group cannot be true for another.
     fn narrow(&mut self) {
         loop {
             let certain: Vec<String> = self.groups.iter().filter_map(Group::only_call).map(str::to_owned).collect();
@@ -258,7 +257,7 @@ mod tests {
 
     #[test]
     fn calls_that_run_one_after_another_have_reasons_of_their_own() {
-        // As printed by 2.1.330: the result of the first comes after the start of the hooks of the second.
+        // As printed by 2.1.330: the result of the first comes after the start of the second's hooks.
         let first = [call("a", "Bash"), starts("1", "Bash"), call("b", "Bash"), asks("1", "Bash", "of a")];
         let hooks = seen(first.clone());
         assert_eq!((reason(&hooks, "a"), reason(&hooks, "b")), (Some("of a"), None));
@@ -300,7 +299,7 @@ mod tests {
     }
 
     proptest! {
-        /// Calls that run one after another, some without a hook, some with several, and some of whose hooks ask.
+        /// Calls in sequence, some without a hook, some with several, some of which ask.
         #[test]
         fn no_call_is_given_the_reason_of_another(
             calls in prop::collection::vec((0..3usize, any::<bool>(), any::<bool>(), any::<bool>()), 1..6),

@@ -1,7 +1,7 @@
-//! What goes on beside an agent, and how long `claude` may go on with it when the agent's turn is over.
+//! What runs in an agent's background, and how long `claude` may stay alive with it after the agent's turn.
 //!
-//! Claude Code lives on as long as a command, a monitor, a subagent or a workflow runs in the background, though its agent
-//! waits for a person, or has replied. When one of them ends it goes on by itself.
+//! Claude Code stays alive while a command, a monitor, a subagent or a workflow runs in the background, even if its agent waits
+//! for a person or has replied. When one of them ends, Claude Code continues the turn by itself.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,34 +10,33 @@ use crate::claude::stream::digest::Digest;
 use crate::claude::stream::result_event::ResultEvent;
 use crate::core::attempt::rest::Rest;
 
-/// How far the turn of an agent is, as its conversation was written down. What its stream says is in the [`Digest`].
+/// How far the agent's turn has come according to its transcript. The stream's view is in the [`Digest`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Written {
     /// The calls of its last message that are marked as suspended.
     pub suspended: HashSet<String>,
-    /// What it has ended its turn with.
+    /// The reply that ended its turn.
     pub reply: Option<String>,
-    /// US dollars, as the session counts them, and what it was forked from before it.
+    /// US dollars as the session counts them, including those of the session that it was forked from.
     pub total_cost_usd: Option<f64>,
 }
 
 impl Digest {
-    /// Whether `claude` may live on though the turn of its agent is over. Otherwise it ends by itself.
+    /// Whether `claude` may stay alive after its agent's turn. Otherwise it exits by itself.
     #[must_use]
     pub(crate) fn may_live_on(&self) -> bool {
         self.result.is_some() || !self.tasks.is_empty()
     }
 
-    /// How long `claude` may go on in this state of its agent. It does not end by itself as long as a task runs, and what ends in the
-    /// meantime would have its agent go on past a call that is suspended.
+    /// How long `claude` may stay alive in this state of its agent. It does not exit while a task runs, and a task that ends
+    /// meanwhile would continue the agent's turn past a suspended call.
     #[must_use]
     pub(crate) fn patience(&self, rest: Rest, grace: Duration) -> Option<Duration> {
         let waits = rest == Rest::Paused && !self.tasks.is_empty();
         rest.patience(grace).map(|patience| if waits { Duration::ZERO } else { patience })
     }
 
-    /// Whether the turn of the agent is over, now that so much of it is written. Beside a subagent that runs, `claude` prints
-    /// no result.
+    /// Whether the agent's turn is over, given what the transcript contains. While a subagent runs, `claude` prints no result.
     #[must_use]
     pub(crate) fn rest(&self, written: &Written) -> Rest {
         match &self.result {
@@ -49,9 +48,8 @@ impl Digest {
         }
     }
 
-    /// Adds what `claude` would have printed if it had not been ended while something ran in its background, and takes back a
-    /// result that was not the last word. `by_us`: whether this program has ended it. `killed`:
-    /// whether it did not end by itself.
+    /// Adds what `claude` would have printed if it had not been ended while something ran in its background, and withdraws a
+    /// result that was not final. `by_us`: whether agent-cli ended it. `killed`: whether it did not exit by itself.
     pub(crate) fn complete(&mut self, written: &Written, by_us: bool, killed: bool) {
         let is_interim = |result: &ResultEvent| !result.is_error && !result.deferred && !result.stopped_by_hook;
         if killed && !by_us && !self.tasks.is_empty() && self.result.as_ref().is_some_and(is_interim) {
@@ -70,12 +68,12 @@ impl Digest {
         }
     }
 
-    /// Whether all that its agent still waits for are calls that were suspended: one that runs beside them may finish.
+    /// Whether its agent waits for suspended calls only: a call that runs beside them may finish.
     fn stands_suspended(&self, written: &Written) -> bool {
         !self.calls.open.is_empty() && self.calls.open.iter().all(|call| written.suspended.contains(&call.id))
     }
 
-    /// What runs beside the agent, for people.
+    /// What runs in the agent's background, for people.
     #[must_use]
     pub(crate) fn background(&self) -> String {
         let titles: Vec<&str> = self.tasks.iter().map(|task| task.title.as_str()).collect();
@@ -137,7 +135,7 @@ mod tests {
             (&[CALL, OTHER], marked(&["t1"]), Rest::Works),
             (&[CALL, OTHER, ENDED], marked(&["t1"]), Rest::Paused),
             (&[CALL, OTHER], marked(&["t1", "t2"]), Rest::Paused),
-            // An old mark, and nothing called since.
+            // An old mark, and no calls since.
             (&[], marked(&["t0"]), Rest::Works),
             (&[WORDS], replied(), Rest::Replied),
             (&[WORDS], Written { reply: Some("SGN_PEND_STARTED (x)".into()), ..replied() }, Rest::Paused),
@@ -161,7 +159,7 @@ mod tests {
         let reply = complete(&[STARTED, WORDS], replied(), true, true).result.unwrap();
         assert_eq!((reply.text.as_str(), reply.total_cost_usd), ("so", 0.25));
         assert_eq!(complete(&[STARTED, WORDS], replied(), false, true).result, None);
-        // What an earlier attempt has said.
+        // What an earlier attempt said.
         assert_eq!(complete(&[STARTED], replied(), true, true).result, None);
     }
 

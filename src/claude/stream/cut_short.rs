@@ -1,11 +1,11 @@
-//! Results that tell of a tool call that it was cut short, whatever their words say of it.
+//! Results of tool calls that were cut short, whatever their text says.
 //!
-//! Claude Code tells the model of a call that was running when it was interrupted that the user has rejected it, and so that
-//! it did not run. It may have.
+//! Claude Code tells the model that the user rejected a call that was running when it was interrupted, so that it did not run. It
+//! may have run.
 
 use serde_json::Value;
 
-/// What Claude Code notes beside a result of a call that was rejected, or running when it was interrupted.
+/// What Claude Code notes beside the result of a call that was rejected, or running when it was interrupted.
 pub(crate) const REJECTED: &str = "User rejected tool use";
 
 const WORDS: [&str; 5] = [
@@ -16,14 +16,13 @@ const WORDS: [&str; 5] = [
     "[Tool call skipped",
 ];
 
-/// Whether a result is of a call that was cut short. `text`: what the model sees of it; `beside`: what Claude Code notes
-/// beside it.
+/// Whether a call was cut short, by its result. `text`: what the model sees; `beside`: what Claude Code notes beside it.
 #[must_use]
 pub(crate) fn is_cut_short(text: &str, beside: &Value) -> bool {
     beside == REJECTED || beside["interrupted"] == true || WORDS.iter().any(|words| text.starts_with(words))
 }
 
-/// Whether a result is that of a command that was killed, or asked to end.
+/// Whether the result belongs to a command that was killed or asked to end.
 #[must_use]
 pub(crate) fn is_of_a_killed_command(text: &str) -> bool {
     ["Exit code 130", "Exit code 137", "Exit code 143"].iter().any(|words| text.starts_with(words))

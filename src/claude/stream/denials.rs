@@ -1,4 +1,4 @@
-//! The tool calls that an attempt was denied, as its events list them.
+//! The denied tool calls of an attempt, as its events list them.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::claude::stream::event::{Block, Event};
 use crate::core::agent::denied::Denied;
 use crate::core::text::escape::shortened;
 
-/// The denied calls of an attempt, read off its events.
+/// The denied calls of an attempt, from its events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Denials {
     /// What failed calls returned, and whether a subagent made them.
@@ -16,16 +16,16 @@ pub(crate) struct Denials {
     listed: Vec<Denial>,
 }
 
-/// A call that the end of an attempt lists as denied.
+/// A call that an attempt's `result` lists as denied.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Denial {
-    /// Claude's id of it.
+    /// Claude's id for it.
     pub call: String,
-    /// All that is recorded, but what only the words tell.
+    /// Everything that is recorded, except for what only the text of its result says.
     pub denied: Denied,
 }
 
-/// A longer list describes nothing, nor do more words.
+/// Nobody reads a longer list, or a longer text.
 const MOST: usize = 1_000;
 
 impl Denials {
@@ -35,7 +35,7 @@ impl Denials {
         &self.listed
     }
 
-    /// Takes the next event into account. Each `result` lists what was denied since the one before it.
+    /// Processes the next event. Each `result` lists what was denied since the one before it.
     pub(crate) fn absorb(&mut self, event: &Event) {
         match event.kind.as_str() {
             Some("user") => {

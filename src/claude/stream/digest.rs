@@ -1,4 +1,4 @@
-//! What the events of a whole attempt amount to.
+//! A digest of all events of an attempt.
 
 use std::collections::HashSet;
 
@@ -13,24 +13,23 @@ use crate::claude::stream::tool_calls::ToolCalls;
 use crate::core::requests::returned::Returned;
 use jiff::Timestamp;
 
-/// What an attempt printed, in short.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Digest {
     /// The model that the session began with.
     pub model: Option<String>,
     /// The version of Claude Code.
     pub version: Option<String>,
-    /// Whether `claude` said anything that belongs to this protocol.
+    /// Whether `claude` printed any event of this protocol.
     pub spoke: bool,
     /// Whether the agent did anything: its model answered at least once.
     pub worked: bool,
-    /// What kind of error its last message words, if it words one: `rate_limit`, `server_error` and so on.
+    /// The kind of error that its last message reports, if any: `rate_limit`, `server_error` and so on.
     pub api_error: Option<String>,
-    /// Whether Claude Code has worded a message in the agent's place, an error of the API above all.
+    /// Whether Claude Code wrote a message in the agent's name, usually an error of the API.
     pub worded: bool,
-    /// When the usage limit that stopped it is lifted.
+    /// When the usage limit that stopped it ends.
     pub limit_resets_at: Option<Timestamp>,
-    /// What the call that was open when the run began has returned: it comes before the model says anything.
+    /// The result of the call that was open when the run began: it comes before the model's first message.
     pub returned: Option<Returned>,
     /// The tool calls of the agent and its subagents.
     pub calls: ToolCalls,
@@ -40,29 +39,28 @@ pub(crate) struct Digest {
     pub asking_hooks: AskingHooks,
     /// What the agent may do.
     pub rights: Rights,
-    /// What runs beside the agent.
+    /// What runs in the agent's background.
     pub tasks: Vec<Task>,
-    /// The jobs that it has made and removed.
+    /// The jobs that it created and deleted.
     pub jobs: Jobs,
-    /// The last `result` event, if `claude` has not gone on since.
+    /// The last `result` event, unless `claude` has continued since.
     pub result: Option<ResultEvent>,
-    /// A `result` event that was not the last word.
+    /// A `result` event that was not final.
     pub interim: Option<ResultEvent>,
-    /// Lines that were no events at all.
+    /// Lines that were not events.
     pub broken_lines: u64,
 }
 
 impl Digest {
-    /// The tool call at which the session stands suspended, if its result can be given to it as such: the call has to be
-    /// the last of its message, or Claude Code may lose the result (seen with 2.1.197). A call of an earlier attempt that was
-    /// suspended again is none: it could not return its result.
+    /// The tool call at which the session is suspended, if the call can return its result: it must be the last of its message, or
+    /// Claude Code may lose the result (seen with 2.1.197). A call of an earlier attempt that was suspended again does not count:
+    /// it could not return its result.
     #[must_use]
     pub(crate) fn suspended_call(&self) -> Option<&str> {
         let call = self.result.as_ref()?.deferred_call.as_deref()?;
         (self.calls.last().is_some_and(|last| last.id == call)).then_some(call)
     }
 
-    /// Takes the next event into account.
     pub(crate) fn absorb(&mut self, event: Event) {
         self.spoke |= event.kind.is_string() && !event.is_of_a_hook();
         self.denials.absorb(&event);
@@ -105,7 +103,7 @@ impl Digest {
         let message = event.message;
         self.goes_on();
         self.api_error = event.error.as_str().map(str::to_owned);
-        // Claude Code words its own error messages as a model of this name.
+        // Claude Code's own error messages carry this model name.
         if message.model == "<synthetic>" {
             self.worded = true;
             return;
@@ -114,19 +112,19 @@ impl Digest {
         self.calls.absorb(message.content);
     }
 
-    /// Notes that `claude` goes on: what it has printed as a result was not the last word.
+    /// Notes that `claude` continues: the result that it printed was not final.
     fn goes_on(&mut self) {
         self.interim = self.result.take().or(self.interim.take());
     }
 
-    /// The last tool calls of which a conversation does not tell what came of them, when it has the results of the calls
-    /// `answered`. Claude Code takes a call without a result out of a conversation that is continued.
+    /// The last tool calls whose results the conversation lacks, given that it has the results of the calls `answered`. Claude
+    /// Code removes a call without a result from a conversation that is continued.
     #[must_use]
     pub(crate) fn uncertain_calls(&self, answered: &HashSet<String>) -> Vec<String> {
         self.calls.uncertain(self.result.is_some(), answered)
     }
 
-    /// The tool calls of which the conversation does not tell what came of them, when it has all that was printed.
+    /// The tool calls whose results the conversation lacks, given that it has everything that was printed.
     #[must_use]
     pub(crate) fn unfinished_calls(&self) -> Vec<String> {
         self.calls.unfinished(self.result.is_some())

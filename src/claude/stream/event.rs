@@ -1,7 +1,7 @@
 //! One event that `claude` prints with `--output-format stream-json`, as far as it matters here.
 //!
-//! Keys come in any order, new events and new shapes come with any release. So every field is read loosely: what has
-//! another shape than expected is passed over, never an error.
+//! Keys come in any order, and any release may add events and shapes. So every field is parsed leniently: an unexpected shape is
+//! ignored, never an error.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::claude::stream::cut_short;
 use crate::core::requests::returned::Returned;
 use crate::core::text::escape::shortened;
 
-/// One line of the stream. Fields that matter nowhere are not held in memory.
+/// One line of the stream. Fields that do not matter are not kept in memory.
 #[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -75,21 +75,21 @@ pub(crate) struct Block {
 /// A tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolCall {
-    /// Claude's id of it.
+    /// Claude's id for it.
     pub id: String,
     /// The tool and its input, on one short line.
     pub summary: String,
 }
 
 impl Event {
-    /// Whether it is about a hook. Such an event comes before anything else where a hook runs when a session begins.
+    /// Whether it is about a hook. Such events come before all others if a hook runs at the start of a session.
     pub(crate) fn is_of_a_hook(&self) -> bool {
         self.kind == "system" && self.subtype.as_str().is_some_and(|subtype| subtype.starts_with("hook_"))
     }
 }
 
 impl Block {
-    /// The file that a tool of Claude Code is given: Read, Write, Edit, NotebookEdit and those that came before them.
+    /// The file that a tool of Claude Code gets: Read, Write, Edit, NotebookEdit and their predecessors.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         let path = ["file_path", "notebook_path"].iter().find_map(|name| self.input[name].as_str())?;
         (!path.is_empty()).then(|| path.into())
@@ -101,12 +101,12 @@ impl Block {
         Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")) })
     }
 
-    /// Whether this result is of a call that was cut short. `beside`: what stands beside it.
+    /// Whether this result belongs to a call that was cut short. `beside`: what Claude Code notes beside it.
     pub(crate) fn is_cut_short(&self, beside: &Value) -> bool {
         cut_short::is_cut_short(&text_of(&self.content), beside)
     }
 
-    /// Whether this result is of a command that was killed.
+    /// Whether this result belongs to a command that was killed.
     pub(crate) fn is_of_a_killed_command(&self) -> bool {
         self.is_error == true && cut_short::is_of_a_killed_command(&text_of(&self.content))
     }
@@ -117,7 +117,7 @@ impl Block {
     }
 }
 
-/// The text of a tool result: a text, or blocks of it.
+/// The text of a tool result: a string, or blocks of text.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! What a stream tells of the jobs that its agent has made and removed with Claude Code's own tools.
+//! The jobs that an agent created and deleted with Claude Code's own tools, from its stream.
 
 use std::collections::HashMap;
 
@@ -6,28 +6,26 @@ use serde_json::Value;
 
 use crate::claude::stream::event::Event;
 
-/// The jobs of an attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Jobs {
-    /// Those that it has made and not removed.
+    /// Those that it created and did not delete.
     pub made: Vec<Made>,
-    /// The ids of those that it has removed, of whatever attempt.
+    /// The ids of those that it deleted, whichever attempt created them.
     pub removed: Vec<String>,
     calls: HashMap<String, Value>,
 }
 
-/// A job that was made.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Made {
-    /// With what the tool was called.
+    /// The tool's input.
     pub input: Value,
-    /// What it has returned, beside the text.
+    /// What the tool returned beside the text.
     pub response: Value,
 }
 
-/// The tool that makes a job.
+/// The tool that creates a job.
 pub(crate) const CRON_CREATE: &str = "CronCreate";
-/// The tool that removes one.
+/// The tool that deletes one.
 pub(crate) const CRON_DELETE: &str = "CronDelete";
 
 impl Jobs {

@@ -1,4 +1,4 @@
-//! The events that `claude` prints: reading them, and what they amount to.
+//! The events that `claude` prints: how to read them, and what they mean together.
 
 pub(crate) mod asking_hooks;
 pub(crate) mod background;

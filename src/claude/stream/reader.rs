@@ -11,14 +11,10 @@ use serde_json::Value;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::event::Event;
 
-/// Reads events to the end of `stream`.
+/// Reads events until `stream` ends.
 ///
-/// Lines are parsed as they are read and never held as a whole, so a line of any length costs only the memory of the
-/// fields that matter. A broken line (garbage, a line torn by a kill) is counted and passed over.
-///
-/// # Errors
-///
-/// Those of `stream`.
+/// Lines are parsed while they are read, so a line of any length only needs memory for the fields that matter. A broken line
+/// (garbage, a line torn by a kill) is counted and skipped.
 pub(crate) fn read(mut stream: impl BufRead) -> io::Result<Digest> {
     let mut digest = Digest::default();
     while !stream.fill_buf()?.is_empty() {
@@ -35,15 +31,11 @@ pub(crate) fn read(mut stream: impl BufRead) -> io::Result<Digest> {
     Ok(digest)
 }
 
-/// The tool that `call` is a call of, if it was printed.
-///
-/// # Errors
-///
-/// Those of `stream`.
+/// The tool that was called with the id `call`, if the call was printed.
 pub(crate) fn tool_of(mut stream: impl BufRead, call: &str) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     while stream.read_until(b'\n', &mut line)? > 0 {
-        // Few lines name the call, and long ones are not to be parsed for nothing.
+        // Few lines contain the id, so long ones without it are not parsed.
         let names = line.windows(call.len()).any(|part| part == call.as_bytes());
         let event: Value = if names { serde_json::from_slice(&line).unwrap_or_default() } else { Value::Null };
         let blocks = event["message"]["content"].as_array().into_iter().flatten();
@@ -56,11 +48,7 @@ pub(crate) fn tool_of(mut stream: impl BufRead, call: &str) -> io::Result<Option
     Ok(None)
 }
 
-/// What the events are known by: the transcript has the same messages under the same names.
-///
-/// # Errors
-///
-/// Those of `stream`.
+/// The ids of the events: the transcript has the same messages under the same ids.
 pub(crate) fn names(mut stream: impl BufRead) -> io::Result<HashSet<String>> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -76,27 +64,23 @@ pub(crate) fn names(mut stream: impl BufRead) -> io::Result<HashSet<String>> {
     Ok(names)
 }
 
-/// Reads what a running attempt has printed so far, from where it left off.
+/// Reads what a running attempt has printed since the last read.
 #[derive(Debug)]
 pub(crate) struct Follower {
     path: PathBuf,
-    /// Where the first line begins that was not read.
+    /// Offset of the first line that was not read.
     at: u64,
     digest: Digest,
 }
 
 impl Follower {
-    /// Of the events in the file at `path` from `from` on.
+    /// Reads the events in the file at `path`, starting at offset `from`.
     #[must_use]
     pub(crate) fn new(path: PathBuf, from: u64) -> Self {
         Self { path, at: from, digest: Digest::default() }
     }
 
-    /// What was printed up to now. A line that is not whole yet is read later.
-    ///
-    /// # Errors
-    ///
-    /// Those of the file.
+    /// Everything printed so far. An incomplete line is read later.
     pub(crate) fn read(&mut self) -> io::Result<&Digest> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.at))?;

@@ -1,4 +1,4 @@
-//! The event with which `claude` ends.
+//! The last event of a `claude` process.
 
 use serde_json::Value;
 
@@ -12,11 +12,11 @@ pub(crate) struct ResultEvent {
     pub is_error: bool,
     /// The reply, or the error.
     pub text: String,
-    /// The HTTP status of the error, where it has one.
+    /// The HTTP status of the error, if it has one.
     pub api_error_status: Option<u64>,
     /// Whether the attempt ended because a hook suspended a tool call.
     pub deferred: bool,
-    /// Which call that was.
+    /// The id of that call.
     pub deferred_call: Option<String>,
     /// Whether a hook stopped the agent.
     pub stopped_by_hook: bool,

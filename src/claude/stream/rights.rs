@@ -1,4 +1,4 @@
-//! What a stream tells of what its agent may do, and of what changed about that while it ran.
+//! An agent's rights, and how they changed while it ran, from its stream.
 
 use std::collections::HashSet;
 
@@ -7,29 +7,27 @@ use serde_json::Value;
 use crate::claude::stream::event::Event;
 use crate::core::agent::starting_mode::Modes;
 
-/// What an agent may do, as far as `claude` has printed it.
+/// An agent's rights, as far as `claude` printed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rights {
-    /// Its permission modes.
     pub modes: Option<Modes>,
-    /// The permission rules that skills have brought with them.
+    /// The permission rules that its skills brought.
     pub of_skills: Vec<SkillRules>,
     skill_calls: HashSet<String>,
     has_called: bool,
 }
 
-/// The permission rules that a skill has brought with it.
+/// The permission rules that a skill brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SkillRules {
-    /// The call that has begun it.
+    /// The call that started it.
     pub call: String,
-    /// The rules.
     pub rules: Vec<String>,
-    /// Whether the call was made before this run began, so that its result alone says that it is of a skill.
+    /// Whether the call was made before this run began, so that only its result shows that it belongs to a skill.
     pub made_before: bool,
 }
 
-/// The tool that begins a skill.
+/// The tool that starts a skill.
 pub(crate) const SKILL: &str = "Skill";
 
 impl Rights {
@@ -49,7 +47,7 @@ impl Rights {
                 && let Some(call) = block.tool_use_id.as_str().map(str::to_owned)
                 && let Some(rules) = rules_of(&event.tool_use_result)
             {
-                // A call that was open when the run began has its result before the agent makes another.
+                // A call that was open when the run began gets its result before the agent makes another.
                 let made_before = !self.has_called;
                 if made_before || self.skill_calls.contains(&call) {
                     self.of_skills.push(SkillRules { call, rules, made_before });
@@ -67,7 +65,7 @@ impl Rights {
     }
 }
 
-/// The rules that a skill has brought with it, if this stands beside the result of its call.
+/// The rules that a skill brought, from what stands beside the result of its call.
 fn rules_of(beside: &Value) -> Option<Vec<String>> {
     beside["commandName"].as_str().filter(|_| beside["success"] == true)?;
     let rules = beside["allowedTools"].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned);

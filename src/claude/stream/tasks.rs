@@ -1,18 +1,18 @@
-//! What runs beside an agent.
+//! What runs in an agent's background.
 
 use crate::claude::stream::event::Event;
 use crate::core::text::escape::shortened;
 
-/// A task that runs beside the agent.
+/// A task in the agent's background.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// Claude's id of it.
+    /// Claude's id for it.
     pub id: String,
-    /// What the agent says that it is, on one short line.
+    /// The agent's description of it, on one short line.
     pub title: String,
 }
 
-/// Notes what begins to run, and what has ended. Claude Code tells of every task, those too that it waits for.
+/// Notes which tasks begin and end. Claude Code prints every task, including those that it waits for.
 pub(crate) fn absorb(tasks: &mut Vec<Task>, event: &Event) {
     let Some(id) = event.task_id.as_str() else { return };
     match event.subtype.as_str() {

@@ -1,4 +1,4 @@
-//! The tool calls of an attempt, and of which of them a conversation does not tell what came of them.
+//! The tool calls of an attempt, and those whose results a conversation lacks.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -7,36 +7,35 @@ use serde_json::Value;
 
 use crate::claude::stream::event::{Block, Event, ToolCall};
 
-/// The tool calls of an attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ToolCalls {
-    /// Those of the agent that have no result yet, the last one last.
+    /// The agent's calls without a result so far, the last one last.
     pub open: Vec<ToolCall>,
-    /// Those of the agent that were cut short: they have a result, which tells nothing of what they did.
+    /// The agent's calls that were cut short: they have a result, but it does not say what they did.
     cut_short: Vec<ToolCall>,
-    /// Those of the agent with the result that their command was killed, when nothing has followed yet.
+    /// The agent's calls whose result says that the command was killed, if nothing has followed yet.
     killed: Vec<ToolCall>,
-    /// Those of subagents that have no result yet, or were cut short, each with the call that it belongs to.
+    /// The subagents' calls without a result so far, or cut short, each with the call that started the subagent.
     of_subagents: Vec<(Value, ToolCall)>,
-    /// The last ones that the agent made, a few of them, the last one last.
+    /// The last few calls that the agent made, the last one last.
     last: VecDeque<ToolCall>,
-    /// The files that its tools were given by name, to read or to write, as it named them.
+    /// The files that its tools read or wrote, as it named them.
     pub files: BTreeSet<PathBuf>,
 }
 
-/// How many calls are remembered. Those that a conversation does not have were made within a fraction of a second.
+/// How many calls are kept. The calls that a conversation lacks were made within a fraction of a second.
 const LAST_CALLS: usize = 20;
 
 impl ToolCalls {
-    /// The last tool calls of which a conversation does not tell what came of them, when it has the results of the calls
-    /// `answered`. Claude Code takes a call without a result out of a conversation that is continued.
+    /// The last tool calls whose results the conversation lacks, given that it has the results of the calls `answered`. Claude
+    /// Code removes a call without a result from a conversation that is continued.
     #[must_use]
     pub(crate) fn uncertain(&self, has_ended: bool, answered: &HashSet<String>) -> Vec<String> {
         let unfinished = |call: &&ToolCall| self.is_unfinished(&call.id, has_ended) || !answered.contains(&call.id);
         self.summaries(self.last.iter().filter(unfinished))
     }
 
-    /// The tool calls of which the conversation does not tell what came of them, when it has all that was printed.
+    /// The tool calls whose results the conversation lacks, given that it has everything that was printed.
     #[must_use]
     pub(crate) fn unfinished(&self, has_ended: bool) -> Vec<String> {
         let made = self.last.iter().chain(self.open.iter().filter(|open| !self.last.contains(open)));
@@ -44,7 +43,7 @@ impl ToolCalls {
     }
 
     fn is_unfinished(&self, id: &str, has_ended: bool) -> bool {
-        // A process that was asked to end says of its commands that they were killed, and has no result itself.
+        // A process that was asked to end reports that its commands were killed, and prints no result itself.
         let killed = self.killed.iter().filter(|_| !has_ended);
         self.open.iter().chain(&self.cut_short).chain(killed).any(|call| call.id == id)
     }
@@ -54,13 +53,13 @@ impl ToolCalls {
         calls.map(|call| call.summary.clone()).chain(of_subagents).collect()
     }
 
-    /// The call that the agent made last.
+    /// The agent's last call.
     #[must_use]
     pub(crate) fn last(&self) -> Option<&ToolCall> {
         self.last.back()
     }
 
-    /// What the agent calls.
+    /// Notes a call of the agent.
     pub(crate) fn absorb(&mut self, content: Vec<Block>) {
         self.killed.clear();
         for block in content.into_iter().filter(|block| block.kind == "tool_use") {
@@ -74,7 +73,7 @@ impl ToolCalls {
         }
     }
 
-    /// What comes of it. `beside`: what stands beside the result.
+    /// Notes a result of the agent's calls. `beside`: what Claude Code notes beside it.
     pub(crate) fn absorb_result(&mut self, result: &Block, beside: &Value) {
         let Some(at) = self.open.iter().position(|call| result.tool_use_id == *call.id) else { return };
         let call = self.open.remove(at);
@@ -87,7 +86,7 @@ impl ToolCalls {
         }
     }
 
-    /// What a subagent calls, and what comes of it.
+    /// Notes the calls and results of a subagent.
     pub(crate) fn absorb_of_subagent(&mut self, event: Event) {
         let blocks = event.message.content;
         let (parent, beside) = (&event.parent_tool_use_id, &event.tool_use_result);
@@ -137,7 +136,7 @@ mod tests {
             assert_eq!(digest.uncertain_calls(&none), ["Bash: make"]);
             assert!(digest.calls.open.is_empty());
         }
-        // A command that was killed in an attempt that came to its end, or went on, was not cut short by that end.
+        // The end of an attempt that came to its end, or continued, did not cut a killed command short.
         let killed = result_of("t1", "Exit code 137", "null", "null");
         let result = r#"{"type":"result","is_error":false,"result":"so"}"#;
         let went_on = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"so"}]}}"#;

@@ -1,4 +1,4 @@
-//! Claude Code's own tool for questions, AskUserQuestion: what an agent asks with it, and how it is answered.
+//! AskUserQuestion, Claude Code's own tool for questions: what an agent asks with it, and how it is answered.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,10 @@ use serde_json::{Map, Value};
 use crate::core::requests::choices::{Choice, Choices};
 use crate::core::requests::request::RequestKind;
 
-/// The name of the tool.
 pub(crate) const ASK_USER_QUESTION: &str = "AskUserQuestion";
 
-/// The questions in a call's input, in their order. `None` where Claude Code would refuse them: none, or two alike, or a
-/// shape that is not theirs.
+/// The questions in a call's input, in order. `None` if Claude Code would refuse them: none, two identical ones, or another
+/// shape.
 #[must_use]
 pub(crate) fn questions(input: &Value) -> Option<Vec<RequestKind>> {
     let asked = input["questions"].as_array()?.iter().map(question).collect::<Option<Vec<_>>>()?;
@@ -23,7 +22,7 @@ pub(crate) fn questions(input: &Value) -> Option<Vec<RequestKind>> {
     (!asked.is_empty() && !alike).then_some(asked)
 }
 
-/// The input with which an answered call is let run. `answers` are pairs of a question and its answer.
+/// The input with which an answered call runs. `answers`: pairs of a question and its answer.
 #[must_use]
 pub(crate) fn with_answers(input: &Value, answers: &[(&str, &str)]) -> Value {
     let mut input = input.clone();
@@ -32,7 +31,7 @@ pub(crate) fn with_answers(input: &Value, answers: &[(&str, &str)]) -> Value {
     input
 }
 
-/// What the tool itself says when it was answered, for a call that cannot be let run. In the words of 2.1.197.
+/// What the tool itself returns when it was answered, for a call that cannot run. In the words of 2.1.197.
 #[must_use]
 pub(crate) fn result(answers: &[(&str, &str)]) -> String {
     let answers: Vec<_> = answers.iter().map(|(asked, said)| format!("\"{asked}\"=\"{said}\"")).collect();

@@ -1,6 +1,6 @@
-//! What Claude Code says of denied calls, and what would have let them run.
+//! What Claude Code reports about denied calls, and what would have let them run.
 //!
-//! The list of denied calls does not tell who denied them. What the agent was told does, where an approval was missing.
+//! The list of denied calls does not say who denied them. If an approval was missing, the message to the agent does.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use crate::core::agent::denied::Denied;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::text::escape::shortened;
 
-/// In what an agent is told of a call that nobody approved. Of the rest it is told a rule, a mode, or a hook's own words.
+/// Part of the message to an agent about a call that nobody approved. Other messages name a rule or a mode, or are a hook's own
+/// words.
 const UNAPPROVED: [&str; 4] = [
     "you haven't granted it yet",
     "require approval",
@@ -24,7 +25,7 @@ const UNAPPROVED: [&str; 4] = [
 pub(crate) fn recorded<'a>(denials: impl IntoIterator<Item = &'a Denial>, hooks: &AskingHooks) -> Vec<Denied> {
     let of = |denial: &Denial| {
         let denied = denial.denied.clone();
-        // A hook's reason stands in the place of Claude Code's words.
+        // A hook's reason replaces Claude Code's words.
         let asked_by_hook = hooks.have_asked(&denied.tool, &denied.said);
         let unapproved = asked_by_hook || UNAPPROVED.iter().any(|words| denied.said.contains(words));
         Denied { unapproved, asked_by_hook, said: shortened(&denied.said), ..denied }
@@ -32,12 +33,12 @@ pub(crate) fn recorded<'a>(denials: impl IntoIterator<Item = &'a Denial>, hooks:
     denials.into_iter().map(of).collect()
 }
 
-/// What the user can start the chain with so that the call runs, or a person is asked about it: each a list of arguments of
-/// `agent-cli spawn`. None where a rule, a hook or the mode denied it, or where it is not certain to help.
+/// The options of `agent-cli spawn` with which the call runs or a person is asked about it: each a list of arguments. Empty if a
+/// rule, a hook or the mode denied it, or if it is not certain to help.
 #[must_use]
 pub(crate) fn remedies(denied: &Denied, launch: &Launch, cwd: &Path) -> Vec<Vec<String>> {
     let mode = launch.permission_mode.as_deref();
-    // In plan mode nothing is to be changed, whoever allows it.
+    // Plan mode permits no changes, whoever allows them.
     if !denied.unapproved || mode == Some("plan") {
         return Vec::new();
     }
@@ -45,7 +46,7 @@ pub(crate) fn remedies(denied: &Denied, launch: &Launch, cwd: &Path) -> Vec<Vec<
     if launch.native_questions && launch.on_permission == OnPermission::Deny && !denied.by_subagent {
         remedies.push(vec!["--on-permission".to_owned(), "ask".to_owned()]);
     }
-    // A hook that asks for an approval counts for more than what a rule or a mode allows.
+    // A hook that asks for an approval takes precedence over what a rule or a mode allows.
     if denied.asked_by_hook {
         return remedies;
     }
@@ -64,7 +65,7 @@ pub(crate) fn remedies(denied: &Denied, launch: &Launch, cwd: &Path) -> Vec<Vec<
                 remedies.push(rule(format!("Read(/{})", denied.input)));
             }
         }
-        // In the rules of other tools words have other meanings, but their name alone is a rule of each.
+        // The words in other tools' rules have other meanings, but a tool's bare name is a rule for each.
         tool if is_name(tool) => remedies.push(rule(tool.to_owned())),
         _ => {}
     }
@@ -76,8 +77,8 @@ enum Place {
     Outside,
 }
 
-/// Where a file is, if Claude Code has no opinion of its own about it, as about those whose names begin with a dot, and a
-/// rule can name it.
+/// The directory of a file, if Claude Code has no special rule for the file, as it has for names that begin with a dot, and a
+/// permission rule can name it.
 fn place(file: &str, cwd: &Path) -> Option<Place> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let has_dot = |path: &Path| path.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."));
@@ -88,8 +89,8 @@ fn place(file: &str, cwd: &Path) -> Option<Place> {
     }
 }
 
-/// The rule that allows a command: one command, without anything that a shell or a rule would take for more than text, and
-/// without other directories, which no rule for a command opens.
+/// The rule that allows a command: a single command, without anything special to a shell or a rule, and without other
+/// directories, which no rule for a command allows.
 fn bash_rule(command: &str) -> Option<String> {
     /// Programs whose first argument says what they do.
     const COMMANDED: [&str; 12] =
@@ -149,7 +150,7 @@ mod tests {
             ("Bash", "cargo test --all", Some("-- --allowedTools=Bash(cargo test:*)")),
             ("Bash", "touch made", Some("-- --allowedTools=Bash(touch made)")),
             ("Bash", "git -C x push", Some("-- --allowedTools=Bash(git -C x push)")),
-            // No rule for a command opens another directory, and some characters are a rule's own.
+            // No rule for a command allows another directory, and some characters are special in rules.
             ("Bash", "touch /etc/x", None),
             ("Bash", "touch ../x", None),
             ("Bash", "a; b", None),

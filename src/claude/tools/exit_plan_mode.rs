@@ -1,25 +1,25 @@
-//! Claude Code's own tool with which an agent leaves plan mode, ExitPlanMode: the plan, and what the agent is told.
+//! ExitPlanMode, Claude Code's own tool to leave plan mode: the plan, and what the agent is told.
 
 use serde_json::Value;
 
 use crate::core::requests::plan::{Decided, Plan};
 use crate::core::requests::request::RequestResult;
 
-/// The name of the tool.
 pub(crate) const EXIT_PLAN_MODE: &str = "ExitPlanMode";
-/// The mode that it leaves.
+/// The mode that it ends.
 pub(crate) const PLAN_MODE: &str = "plan";
 
-/// The plan in a call's input. `modes`: those that a person can let its agent continue in.
+/// The plan in a call's input. `modes`: those in which a person can let its agent continue.
 ///
-/// Claude Code adds what stands in the plan's file to what hooks are told, and leaves out what the agent says instead, from 2.1.300 on.
+/// From 2.1.300 on, Claude Code adds the contents of the plan's file to the input of hooks and ignores what the agent says
+/// instead.
 #[must_use]
 pub(crate) fn plan(input: &Value, modes: Vec<String>) -> Plan {
     let text = |name: &str| input[name].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
     Plan { text: text("plan"), file: text("planFilePath"), modes }
 }
 
-/// What the agent is told, if the answer decides about its plan: in the words of the tool, with the plan that was approved.
+/// What the agent is told if the answer decides about its plan: the tool's own words, with the approved plan.
 #[must_use]
 pub(crate) fn result(plan: &Plan, answer: &str) -> Option<RequestResult> {
     Some(match (plan.decided(answer)?, &plan.text) {

@@ -1,55 +1,54 @@
-//! The hook protocol: what Claude Code tells a hook before a tool call, and what the hook may decide.
+//! The hook protocol: what Claude Code sends to a hook before a tool call, and what the hook may decide.
 //!
-//! The fields of the input differ with the event and with the version, so every one is read loosely: what is missing or
-//! has another shape than expected is absent, never an error. A hook that fails would fail the agent's tool call.
+//! The fields of the input differ between events and versions, so each is parsed leniently: a missing field or an unexpected
+//! shape is absent, never an error. A hook that fails would fail the agent's tool call.
 
 use serde_json::{Map, Value, json};
 
 /// The event before a tool call.
 pub(crate) const PRE_TOOL_USE: &str = "PreToolUse";
-/// The event after a tool call that has not failed.
+/// The event after a tool call that succeeded.
 pub(crate) const POST_TOOL_USE: &str = "PostToolUse";
-/// What one of Claude Code's own subagents is told: a call that it suspends would vanish.
+/// The message to one of Claude Code's own subagents: a call that it suspends would be lost.
 pub(crate) const NOT_IN_A_SUBAGENT: &str = "a subagent cannot wait: end your turn and return the question, or the task, to your \
     caller, which can call agent-cli itself";
 /// The tool that runs commands.
 pub(crate) const BASH: &str = "Bash";
 
-/// What Claude Code tells a hook on its standard input.
+/// What Claude Code writes to a hook's standard input.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct HookInput {
-    /// The event.
     pub hook_event_name: Option<String>,
     /// The tool that is about to be called.
     pub tool_name: Option<String>,
-    /// Its input. `Null` where there is none.
+    /// Its input. `Null` if there is none.
     pub tool_input: Value,
-    /// What came of it, after the call. `Null` before it.
+    /// The call's result, after the call. `Null` before it.
     pub tool_response: Value,
-    /// The id of the call. It stays the same when a deferred call comes again.
+    /// The id of the call. It stays the same when a deferred call is repeated.
     pub tool_use_id: Option<String>,
     /// The session: after a fork, the new one.
     pub session_id: Option<String>,
-    /// Where the agent's shell is.
+    /// The directory of the agent's shell.
     pub cwd: Option<String>,
     /// The session's transcript.
     pub transcript_path: Option<String>,
-    /// What the agent may do.
+    /// The permission mode.
     pub permission_mode: Option<String>,
-    /// Claude Code's own subagent that makes the call, if it is one. It cannot be suspended.
+    /// The subagent of Claude Code that makes the call, if any. Its calls cannot be suspended.
     pub agent_id: Option<String>,
 }
 
 /// What a hook decides about a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum HookAnswer {
-    /// Nothing: the call goes the way it would go without the hook.
+    /// Nothing: the call proceeds as if there were no hook.
     Pass,
-    /// `claude` saves the open call and ends. On resume it asks again.
+    /// `claude` saves the open call and exits. When it is resumed, it asks again.
     Defer,
-    /// The call runs, without asking for permission, with another input.
+    /// The call runs with another input, without asking for permission.
     Allow {
-        /// The whole input, not only what changes.
+        /// The whole input, not only the changed fields.
         updated_input: Value,
         /// What the agent is told beside its result.
         notice: Option<String>,
@@ -59,22 +58,18 @@ pub(crate) enum HookAnswer {
         /// What the agent is told.
         reason: String,
     },
-    /// After a Bash call: the agent sees this of it, and nothing of what the shell has printed around it.
-    Show {
-        /// The output of the command.
-        output: String,
-    },
+    /// After a Bash call: the agent sees this output, and nothing that the shell printed around it.
+    Show { output: String },
 }
 
 impl HookInput {
-    /// Reads what Claude Code wrote.
     ///
     /// # Errors
     ///
-    /// Where it is not a JSON object.
+    /// If it is not a JSON object.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
         let mut fields: Map<String, Value> = serde_json::from_slice(text)?;
-        // Whatever names a subagent shows that there is one: a call of it that was deferred would vanish.
+        // Any of these fields shows that there is a subagent: a call of it that was deferred would be lost.
         let agent_id = fields.remove("agent_id").filter(|id| !id.is_null());
         Ok(Self {
             hook_event_name: text_of(&mut fields, "hook_event_name"),
@@ -99,7 +94,7 @@ impl HookInput {
 }
 
 impl HookAnswer {
-    /// What the hook prints. Nothing, if it decides nothing.
+    /// What the hook prints. Empty if it decides nothing.
     #[must_use]
     pub(crate) fn to_json(&self) -> Option<Value> {
         let mut output = json!({"hookEventName": PRE_TOOL_USE});
@@ -144,7 +139,7 @@ mod tests {
         HookInput::parse(value.to_string().as_bytes()).unwrap()
     }
 
-    /// As 2.1.330 writes it, with what matters nowhere.
+    /// As 2.1.330 writes it, including fields that do not matter here.
     fn of_bash() -> Value {
         json!({
             "session_id": "2061703d-19f4-4057-9298-2b3e3f48106d",

@@ -1,4 +1,4 @@
-//! Tools and hooks of Claude Code that this program answers.
+//! Tools and hooks of Claude Code that agent-cli answers.
 
 pub(crate) mod ask_user_question;
 pub(crate) mod denied;

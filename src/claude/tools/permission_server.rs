@@ -1,34 +1,28 @@
-//! The tool that Claude Code asks when a call needs an approval: one of this program, over the Model Context Protocol.
+//! agent-cli's tool that Claude Code asks when a call needs an approval, over the Model Context Protocol.
 //!
-//! With such a tool `claude -p` has AskUserQuestion, and without one it has not. The tool is not shown to agents. It needs
-//! neither an open standard input nor a runner, so that it works when the runner is dead.
+//! `claude -p` has AskUserQuestion only with such a tool. Agents do not see the tool. It needs neither an open standard input nor
+//! a runner, so it works even if the runner is dead.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// The name that Claude Code knows the tool by.
+/// Claude Code's name for the tool.
 pub(crate) const NAME: &str = "mcp__agent-cli__permission";
 
 /// A call that needs an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PermissionCall {
-    /// The tool that is called.
     pub tool: String,
-    /// Its input.
     pub input: Value,
-    /// The id of the call.
     pub id: Option<String>,
 }
 
-/// What comes of it.
+/// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Permission {
-    /// It runs, as it is.
-    Allow {
-        /// Its input.
-        input: Value,
-    },
+    /// It runs unchanged.
+    Allow { input: Value },
     /// It does not run.
     Deny {
         /// What the agent is told.
@@ -38,8 +32,8 @@ pub(crate) enum Permission {
     Stop,
 }
 
-/// The file with which Claude Code starts the server: `own` is this program, an absolute path, and `environment` what it
-/// needs to know. `None`: the path is not UTF-8 and cannot be named.
+/// The file from which Claude Code starts the server. `own`: the absolute path of agent-cli; `environment`: what it needs to
+/// know. `None`: the path is not UTF-8 and cannot be named.
 #[must_use]
 pub(crate) fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value> {
     let environment: serde_json::Map<String, Value> =
@@ -48,7 +42,7 @@ pub(crate) fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value
     Some(json!({"mcpServers": {SERVER: server}}))
 }
 
-/// The server's answer to a line of its input; `None`: it needs none.
+/// The server's answer to a line of its input; `None`: no answer is needed.
 pub(crate) fn respond(line: &str, decide: impl FnOnce(&PermissionCall) -> Permission) -> Option<Value> {
     let message: Value = serde_json::from_str(line).ok()?;
     let id = message.get("id").filter(|id| !id.is_null())?;

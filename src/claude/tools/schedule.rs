@@ -1,5 +1,5 @@
-//! Claude Code's own tools for a prompt at a later time, ScheduleWakeup and CronCreate: what an agent asks for with them,
-//! and what it is told.
+//! ScheduleWakeup and CronCreate, Claude Code's own tools for a prompt at a later time: what an agent asks for with them, and
+//! what it is told.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -9,25 +9,25 @@ pub(crate) use crate::claude::stream::jobs::{CRON_CREATE, CRON_DELETE};
 use crate::core::requests::cron_expression::CronExpression;
 use crate::core::requests::scheduled::{Scheduled, Scheduler};
 
-/// The tool that has an agent called back after a delay.
+/// The tool that wakes an agent after a delay.
 pub(crate) const SCHEDULE_WAKEUP: &str = "ScheduleWakeup";
 
-/// What becomes of a call of CronCreate.
+/// What a call of CronCreate creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
-    /// It is due once.
+    /// A job that is due once.
     OneShot,
-    /// It is due again and again, or it is kept for other sessions.
+    /// A job that is due repeatedly, or that is kept for other sessions.
     Lasting,
 }
 
-/// The prompt that a call of ScheduleWakeup wants, which is made `now`. `None`: it ends such calls, or Claude Code refuses it.
+/// The prompt that a call of ScheduleWakeup made `now` asks for. `None`: it cancels such calls, or Claude Code refuses it.
 #[must_use]
 pub(crate) fn wakeup(input: &Value, now: Timestamp, zone: &TimeZone) -> Option<Scheduled> {
     let delay = &input["delaySeconds"];
     let delay = delay.as_f64().or_else(|| delay.as_str()?.trim().parse().ok()).filter(|delay| !delay.is_nan())?;
     let prompt = input["prompt"].as_str().filter(|_| input["stop"] != true)?.to_owned();
-    // The bounds of the tool.
+    // The tool's own bounds.
     let seconds = delay.clamp(60.0, 3_600.0).round();
     let at = now.checked_add(SignedDuration::from_secs_f64(seconds)).ok()?;
     Some(Scheduled { at, prompt, by: Scheduler::Wakeup { returns: returned(at, seconds, zone) } })
@@ -43,27 +43,27 @@ fn returned(at: Timestamp, seconds: f64, zone: &TimeZone) -> String {
     )
 }
 
-/// What kind of job a call of CronCreate makes. Claude Code takes one for recurring that does not say.
+/// What kind of job a call of CronCreate creates. Claude Code's default is recurring.
 #[must_use]
 pub(crate) fn kind(input: &Value) -> Job {
     if input["recurring"] == false && input["durable"] != true { Job::OneShot } else { Job::Lasting }
 }
 
-/// The prompt that a job brings, which CronCreate has made `now`. `None`: it is due again, or nobody knows when.
+/// The prompt of a job that CronCreate created `now`. `None`: it recurs, or its time is unknown.
 #[must_use]
 pub(crate) fn job(input: &Value, response: &Value, now: Timestamp, zone: &TimeZone) -> Option<Scheduled> {
     if response["recurring"] != false {
         return None;
     }
     let announced = || Timestamp::from_millisecond(response["nextFireAt"].as_i64()?).ok();
-    // Before 2.1.250 the tool does not say when.
+    // Before 2.1.250 the tool does not return the time.
     let found = || input["cron"].as_str()?.parse::<CronExpression>().ok()?.next(&now.to_zoned(zone.clone()));
     let at = announced().or_else(found)?;
     let by = Scheduler::Job { id: response["id"].as_str()?.to_owned() };
     Some(Scheduled { at, prompt: input["prompt"].as_str()?.to_owned(), by })
 }
 
-/// The job that CronDelete has removed.
+/// The job that CronDelete deleted.
 #[must_use]
 pub(crate) fn deleted(response: &Value) -> Option<&str> {
     response["id"].as_str()

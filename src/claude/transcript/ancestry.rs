@@ -1,6 +1,5 @@
-//! Whether a conversation is all there: Claude Code goes from the last line of a transcript to its parent, and on to the
-//! parents of that, and takes what it meets for the conversation. A parent that is not there cuts off everything before it,
-//! without a word.
+//! Whether a conversation is complete: Claude Code goes from the last line of a transcript to its parent, on to that line's
+//! parent and so on, and takes these lines for the conversation. A missing parent silently cuts off everything before it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,12 +16,12 @@ pub(crate) struct Row {
     pub(crate) parent: Option<String>,
     /// The id of the message of which an answer of the model is a part.
     pub(crate) message: Option<String>,
-    /// The line with the call whose result this is.
+    /// The line with the call that this is a result of.
     pub(crate) result_of: Option<String>,
     kind: Kind,
     /// In milliseconds.
     time: Option<i64>,
-    /// It may begin a conversation though it names a parent.
+    /// It may begin a conversation even if it names a parent.
     begins: bool,
 }
 
@@ -36,7 +35,7 @@ enum Kind {
     Other,
 }
 
-/// The rows of a conversation, in the order of the file, without those of subagents.
+/// The rows of a conversation, in file order, without those of subagents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ancestry {
     rows: Vec<Row>,
@@ -46,20 +45,16 @@ pub(crate) struct Ancestry {
 /// A conversation that does not reach back to its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
-    /// The line that it ends at.
+    /// The line at which it ends.
     at: String,
-    /// The parent that is not there; `None`: the lines go round in a circle, or some are left out.
+    /// The missing parent; `None`: the lines form a circle, or some are left out.
     parent: Option<String>,
 }
 
-/// Claude Code takes the line before for the parent that is missing if it is no older than this. In milliseconds.
+/// Claude Code takes the line before for a missing parent if it is no older than this. In milliseconds.
 const BRIDGED: i64 = 5000;
 
-/// Looks whether the conversation in a transcript reaches its beginning.
-///
-/// # Errors
-///
-/// Those of reading. Lines that are no JSON are passed over, as Claude Code does.
+/// Checks whether the conversation in a transcript reaches its beginning.
 pub(crate) fn check(transcript: impl BufRead) -> io::Result<Result<(), Broken>> {
     let mut lines = Vec::new();
     for line in transcript.split(b'\n') {
@@ -75,7 +70,7 @@ impl Ancestry {
     }
 
     fn new(lines: Vec<Line>) -> Self {
-        // After a summary Claude Code puts the messages that it has preserved in a row again, whatever they name.
+        // After a summary Claude Code links the preserved messages in order, whatever parents they name.
         let preserved: HashSet<String> = lines.iter().flat_map(Line::preserved).collect();
         let mut ancestry = Self::default();
         for mut row in lines.into_iter().filter_map(Line::row) {
@@ -111,13 +106,13 @@ impl Ancestry {
         Ok(chain)
     }
 
-    /// Whether nothing is lost when the conversation begins here.
+    /// Whether a conversation that begins here is complete.
     fn is_beginning(&self, at: usize) -> bool {
         let spoken = |row: &Row| matches!(row.kind, Kind::User | Kind::Assistant);
         self.rows[at].begins || !self.rows[..at].iter().any(spoken)
     }
 
-    /// What Claude Code takes for the parent of a row that names none that is there.
+    /// What Claude Code takes for the parent of a row whose parent is missing.
     fn before(&self, row: &Row, seen: &HashSet<usize>) -> Option<usize> {
         let time = row.time?;
         let earlier = self.rows.iter().enumerate().filter(|(at, _)| !seen.contains(at));
@@ -125,13 +120,13 @@ impl Ancestry {
         earlier.max().filter(|(earlier, _)| time - earlier <= BRIDGED).map(|(_, at)| at)
     }
 
-    /// Looks whether this has all of the conversation that `original` had, but for what is in `dropped`.
+    /// Checks whether this contains the whole conversation of `original`, apart from the lines in `dropped`.
     pub(crate) fn keeps(&self, original: &Self, dropped: &HashSet<String>) -> Result<(), Broken> {
         let Ok(before) = original.chain() else { return Ok(()) };
         let now = self.chain()?;
         let rows: HashSet<&str> = now.iter().map(|row| row.uuid.as_str()).collect();
         let messages: HashSet<&str> = now.iter().filter_map(|row| row.message.as_deref()).collect();
-        // The calls of one message are found with their results when one of them is.
+        // The calls of a message are found with their results if one of them is.
         let is_reached = |row: &Row| {
             rows.contains(row.uuid.as_str()) || row.message.as_deref().is_some_and(|id| messages.contains(id))
         };
@@ -156,7 +151,7 @@ impl fmt::Display for Broken {
     }
 }
 
-/// What is read of a line. Anything may have any shape.
+/// What is read of a line. Any field may have any shape.
 #[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -215,7 +210,7 @@ impl Line {
         };
         let parent = text(self.parent_uuid);
         let is_result = self.message.content.iter().any(|block| block.r#type == "tool_result");
-        // Without a word on the line with its call, a result follows on it.
+        // If the line with its call is not named, a result follows it.
         let result_of = text(self.source).or_else(|| parent.clone().filter(|_| is_result));
         let time = self.timestamp.as_str().and_then(|time| time.parse::<jiff::Timestamp>().ok());
         Some(Row {
@@ -229,7 +224,7 @@ impl Line {
         })
     }
 
-    /// The messages that a summary has left as they were.
+    /// The messages that a summary preserved.
     fn preserved(&self) -> Vec<String> {
         let metadata = &self.compact_metadata;
         let (messages, segment) = (&metadata["preservedMessages"], &metadata["preservedSegment"]);
@@ -266,7 +261,7 @@ mod tests {
         let broken = [line("user", "a", None), later(line("assistant", "b", Some("s")), "2026-01-01T00:00:07.000Z")];
         let found = checked(&broken).unwrap_err();
         assert_eq!(found.to_string(), "its line b follows on s, which is not there");
-        // A subagent's lines are another conversation, and what is not said cuts nothing off.
+        // A subagent's lines are another conversation, and lines outside the conversation cut nothing off.
         let mut side = line("user", "c", Some("x"));
         side["isSidechain"] = true.into();
         let system = later(line("system", "d", Some("x")), "2026-01-01T01:00:00.000Z");
@@ -300,7 +295,7 @@ mod tests {
             assert_eq!(checked(&[earlier.clone(), boundary.clone(), last.clone()]), Ok(()));
         }
         assert_eq!(checked(&[boundary, later(line("user", "d", Some("c")))]), Ok(()));
-        // With its first line, of which the file has no parent, or without any parents, as very old versions wrote it.
+        // With its first line, whose parent the file lacks, or without any parents, as very old versions wrote it.
         assert_eq!(checked(&[json!({"type": "summary", "leafUuid": "y"}), line("user", "a", Some("x"))]), Ok(()));
         assert_eq!(checked(&[earlier, json!({"type": "user", "uuid": "b"})]), Ok(()));
         assert_eq!(checked(&[]), Ok(()));
@@ -313,7 +308,7 @@ mod tests {
             let lines = parents.iter().enumerate().map(|(at, parent)| {
                 line("user", &at.to_string(), parent.map(|parent| parent.to_string()).as_deref())
             });
-            // Any parents at all, circles as well, come to an end.
+            // Any parents, including circles, lead to an end.
             let _ = checked(&lines.collect::<Vec<_>>());
         }
     }

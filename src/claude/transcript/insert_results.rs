@@ -1,9 +1,9 @@
-//! Results that are put into a transcript, for calls whose results Claude Code cannot be made to ask for.
+//! Inserts results into a transcript, for calls that Claude Code cannot be made to ask about again.
 //!
-//! A suspended call is asked about again when its session is resumed, and then a hook gives its result. That is only so
-//! for one call of a message, for results that a command can print unchanged, and where hooks run. In every other case
-//! the results are written into a copy of the transcript, in the place of the marks that the calls are suspended, as
-//! Claude Code would have written them had the calls merely taken long. A prompt then makes the agent go on.
+//! When a session is resumed, Claude Code asks about a suspended call again, and then a hook gives its result. That only works
+//! for a single call of a message, for results that a command can print unchanged, and if hooks run. Otherwise the results are
+//! written into a copy of the transcript, replacing the marks of the suspended calls, just as Claude Code would have written them
+//! if the calls had merely taken long. A prompt then makes the agent continue.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,10 +13,9 @@ use uuid::Uuid;
 use crate::claude::transcript::ancestry::Broken;
 use crate::claude::transcript::rewrite::{Change, Entries};
 
-/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallResult {
-    /// The text, exact to the byte.
+    /// The exact text.
     pub text: String,
     /// Whether the call failed.
     pub is_error: bool,
@@ -25,18 +24,17 @@ pub(crate) struct CallResult {
 /// A copy of a transcript with results in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WithResults {
-    /// The copy.
     pub text: Vec<u8>,
-    /// The results for which there is no open call.
+    /// The results for which no call is open.
     pub others: HashMap<String, CallResult>,
 }
 
-/// Copies a transcript and adds the results of calls that have none in it. A call that the agent has gone on from is not open
-/// any more: it was given something in place of the result.
+/// Copies a transcript and adds the results of calls that have none in it. A call is no longer open if the agent has continued
+/// past it: it got something else as its result.
 ///
 /// # Errors
 ///
-/// The conversation in the copy would not be all there.
+/// The conversation in the copy would be incomplete.
 pub(crate) fn copy(transcript: &Entries, mut results: HashMap<String, CallResult>) -> Result<WithResults, Broken> {
     let open = open_calls(transcript, true);
     let (mut changes, mut given) = (HashMap::new(), HashSet::new());
@@ -44,7 +42,7 @@ pub(crate) fn copy(transcript: &Entries, mut results: HashMap<String, CallResult
         let Some((call, result)) = mark(marking).and_then(|call| results.get_key_value(call)) else { continue };
         let made = open.iter().find(|(open, _)| *open == call).map(|(_, made)| *made);
         let change = match made.filter(|_| given.insert(call.clone())) {
-            // What follows on the mark follows on the result.
+            // What follows the mark now follows the result.
             Some(made) => Change::Replace(entry(call, made, marking, &marking["uuid"], result)),
             None => Change::Drop,
         };
@@ -60,8 +58,8 @@ pub(crate) fn copy(transcript: &Entries, mut results: HashMap<String, CallResult
     Ok(WithResults { text, others: results })
 }
 
-/// The calls of a transcript that have no result, if one of them is marked as suspended. Otherwise none: of calls that
-/// were cut short Claude Code tells the agent itself.
+/// The calls of a transcript that have no result, if one of them is marked as suspended. Otherwise empty: Claude Code itself
+/// tells the agent about calls that were cut short.
 #[must_use]
 pub(crate) fn suspended_calls(transcript: &Entries) -> Vec<String> {
     let open = open_calls(transcript, false);
@@ -70,7 +68,7 @@ pub(crate) fn suspended_calls(transcript: &Entries) -> Vec<String> {
     open.into_iter().filter(|_| is_suspended).map(|(call, _)| call.to_owned()).collect()
 }
 
-/// The calls without a result, and the lines that made them. `at_end`: only those that the agent has not gone on from.
+/// The calls without a result, and the lines that made them. `at_end`: only those that the agent has not continued past.
 fn open_calls(transcript: &Entries, at_end: bool) -> Vec<(&str, &Value)> {
     let mut open: Vec<(&str, &Value)> = Vec::new();
     for (_, entry) in transcript.rows().filter(|(_, entry)| entry["isSidechain"] != true) {
@@ -93,17 +91,17 @@ fn open_calls(transcript: &Entries, at_end: bool) -> Vec<(&str, &Value)> {
     open
 }
 
-/// What all lines that follow on one line have in common.
+/// The fields that all lines after a line share.
 pub(crate) const SAME: [&str; 7] = ["sessionId", "timestamp", "cwd", "version", "gitBranch", "userType", "isSidechain"];
 
-/// The call that a line of a transcript marks as suspended, if it is such a line.
+/// The call that this line marks as suspended, if any.
 pub(crate) fn mark(entry: &Value) -> Option<&str> {
     let attachment = &entry["attachment"];
     attachment["toolUseID"].as_str().filter(|_| attachment["type"] == "hook_deferred_tool")
 }
 
-/// A line with the result of `call`, which the line `made` has made. It follows on that line: 2.1.89 would not see it
-/// elsewhere. What else it says of itself is as in the line `like`.
+/// A line with the result of `call`, which the line `made` contains. It follows that line: 2.1.89 would not find it elsewhere.
+/// All other fields are those of the line `like`.
 fn entry(call: &str, made: &Value, like: &Value, uuid: &Value, result: &CallResult) -> Value {
     let block = json!({
         "type": "tool_result", "tool_use_id": call, "content": result.text, "is_error": result.is_error,
@@ -179,7 +177,7 @@ mod tests {
         let task = r#"{"type":"user","uuid":"u4","parentUuid":"u2","message":{"content":"a task has ended"}}"#;
         let again = r#"{"type":"assistant","uuid":"u5","parentUuid":"u4","message":{"id":"m2","content":[{"type":"tool_use","id":"t2"}]}}"#;
         let mark = r#"{"type":"attachment","uuid":"u6","parentUuid":"u5","attachment":{"type":"hook_deferred_tool","toolUseID":"t2"}}"#;
-        // What claude has sent says nothing of what came of a call.
+        // What claude sent says nothing about the result of a call.
         let sent = r#"{"type":"api-request-blob","message":{"content":[{"type":"tool_result","tool_use_id":"t2"}]}}"#;
         let results = ["t1", "t2"].map(|call| (call.to_owned(), result("yes")));
         let copied = copy(&entries(&[PROMPT, CALL, MARK, task, again, sent, mark]), results.into()).unwrap();

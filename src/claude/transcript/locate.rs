@@ -1,4 +1,4 @@
-//! Claude Code's transcripts: where they are, and what may be asked of them.
+//! Where Claude Code's transcripts are, and what they say about their sessions.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -10,21 +10,21 @@ use serde::Deserialize;
 use crate::core::id::SessionId;
 use crate::failpoint::{self, Moment, Step};
 
-/// What is known of a session that this program did not start.
+/// What is known about a session that agent-cli did not start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Origin {
-    /// Where it worked.
+    /// Its working directory.
     pub cwd: Option<PathBuf>,
     /// The model that answered last.
     pub model: Option<String>,
-    /// What it had cost, in US dollars; 0 where its version does not say so.
+    /// Its cost so far in US dollars; 0 if its version does not record it.
     pub cost_usd: f64,
 }
 
 /// The transcript of a session, if there is one.
 ///
-/// Claude Code derives a folder's name from the working directory, in a way that has changed with its versions. The
-/// folder that today's rule gives is tried first, then all others.
+/// Claude Code derives the folder's name from the working directory, in a way that has changed between versions. The folder by
+/// today's rule is tried first, then all others.
 #[must_use]
 pub(crate) fn find(config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf> {
     let likely = expected(config_dir, cwd, session);
@@ -41,14 +41,14 @@ pub(crate) fn find_anywhere(config_dir: &Path, session: SessionId) -> Option<Pat
     folders.flatten().map(|folder| folder.path().join(file_name(session))).find(|path| path.is_file())
 }
 
-/// Where the transcripts of many sessions are: each of Claude Code's directories is listed once, not for each session.
+/// Finds the transcripts of many sessions: each of Claude Code's directories is listed once instead of once per session.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     listed: HashMap<PathBuf, HashMap<SessionId, PathBuf>>,
 }
 
 impl Places {
-    /// As [`find`], as things were when the directory was listed.
+    /// Like [`find`], as of the time when the directory was listed.
     pub(crate) fn find(&mut self, config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf> {
         let likely = expected(config_dir, cwd, session);
         if likely.is_file() {
@@ -80,11 +80,7 @@ pub(crate) fn is_place(path: &Path, config_dir: &Path, session: SessionId) -> bo
         && folder.and_then(Path::parent) == Some(config_dir.join(PROJECTS).as_path())
 }
 
-/// Deletes a transcript, the folder of the same name that Claude Code keeps beside it for some sessions, and its tasks.
-///
-/// # Errors
-///
-/// Those of the system, except that a file which is gone already is no error.
+/// Deletes a transcript, the folder of the same name that Claude Code keeps for some sessions, and its tasks.
 pub(crate) fn delete(transcript: &Path) -> io::Result<()> {
     let gone_is_fine = |result: io::Result<()>| match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -100,12 +96,8 @@ pub(crate) fn delete(transcript: &Path) -> io::Result<()> {
     })
 }
 
-/// What a transcript tells of its session. Its agent may have changed its directory: where the session belongs is the one
-/// that its folder is named after, or the first one.
-///
-/// # Errors
-///
-/// Those of reading the file. Lines that are no JSON are passed over.
+/// What a transcript says about its session. The agent may have changed its directory: the session belongs to the directory that
+/// its folder is named after, or else to the first one.
 pub(crate) fn origin(transcript: &Path) -> io::Result<Origin> {
     let mut origin = Origin::default();
     let folder = transcript.parent().and_then(Path::file_name);
@@ -123,9 +115,9 @@ pub(crate) fn origin(transcript: &Path) -> io::Result<Origin> {
 }
 
 const PROJECTS: &str = "projects";
-/// The directory with a directory of tasks for each session.
+/// The directory that holds a directory of tasks for each session.
 pub(crate) const TASKS: &str = "tasks";
-/// Longer names are cut.
+/// Longer names are truncated.
 const LONGEST_NAME: usize = 200;
 
 #[derive(Deserialize)]
@@ -145,7 +137,7 @@ fn file_name(session: SessionId) -> String {
     format!("{session}.jsonl")
 }
 
-/// Claude Code counts UTF-16 units, as JavaScript does. Names that it cuts get a hash of the whole path.
+/// Claude Code counts UTF-16 units, as JavaScript does. Names that it truncates get a hash of the whole path.
 fn folder_name(cwd: &Path) -> String {
     let cwd = cwd.to_string_lossy();
     let plain = |unit| match char::from_u32(u32::from(unit)) {

@@ -1,16 +1,16 @@
-//! Transcripts: where they are, what they say, and how copies of them are made.
+//! Transcripts: where they are, what they say, and how they are copied.
 //!
-//! A transcript that is kept is never written to. An attempt goes on from a copy, and there are three kinds of copies:
+//! A kept transcript is never written to. An attempt continues from a copy, and there are three kinds of copies:
 //!
 //! | when | what is changed | by |
 //! | --- | --- | --- |
 //! | a suspended call can return its result by itself: it is the only one of its message, a command can print the result unchanged, and hooks run | nothing; a hook gives the result when the session is resumed | nobody: the transcript as it is |
-//! | results are given to suspended calls in any other case | a result in the place of each mark, and then a prompt | [`insert_results`] |
-//! | a call was denied so that a person could be asked, and the person has decided | what followed on the call is left out, and the call is marked as suspended | [`reopen`] |
+//! | results are given to suspended calls in any other case | a result replaces each mark; then a prompt follows | [`insert_results`] |
+//! | a call was denied so that a person could be asked, and the person has decided | what followed the call is left out, and the call is marked as suspended | [`reopen`] |
 //!
-//! Both changes are made with [`rewrite`], the only place in which lines are left out, replaced or added. It ties what
-//! followed on a line to what that line followed on, and looks with [`ancestry`] whether the copy has all of the
-//! conversation: Claude Code would leave out, without a word, whatever is not connected.
+//! Both changes are made with [`rewrite`], the only place in which lines are left out, replaced or added. It links what followed
+//! a line to what that line followed, and checks with [`ancestry`] that the copy has the whole conversation: Claude Code would
+//! silently leave out whatever is not connected.
 
 pub(crate) mod ancestry;
 pub(crate) mod insert_results;

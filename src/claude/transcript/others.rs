@@ -1,6 +1,7 @@
-//! What other processes have added to a transcript while an attempt ran: somebody spoke in the session of an agent at work.
+//! What other processes added to a transcript while an attempt ran: somebody spoke in the session of a working agent.
 //!
-//! A line has the same `uuid` in the transcript and in what its `claude` printed. A prompt is not printed, but what answers it is.
+//! A line has the same `uuid` in the transcript and in the output of its `claude`. Prompts are not printed, but the answers to
+//! them are.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,11 +10,11 @@ use serde_json::Value;
 use crate::claude::transcript::insert_results::mark;
 use crate::claude::transcript::rewrite::{Change, Entries};
 
-/// What Claude Code notes below what was said, without a place in the conversation.
+/// What Claude Code notes after a message, outside the conversation.
 const NOTES: [&str; 3] = ["last-prompt", "mode", "cost-state"];
 
-/// The transcript without what others have said in it; `None` if they have said nothing. `known`: what the
-/// attempt began with. `printed`: the lines that its own `claude` has printed.
+/// The transcript without what others said in it; `None` if they said nothing. `known`: what the attempt started with. `printed`:
+/// the lines that its own `claude` printed.
 pub(crate) fn without_others(transcript: &Entries, known: &Entries, printed: &HashSet<String>) -> Option<Vec<u8>> {
     let others = of_others(transcript, known, printed);
     if others.is_empty() {
@@ -25,7 +26,7 @@ pub(crate) fn without_others(transcript: &Entries, known: &Entries, printed: &Ha
         let uuid = entry["uuid"].as_str();
         follows_others = uuid.map_or(follows_others, |uuid| others.contains(uuid));
         let is_note = uuid.is_none() && entry["type"].as_str().is_some_and(|kind| NOTES.contains(&kind));
-        // A line that is cut short was never whole.
+        // A truncated line was never complete.
         if entry.is_null() || follows_others && (uuid.is_some() || is_note) {
             changes.insert(at, Change::Drop);
         }
@@ -33,7 +34,7 @@ pub(crate) fn without_others(transcript: &Entries, known: &Entries, printed: &Ha
     transcript.copy(&changes, Vec::new()).ok()
 }
 
-/// Whether a person, or anybody, has said something that the attempt did not begin with. Its own prompt counts.
+/// Whether anybody said something that the attempt did not start with. Its own prompt counts.
 pub(crate) fn has_prompts(transcript: &Entries, known: &Entries) -> bool {
     transcript.beyond(known).rows().any(|(_, row)| is_prompt(row))
 }
@@ -42,7 +43,7 @@ fn is_prompt(row: &Value) -> bool {
     row["type"] == "user" && row["promptSource"].is_string()
 }
 
-/// The lines of others: their prompts, what Claude Code says before them, and all that follows on either.
+/// The lines of others: their prompts, what Claude Code puts before them, and everything that follows either.
 fn of_others<'a>(transcript: &'a Entries, known: &'a Entries, printed: &HashSet<String>) -> HashSet<&'a str> {
     let rows: Vec<&Value> = transcript.rows().map(|(_, entry)| entry).collect();
     let by_name: HashMap<&str, &Value> = rows.iter().map(|row| (name(row), *row)).collect();
@@ -59,7 +60,7 @@ fn of_others<'a>(transcript: &'a Entries, known: &'a Entries, printed: &HashSet<
     for prompt in prompts.filter(|row| !own.contains(name(row))) {
         let answers = with_what_follows(&rows, HashSet::from([name(prompt)]));
         let below = rows.iter().skip_while(|row| name(row) != name(prompt));
-        // One that nobody has answered, and that nothing of the attempt follows, may be its own: its `claude` may have been killed.
+        // A prompt without an answer, which nothing of the attempt follows, may be its own: its `claude` may have been killed.
         let is_last_word =
             |row: &&Value| row["type"] != "assistant" || !answers.contains(name(row)) && !printed.contains(name(row));
         if below.clone().all(is_last_word) {
@@ -80,7 +81,7 @@ fn of_others<'a>(transcript: &'a Entries, known: &'a Entries, printed: &HashSet<
     others
 }
 
-/// A line stands below the one that it follows on.
+/// The lines and all that follow them. A line comes after the one that it follows, so one pass is enough.
 fn with_what_follows<'a>(rows: &[&'a Value], mut lines: HashSet<&'a str>) -> HashSet<&'a str> {
     for row in rows {
         if row["parentUuid"].as_str().is_some_and(|parent| lines.contains(parent)) {
@@ -116,7 +117,7 @@ mod tests {
         Entries::read(lines.iter().map(|line| format!("{line}\n")).collect::<String>().as_bytes()).unwrap()
     }
 
-    /// What is left, by name and by kind where a line has no name; `None` where nobody else has spoken.
+    /// The rest, by name, or by kind if a line has no name; `None` if nobody else has spoken.
     fn left(lines: &[Value], printed: &[&str]) -> Option<String> {
         let printed = printed.iter().map(|uuid| (*uuid).to_owned()).collect();
         let text = without_others(&entries(lines), &entries(&[line("user", "k", "")]), &printed)?;

@@ -1,7 +1,7 @@
-//! A call that was denied, made open again: it is cut off behind the call and marked as suspended.
+//! Reopens a call that was denied: the transcript is cut off after the call, which is marked as suspended.
 //!
-//! Claude Code takes such a mark for its own. Resumed without a prompt it comes to the same call once more, with the same
-//! id and input, and asks again whether it may run.
+//! Claude Code takes the mark for its own. Resumed without a prompt, it repeats the call with the same id and input, and asks
+//! again whether it may run.
 
 use std::collections::HashMap;
 
@@ -13,16 +13,16 @@ use crate::claude::stream::cut_short::REJECTED;
 use crate::claude::transcript::ancestry::Broken;
 use crate::claude::transcript::rewrite::{Change, Entries};
 
-/// What an agent reads of a call that stood beside one that was stopped at.
+/// What an agent reads about a call beside the one at which it was stopped.
 pub(crate) const NOT_RUN: &str =
     "not run: another call of this turn needed an approval first. Call it again if it is still needed.";
 
-/// Copies a transcript that ends with the denial of `call`, and makes that call open again. `None`: there is no such call, or
-/// the agent has gone on since.
+/// Copies a transcript that ends with the denial of `call`, and reopens that call. `None`: there is no such call, or the agent
+/// has continued since.
 ///
 /// # Errors
 ///
-/// The conversation in the copy would not be all there.
+/// The conversation in the copy would be incomplete.
 pub(crate) fn copy(transcript: &Entries, call: &str) -> Result<Option<Vec<u8>>, Broken> {
     let mut made: Option<&Value> = None;
     let mut changes = HashMap::new();

@@ -1,5 +1,5 @@
-//! Copies of transcripts in which lines are left out, replaced or added. What followed on a line that is left out follows on
-//! what that line followed on, or Claude Code would take it for the beginning of the conversation.
+//! Copies transcripts with lines left out, replaced or added. What followed a line that is left out then follows what that line
+//! followed, or Claude Code would take it for the beginning of the conversation.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead};
@@ -9,13 +9,12 @@ use serde_json::Value;
 use crate::claude::transcript::ancestry::{Ancestry, Broken};
 use crate::core::id::SessionId;
 
-/// A transcript, line by line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
     lines: Vec<Line>,
 }
 
-/// A line, as it is and as it is read. What is no JSON is null.
+/// A line, raw and parsed. A line that is not JSON is null.
 #[derive(Clone, Debug)]
 struct Line {
     text: Vec<u8>,
@@ -23,7 +22,7 @@ struct Line {
 }
 
 impl Line {
-    /// What it is known by.
+    /// Its id.
     fn name(&self) -> &[u8] {
         self.entry["uuid"].as_str().map_or(&self.text, str::as_bytes)
     }
@@ -37,11 +36,6 @@ pub(crate) enum Change {
 }
 
 impl Entries {
-    /// Reads a transcript.
-    ///
-    /// # Errors
-    ///
-    /// Those of reading.
     pub(crate) fn read(transcript: impl BufRead) -> io::Result<Self> {
         let mut lines = Vec::new();
         for text in transcript.split(b'\n') {
@@ -53,11 +47,7 @@ impl Entries {
         Ok(Self { lines })
     }
 
-    /// Looks whether the conversation reaches its beginning.
-    ///
-    /// # Errors
-    ///
-    /// It does not.
+    /// Checks whether the conversation reaches its beginning.
     pub(crate) fn check(&self) -> Result<(), Broken> {
         Ancestry::of(self.lines.iter().map(|line| &line.entry)).chain().map(drop)
     }
@@ -70,7 +60,7 @@ impl Entries {
         Self { lines: lines.cloned().collect() }
     }
 
-    /// Whether anything is said in them.
+    /// Whether they contain any message.
     #[must_use]
     pub(crate) fn are_words(&self) -> bool {
         self.lines.iter().any(|line| matches!(line.entry["type"].as_str(), Some("user" | "assistant")))
@@ -83,7 +73,7 @@ impl Entries {
         self
     }
 
-    /// The same lines as the transcript of `session`.
+    /// The same lines as a transcript of `session`.
     #[must_use]
     pub(crate) fn of_session(&self, session: SessionId) -> Vec<u8> {
         let mut text = Vec::new();
@@ -98,12 +88,12 @@ impl Entries {
         text
     }
 
-    /// All lines, as they are read.
+    /// All lines, parsed.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Value> {
         self.lines.iter().map(|line| &line.entry)
     }
 
-    /// The conversation up to what is in `said`, without what others have said elsewhere. All of it, if nobody has.
+    /// The conversation up to the lines in `said`, without what others said elsewhere. All of it, if nobody did.
     pub(crate) fn leading_to(self, said: &Self) -> Self {
         let wanted: HashSet<&str> = said.rows().filter_map(|(_, row)| row["uuid"].as_str()).collect();
         let is_last = self
@@ -126,17 +116,16 @@ impl Entries {
         Self { lines: self.lines.iter().filter(leads).cloned().collect() }
     }
 
-    /// The lines that have a place in the conversation, with their numbers. Others may repeat what was said.
+    /// The lines that belong to the conversation, with their numbers. Other lines may repeat messages.
     pub(crate) fn rows(&self) -> impl DoubleEndedIterator<Item = (usize, &Value)> {
         self.lines.iter().map(|line| &line.entry).enumerate().filter(|(_, entry)| entry["uuid"].is_string())
     }
 
-    /// A copy with `changes` to some lines, and with the lines `added` at its end. Where nothing is changed, lines are the same
-    /// to the byte.
+    /// A copy with `changes` to some lines, and the lines `added` at its end. Without changes, lines are identical to the byte.
     ///
     /// # Errors
     ///
-    /// The conversation would not be all there.
+    /// The conversation would be incomplete.
     pub(crate) fn copy(&self, changes: &HashMap<usize, Change>, added: Vec<Value>) -> Result<Vec<u8>, Broken> {
         let mut dropped = HashMap::new();
         let mut kept = Vec::new();
@@ -151,7 +140,7 @@ impl Entries {
             }
         }
         kept.extend(added.into_iter().map(|entry| Line { text: Vec::new(), entry }));
-        // A line that is said twice is still there once.
+        // A line that occurs twice is still there once.
         for line in &kept {
             line.entry["uuid"].as_str().map(|uuid| dropped.remove(uuid));
         }
@@ -171,14 +160,14 @@ impl Entries {
     }
 }
 
-/// Lets a line name no line that is dropped. Returns whether it named one.
+/// Replaces the ids of dropped lines that a line names. Returns whether there were any.
 fn forget(entry: &mut Value, dropped: &HashMap<String, Value>, last: &Value) -> bool {
-    /// What was said, which may look like anything.
+    /// A message may look like anything.
     const SAID: [&str; 5] = ["message", "attachment", "toolUseResult", "content", "uuid"];
     let Some(fields) = entry.as_object_mut() else { return false };
     let mut changed = false;
     for (name, value) in fields.iter_mut().filter(|(name, _)| !SAID.contains(&name.as_str())) {
-        // The line at which the conversation stands.
+        // The line that the conversation has reached.
         let of_end = (name == "leafUuid").then_some(last);
         changed |= replace(value, dropped, of_end);
     }
@@ -205,13 +194,13 @@ fn replace(value: &mut Value, dropped: &HashMap<String, Value>, instead: Option<
     }
 }
 
-/// The first parent of a dropped line that is not dropped.
+/// The nearest ancestor of a dropped line that is not dropped.
 fn above(uuid: &str, dropped: &HashMap<String, Value>) -> Value {
     let (mut seen, mut uuid) = (HashSet::new(), uuid);
     loop {
         match dropped.get(uuid) {
             Some(Value::String(parent)) if seen.insert(uuid) => uuid = parent,
-            // A circle has no parent outside of it.
+            // No ancestor of a circle is outside it.
             Some(_) => return Value::Null,
             None => return Value::from(uuid),
         }
@@ -228,14 +217,14 @@ mod tests {
 
     const KINDS: [&str; 5] = ["user", "assistant", "attachment", "system", "progress"];
 
-    /// A conversation in which lines follow on any that came before, and name others in other ways.
+    /// A conversation in which lines follow any earlier line, and name others in other ways.
     fn any_conversation() -> impl Strategy<Value = Vec<Value>> {
         let line = (0..KINDS.len(), any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..10_u8);
         prop::collection::vec(line, 1..24).prop_map(|lines| {
             let mut made: Vec<Value> = Vec::new();
             for (at, (kind, parent, other, chance)) in lines.into_iter().enumerate() {
                 let named = |index: prop::sample::Index| (at > 0).then(|| format!("u{}", index.index(at)));
-                // Most follow on the line before them.
+                // Most follow the line before them.
                 let parent = if chance < 7 { at.checked_sub(1).map(|at| format!("u{at}")) } else { named(parent) };
                 made.push(json!({
                     "uuid": format!("u{at}"), "parentUuid": parent, "type": KINDS[kind], "logicalParentUuid": named(other),
@@ -252,7 +241,7 @@ mod tests {
         lines.iter().map(|line| format!("{line}\n")).collect::<String>().into_bytes()
     }
 
-    /// Every uuid that lines name.
+    /// Every uuid that occurs in lines.
     fn named(lines: &[Value]) -> HashSet<String> {
         let of = |line: &Value| {
             let fields = ["parentUuid", "logicalParentUuid", "leafUuid"].map(|name| line[name].clone());

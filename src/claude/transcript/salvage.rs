@@ -1,5 +1,5 @@
-//! What a `claude` that was killed has left of its conversation. It writes its transcript about a tenth of a second after
-//! it has printed the same (seen with 2.1.197 and 2.1.330), and a fork's whole history in one go.
+//! What survives of the conversation of a `claude` that was killed. It writes its transcript about a tenth of a second after it
+//! has printed the same (seen with 2.1.197 and 2.1.330), and a fork's whole history at once.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -13,10 +13,9 @@ use crate::claude::transcript::insert_results;
 use crate::core::attempt::prompt;
 use crate::core::requests::request::Delivery;
 
-/// What a transcript still has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Remains {
-    /// Whether a session can continue from it and has all of the conversation that it was a fork of.
+    /// Whether a session can continue from it and has the whole conversation that it was forked from.
     pub continues: bool,
     /// The tool calls whose results it has.
     pub answered: HashSet<String>,
@@ -27,14 +26,10 @@ pub(crate) struct Remains {
 }
 
 impl Remains {
-    /// What `transcript` has. `earlier`: the transcript of which its session was a fork, as far as there is one.
-    ///
-    /// # Errors
-    ///
-    /// Those of reading a file, except that there need not be an earlier one.
+    /// What `transcript` still has. `earlier`: the transcript that its session was forked from, if there is one.
     pub(crate) fn of(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
         let found = Found::in_file(transcript)?;
-        // Only what was cut short can lack some of its history: Claude Code may sum up a conversation, and drop the rest.
+        // Only a truncated file can lack part of its history: Claude Code may summarise a conversation and drop the rest.
         let last = match earlier.filter(|_| found.torn).map(Found::in_file) {
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => None,
             Some(earlier) => earlier?.messages.pop(),
@@ -45,12 +40,12 @@ impl Remains {
         Ok(Self { continues: spoken && is_all_there, answered, suspended, prompts })
     }
 
-    /// Whether it has this result, as that of its call or in a prompt.
+    /// Whether it has this result, either of its call or in a prompt.
     #[must_use]
     pub(crate) fn tells(&self, delivery: &Delivery) -> bool {
         let heading = prompt::heading(delivery);
         if let Some(scheduled) = delivery.kind.scheduled() {
-            // Of a command, Claude Code keeps the name and the rest apart.
+            // Claude Code stores the name and the arguments of a slash command separately.
             let prompt = scheduled.prompt.strip_prefix("/loop").unwrap_or(&scheduled.prompt).trim();
             return self.prompts.iter().any(|given| given.contains(prompt));
         }
@@ -68,7 +63,7 @@ struct Found {
     answered: HashSet<String>,
     suspended: HashSet<String>,
     prompts: Vec<String>,
-    /// Whether its last line is cut short.
+    /// Whether its last line is truncated.
     torn: bool,
 }
 
@@ -91,7 +86,7 @@ impl Found {
         let message = &entry["message"];
         self.spoken |= matches!(entry["type"].as_str(), Some("user" | "assistant")) && message.is_object();
         let blocks = || message["content"].as_array().into_iter().flatten();
-        // Lines of other types may repeat what was said.
+        // Lines of other types may repeat messages.
         if entry["type"] == "assistant" {
             self.messages.extend(message["id"].as_str().map(str::to_owned));
         }

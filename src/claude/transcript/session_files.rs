@@ -1,4 +1,4 @@
-//! What Claude Code keeps of a session besides its transcript, as far as an agent can come back to it.
+//! What Claude Code keeps of a session besides its transcript, as far as an agent may need it again.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,10 +11,10 @@ use crate::claude::transcript::locate::TASKS;
 use crate::core::agent::session_files::{Files, Folder};
 use crate::core::id::SessionId;
 
-/// Large results of tools have the same name in every copy of a session, and are kept once.
+/// Large tool results have the same name in every copy of a session, and are stored once.
 const RESULTS: &str = "tool-results";
 
-/// The folders with what belongs to a session. `plans`: what its plans are called.
+/// The folders of a session. `plans`: the names of its plans.
 #[must_use]
 pub(crate) fn folders(
     config_dir: &Path,
@@ -30,11 +30,7 @@ pub(crate) fn folders(
     ]
 }
 
-/// What the plans of a conversation are called.
-///
-/// # Errors
-///
-/// Those of reading the transcript, except that there need not be one.
+/// The names of a conversation's plans.
 pub(crate) fn plans(transcript: &Path) -> io::Result<BTreeSet<String>> {
     #[derive(Deserialize)]
     struct Named {

@@ -1,5 +1,5 @@
-//! How far the turn of an agent is, as its transcript has it. Beside a subagent or a workflow in the background `claude`
-//! prints neither that a call was suspended nor a reply; but it writes both down at once.
+//! How far an agent's turn has come, according to its transcript. While a subagent or a workflow runs in the background, `claude`
+//! prints neither a suspended call nor a reply; but it writes both to the transcript at once.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,11 +11,11 @@ use serde_json::Value;
 use crate::claude::stream::background::Written;
 use crate::claude::transcript::insert_results;
 
-/// Reads a transcript that grows, from where it left off.
+/// Reads a growing transcript incrementally.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     path: PathBuf,
-    /// Where the first line begins that was not read.
+    /// Offset of the first line that was not read.
     at: u64,
     /// The message of the model that was read last.
     message: Value,
@@ -23,11 +23,6 @@ pub(crate) struct Reader {
     written: Written,
 }
 
-/// What a whole transcript says.
-///
-/// # Errors
-///
-/// Those of the file.
 pub(crate) fn read(transcript: &Path) -> io::Result<Written> {
     let mut reader = Reader::new(transcript.to_owned());
     reader.read()?;
@@ -35,17 +30,13 @@ pub(crate) fn read(transcript: &Path) -> io::Result<Written> {
 }
 
 impl Reader {
-    /// Of the transcript at `path`.
+    /// Reads the transcript at `path`.
     #[must_use]
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, ..Self::default() }
     }
 
-    /// What is written up to now. A line that is not whole yet is read later.
-    ///
-    /// # Errors
-    ///
-    /// Those of the file.
+    /// Everything written so far. An incomplete line is read later.
     pub(crate) fn read(&mut self) -> io::Result<&Written> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.at))?;
@@ -73,9 +64,9 @@ impl Reader {
                 }
                 let blocks = message["content"].as_array().into_iter().flatten();
                 blocks.filter_map(|block| block["text"].as_str()).for_each(|text| self.said.push_str(text));
-                // The line of a message that is not whole yet gives no reason.
+                // A line of an incomplete message has no stop reason.
                 let is_over = !matches!(message["stop_reason"].as_str(), None | Some("tool_use" | "pause_turn"));
-                // Errors are worded by Claude Code in the agent's place.
+                // Claude Code writes errors in the agent's name.
                 let is_its_own = message["model"] != "<synthetic>";
                 self.written.reply = (is_over && is_its_own).then(|| self.said.clone());
             }

@@ -1,17 +1,16 @@
-//! Where an agent is, as its transcript tells: each line carries the directory in which its shell was, and some name the worktree that
-//! it has entered with EnterWorktree.
+//! Where an agent is, according to its transcript: each line has the directory of its shell, and some name the worktree that it
+//! entered with EnterWorktree.
 
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// Where an agent is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Whereabouts {
-    /// Where its shell is.
+    /// The directory of its shell.
     pub shell: Option<PathBuf>,
-    /// The worktree that it has entered, and not left.
+    /// The worktree that it has entered and not left.
     pub worktree: Option<PathBuf>,
 }
 
@@ -33,10 +32,6 @@ struct WorktreeSession {
 }
 
 /// Where the agent was when the last line of `transcript` was written.
-///
-/// # Errors
-///
-/// Those of reading. Lines that are no JSON, and those of subagents, are passed over.
 pub(crate) fn read(transcript: impl BufRead) -> io::Result<Whereabouts> {
     let mut last = Whereabouts::default();
     for line in transcript.split(b'\n') {

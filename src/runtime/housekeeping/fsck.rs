@@ -18,10 +18,6 @@ use crate::store::{Lease, Leftover, Store, size};
 
 /// What is wrong. Other processes may be at work meanwhile: what changes between two looks is not wrong, but under way. `tell`
 /// hears how many agents of how many were looked at.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the database or the state directory cannot be read.
 pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<FsckFinding>, RuntimeError> {
     let mut found = look(store, tell)?;
     if !found.is_empty() {

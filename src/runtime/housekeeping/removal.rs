@@ -116,10 +116,6 @@ pub(crate) fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> R
 }
 
 /// Removes a tree in which no agent has begun anything. Returns whether it did so.
-///
-/// # Errors
-///
-/// As [`remove_tree`].
 pub(crate) fn remove_unused(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
     for node in store.tree(root)?.all() {
         if store.frame(node.id)?.is_some_and(|frame| frame.checkpoint.is_some()) {

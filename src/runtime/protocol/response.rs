@@ -22,10 +22,6 @@ impl From<HookAnswer> for HookResponse {
 impl HookResponse {
     /// Records that `claude` was told. Not before: a hook that dies leaves the call to the program that it names, which must
     /// not ask a second time.
-    ///
-    /// # Errors
-    ///
-    /// Those of the state directory.
     pub(crate) fn printed(self) -> Result<(), RuntimeError> {
         match self.returning {
             Some((store, caller)) => Ok(store.returned(caller)?),

@@ -40,10 +40,6 @@ pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result
 
 /// Whether a frame was made of a session that this program did not start: its first attempt has continued something else than a
 /// baseline.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the database cannot be read.
 pub(crate) fn was_adopted(store: &Store, frame: &Frame) -> Result<bool, RuntimeError> {
     if frame.parent.is_some() || frame.baseline.is_some() || frame.checkpoint.is_none() {
         return Ok(false);

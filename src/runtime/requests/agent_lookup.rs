@@ -22,10 +22,6 @@ pub(crate) fn named_or_started(store: &Store, caller: Caller, id: &IdPrefix) -> 
 }
 
 /// What an id names to an agent.
-///
-/// # Errors
-///
-/// Those of [`named_or_started`].
 pub(crate) fn named(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
     store.lookup_below(caller.frame, id).map_err(|error| match error {
         StoreError::Unknown(unknown) => RuntimeError::UnknownToAgent(unknown),

@@ -35,10 +35,6 @@ impl AgentRequest {
 
     /// Its result, if the resumed call of the caller's attempt has made it already and now runs as a program: it must
     /// not be made a second time.
-    ///
-    /// # Errors
-    ///
-    /// Those of the state directory.
     pub(crate) fn made_before(&self, store: &Store, caller: Caller) -> Result<Option<RequestStatus>, RuntimeError> {
         record::made_before(store, caller, |kind| self.is(kind))
     }

@@ -68,10 +68,6 @@ pub(crate) fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<So
 }
 
 /// The conversation that an agent names by `id`: one of its own tree. For an agent there is no other.
-///
-/// # Errors
-///
-/// Those of [`source`].
 pub(crate) fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Source, RuntimeError> {
     let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
     match store.lookup_below(frame.root, id) {

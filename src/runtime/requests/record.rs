@@ -210,10 +210,6 @@ pub(crate) fn wait(
 }
 
 /// The current result of a child.
-///
-/// # Errors
-///
-/// Those of the state directory.
 fn status_of_frame(store: &Store, frame: FrameId) -> Result<RequestStatus, RuntimeError> {
     let Some(frame) = store.frame(frame)? else { return Ok(RequestStatus::Open) };
     Ok(match (&frame.state, store.reply(frame.id)?) {
@@ -239,10 +235,6 @@ fn status_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Requ
 }
 
 /// The current result of a request.
-///
-/// # Errors
-///
-/// Those of the state directory.
 fn status_of_request(store: &Store, request: RequestId) -> Result<RequestStatus, RuntimeError> {
     Ok(store.result_of(request)?.map_or(RequestStatus::Open, RequestStatus::from))
 }
@@ -270,10 +262,6 @@ impl From<RequestResult> for RequestStatus {
 
 /// What came of the request that the resumed call of the calling agent's attempt has made, if that call is the one that
 /// now runs as a program: `is_it` compares it with what the program is asked for. Then it must not be made again.
-///
-/// # Errors
-///
-/// Those of the state directory.
 pub(crate) fn made_before(
     store: &Store,
     caller: Caller,

@@ -47,10 +47,6 @@ pub(crate) async fn drive(
 }
 
 /// Drives the tree below `top` after frames that failed or were stopped were made ready to be tried again.
-///
-/// # Errors
-///
-/// As for [`drive`].
 pub(crate) async fn resume(
     store: &Store,
     settings: &RunSettings,
@@ -64,10 +60,6 @@ pub(crate) async fn resume(
 }
 
 /// Ends the pauses of the whole tree of `top`: what waits for a usage limit or for the API can run at once.
-///
-/// # Errors
-///
-/// Those of the state directory.
 pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
     let pauses = |state: &FrameState| matches!(state, FrameState::Waiting { wait } if wait.is_pause());
     for node in store.tree(top)?.all().filter(|node| pauses(&node.state)) {

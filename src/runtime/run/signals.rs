@@ -6,10 +6,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// Listens from now on. Without a listener, the signal would end this program and leave its agents running.
-///
-/// # Errors
-///
-/// Those of the system.
 pub(crate) fn listen() -> io::Result<watch::Receiver<u32>> {
     let (sender, receiver) = watch::channel(0);
     let mut interrupt = signal(SignalKind::interrupt())?;

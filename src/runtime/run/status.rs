@@ -46,10 +46,6 @@ pub(crate) enum ChainStatus {
 /// How the tree stands if nothing in it can run; `None` if it has to be driven to find out.
 ///
 /// This is the whole work of a poll: no process, no async runtime, nothing written unless an outside wait is over.
-///
-/// # Errors
-///
-/// Those of the state directory.
 pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
     let mut tree = store.tree(top)?;
     match tree.get(top).map(|node| &node.state) {
@@ -101,10 +97,6 @@ fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
 }
 
 /// How the tree stands after it was driven.
-///
-/// # Errors
-///
-/// Those of the state directory.
 pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
     let tree = store.tree(top)?;
     match (tree.get(top).map(|node| &node.state), store.reply(top)?) {

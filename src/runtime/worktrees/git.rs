@@ -103,10 +103,6 @@ impl Git {
     }
 
     /// What it prints, as it is.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Git::text`].
     pub(crate) fn bytes(mut self) -> Result<Vec<u8>, GitError> {
         let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
         let mut child = self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
