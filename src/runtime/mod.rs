@@ -1,4 +1,4 @@
-//! Decides and drives: what an agent asks for is recorded here, and what can run is run until nothing can.
+//! Decides and drives: records what agents ask for, and runs what can run until nothing can.
 //!
 //! ```text
 //! run/scheduler ── which frame is next (core/chain/runnable) ──> run/attempt ──> claude ──> conclude ──> run/scheduler
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead. While `claude` runs,
-//! it asks [`protocol`] about the calls of its agent. [`housekeeping`] looks after whole chains.
+//! it asks [`protocol`] about its agent's calls. [`housekeeping`] looks after whole chains.
 
 mod conclude;
 mod delivery;
@@ -33,7 +33,7 @@ use crate::store::StoreError;
 pub(crate) struct RunSettings {
     /// The `claude` that the user names for this run.
     pub claude: Option<PathBuf>,
-    /// This program. Its folder is the first in the `PATH` of agents, and it is the hook of their `claude`.
+    /// The executable of agent-cli. Its folder comes first in agents' `PATH`, and it is the hook of their `claude`.
     pub own_program: PathBuf,
     /// Whether agents are told what changed while they waited.
     pub stale_check: bool,
@@ -44,41 +44,35 @@ pub(crate) struct RunSettings {
 /// How agents are stopped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopping {
-    /// How long the running tool of an agent may take to finish.
+    /// How long an agent's running tool may take to finish.
     pub grace: Duration,
-    /// Tells a person what is waited for.
+    /// Tells a person what agent-cli waits for.
     pub tell: fn(&str),
 }
 
-/// Why a command cannot go on.
+/// Why a command cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RuntimeError {
     /// The state directory.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// No usable `claude`.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// `claude` does not take its arguments.
+    /// `claude` refuses its arguments.
     #[error("{0}")]
     Refused(String),
-    /// Launch options that cannot be.
+    /// Invalid launch options.
     #[error(transparent)]
     Launch(#[from] BadLaunch),
     /// There is nothing to fork.
     #[error(transparent)]
     Fork(#[from] requests::fork::BadSource),
-    /// There can be no worktree for an agent.
+    /// No worktree can be created for an agent.
     #[error(transparent)]
     Worktree(#[from] WorktreeError),
-    /// The frame's working directory is not there.
+    /// The frame's working directory does not exist.
     #[error("the working directory of {} is gone: {}", frame.short(), cwd.display())]
-    NoWorkingDirectory {
-        /// The frame.
-        frame: FrameId,
-        /// Its working directory.
-        cwd: PathBuf,
-    },
+    NoWorkingDirectory { frame: FrameId, cwd: PathBuf },
     /// Files of the state directory, or Claude Code's, cannot be read or written.
     #[error("failed to {what}: {source}")]
     Io {
@@ -87,15 +81,13 @@ pub(crate) enum RuntimeError {
         /// Why it failed.
         source: std::io::Error,
     },
-    /// An agent names what it has not started, or what is not there at all.
+    /// An agent named something that it did not start, or that does not exist.
     #[error("no frame or question matches `{0}`")]
     UnknownToAgent(String),
-    /// A conversation of which Claude Code would take only the end.
+    /// A conversation of which Claude Code would use only the end.
     #[error("the conversation of {} is damaged: {broken}", frame.short())]
     BrokenConversation {
-        /// The frame.
         frame: FrameId,
-        /// The session.
         session: SessionId,
         /// What is wrong with it.
         broken: Broken,
@@ -105,7 +97,7 @@ pub(crate) enum RuntimeError {
     NoCaller(FrameId),
 }
 
-/// Says what was tried when it fails.
+/// Adds to an error what was tried.
 fn while_trying<'a>(what: &'a str) -> impl FnOnce(std::io::Error) -> RuntimeError + 'a {
     move |source| RuntimeError::Io { what: what.to_owned(), source }
 }

@@ -1,4 +1,4 @@
-//! Which `claude` runs a frame, checked once for every path and modification time, and whether it takes its arguments.
+//! Which `claude` runs a frame, and whether it accepts its arguments: checked once per path and modification time.
 
 use std::env;
 use std::path::PathBuf;
@@ -17,26 +17,26 @@ use crate::store::Store;
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
     pub(crate) modified: Timestamp,
-    /// Whether it was seen to run no suspended calls of forks.
+    /// Whether it is known not to run suspended calls of forks.
     pub(crate) refuses_forks: bool,
-    /// What it says that it is.
+    /// Its version, as it reports it.
     answer: String,
-    /// Whether its hooks can suspend tool calls. One that does not tell its version is not trusted to.
+    /// Whether its hooks can suspend tool calls. A program that does not report its version is not trusted to.
     pub(crate) suspends: bool,
-    /// Whether it starts a hook when all calls of a message are done.
+    /// Whether it runs a hook after all calls of a message.
     pub(crate) hooks_after_all_calls: bool,
-    /// Whether it can be told to print what hooks say.
+    /// Whether it can print what hooks return.
     pub(crate) prints_hooks: bool,
-    /// Whether it can be told to leave mentions of files in a prompt alone, and nothing else.
+    /// Whether it can ignore mentions of files in a prompt, and nothing else.
     pub(crate) leaves_mentions: bool,
-    /// Whether it tells its agent by itself where its shell is, when that changes.
+    /// Whether it tells its agent itself when its shell's directory changes.
     pub(crate) tells_directory: bool,
-    /// Whether it brings an agent back into the worktree that it had entered, if its session goes on in place.
+    /// Whether it returns an agent to the worktree that it had entered if its session is resumed in place.
     pub(crate) returns_to_worktrees: bool,
 }
 
-/// Checks how a chain is to be started, before anything is recorded: that the program is Claude Code and not too old, and, where it
-/// is not certain, that it takes these arguments.
+/// Checks how a chain is to be started before anything is recorded: the program must be Claude Code and not too old and, if that
+/// is not certain, accept these arguments.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub(crate) async fn check(store: &Store, settings: &RunSettings, launch: &Launch
     }
 }
 
-/// Finds the program for a frame with these launch options, and makes sure that it is not too old.
+/// Finds the program for a frame with these launch options, and checks that it is not too old.
 pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launch) -> Result<Program, RuntimeError> {
     let recorded = Some(launch.claude.as_path()).filter(|path| !path.as_os_str().is_empty());
     let path = program::locate(settings.claude.as_deref(), recorded, env::var_os("PATH").as_deref())?;

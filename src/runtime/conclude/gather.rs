@@ -21,7 +21,7 @@ use crate::runtime::conclude::{cost, denied, given, jobs};
 use crate::runtime::delivery::situation;
 use crate::store::{Attempt, Store};
 
-/// Who began the attempt that is to be concluded.
+/// Who started the attempt that is to be concluded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Begun {
     /// This run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does.
@@ -32,7 +32,7 @@ pub(crate) enum Begun {
 
 /// What is known about an attempt that has ended.
 pub(super) struct Gathered {
-    /// What the decision on it depends on.
+    /// The facts that the decision depends on.
     pub(super) facts: Facts,
     pub(super) attempt: Attempt,
     pub(super) digest: Digest,
@@ -68,7 +68,7 @@ pub(super) fn gather(
     given.retain(|delivery| attempt.delivering.contains(&delivery.request));
     let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
     let texts = given::texts(frame, &given);
-    // When it began, the agent was not given the results that it looked up itself.
+    // Results that the agent looked up itself were not given to it at the start.
     given.retain(|delivery| !looked_up.contains(&delivery.request));
     let has_jobs = store.jobs(frame.id)?.iter().any(|job| !attempt.delivering.contains(&job.id));
 

@@ -7,7 +7,7 @@ use crate::core::attempt::prompt;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::requests::request::Delivery;
 
-/// No agent reads more of its instructions in one go.
+/// No agent reads more of its instructions at once.
 const MOST_INSTRUCTIONS: u64 = 1024 * 1024;
 
 /// The texts in the prompt of an attempt of `frame` that was given `deliveries`.

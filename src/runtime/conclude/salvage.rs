@@ -14,7 +14,7 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 use crate::store::files::checkpoint;
 
-/// What can be continued from, and what is missing in it.
+/// What can be continued from, and what it lacks.
 pub(super) struct Salvaged {
     pub(super) salvage: Salvage,
     /// The call at which the session is suspended.

@@ -4,8 +4,8 @@ use crate::claude::stream::digest::Digest;
 use crate::core::id::RequestId;
 use crate::core::requests::request::{Delivery, RequestKind};
 
-/// The requests whose results the agent did not see although their call was resumed to return them: a user's hook that
-/// denies, rewrites or suspends the call has the last word, and so has a rule against the command that returns it.
+/// The requests whose results the agent did not see although their call was resumed to return them: a user's hook can deny,
+/// rewrite or suspend the call, and a rule can deny the command that returns it.
 ///
 /// `shown`: those whose call has returned them, whatever a user's hook let the agent see.
 pub(super) fn unseen(deliveries: &[Delivery], digest: &Digest, shown: &[RequestId]) -> Vec<RequestId> {

@@ -1,4 +1,4 @@
-//! Hands results to agents, with what changed around them.
+//! Hands agents the results of their requests, and tells them what has changed around them.
 
 pub(crate) mod plans;
 pub(crate) mod situation;

@@ -2,11 +2,14 @@
 //!
 //! | way | when | what the agent sees |
 //! | --- | --- | --- |
-//! | [`Delivering::first_prompt`] | it has no conversation of its own yet | its task, and what has come of it so far |
+//! | [`Delivering::first_prompt`] | it has no conversation of its own yet | its task, and the results of its requests so far |
 //! | [`Delivering::resumed_call`] | the results belong to the one call that it is suspended in, which returns them exactly as they are, and there is nothing else to say | the call returns |
-//! | [`Delivering::results_in_transcript`] | some of its calls wait for results, and they cannot return them by themselves | the calls have returned, and a prompt says to go on |
-//! | [`Delivering::reopened_call`] | a person has decided about a call that needed an approval | it makes that call now, and then hears the rest |
-//! | [`Delivering::prompt`] | no call waits, hooks are off, or the transcript takes no results | a prompt that names its requests and their results |
+//! | [`Delivering::results_in_transcript`] | some of its calls wait for results, and cannot return them by themselves | the calls
+//! have returned, and a prompt tells it to continue |
+//! | [`Delivering::reopened_call`] | a person has decided about a call that needed an approval | it repeats that call, and gets
+//! the other results afterwards |
+//! | [`Delivering::prompt`] | no call waits, hooks are disabled, or the transcript cannot take results | a prompt that names its
+//! requests and their results |
 //!
 //! [`DeliveryWay::of`] chooses between them. A result counts as delivered when the attempt that was given it is kept.
 
@@ -135,7 +138,7 @@ impl Delivering<'_> {
     }
 }
 
-/// Whether the agent first runs a command that somebody has allowed.
+/// Whether the agent first runs a command that a person approved.
 fn begins_with_command(way: &DeliveryWay, deliveries: &[Delivery]) -> bool {
     let DeliveryWay::ReopenedCall { call } = way else { return false };
     let of_call = deliveries.iter().filter(|delivery| delivery.call.as_ref() == Some(call));
@@ -155,8 +158,8 @@ fn plans_in_words(deliveries: &[Delivery]) -> Vec<Delivery> {
     deliveries.iter().map(with_words).collect()
 }
 
-/// The deliveries as they may stand in a prompt or a transcript. If the user's hooks are to see a result first, the
-/// agent fetches it with a command, because hooks run after commands.
+/// The deliveries as they appear in a prompt or a transcript. If the user's hooks must see a result first, the agent fetches it
+/// with a command, because hooks run after commands.
 fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
     let run_after = |tool| user_hooks::run_after(tool, &frame.cwd, &frame.launch);
     let [of_commands, of_questions] = match deliveries {
@@ -168,7 +171,7 @@ fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
     deliveries.map(|delivery| if fetched(&delivery) { delivery.to_fetch() } else { delivery }).collect()
 }
 
-/// What the agent has to know besides the results of its requests.
+/// What the agent must know besides the results of its requests.
 fn notices(store: &Store, own: &RunSettings, frame: &Frame) -> Vec<String> {
     let wanted = own.stale_check && !frame.launch.no_stale_check;
     let changes = wanted.then(|| stale_files::notice(store, frame)).flatten();

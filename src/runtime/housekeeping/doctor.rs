@@ -1,5 +1,5 @@
-//! Looks at everything that chains need, and says what is wrong. It makes no request, and starts no more than
-//! `claude --version`.
+//! Examines everything that chains need, and reports what is wrong. It makes no request and starts nothing but `claude
+//! --version`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,14 +20,14 @@ use crate::runtime::housekeeping::cron::{self, Crontab};
 use crate::store::housekeeping::doctor;
 use crate::store::{Caller, Pause, RecordedProgram};
 
-/// What is to be examined.
+/// What to examine.
 #[derive(Debug)]
 pub(crate) struct Case<'a> {
     /// The `claude` that the user names.
     pub claude: Option<&'a Path>,
-    /// How it is named, or where it is looked for otherwise.
+    /// How it is named, or else where it is searched for.
     pub found_by: &'static str,
-    /// Where agents would work. Absolute.
+    /// The working directory of agents. Absolute.
     pub cwd: &'a Path,
     /// The state directory. Absolute.
     pub state_dir: &'a Path,
@@ -35,52 +35,49 @@ pub(crate) struct Case<'a> {
     pub state_dir_is_named: bool,
     /// The permission mode of roots that are started without one.
     pub permission_mode: Option<&'a str>,
-    /// This program.
+    /// The executable of agent-cli.
     pub own_program: &'a Path,
     /// The agent in whose tool call this runs.
     pub caller: Option<Caller>,
-    /// Whether cron is to resume the chains of this shell.
+    /// Whether cron is to resume this shell's chains.
     pub under_cron: bool,
 }
 
-/// What was found.
 #[derive(Debug, Serialize)]
 pub(crate) struct DoctorReport {
-    /// The program that chains are run with.
+    /// The `claude` that chains run.
     pub claude: Claude,
-    /// The checks.
     pub checks: Vec<Finding>,
-    /// What goes into the crontab, where that was asked for.
+    /// The crontab entry, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<Crontab>,
 }
 
-/// A `claude` and what it can do.
+/// A `claude` and what it supports.
 #[derive(Debug, Serialize)]
 pub(crate) struct Claude {
-    /// Where it is; `None`: it was not found.
+    /// Its path; `None`: it was not found.
     pub path: Option<PathBuf>,
     /// How it was found: `--claude`, `AGENT_CLI_CLAUDE` or `PATH`.
     pub found_by: &'static str,
     /// Whether it can be used.
     pub usable: bool,
-    /// Its version; `None`: it tells none.
+    /// Its version; `None`: it reports none.
     pub version: Option<String>,
-    /// Whether new sessions, and forks, can be given an id.
+    /// Whether new sessions and forks can get an id.
     pub sessions_by_id: bool,
     /// Whether calls can be suspended.
     pub suspended_calls: bool,
     /// Whether Claude Code's own questions can be suspended and answered.
     pub native_questions: bool,
-    /// What is otherwise in this version than in the newest that is known, and is taken into account.
+    /// How this version differs from the newest tested one. agent-cli takes every difference into account.
     pub differences: Vec<&'static str>,
 }
 
-/// Examines everything.
 pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     let shell = Variables::of_process();
     let path = shell.get("PATH");
-    // Chains have a record of the claude, the PATH, the configuration directory and more of the shell that started them.
+    // Chains record the claude, the PATH, the configuration directory and more of the shell that started them.
     let config_dir = shell.get(CONFIG_DIR).map(PathBuf::from);
     let recorded = Launch { config_dir, environment: recorded::of(&shell), ..Launch::default() };
     let here = surroundings::look(case.cwd, &shell, &recorded);
@@ -108,7 +105,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     checks.extend(doctor::findings(case.state_dir, case.state_dir_is_named));
     let (store, database) = doctor::open(case.state_dir);
     checks.push(database);
-    // Of chains that an agent has not started it learns nothing.
+    // An agent learns nothing about chains that it did not start.
     if let Some(store) = store.filter(|_| case.caller.is_none()) {
         let recorded = store.recorded_programs().unwrap_or_default();
         let other = if case.under_cron { cron::claude(&shell.under_cron()).is_some() } else { claude.usable };
@@ -119,7 +116,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     DoctorReport { claude, checks, cron: crontab }
 }
 
-/// So many of the last requests are looked at.
+/// How many of the last requests are examined.
 const PAUSES: u32 = 10;
 
 async fn claude(case: &Case<'_>, path: Option<&OsStr>) -> (Claude, Vec<Finding>) {
@@ -157,7 +154,7 @@ fn modified(program: &Path) -> Result<jiff::Timestamp, ProgramError> {
     program::locate(Some(program), None, None).and_then(|program| program::modified(&program))
 }
 
-/// Whether the program that open chains were started with is there. `other`: whether another can take its place.
+/// Whether the program that open chains were started with still exists. `other`: whether another can replace it.
 fn recorded_program(known: &RecordedProgram, found: Result<jiff::Timestamp, ProgramError>, other: bool) -> Finding {
     let name = "recorded-claude";
     let path = known.path.display();
@@ -183,7 +180,7 @@ fn recorded_program(known: &RecordedProgram, found: Result<jiff::Timestamp, Prog
     }
 }
 
-/// Whether a shell finds this program. Agents are led to it in any case.
+/// Whether a shell finds agent-cli. Agents find it in any case.
 fn own_program(own: &Path, found: Option<&Path>) -> Finding {
     let name = "agent-cli";
     let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -207,7 +204,7 @@ fn inside(caller: Caller) -> Finding {
     )
 }
 
-/// Whether hooks are run at all: what became of the last requests tells.
+/// Whether hooks run at all: the last requests show it.
 fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &Surroundings) -> Option<Finding> {
     let name = "pauses";
     let all = pauses.len();

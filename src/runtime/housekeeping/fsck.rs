@@ -16,8 +16,8 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint::{self, Compared};
 use crate::store::{Lease, Leftover, Store, size};
 
-/// What is wrong. Other processes may be at work meanwhile: what changes between two looks is not wrong, but under way. `tell`
-/// hears how many agents of how many were looked at.
+/// What is wrong. Other processes may be working: what changes between two checks is not wrong, but in progress. `tell` is called
+/// with the number of agents checked and their total.
 pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<FsckFinding>, RuntimeError> {
     let mut found = look(store, tell)?;
     if !found.is_empty() {
@@ -27,11 +27,7 @@ pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> 
     Ok(found)
 }
 
-/// Repairs one finding if nothing is lost by it. Returns what was done; `None`: a person has to do something.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when a file cannot be written or deleted.
+/// Repairs one finding if nothing is lost by it. Returns what was done; `None`: a person has to act.
 pub(crate) fn repair(store: &Store, finding: &FsckFinding) -> Result<Option<String>, RuntimeError> {
     match (&finding.kind, finding.frame) {
         (FindingKind::Leftover { path }, frame) => {
@@ -93,7 +89,7 @@ fn conversation(
     Ok((!whole, went_on))
 }
 
-/// The transcript in Claude Code's folder is at least as long as a copy of it: nobody writes to a checkpoint.
+/// Claude Code's transcript is at least as long as a copy of it: nobody writes to a checkpoint.
 fn keep_again(store: &Store, id: FrameId, session: SessionId) -> Result<Option<String>, RuntimeError> {
     let Some(_lease) = Lease::try_take(store.dir(), id)? else { return Ok(None) };
     let Some(frame) = store.frame(id)? else { return Ok(None) };
@@ -112,7 +108,6 @@ fn keep_again(store: &Store, id: FrameId, session: SessionId) -> Result<Option<S
     }
 }
 
-/// The checkpoint of a frame.
 fn kept_of(frame: &Frame) -> Option<Kept> {
     frame.continues().filter(|_| frame.checkpoint.is_some())
 }

@@ -1,10 +1,10 @@
-//! Removes trees that finished long ago, with everything that was kept for them.
+//! Removes chains that finished long ago, with everything that was kept for them.
 //!
-//! Everything is decided first, in the same order for a dry run and a real one, so that both report the same. The order
-//! of the steps makes a kill at any moment harmless. First go worktrees in which nothing would be lost, then the
-//! transcripts in Claude Code's folders, while the database still says which of them are this program's; then the rows,
-//! in one transaction; then the files of the state directory, which nothing refers to any more: if the program is
-//! killed before that, the next run removes these orphans.
+//! Everything is decided first, in the same order for a dry run and a real one, so that both report the same. The order of the
+//! steps makes a kill at any moment harmless: first the worktrees in which nothing would be lost; then the transcripts in Claude
+//! Code's folders, while the database still says which of them are agent-cli's; then the rows, in one transaction; then the files
+//! of the state directory, which nothing refers to any more. If the program is killed before that, the next run removes these
+//! orphans.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -21,35 +21,35 @@ use crate::runtime::housekeeping::removal::{
 use crate::runtime::worktrees::remove;
 use crate::store::{Leftover, Store};
 
-/// What happens while trees are removed.
+/// What happens while chains are removed.
 #[derive(Debug)]
 pub(crate) enum Happening<'a> {
-    /// So many of so many are done.
+    /// How many of how many are done.
     Progress(&'static str, usize, usize),
-    /// A worktree will go, and these ignored files with it.
+    /// A worktree will be removed, and these ignored files with it.
     Takes(&'a Condemned),
 }
 
 /// What was removed, or would be.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Collected {
-    /// The trees, the oldest first.
+    /// The chains, the oldest first.
     pub trees: Vec<RemovedChain>,
-    /// Trees that stay because a process of one of their frames still lives.
+    /// Chains that are kept because a process of one of their frames is still alive.
     pub busy: Vec<FrameId>,
     /// Worktrees of agents that were removed.
     pub worktrees: Vec<PathBuf>,
     /// Ignored files and folders that were removed with them.
     pub ignored: Vec<PathBuf>,
-    /// Worktrees that are kept, and their trees with them.
+    /// Worktrees that are kept, and their chains with them.
     pub held: Vec<Held>,
     /// Files and directories that nothing used any more.
     pub leftovers: Vec<PathBuf>,
-    /// How many files there were that every attempt writes and that one which was cut short has not removed.
+    /// How many files interrupted attempts left behind, of the kinds that every attempt writes and removes.
     pub routine: usize,
-    /// How many bytes the files held, those of trees and leftovers.
+    /// Bytes in the files of chains and orphans.
     pub bytes: u64,
-    /// By how many bytes the database has shrunk.
+    /// How many bytes the database has shrunk by.
     pub database_bytes: u64,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Collected {
 ///
 /// # Errors
 ///
-/// [`RuntimeError`] when the state directory or Claude Code's cannot be read or written. What was removed until then is
+/// [`RuntimeError`] when the state directory or Claude Code's cannot be read or written. What was removed before that stays
 /// removed.
 pub(crate) fn collect(
     store: &Store,
@@ -112,7 +112,7 @@ pub(crate) fn collect(
     collected.take(store, handed_over, with_ignored, pretend)?;
     collected.sweep(store, pretend, tell)?;
     if !collected.trees.is_empty() && !pretend {
-        // The rows are gone in any case, and their space is reused.
+        // The rows are deleted in any case, and their space is reused.
         collected.database_bytes = store.shrink().unwrap_or_else(|error| {
             tracing::warn!("the database was not made smaller: {error}");
             0
@@ -121,11 +121,11 @@ pub(crate) fn collect(
     Ok(collected)
 }
 
-/// So many trees go in one transaction, which others wait for.
+/// How many chains are removed in one transaction, which others wait for.
 const AT_ONCE: usize = 100;
 
 impl Collected {
-    /// Removes trees that were prepared for it, with the worktrees that went with them.
+    /// Removes prepared chains, with the worktrees that were removed for them.
     fn finish(
         &mut self,
         store: &Store,
@@ -151,7 +151,7 @@ impl Collected {
         Ok(())
     }
 
-    /// Removes worktrees of trees that are kept.
+    /// Removes worktrees of chains that are kept.
     fn take(
         &mut self,
         store: &Store,
@@ -183,7 +183,7 @@ impl Collected {
 
     /// Removes what nothing uses any more.
     fn sweep(&mut self, store: &Store, pretend: bool, tell: &mut dyn FnMut(Happening<'_>)) -> Result<(), RuntimeError> {
-        // What is in the directory of a tree that goes was counted with it.
+        // The contents of a removed chain's directory were counted with the chain.
         let counted: HashSet<FrameId> = self.trees.iter().flat_map(|tree| tree.frames.iter().copied()).collect();
         let leftovers = store.leftovers()?;
         let count = leftovers.len();

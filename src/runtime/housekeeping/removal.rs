@@ -1,4 +1,4 @@
-//! Removes one tree: decides whether it may go, and removes it. `gc` does this for many trees, a person for one.
+//! Removes one chain: decides whether it can be removed, and removes it. `gc` does this for many chains, `rm` for one.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -21,15 +21,15 @@ use crate::store::{Attempt, Lease, Removable, Store, size};
 /// What to remove.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RemovalRequest {
-    /// Which trees.
+    /// Which chains.
     pub retention: Retention,
-    /// Also worktrees that hold files which git ignores, whatever they are.
+    /// Also worktrees with files that git ignores, whatever they are.
     pub with_ignored: bool,
     /// Only report what would be removed.
     pub pretend: bool,
 }
 
-/// A tree that was removed, or would be.
+/// A chain that was removed, or would be.
 #[derive(Debug, Serialize)]
 pub(crate) struct RemovedChain {
     /// Its root.
@@ -42,21 +42,20 @@ pub(crate) struct RemovedChain {
     pub since: Timestamp,
     /// How many frames it had.
     pub agents: u64,
-    /// Those frames.
     #[serde(skip)]
     pub frames: Vec<FrameId>,
-    /// How many bytes its files held, here and in Claude Code's folders.
+    /// Bytes in its files, in the state directory and in Claude Code's folders.
     pub bytes: u64,
 }
 
-/// The result of an attempt to remove a tree.
+/// What happened to a chain.
 #[derive(Debug)]
 pub(crate) enum Removal {
     /// It was removed, or would be.
     Gone(RemovedChain),
-    /// It is kept: one of its processes lives, or somebody has continued it.
+    /// It is kept: one of its processes is alive, or somebody has continued it.
     Busy,
-    /// It is kept: a frame of another tree waits for one of its frames, or continues from one of their sessions.
+    /// It is kept: a frame of another chain waits for one of its frames, or continues one of their sessions.
     Needed,
     /// It is kept: its worktrees hold work.
     Held(Vec<Held>),
@@ -67,16 +66,15 @@ pub(crate) enum Removal {
 pub(crate) struct Condemned {
     /// The frame that it was made for.
     pub frame: FrameId,
-    /// The worktree.
     pub worktree: Worktree,
     /// The ignored files and folders in it, below its top folder.
     pub ignored: Vec<PathBuf>,
 }
 
-/// The decision about a tree.
+/// The decision about a chain.
 #[derive(Debug)]
 pub(crate) enum Decision {
-    /// One of its processes lives.
+    /// One of its processes is alive.
     Busy,
     /// It is removed together with these worktrees.
     Remove(Vec<Condemned>),
@@ -92,11 +90,7 @@ pub(crate) enum Judgement {
     Held(Held),
 }
 
-/// Removes the tree of `root`, whatever its state, unless something would be lost that is not its own or somebody runs it.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the state directory or Claude Code's cannot be read or written.
+/// Removes the chain of `root`, whatever its state, unless something would be lost that is not its own, or somebody runs it.
 pub(crate) fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> Result<Removal, RuntimeError> {
     let request = RemovalRequest { retention: Retention::NOTHING, with_ignored, pretend: false };
     let Some(tree) = store.tree_to_remove(root)? else {
@@ -115,7 +109,7 @@ pub(crate) fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> R
     }
 }
 
-/// Removes a tree in which no agent has begun anything. Returns whether it did so.
+/// Removes a chain in which no agent has started anything. Returns whether it did.
 pub(crate) fn remove_unused(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
     for node in store.tree(root)?.all() {
         if store.frame(node.id)?.is_some_and(|frame| frame.checkpoint.is_some()) {
@@ -125,7 +119,7 @@ pub(crate) fn remove_unused(store: &Store, root: FrameId) -> Result<bool, Runtim
     Ok(matches!(remove_tree(store, root, false)?, Removal::Gone(_)))
 }
 
-/// Decides what becomes of a tree. `gone`: the roots of trees that are to be removed before it.
+/// Decides about a chain. `gone`: the roots of chains that are removed before it.
 pub(crate) fn decide(
     store: &Store,
     root: FrameId,
@@ -145,7 +139,7 @@ pub(crate) fn decide(
     if held.is_empty() {
         return Ok(Decision::Remove(condemned));
     }
-    // The tree is kept, and with it its agents that could be resumed.
+    // The chain is kept, and so are its agents, which could be resumed.
     let mut others = Vec::new();
     for one in condemned {
         if in_use(store, &one.worktree, gone)?.is_none() {
@@ -155,7 +149,7 @@ pub(crate) fn decide(
     Ok(Decision::Keep { held, others })
 }
 
-/// Decides what becomes of a worktree. `gone`: the roots of trees that go before it or with it.
+/// Decides about a worktree. `gone`: the roots of chains that are removed before it or with it.
 pub(crate) fn judge(
     store: &Store,
     frame: FrameId,
@@ -175,7 +169,7 @@ pub(crate) fn judge(
     })
 }
 
-/// Why a worktree is in use, or will be: an agent of another tree than those in `gone` is not done and works in it.
+/// Why a worktree is in use, or will be: an agent outside of the chains in `gone` is not done and works in it.
 pub(crate) fn in_use(
     store: &Store,
     worktree: &Worktree,
@@ -190,10 +184,10 @@ pub(crate) fn in_use(
     }))
 }
 
-/// A tree of which only the rows and the files of the state directory are left to remove.
+/// A chain with only rows and files of the state directory left to remove.
 pub(crate) struct Prepared {
     tree: RemovedChain,
-    /// Nobody can resume it as long as they are held.
+    /// While these are held, nobody can resume it.
     _leases: Vec<Lease>,
 }
 
@@ -203,13 +197,13 @@ impl Prepared {
     }
 }
 
-/// What came of the first part of a removal.
+/// The result of the first part of a removal.
 pub(crate) enum Preparation {
     Prepared(Prepared),
     Stays(Removal),
 }
 
-/// Removes what of a tree lies outside of the state directory, if it was decided to go.
+/// Removes a chain's files outside of the state directory, if it can be removed.
 pub(crate) fn prepare(
     store: &Store,
     tree: Removable,
@@ -227,7 +221,7 @@ pub(crate) fn prepare(
                 return Ok(Preparation::Stays(Removal::Busy));
             };
             leases.push(lease);
-            // Nothing else would end the last attempt's leftover processes, because there will be no further attempt.
+            // No further attempt will end the last attempt's orphaned processes.
             if store.frame(*frame)?.is_some_and(|frame| !frame.state.is_over()) {
                 failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), *frame));
             }
@@ -259,7 +253,7 @@ pub(crate) fn prepare(
     Ok(Preparation::Prepared(Prepared { tree, _leases: leases }))
 }
 
-/// Removes the rows of prepared trees, and then their files. The disk is waited for once for all of them.
+/// Removes the rows of prepared chains, and then their files. The disk is synced once for all of them.
 pub(crate) fn finish(
     store: &Store,
     trees: Vec<Prepared>,
@@ -282,7 +276,7 @@ pub(crate) fn finish(
     Ok(trees.into_iter().map(removal).collect())
 }
 
-/// Removes the worktrees of a tree that goes. Returns those that stay: something has come into them since it was decided.
+/// Removes the worktrees of a chain. Returns those that are kept because something was added to them since the decision.
 fn remove_worktrees(
     store: &Store,
     root: FrameId,
@@ -301,15 +295,15 @@ fn remove_worktrees(
     Ok(held)
 }
 
-/// The transcripts of sessions that this program has started for these frames. One that was written to after its attempt had
-/// ended is left alone: a person has carried on with that session.
+/// The transcripts of sessions that agent-cli started for these frames. A transcript that was written to after its attempt had
+/// ended is left alone: a person has continued that session.
 fn own_transcripts(store: &Store, frames: &[FrameId], places: &mut Places) -> Result<Vec<PathBuf>, RuntimeError> {
     let mut found = Vec::new();
     for id in frames {
         let Some(frame) = store.frame(*id)? else { continue };
         let Some(config) = config_dir(&frame.launch) else { continue };
         let mut seen = HashSet::new();
-        // The last attempt of a session has written to it last.
+        // The last attempt of a session wrote to it last.
         for attempt in store.attempts(*id)?.into_iter().rev().filter(|attempt| seen.insert(attempt.session)) {
             let path = places.find(&config, &frame.cwd, attempt.session);
             found.extend(path.filter(|path| is_untouched(store, path, &attempt)));
@@ -323,7 +317,7 @@ const SLACK: Duration = Duration::from_secs(2);
 
 fn is_untouched(store: &Store, transcript: &PathBuf, attempt: &Attempt) -> bool {
     let modified = |path: &PathBuf| path.metadata().and_then(|found| found.modified()).ok();
-    // The end of an attempt whose runner died is the end of its output.
+    // An attempt whose runner died ended when its output did.
     let ended = attempt.ended.map(Into::into).or_else(|| modified(&store.dir().output(attempt.frame)));
     modified(transcript).zip(ended).is_some_and(|(modified, ended)| modified <= ended + SLACK)
 }
@@ -336,7 +330,7 @@ impl Condemned {
 }
 
 impl Decision {
-    /// The worktrees that go.
+    /// The worktrees to remove.
     pub(crate) fn condemned(&self) -> &[Condemned] {
         match self {
             Self::Busy => &[],
@@ -345,7 +339,7 @@ impl Decision {
         }
     }
 
-    /// Whose worktrees were judged.
+    /// The frames whose worktrees were examined.
     pub(crate) fn worktrees(&self) -> Vec<FrameId> {
         let held = match self {
             Self::Keep { held, .. } => held.as_slice(),

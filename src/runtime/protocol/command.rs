@@ -1,4 +1,4 @@
-//! A Bash call that is exactly one command of this program.
+//! A Bash call that consists of exactly one command of agent-cli.
 
 use serde_json::json;
 
@@ -17,35 +17,35 @@ use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Caller, Store};
 
-/// A command line of this program, as far as its words tell.
+/// A command line of agent-cli, parsed.
 pub(crate) enum Typed {
-    /// A request. What it asks for is found out, from the agent's directory, when it is new: files that it names may be gone when
-    /// its result is there.
+    /// A request. Its details are resolved from the agent's directory while it is new: files that it names may no longer exist
+    /// when its result is available.
     Request(Resolve),
-    /// A request that runs as a program only: it needs a permission that its agent may not have.
+    /// A request that only runs as a program: it needs a permission that its agent may not have.
     NeedsPermission,
-    /// An answer to a question of an agent.
+    /// An answer to another agent's question.
     Answer,
-    /// Anything else, or what cannot be read: the program says what is wrong.
+    /// Anything else, including commands that cannot be parsed: the program reports what is wrong.
     Other,
 }
 
-/// Finds out what a request asks for, with the agent's directory as the place that its paths are meant from.
+/// Resolves what a request asks for. Its paths are relative to the agent's directory.
 type Resolve = Box<dyn FnOnce(&Store, Caller, &str) -> Result<AgentRequest, String>>;
 
-/// The most that Claude Code allows a command where the user says nothing else.
+/// Claude Code's default maximum for a command's time limit.
 const MOST_MILLISECONDS: u32 = 600_000;
-/// What an agent is told that makes a request in the command of another tool, which cannot wait.
+/// The message to an agent that makes a request inside another tool's command, which cannot wait.
 const NOT_IN_A_MONITOR: &str =
     "a command that is monitored cannot wait for a person or another agent: call it with Bash";
 const NOT_FOR_AGENTS: &str = "agents cannot answer questions, only people can: end your turn";
 
-/// What a call is, by its input alone.
+/// What a call is, judged by its input alone.
 enum BashCall<'a> {
-    /// None of this program's business.
+    /// Not a command of agent-cli.
     Pass,
     Deny(&'static str),
-    /// One that may be suspended.
+    /// A command that may be suspended.
     Request {
         call: &'a str,
         pwd: &'a str,
@@ -53,7 +53,6 @@ enum BashCall<'a> {
     },
 }
 
-/// Before the call.
 pub(super) fn before(
     asking: &Asking,
     input: &HookInput,
@@ -89,7 +88,7 @@ fn read<'a>(input: &'a HookInput, home: &str, parse: impl FnOnce(&[String]) -> T
     let (Some(command), Some(call), Some(pwd)) = (input.command(), &input.tool_use_id, &input.cwd) else {
         return BashCall::Pass;
     };
-    // A call in the background has returned before its result is there.
+    // A call in the background returns before its result is available.
     if input.tool_input["run_in_background"] == true {
         return BashCall::Pass;
     }
@@ -103,8 +102,8 @@ fn read<'a>(input: &'a HookInput, home: &str, parse: impl FnOnce(&[String]) -> T
     }
 }
 
-/// Lets the call run as a command that returns the result, to the byte. Of what the agent has given beside its command,
-/// a time limit or that it runs in the background was meant for a request that takes no time.
+/// Makes the call run a command that returns the exact result. Other fields of the agent's call are dropped: a time limit or
+/// running in the background were meant for a request that takes no time.
 fn return_result(
     asking: &Asking,
     store: &Store,
@@ -122,7 +121,7 @@ fn return_result(
     Ok(HookAnswer::Allow { updated_input, notice: response::notice(store, asking.caller)? })
 }
 
-/// The command that returns the result of a request, and brings the agent's shell to where it was.
+/// The command that returns a request's result and moves the agent's shell back to its directory.
 fn returning(
     asking: &Asking,
     store: &Store,
@@ -137,19 +136,19 @@ fn returning(
     Ok(shell.map_or(command.clone(), |shell| shell::going_to(&shell, &command)))
 }
 
-/// After a call that has returned its result: records it, and takes away what the user's shell has printed around it.
+/// After a call that returned its result: records that, and removes what the user's shell printed around it.
 pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let Some(call) = &input.tool_use_id else { return Ok(HookAnswer::Pass) };
     let (store, caller) = (asking.store()?, asking.caller);
     let Suspension::Return(results) = Suspension::of(&store, caller, call)? else { return Ok(HookAnswer::Pass) };
     let Some((request, result @ RequestResult::Text(text))) = results.last() else { return Ok(HookAnswer::Pass) };
-    // Another hook may have had another command run.
+    // Another hook may have replaced the command.
     if input.tool_input["command"] != returning(asking, &store, request.id, result)? {
         return Ok(HookAnswer::Pass);
     }
     store.shown(caller, &results.iter().map(|(request, _)| request.id).collect::<Vec<_>>())?;
     let is_exact = input.tool_response["stdout"] == text.as_str() && input.tool_response["backgroundTaskId"].is_null();
-    // Of two hooks that say what the agent sees, the last to end wins. A user's must not be undone.
+    // If two hooks say what the agent sees, the last to end wins. A user's hook must not be overruled.
     let theirs = |frame: Frame| user_hooks::run_after(BASH, &frame.cwd, &frame.launch);
     let has_the_last_word = is_exact || store.frame(caller.frame)?.is_none_or(theirs);
     Ok(if has_the_last_word { HookAnswer::Pass } else { HookAnswer::Show { output: text.clone() } })

@@ -1,8 +1,8 @@
 //! The hook: Claude Code asks before and after each tool call of an agent that may be a request.
 //!
-//! A request is recorded, and its call suspended: `claude` saves the open call and exits. When the result is there, the
-//! resumed `claude` asks about the same call again, and gets a command that returns the result. It asks once more when
-//! that has run: what the agent sees then counts as the result, and the user's shell has no say in it.
+//! A request is recorded, and its call suspended: `claude` saves the open call and exits. When the result is available, the
+//! resumed `claude` asks about the same call again and gets a command that returns the result. After that command, it asks once
+//! more: the hook's answer then replaces whatever the user's shell has printed.
 
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exit_plan_mode::EXIT_PLAN_MODE;
@@ -12,12 +12,11 @@ use crate::runtime::protocol::response::HookResponse;
 use crate::runtime::protocol::{Asking, ProtocolError, plan, questions, schedule};
 use crate::runtime::while_trying;
 
-/// Answers what Claude Code has written to the hook's standard input. `parse` reads the words of a command of this program,
-/// the program's name not among them.
+/// Answers what Claude Code wrote to the hook's standard input. `parse` parses the arguments of an agent-cli command.
 ///
 /// # Errors
 ///
-/// [`ProtocolError`] when there is nothing to say about the call.
+/// [`ProtocolError`] when the hook cannot decide about the call.
 pub(crate) fn answer(
     asking: &Asking,
     input: &[u8],

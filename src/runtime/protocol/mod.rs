@@ -1,17 +1,17 @@
-//! What Claude Code asks this program while an agent works: its hooks, and its tool for approvals.
+//! What Claude Code asks agent-cli while an agent works: its hooks, and its tool for approvals.
 //!
-//! A call is read into a value, decided on, and only then recorded and answered. The requests of agents come this way:
+//! A call is parsed into a value, decided on, and only then recorded and answered. Agents' requests arrive this way:
 //!
 //! | call | before it | after it |
 //! | --- | --- | --- |
-//! | Bash, with a command of this program | [`command`] | [`command`] |
+//! | Bash, with a command of agent-cli | [`command`] | [`command`] |
 //! | AskUserQuestion | [`questions`] | [`questions`] |
 //! | ExitPlanMode | [`plan`] | |
 //! | ScheduleWakeup, CronCreate, CronDelete | [`schedule`] | [`schedule`] |
-//! | any that needs an approval | [`permission`] | |
+//! | any call that needs an approval | [`permission`] | |
 //!
-//! Whatever goes wrong in a hook, the call runs as it would without one, and then makes its request as a program. Whatever
-//! goes wrong in the tool for approvals, the call is denied.
+//! If a hook fails, the call runs as it would without the hook, and makes its request as a program. If the tool for approvals
+//! fails, the call is denied.
 
 mod command;
 pub(crate) mod hook;
@@ -35,18 +35,16 @@ pub(crate) use response::HookResponse;
 /// The agent whose `claude` asks, and what is needed to answer it.
 #[derive(Clone, Debug)]
 pub(crate) struct Asking {
-    /// The agent.
     pub caller: Caller,
-    /// The state directory.
     pub state_dir: PathBuf,
-    /// This program, an absolute path.
+    /// The executable of agent-cli, an absolute path.
     pub own_program: PathBuf,
     /// The agent's home directory, which its commands may name.
     pub home: String,
 }
 
 impl Asking {
-    /// Most of what looks like a request is none, and needs no store.
+    /// Most calls that look like requests are not, and need no store.
     fn store(&self) -> Result<Store, RuntimeError> {
         Ok(Store::open(&self.state_dir)?)
     }
@@ -55,10 +53,10 @@ impl Asking {
 /// Why a call cannot be decided on.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProtocolError {
-    /// This program cannot do its part.
+    /// agent-cli itself failed.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// The agent's command asks for what cannot be.
+    /// The agent's command asks for something impossible.
     #[error("{0}")]
     Request(String),
 }

@@ -1,10 +1,11 @@
 //! The tool for approvals: Claude Code asks about calls that need one.
 //!
-//! Without more, it answers as plain `claude -p` does, where there is nobody to ask: such a call is denied. With
-//! `--on-permission ask` the call becomes a question, and the agent is stopped at it. When there is an answer, the resumed
-//! `claude` comes to the same call once more, and is told.
+//! By default it answers like plain `claude -p`, where nobody can be asked: such a call is denied. With `--on-permission ask` the
+//! call becomes a question, and the agent is stopped at it. When there is an answer, the resumed `claude` repeats the call and
+//! gets the answer.
 //!
-//! Claude Code does not tell it why a call needs an approval. Where a hook of the user asks for one, `claude` has printed why.
+//! Claude Code does not pass on why a call needs an approval. If a hook of the user asks for one, `claude` has printed the
+//! reason.
 
 use std::path::{Path, PathBuf};
 
@@ -26,13 +27,13 @@ use crate::runtime::protocol::printed::{PrintedCall, printed};
 use crate::runtime::protocol::suspension::Suspension;
 use crate::store::{Caller, Store};
 
-/// What an agent is told whose question no hook has seen: hooks are switched off.
+/// The message to an agent whose question reached no hook: hooks are disabled.
 const NO_QUESTIONS: &str = "nobody can be asked this way here: run `agent-cli ask QUESTION` and end your turn";
 const DENIED: &str = "a person has denied this call";
 const PERHAPS_RUN: &str = "a person has allowed this call once, and it may have run before you were cut short: check \
     before you make it again";
 
-/// Decides on a call. `asking`: the agent that makes it, if one does. `note` is given what went wrong.
+/// Decides on a call. `asking`: the agent that makes it, if any. `note` is called with what went wrong.
 pub(crate) fn decide(
     asking: Option<&Asking>,
     call: &PermissionCall,
@@ -48,12 +49,12 @@ pub(crate) fn decide(
     })
 }
 
-/// What Claude Code itself says of most tools.
+/// Claude Code's own message for most tools.
 fn as_plain(call: &PermissionCall) -> Permission {
     deny(&format!("Claude requested permissions to use {}, but you haven't granted it yet.", call.tool))
 }
 
-/// What Claude Code says where a hook asks, and what it says else.
+/// Claude Code's message if a hook asks, and otherwise.
 fn denied(call: &PermissionCall, reason: Option<String>) -> Permission {
     reason.map_or_else(|| as_plain(call), |message| Permission::Deny { message })
 }
@@ -75,7 +76,7 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
             if !is_of_the_agent {
                 return Ok(denied(call, reason));
             }
-            // Only one call can be come to once more.
+            // Only one call can be repeated.
             if store.awaits_permission(caller.attempt)? {
                 return Ok(deny(NOT_RUN));
             }
@@ -94,19 +95,19 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
     }
 }
 
-/// What a person's answer means for the call that comes again.
+/// What a person's answer means for the call that is repeated.
 #[derive(Debug, PartialEq)]
 enum Ruling {
-    /// It is another call by now.
+    /// The repeated call is a different one.
     NotThisCall,
-    /// It would run in this directory, which is gone.
+    /// It would run in this directory, which no longer exists.
     NowhereToRun(PathBuf),
-    /// It runs, if it has not run before: in this directory, where that is not the one of the agent's shell.
+    /// It runs, unless it has run before: in this directory, if the agent's shell is elsewhere.
     RunOnce(Option<PathBuf>),
     Deny(String),
 }
 
-/// `shell`: where the call runs, if it is a command and that is not where the resumed agent's shell is.
+/// `shell`: where the call runs, if it is a command and the resumed agent's shell is elsewhere.
 fn ruling(call: &PermissionCall, asked: &RequestKind, said: &str, shell: Option<PathBuf>, is_gone: bool) -> Ruling {
     let same =
         matches!(asked, RequestKind::Permission { tool, input, .. } if *tool == call.tool && *input == call.input);
@@ -119,7 +120,7 @@ fn ruling(call: &PermissionCall, asked: &RequestKind, said: &str, shell: Option<
     }
 }
 
-/// A call that was allowed runs in one attempt, and in no other: it would run twice.
+/// An approved call runs in one attempt only; otherwise it could run twice.
 fn carry_out(
     store: &Store,
     asking: &Asking,

@@ -1,4 +1,4 @@
-//! A plan with which an agent wants to leave plan mode. Elsewhere Claude Code refuses the call.
+//! A plan with which an agent wants to leave plan mode. In other modes Claude Code refuses the call.
 
 use crate::claude::tools::exit_plan_mode::{self, PLAN_MODE};
 use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT, PRE_TOOL_USE};
@@ -8,7 +8,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::suspension::Suspension;
 
-/// The call stays suspended: what a person decided is delivered in its place.
+/// The call stays suspended: a person's decision is delivered as its result.
 pub(super) fn answer(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let is_call = input.hook_event_name.as_deref() == Some(PRE_TOOL_USE);
     let is_planning = is_call && input.permission_mode.as_deref() == Some(PLAN_MODE);

@@ -1,4 +1,4 @@
-//! What the `claude` of a running attempt has printed of a call that it asks about.
+//! What the `claude` of a running attempt printed about a call that it asks about.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use crate::store::{Attempt, Caller, Store};
 
 const READ: &str = "read what claude printed";
 
-/// Whether a call that looks like one of Bash is none: the commands of other tools are shown to hooks as Bash.
+/// Whether a call that looks like a Bash call is not one: hooks see the commands of other tools as Bash.
 pub(super) fn is_of_another_tool(store: &Store, caller: Caller, call: &str) -> Result<bool, RuntimeError> {
     let Some(attempt) = store.running_attempt(caller.frame)? else { return Ok(false) };
     let tool = output(store, &attempt).and_then(|output| reader::tool_of(output, call)).map_err(while_trying(READ))?;
@@ -26,16 +26,16 @@ fn output(store: &Store, attempt: &Attempt) -> io::Result<BufReader<File>> {
     Ok(BufReader::new(file))
 }
 
-/// What is printed of a call that needs an approval.
+/// What was printed about a call that needs an approval.
 pub(super) struct PrintedCall {
-    /// Whether the agent makes it, and not one of Claude Code's own subagents, which cannot wait.
+    /// Whether the agent makes it rather than one of Claude Code's own subagents, which cannot wait.
     pub(super) is_of_the_agent: bool,
     /// Why a hook of the user asks for an approval of it.
     pub(super) reason: Option<String>,
 }
 
-/// A call is printed before it is asked about, and what `claude` prints is in the file when it goes on: one that is not there is
-/// taken for a subagent's.
+/// A call is printed before it is asked about, and the output is in the file by the time `claude` continues: a call that is
+/// missing there must be a subagent's.
 pub(super) fn printed(
     store: &Store,
     attempt: &Attempt,

@@ -20,8 +20,8 @@ impl From<HookAnswer> for HookResponse {
 }
 
 impl HookResponse {
-    /// Records that `claude` was told. Not before: a hook that dies leaves the call to the program that it names, which must
-    /// not ask a second time.
+    /// Records that `claude` has the answer. Not earlier: if a hook dies before, the call runs as a program, which must not ask a
+    /// second time.
     pub(crate) fn printed(self) -> Result<(), RuntimeError> {
         match self.returning {
             Some((store, caller)) => Ok(store.returned(caller)?),

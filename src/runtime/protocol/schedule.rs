@@ -14,17 +14,16 @@ use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::suspension::Suspension;
 
-/// The text for an agent that wants a recurring prompt, or one in other sessions.
+/// The message to an agent that wants a recurring prompt, or one in other sessions.
 const NOT_FOR_EVER: &str = "only one-shot jobs work here (recurring: false, durable: false): an agent whose job recurs never \
     replies. To wait until a time call `agent-cli wait --until TIME` or `agent-cli wait --for DURATION`, as often as you need; \
     for another one-shot job call CronCreate again when this one was due";
 
-/// Whether it is one of these tools.
 pub(super) fn is_about(tool: &str) -> bool {
     [SCHEDULE_WAKEUP, CRON_CREATE, CRON_DELETE].contains(&tool)
 }
 
-/// `is_over`: the call has been made.
+/// `is_over`: the call has returned.
 pub(super) fn answer(
     asking: &Asking,
     tool: &str,
@@ -65,7 +64,7 @@ fn refusal_of_wakeup(by_subagent: bool, prompt: &str) -> Option<String> {
     }
 }
 
-/// Before the job is made.
+/// Before the job is created.
 fn new_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let prompt = input.tool_input["prompt"].as_str().unwrap_or_default();
     if let Some(reason) = refusal_of_job(input.agent_id.is_some(), schedule::kind(&input.tool_input), prompt) {

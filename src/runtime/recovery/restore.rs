@@ -42,11 +42,11 @@ pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, R
         && own.is_some()
         && place.is_file()
     {
-        // It names places where the results no longer are.
+        // The conversation names places that the results have left.
         fs::remove_file(&place).map_err(while_trying("replace the transcript"))?;
     }
     let file = if copy.is_file() { copy } else { place };
-    // Claude Code may know of one that is not there.
+    // Claude Code may know one that was deleted.
     if !file.is_file() {
         return Ok(None);
     }
@@ -185,7 +185,7 @@ fn clear(store: &Store, frame: &Frame, config: &Path) -> Result<(), RuntimeError
     undo(store, frame, Some(&place))
 }
 
-/// Whether the file at `place` was left by the last attempt, which was not kept.
+/// Whether the file at `place` is from the last attempt, which was not kept.
 fn is_left_behind(store: &Store, frame: &Frame, place: &Path) -> Result<bool, RuntimeError> {
     let left = store.attempts(frame.id)?.pop().and_then(|attempt| attempt.leaves);
     Ok(left.is_some() && left == digest(place)?)
@@ -205,18 +205,18 @@ fn restore_beside(store: &Store, frame: &Frame, folders: &[Folder], exactly: boo
     restored.map_err(while_trying("put back what the agent has besides its conversation"))
 }
 
-/// Whether the conversation in `transcript` is complete, and the one in the copy is not.
+/// Whether the conversation in `transcript` is complete and the one in the copy is not.
 fn is_better(transcript: &Path, copy: &Path) -> Result<bool, RuntimeError> {
     Ok(check(copy)?.is_err() && check(transcript)?.is_ok())
 }
 
-/// Makes what lies in Claude Code's folder the copy to go on from.
+/// Makes the file in Claude Code's folder the copy to continue from.
 fn keep(store: &Store, frame: &Frame, kept: Kept, place: &Path) -> Result<(), RuntimeError> {
     if !place.is_file() {
         return Ok(());
     }
     match checkpoint::keep(store.dir(), frame.id, kept.copy, place) {
-        // It holds nothing.
+        // It is empty.
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(()),
         Err(error) => Err(while_trying("keep a copy of the transcript")(error)),
         Ok(()) => {
@@ -226,7 +226,7 @@ fn keep(store: &Store, frame: &Frame, kept: Kept, place: &Path) -> Result<(), Ru
     }
 }
 
-/// Who has removed it already has done the same.
+/// Another process that removed it has done the same.
 fn remove(file: &Path) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -234,7 +234,7 @@ fn remove(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns whether any results have moved from where the conversation said.
+/// Returns whether any results are no longer where the conversation says.
 ///
 /// They go to their former place, as long as that is in the directory that Claude Code uses now. After an import, or if
 /// that directory was moved, they go where Claude Code would put them today, and the conversation is updated.

@@ -1,4 +1,4 @@
-//! Adopts a Claude session that this program did not start, for instance the interactive one at the top of a chain.
+//! Adopts a Claude session that agent-cli did not start, for instance the interactive one at the top of a chain.
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
@@ -10,12 +10,8 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{Lease, NewFrame, Store};
 
-/// Makes a root frame that continues from `session`, if Claude Code has such a session. Its working directory and its
-/// model are in its transcript. Whether its wait is over, only its agent can judge.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the transcript cannot be read or the state directory cannot be written.
+/// Creates a root frame that continues `session`, if Claude Code has such a session. Its working directory and model come from
+/// its transcript. Only its agent can judge whether its wait is over.
 pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option<FrameId>, RuntimeError> {
     let Some(config) = config_dir(&launch) else { return Ok(None) };
     let Some(found) = locate::find_anywhere(&config, session) else { return Ok(None) };
@@ -24,12 +20,12 @@ pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result
     let launch = Launch { model: launch.model.or(origin.model), ..launch };
     let task = Task::Prompt(format!("(Claude session {session})"));
     let frame = FrameId(session.0);
-    // The holder of the lease is adopting the session at this moment, or already runs the frame.
+    // The holder of the lease is adopting the session right now, or already runs the frame.
     let Some(_lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Some(frame)) };
     if store.frame(frame)?.is_some() {
         return Ok(Some(frame));
     }
-    // The copy first: a frame that is recorded has one.
+    // The copy comes first: a recorded frame must have one.
     let kept = checkpoint::keep(store.dir(), frame, frame.into(), &found);
     kept.map_err(while_trying("keep a copy of the transcript"))?;
     tool_results::keep(store.dir(), frame, session, &found)
@@ -38,7 +34,7 @@ pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result
     Ok(Some(store.adopt(&new, session)?))
 }
 
-/// Whether a frame was made of a session that this program did not start: its first attempt has continued something else than a
+/// Whether a frame was made from a session that agent-cli did not start: its first attempt continued something other than a
 /// baseline.
 pub(crate) fn was_adopted(store: &Store, frame: &Frame) -> Result<bool, RuntimeError> {
     if frame.parent.is_some() || frame.baseline.is_some() || frame.checkpoint.is_none() {

@@ -1,16 +1,15 @@
-//! What an agent means by an id. It can reach itself, its descendants, and their requests. For an agent nothing else
-//! exists: any other id is treated as unknown.
+//! What an agent means by an id. It can refer to itself, its descendants, and their requests. Any other id is treated as unknown.
 
 use crate::core::id::{FrameId, IdPrefix};
 use crate::runtime::RuntimeError;
 use crate::store::{Caller, Store, StoreError, Target};
 
-/// What an id names to the agent that asks what came of it. By its full id also a chain that the agent's session had
+/// What an id refers to for an agent that asks for a result. By its full id, this includes a chain that the agent's session
 /// started before it was adopted.
 ///
 /// # Errors
 ///
-/// [`RuntimeError::UnknownToAgent`], several things that may be meant, or those of the state directory.
+/// [`RuntimeError::UnknownToAgent`], an ambiguous id, or an error of the state directory.
 pub(crate) fn named_or_started(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
     match named(store, caller, id) {
         Err(RuntimeError::UnknownToAgent(unknown)) => match id.as_str().parse::<FrameId>() {
@@ -21,7 +20,7 @@ pub(crate) fn named_or_started(store: &Store, caller: Caller, id: &IdPrefix) -> 
     }
 }
 
-/// What an id names to an agent.
+/// What an id refers to for an agent.
 pub(crate) fn named(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
     store.lookup_below(caller.frame, id).map_err(|error| match error {
         StoreError::Unknown(unknown) => RuntimeError::UnknownToAgent(unknown),

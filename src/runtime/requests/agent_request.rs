@@ -1,4 +1,4 @@
-//! A request that an agent makes with a command of this program, whether it runs as a program or its call is suspended.
+//! A request that an agent makes with a command of agent-cli, whether it runs as a program or its call is suspended.
 
 use crate::core::agent::overrides::Overrides;
 use crate::core::requests::request::{External, RequestKind};
@@ -6,14 +6,13 @@ use crate::runtime::RuntimeError;
 use crate::runtime::requests::record::{self, RequestStatus, SpawnRequest};
 use crate::store::{Caller, Store, Target};
 
-/// A request, with nothing left to look up.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AgentRequest {
-    /// Other agents, and how their launch options differ from the caller's.
+    /// Other agents, with their launch options as overrides of the caller's.
     Spawn(SpawnRequest, Overrides),
     /// An answer to this question.
     Ask(String),
-    /// Something outside.
+    /// Something outside of the chain.
     Wait(External),
 }
 
@@ -33,8 +32,8 @@ impl AgentRequest {
         }
     }
 
-    /// Its result, if the resumed call of the caller's attempt has made it already and now runs as a program: it must
-    /// not be made a second time.
+    /// Its result, if the attempt's resumed call has already made the request and now runs as a program: it must not be made
+    /// again.
     pub(crate) fn made_before(&self, store: &Store, caller: Caller) -> Result<Option<RequestStatus>, RuntimeError> {
         record::made_before(store, caller, |kind| self.is(kind))
     }

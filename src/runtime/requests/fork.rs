@@ -1,5 +1,5 @@
-//! Conversations that new agents begin with: the checkpoint of a frame, or a Claude session that this program did not
-//! start. Every agent gets a fork; the conversation itself is not changed.
+//! Conversations that new agents start with: the checkpoint of a frame, or a Claude session that agent-cli did not start. Every
+//! agent gets a fork; the conversation itself does not change.
 
 use std::path::PathBuf;
 
@@ -12,18 +12,17 @@ use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Caller, Store, StoreError, Target};
 
-/// A conversation, and what its forks have in common with it.
+/// A conversation, and what its forks share with it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Source {
-    /// The session.
     pub baseline: Baseline,
-    /// The tree that it belongs to; `None`: it is not a session of this program.
+    /// The tree that it belongs to; `None`: agent-cli did not start the session.
     pub root: Option<FrameId>,
     /// Its working directory. Claude Code looks for the session there, and the conversation mentions files there.
     pub cwd: PathBuf,
-    /// The model that it was held with, without which the prompt cache is missed.
+    /// The model that was used in it. With another one, the prompt cache would be missed.
     pub model: Option<String>,
-    /// Whether its agent had Claude Code's own tool for questions: the cache knows it with those tools only.
+    /// Whether its agent had Claude Code's own tool for questions: the cached prefix contains the tools.
     pub native_questions: bool,
 }
 
@@ -39,23 +38,23 @@ pub(crate) enum BadSource {
     /// A group has no agent.
     #[error("{} is a group of agents, which has no conversation: name one of them", .0.short())]
     Group(FrameId),
-    /// A transcript of Claude Code that does not say where its session worked.
+    /// A transcript of Claude Code that does not contain its session's working directory.
     #[error("the transcript of {0} does not say where it worked")]
     NoWorkingDirectory(SessionId),
-    /// A fork works where its source did.
+    /// A fork works in the same directory as its source.
     #[error("a fork of that conversation works where it was held, in {}", .0.display())]
     Elsewhere(PathBuf),
-    /// A conversation may hold what the agent may not read.
+    /// A conversation may contain what the agent may not read.
     #[error("nothing in this chain has an id that begins with {0}")]
     Foreign(String),
 }
 
-/// The conversation that `id` names: a frame, any session that it had, or another Claude session by its full id. A frame
-/// stands for its checkpoint, by whichever of its ids it is named.
+/// The conversation that `id` names: a frame, any session that it had, or another Claude session by its full id. Every id of a
+/// frame stands for its checkpoint.
 ///
 /// # Errors
 ///
-/// [`BadSource`], there is no such thing, or the state directory cannot be read.
+/// [`BadSource`], the id is unknown, or the state directory cannot be read.
 pub(crate) fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Source, RuntimeError> {
     match store.lookup(id) {
         Ok(target) => of_target(store, target, id),
@@ -67,7 +66,7 @@ pub(crate) fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<So
     }
 }
 
-/// The conversation that an agent names by `id`: one of its own tree. For an agent there is no other.
+/// The conversation that an agent names by `id`: it must belong to the agent's own tree.
 pub(crate) fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Source, RuntimeError> {
     let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
     match store.lookup_below(frame.root, id) {

@@ -20,7 +20,7 @@ use crate::runtime::while_trying;
 use crate::runtime::worktrees::worktree;
 use crate::store::{Caller, NewFrame, NewGroup, Store, Target};
 
-/// A task, and how the command that asks for it names it.
+/// A task, and what the command called it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedTask {
     /// The task.
@@ -54,7 +54,7 @@ pub(crate) struct SpawnRequest {
 /// The current result of a request, for the agent that made it.
 #[derive(Debug)]
 pub(crate) enum RequestStatus {
-    /// It is over: the reply, the answer, or a sentence that the wait is over.
+    /// It is over: the reply, the answer, or a message that the wait is over.
     Over(String),
     /// The child failed, for this reason.
     Failed(String),
@@ -64,8 +64,8 @@ pub(crate) enum RequestStatus {
     Open,
 }
 
-/// Makes a tree of its own: a root, or a group of agents without a parent. `started_from` is the session of Claude Code
-/// whose user starts it. Returns the id of its top.
+/// Creates a chain: a root, or a group of agents without a parent. `started_from`: the session of Claude Code whose user starts
+/// it. Returns the id of its top.
 ///
 /// # Errors
 ///
@@ -102,14 +102,15 @@ pub(crate) fn spawn(
 ) -> Result<FrameId, RuntimeError> {
     let parent = frame_of(store, caller)?;
     if let Some(source) = &request.source {
-        // A conversation may hold what the agent may not read.
+        // A conversation may contain what the agent may not read.
         if source.root != Some(parent.root) {
             return Err(BadSource::Foreign(source.baseline.session.to_string()).into());
         }
         overrides.model = overrides.model.or_else(|| source.model.clone());
     }
     let launch = giving(store, &parent)?.child(overrides)?;
-    // The rights of the parent decide, not those that its child would have. A worktree has what was committed there, and its agent works in the same part of it.
+    // The parent's rights decide, not those that its child would have. A worktree has what was committed in the repository, and
+    // its agent works in the same subfolder of it.
     if !parent.launch.is_unrestricted() && !request.cwd.starts_with(&parent.cwd) {
         return Err(BadLaunch::Outside { own: parent.cwd, child: request.cwd }.into());
     }
@@ -121,7 +122,7 @@ pub(crate) fn spawn(
     Ok(child)
 }
 
-/// The rights that the agent of `parent` can give a child now. It may have switched to another permission mode since it
+/// The rights that the agent of `parent` can give a child now. The agent may have switched to another permission mode since it
 /// was started.
 fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
     let Some(attempt) = store.running_attempt(parent.id)? else { return Ok(parent.launch.clone()) };
@@ -136,7 +137,7 @@ fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
 }
 
 impl SpawnRequest {
-    /// What a request for these agents names them by, in full.
+    /// What a request for these agents calls them, in full.
     #[must_use]
     pub(crate) fn title(&self) -> String {
         match self.tasks.as_slice() {
@@ -194,7 +195,7 @@ pub(crate) fn ask(
     Ok(store.request(caller, call, &RequestKind::Ask { question, choices: None })?)
 }
 
-/// Records that the calling agent waits for something outside. Returns the request's id.
+/// Records that the calling agent waits for something outside of the chain. Returns the request's id.
 ///
 /// # Errors
 ///
@@ -220,8 +221,8 @@ fn status_of_frame(store: &Store, frame: FrameId) -> Result<RequestStatus, Runti
     })
 }
 
-/// What came of a frame so far that the calling agent asks about. An agent that asks about a chain that was not started
-/// in its name waits for it from then on: the runner of its tree drives that chain too.
+/// The current result of a frame that the calling agent asks about. If the chain was not started in the agent's name, the agent
+/// waits for it from now on, and the runner of its tree drives that chain too.
 ///
 /// # Errors
 ///
@@ -239,7 +240,7 @@ fn status_of_request(store: &Store, request: RequestId) -> Result<RequestStatus,
     Ok(store.result_of(request)?.map_or(RequestStatus::Open, RequestStatus::from))
 }
 
-/// What came so far of what the calling agent asks about.
+/// The current result of whatever the calling agent asks about.
 ///
 /// # Errors
 ///
@@ -260,8 +261,8 @@ impl From<RequestResult> for RequestStatus {
     }
 }
 
-/// What came of the request that the resumed call of the calling agent's attempt has made, if that call is the one that
-/// now runs as a program: `is_it` compares it with what the program is asked for. Then it must not be made again.
+/// The current result of the request that the attempt's resumed call made, if that call now runs as a program: then the request
+/// must not be made again. `is_it` compares the recorded request with the one that the program is asked for.
 pub(crate) fn made_before(
     store: &Store,
     caller: Caller,

@@ -1,7 +1,7 @@
 //! Starts an attempt: one `claude` process on behalf of a frame.
 //!
-//! The order keeps every crash harmless: the lease first, then the record of the attempt, then the process. Whoever
-//! finds a recorded attempt whose lease is free knows that its process has ended, or never was.
+//! The order makes every crash harmless: first the lease, then the record of the attempt, then the process. If a recorded
+//! attempt's lease is free, its process has ended or never existed.
 
 use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
@@ -40,9 +40,9 @@ pub(crate) enum AttemptStart {
     Started {
         /// The process.
         running: Box<Running>,
-        /// The right to run the frame, and what its end needs.
+        /// The lease, and what is needed to conclude the attempt.
         live: Live,
-        /// Where its events begin in the frame's output.
+        /// Offset of its events in the frame's output.
         output_from: u64,
         /// Whether a hook can stop it when its running tool is done.
         has_stop_hook: bool,
@@ -53,9 +53,9 @@ pub(crate) enum AttemptStart {
     NotStarted(Lease, String),
     /// Another process holds its lease.
     Busy,
-    /// Meanwhile another process has changed it, so that it cannot run now.
+    /// Another process has changed it in the meantime, so that it cannot run now.
     Changed,
-    /// Meanwhile another process has started others, or met a limit, so that it may not run now.
+    /// Another process has started others or reached a limit in the meantime, so that it may not run now.
     Held,
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum AttemptStart {
 pub(crate) struct Live {
     pub(crate) attempt: AttemptId,
     pub(crate) lease: Lease,
-    /// Whether it was started without a prompt, to go on at the call where its session stopped.
+    /// Whether it was started without a prompt, to continue at the call where its session stopped.
     pub(crate) is_silent: bool,
     /// How it was started.
     pub(crate) way: Way,
@@ -134,7 +134,7 @@ pub(crate) fn start(
                 store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
                 return Ok(AttemptStart::Held);
             }
-            // The prompt holds the answer that was replaced.
+            // The prompt contains the answer that was replaced.
             Err(StoreError::AnswerReplaced(_)) => {}
             begun => break begun.map(|()| (text, transcript, prompt, restored.launch))?,
         }
@@ -180,9 +180,9 @@ pub(crate) fn start(
     })
 }
 
-/// The settings file: the user's own settings, with this program's rules and, where `claude` can make use of them, hooks.
+/// The settings file: the user's own settings with agent-cli's rules and, if `claude` can use them, hooks.
 ///
-/// It is a file because Claude Code leaves a copy of settings behind that it is given as a text.
+/// It is a file because Claude Code would keep a copy of settings that it gets as text.
 fn settings(
     store: &Store,
     own: &RunSettings,
@@ -193,7 +193,7 @@ fn settings(
         None => None,
         Some(given) => match merged::read(given, &frame.cwd) {
             Some(user) => Some(user),
-            // Claude Code says what is wrong with them.
+            // Claude Code reports what is wrong with them.
             None => return Ok(None),
         },
     };
@@ -214,7 +214,7 @@ fn has_hooks(frame: &Frame, program: &Program) -> bool {
     program.suspends && !frame.launch.no_hooks
 }
 
-/// The file that leads `claude` to this program's tool for approvals. Claude Code passes not all of its environment on.
+/// The file that tells `claude` about agent-cli's tool for approvals. Claude Code does not pass its whole environment on.
 fn permission_tool(
     store: &Store,
     own: &RunSettings,
@@ -230,9 +230,8 @@ fn permission_tool(
     Ok(Some(file))
 }
 
-/// The instructions of an agent at the top were named by a person. Those of a child were named by an agent, which could
-/// otherwise read any file through its children. A child in a worktree of its own may read a file that lies where that agent
-/// works: its own worktree may not have it.
+/// A person named the instructions of a root. An agent named those of its child, and could otherwise read any file through its
+/// children. A child in its own worktree may also read a file in its parent's directory, which the worktree may lack.
 fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&'a Path>, RuntimeError> {
     let Task::File(path) = &frame.task else { return Ok(None) };
     if frame.depth == 1 {

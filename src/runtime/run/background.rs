@@ -1,7 +1,7 @@
-//! Ends a `claude` that lives on though the turn of its agent is over, because something runs in its background.
+//! Ends a `claude` that stays alive after its agent's turn because something runs in its background.
 //!
-//! The rules are those of [`crate::claude::stream::background`]. An agent that has nothing in its background costs a look at the length
-//! of a file now and then, for its `claude` ends by itself.
+//! The rules are in [`crate::claude::stream::background`]. An agent without background work only costs an occasional look at the
+//! length of a file, because its `claude` exits by itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,21 +25,21 @@ use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, Lease, StateDir, Store};
 
-/// How often it is looked whether `claude` has printed something.
+/// How often agent-cli checks whether `claude` has printed something.
 const LOOK: Duration = Duration::from_millis(150);
-/// The same as long as something runs beside its agent: what ends there would have the agent go on past a suspended call.
+/// The same while something runs in the background: when that ends, the agent would continue past a suspended call.
 const LOOK_CLOSELY: Duration = Duration::from_millis(30);
 
-/// How long a `claude` may take to end that was asked to. What runs in its background may not listen.
+/// How long a `claude` may take to end after it was asked to. Its background work may ignore the request.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// A reply that is held up for less is not worth a word.
+/// A shorter delay of a reply is not worth a message.
 const WORTH_TELLING: Duration = Duration::from_secs(2);
 
-/// How long the system may take to close the files of a process that was killed.
+/// How long the system may take to close the files of a killed process.
 const CLOSES: Duration = Duration::from_secs(5);
 
-/// The turn of an agent that runs.
+/// The turn of a running agent.
 #[derive(Debug)]
 pub(crate) struct RunningTurn {
     frame: FrameId,
@@ -67,7 +67,7 @@ impl RunningTurn {
         }
     }
 
-    /// Returns when the turn is over, and `claude` has not ended in the time that it has for that.
+    /// Returns when the turn is over and `claude` has not ended within the time that it has for that.
     pub(crate) async fn is_over(&mut self, tell: fn(&str)) {
         let (mut length, mut lives_on, mut waits, mut said) = (None, false, false, false);
         let mut rests = (Rest::Works, Instant::now());
@@ -114,7 +114,7 @@ pub(crate) async fn end(running: &mut Running, turn: &RunningTurn) -> Exit {
             return if exit.was_killed() { Exit::Ended } else { exit };
         }
     }
-    // An older one tells its agent of what it ends in the background, and has it go on past the call.
+    // An older version tells its agent what it ends in the background, and lets it continue past the call.
     running.send(Signal::KILL);
     running.ended().await;
     Exit::Ended
@@ -131,7 +131,7 @@ fn held_up(frame: FrameId, digest: &Digest, patience: Duration) -> String {
 
 fn tell_end(frame: FrameId, digest: &Digest, rest: Rest, tell: fn(&str)) {
     let said = format!("{}: ended its background work{}", frame.short(), named(digest));
-    // An agent that waits is told itself when it goes on.
+    // A waiting agent learns of it when it continues.
     if rest == Rest::Replied { tell(&said) } else { tracing::info!("{said}") }
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn is_left(store: &Store, frame: &Frame, attempt: &Attempt) -> Result
     let transcript = config.and_then(|config| locate::find(&config, &frame.cwd, attempt.session));
     let quiet = [Some(&output), transcript.as_ref()].into_iter().flatten().filter_map(|file| quiet_for(file)).min();
     let grace = frame.launch.background_grace();
-    // Most agents that run have said something just now, and need no further look.
+    // Most running agents have printed something recently, and need no closer look.
     let Some(quiet) = quiet.filter(|quiet| Rest::Paused.is_abandoned(*quiet, grace)) else { return Ok(false) };
     let mut follower = Follower::new(output, attempt.output_from);
     let digest = follower.read().map_err(while_trying("read what claude printed"))?;
@@ -160,17 +160,17 @@ pub(crate) fn is_left(store: &Store, frame: &Frame, attempt: &Attempt) -> Result
     Ok(digest.may_live_on() && rest.is_abandoned(quiet, grace))
 }
 
-/// Whether an agent has made requests in an attempt that it waits for now. That it cannot be found out says nothing.
+/// Whether an agent made requests in this attempt that it now waits for. An error counts as no.
 fn has_requests(dir: &StateDir, attempt: AttemptId) -> bool {
     Store::open(dir.path()).is_ok_and(|store| store.has_undelivered_requests(attempt).unwrap_or_default())
 }
 
-/// How long nobody has written to a file.
+/// How long ago a file was last written to.
 fn quiet_for(file: &Path) -> Option<Duration> {
     SystemTime::now().duration_since(fs::metadata(file).ok()?.modified().ok()?).ok()
 }
 
-/// Ends the `claude` of a frame that its runner has left alive, and takes its lease; `None`: it is not for this one to do, or
+/// Ends the `claude` of a frame that its runner left alive, and takes its lease. `None`: this process may not do that, or
 /// somebody else has the lease.
 pub(crate) fn taken_from_left(store: &Store, frame: FrameId) -> Result<Option<Lease>, RuntimeError> {
     let (Some(known), Some(attempt)) = (store.frame(frame)?, store.running_attempt(frame)?) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! What came of driving a tree, as far as its records do not tell.
+//! What a run learned about a chain that its records do not say.
 
 use std::collections::HashSet;
 
@@ -9,34 +9,33 @@ use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 
-/// What happened while a tree was driven.
+/// What happened while a chain was driven.
 #[derive(Debug, Default)]
 pub(crate) struct Driven {
     /// Frames that began to wait for something new.
     pub started: HashSet<FrameId>,
     /// Whether an attempt has ended.
     pub worked: bool,
-    /// What went wrong and nobody in the tree has been told.
+    /// Errors that nobody in the chain has been told about.
     pub errors: Vec<FrameError>,
     /// Frames that another process runs.
     pub busy: Vec<Busy>,
     /// A person stopped it.
     pub interrupted: bool,
-    /// What a person should know of frames, though nothing went wrong.
+    /// What a person should know about frames although nothing went wrong.
     pub notes: Vec<(FrameId, Note)>,
 }
 
 /// A frame that another process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Busy {
-    /// The frame.
     pub frame: FrameId,
-    /// The process that started the attempt; it may have died, and `claude` alone be finishing its turn.
+    /// The process that started the attempt. It may have died while `claude` finishes its turn.
     pub runner: Option<u32>,
 }
 
 impl Driven {
-    /// An attempt of a frame has ended. What was said of the frame before counts no more.
+    /// An attempt of a frame has ended. What was noted about the frame before no longer counts.
     pub(super) fn ended(&mut self, frame: FrameId, decision: &Decision) {
         self.worked = true;
         if decision.begins_to_wait() {
@@ -60,7 +59,7 @@ impl Driven {
         }
     }
 
-    /// Nothing in the tree can run any more, or a person has stopped it.
+    /// Nothing in the chain can run any more, or a person has stopped it.
     pub(super) fn finish(mut self, tree: &Tree, interrupted: bool) -> Self {
         self.errors.retain(|error| tree.concerns_the_caller(error.frame));
         Self { interrupted, ..self }

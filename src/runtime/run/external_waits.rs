@@ -1,4 +1,4 @@
-//! Looks whether what a frame waits for outside has come.
+//! Checks whether the external waits of frames are over.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::store::Store;
 /// A command that does not end within this time has not succeeded.
 const LONGEST_COMMAND: Duration = Duration::from_secs(60);
 
-/// Records the external waits of the tree that are over and can be judged without starting a process. Returns whether
-/// there are others, whose commands have to be run.
+/// Records the chain's external waits that are over and can be judged without starting a process. Returns whether there are
+/// others, whose commands must be run.
 pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> Result<bool, RuntimeError> {
     let mut others = false;
     for (request, wait) in pending(tree) {
@@ -38,12 +38,12 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
     Ok(others)
 }
 
-/// Whether the tree waits for anything outside.
+/// Whether the chain waits for anything outside of it.
 pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
     pending(tree).next().is_some()
 }
 
-/// Runs the commands that the tree waits for, and records those that succeed.
+/// Runs the commands that the chain waits for, and records those that succeed.
 pub(crate) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeError> {
     for node in tree.leaves_up() {
         for request in &node.requests {
@@ -67,10 +67,10 @@ fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, &External)> {
     })
 }
 
-/// Runs a command in a process group of its own, which ends with this call, however that ends.
+/// Runs a command in its own process group, which ends with this call however the call ends.
 ///
-/// An agent has thought of it, so it has the agent's mark, with an attempt in whose name nothing can be requested. The
-/// outer shell lives as long as the command and shows the mark of one that clears its environment.
+/// An agent wrote the command, so it has the agent's mark, with an attempt id under which no request can be made. The outer shell
+/// lives as long as the command, and keeps the mark even if the command clears its environment.
 async fn succeeds(store: &Store, frame: &Frame, command: &str) -> bool {
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", r#"sh -c "$1"; exit $?"#, "sh", command]).current_dir(&frame.cwd);
@@ -82,7 +82,7 @@ async fn succeeds(store: &Store, frame: &Frame, command: &str) -> bool {
     has_succeeded(tokio::time::timeout(LONGEST_COMMAND, running.ended()).await.ok())
 }
 
-/// Whether a command has succeeded that ended like this, or not within its time.
+/// Whether a command that ended like this, or not in time, has succeeded.
 fn has_succeeded(ended: Option<Exit>) -> bool {
     ended == Some(Exit::Code(0))
 }

@@ -1,4 +1,4 @@
-//! What goes wrong with a frame, in the kinds that need different help.
+//! What can go wrong with a frame, by the help that it needs.
 
 use crate::claude::installation::program::ProgramError;
 use crate::core::agent::worktree::Worktree;
@@ -11,36 +11,35 @@ use crate::runtime::worktrees::worktree::WorktreeError;
 /// What went wrong with a frame.
 #[derive(Debug)]
 pub(crate) struct FrameError {
-    /// The frame.
     pub frame: FrameId,
     /// What went wrong.
     pub kind: FrameErrorKind,
 }
 
-/// The kinds of errors that need different help.
+/// The kinds of errors, each of which needs different help.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameErrorKind {
     /// There is no usable `claude`.
     #[error(transparent)]
     Program(ProgramError),
-    /// `claude` refused before any work.
+    /// `claude` refused before it did any work.
     #[error("{0}")]
     Refused(String),
-    /// There is nothing to go on from, or only the end of it.
+    /// The conversation to continue is missing, or only its end is left.
     #[error("{said}")]
     NoConversation {
         /// What `claude` said, or what was found.
         said: String,
-        /// The command that starts the chain anew.
+        /// The command that starts the chain again.
         anew: String,
     },
-    /// The working directory is not there.
+    /// The working directory does not exist.
     #[error("the working directory is gone: {}", .0.display())]
     NoWorkingDirectory(std::path::PathBuf),
-    /// The worktree that was made for it is not there.
+    /// The worktree that was created for it does not exist.
     #[error("its worktree is gone: {}", .0.path.display())]
     WorktreeGone(Worktree),
-    /// No worktree could be made for it.
+    /// Its worktree could not be created.
     #[error(transparent)]
     NoWorktree(WorktreeError),
     /// The attempt ended badly.
@@ -49,7 +48,7 @@ pub(crate) enum FrameErrorKind {
 }
 
 impl FrameErrorKind {
-    /// What went wrong with an attempt, if anything did. `anew`: the command that starts its chain anew.
+    /// What went wrong with an attempt, if anything did. `anew`: the command that starts its chain again.
     pub(super) fn of<E>(decision: &Decision, anew: impl FnOnce() -> Result<String, E>) -> Result<Option<Self>, E> {
         let Some(said) = decision.error.clone() else { return Ok(None) };
         Ok(Some(match decision.meaning {

@@ -1,4 +1,4 @@
-//! An agent that runs.
+//! A running agent.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,27 +10,26 @@ use crate::core::agent::launch::Launch;
 use crate::core::id::{AttemptId, FrameId};
 use crate::store::StateDir;
 
-/// A running agent.
 #[derive(Debug)]
 pub(crate) struct RunningAgent {
     pub(crate) frame: FrameId,
     pub(crate) attempt: AttemptId,
     pub(crate) running: Box<Running>,
     pub(crate) dir: StateDir,
-    /// Where its events begin in the frame's output.
+    /// Offset of its events in the frame's output.
     pub(crate) output_from: u64,
-    /// Where it works.
+    /// Its working directory.
     pub(crate) cwd: PathBuf,
     /// Where its transcript is, or will be.
     pub(crate) transcript: Option<PathBuf>,
-    /// How long its `claude` may go on with what runs beside it when it has replied.
+    /// How long its `claude` may stay alive with background work after its reply.
     pub(crate) background_grace: Duration,
-    /// Whether it was given a hook that stops it when its running tool is done.
+    /// Whether it has a hook that stops it when its running tool is done.
     pub(crate) has_stop_hook: bool,
 }
 
 impl RunningAgent {
-    /// Whether its running tool is waited for: without a hook it would go on to the next one.
+    /// Whether agent-cli waits for its running tool: without a hook it would continue to the next one.
     pub(crate) fn can_finish(&self) -> bool {
         let around = || surroundings::look(&self.cwd, &Variables::of_process(), &Launch::default());
         self.has_stop_hook && checks::hooks_switched_off(&around()).is_none()

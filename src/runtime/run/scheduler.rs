@@ -1,4 +1,4 @@
-//! The loop that drives a tree: start what can run, wait for an end, decide on it, again, until nothing can run.
+//! The loop that drives a chain: start what can run, wait for an end, decide about it, and repeat until nothing can run.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -28,12 +28,12 @@ use crate::runtime::run::{background, external_waits};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, Store, StoreError};
 
-/// Drives the tree below `top` until nothing in it can run.
+/// Drives the chain below `top` until nothing in it can run.
 ///
 /// # Errors
 ///
-/// [`RuntimeError`] when the state directory cannot be used. Agents that run then finish their turns, and the next
-/// `resume` finds what they did.
+/// [`RuntimeError`] when the state directory cannot be used. Agents that are running then finish their turns, and the next
+/// `resume` finds their results.
 pub(crate) async fn drive(
     store: &Store,
     settings: &RunSettings,
@@ -46,7 +46,7 @@ pub(crate) async fn drive(
     Drive { store, settings, top, stop, attempted, live, ways, refused_forks, exits, driven }.run().await
 }
 
-/// Drives the tree below `top` after frames that failed or were stopped were made ready to be tried again.
+/// Drives the chain below `top` after frames that failed or were stopped were made ready again.
 pub(crate) async fn resume(
     store: &Store,
     settings: &RunSettings,
@@ -59,7 +59,7 @@ pub(crate) async fn resume(
     drive(store, settings, top, stop).await
 }
 
-/// Ends the pauses of the whole tree of `top`: what waits for a usage limit or for the API can run at once.
+/// Ends the backoffs in the whole chain of `top`: what waits for a usage limit or for the API can run at once.
 pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
     let pauses = |state: &FrameState| matches!(state, FrameState::Waiting { wait } if wait.is_pause());
     for node in store.tree(top)?.all().filter(|node| pauses(&node.state)) {
@@ -70,7 +70,7 @@ pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError
 
 fn try_again(store: &Store, frame: FrameId) -> Result<(), RuntimeError> {
     match store.try_again(frame) {
-        // Another process may have been faster: then there is nothing left to do.
+        // Another process may have done it already.
         Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
             tracing::info!("{} is not retried: {error}", frame.short());
         }
@@ -86,9 +86,9 @@ struct Drive<'a> {
     stop: watch::Receiver<u32>,
     attempted: Attempted,
     live: HashMap<FrameId, Live>,
-    /// How to continue frames whose `claude` has refused the ways before.
+    /// How to continue frames whose `claude` refused the earlier ways.
     ways: HashMap<FrameId, Way>,
-    /// The programs that have refused to continue frames in a fork, and are tried in place.
+    /// The programs that refused to continue frames in a fork, and now resume them in place.
     refused_forks: HashMap<FrameId, (PathBuf, Timestamp)>,
     exits: JoinSet<(FrameId, Exit)>,
     driven: Driven,
@@ -106,7 +106,8 @@ impl Drive<'_> {
                     self.conclude(frame, exit)?;
                     looked_again = false;
                 }
-                // While this one held the lease of a frame that found no room, another process may have made room and not
+                // While this process held the lease of a frame that the limits did not admit, another process may have made room
+                // and been unable to start the frame. Also, a frame that could not be started is over for its parent.
                 // been able to start it. And a frame that could not be started is over for its parent.
                 None if look_again && !looked_again => looked_again = true,
                 None => break,
@@ -116,8 +117,8 @@ impl Drive<'_> {
         Ok(self.driven.finish(&self.store.tree(self.top)?, is_interrupted))
     }
 
-    /// The tree when what has happened to it without this program is recorded. Reading it costs more than all else where
-    /// it is large, so it is read again only when something may have changed.
+    /// The tree after recording what happened to it outside of this process. Reading a large tree costs more than everything
+    /// else, so it is only read again if something may have changed.
     async fn tree_as_it_is(&mut self) -> Result<Tree, RuntimeError> {
         let mut tree = self.store.tree(self.top)?;
         if self.harvest(&tree)? {
@@ -127,15 +128,15 @@ impl Drive<'_> {
             self.look_outside(&tree).await?;
             tree = self.store.tree(self.top)?;
         }
-        // The end of a group may be that of the group that it is in.
+        // The end of a group may end the group that contains it.
         while self.end_groups(&tree)? {
             tree = self.store.tree(self.top)?;
         }
         Ok(tree)
     }
 
-    /// Concludes attempts whose runner died, in the whole tree: they count for its limits. What another process still
-    /// runs is left alone. Returns whether there were any.
+    /// Concludes attempts whose runner died, in the whole chain, because they count towards its limits. Attempts that another
+    /// process runs are left alone. Returns whether there were any.
     fn harvest(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
         let mut any = false;
         let below: HashSet<FrameId> = tree.leaves_up().into_iter().map(|node| node.id).collect();
@@ -180,8 +181,8 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Ends groups whose members are all over. That takes no process, so no limit of processes counts. Returns whether
-    /// there were any.
+    /// Ends groups whose members are all over. This starts no process, so no limit on processes applies. Returns whether there
+    /// were any.
     fn end_groups(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
         let mut any = false;
         for group in tree.groups_to_end() {
@@ -193,8 +194,8 @@ impl Drive<'_> {
         Ok(any)
     }
 
-    /// Returns whether it is worth to look again: what could not be started may make another frame run, or can be started
-    /// once other processes are done with it.
+    /// Returns whether to look again: a frame that could not be started may let another one run, or may start once other
+    /// processes are done with it.
     async fn start_what_can_run(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
         let mut look_again = false;
         for frame in tree.runnable(&self.attempted, Timestamp::now()) {
@@ -287,7 +288,7 @@ impl Drive<'_> {
             tracing::info!("{}", step(id, &frame.task.title(), how));
             return Ok(());
         }
-        // Only what takes the one and not the other is sure to be about forks.
+        // Only a program that accepts one and refuses the other certainly objects to forks.
         if let Some((program, modified)) = self.refused_forks.remove(&id).filter(|_| live.way == Way::InPlace) {
             self.store.remember_refusal_of_forks(&program, modified)?;
         }
@@ -295,7 +296,7 @@ impl Drive<'_> {
         self.take_note(id, &decision)
     }
 
-    /// The command that starts the chain anew.
+    /// The command that starts the chain again.
     fn anew(&self) -> Result<String, RuntimeError> {
         let top = self.store.frame(self.top)?;
         let root = top.map(|top| self.store.frame(top.root)).transpose()?.flatten();

@@ -1,4 +1,4 @@
-//! How a tree stands: what the caller of `spawn` and `resume` is told.
+//! The status of a chain, for the caller of `spawn` and `resume`.
 
 use jiff::Timestamp;
 
@@ -14,7 +14,7 @@ use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 use crate::runtime::run::{background, external_waits};
 use crate::store::{Lease, Store};
 
-/// How a tree stands when nothing in it can run.
+/// The status of a chain in which nothing can run.
 #[derive(Debug)]
 pub(crate) enum ChainStatus {
     /// Its top has replied.
@@ -25,27 +25,27 @@ pub(crate) enum ChainStatus {
         new: bool,
         /// What for.
         blockers: Vec<Blocker>,
-        /// What other processes run in it.
+        /// Frames that other processes run.
         busy: Vec<Busy>,
-        /// What went wrong in it, and will be told to an agent when its other waits are over.
+        /// What went wrong, and what an agent will be told when its other waits are over.
         errors: Vec<FrameError>,
     },
-    /// Its top is a group, whose agents are all over, and some of which failed.
+    /// Its top is a group whose agents are all over and some of which failed.
     PartlyFailed {
-        /// What all of them said.
+        /// The replies of all of them.
         replies: String,
-        /// FrameErrorKind some failed.
+        /// Why some failed.
         errors: Vec<FrameError>,
     },
-    /// Something went wrong that nobody in the tree can handle.
+    /// An error that nobody in the chain can handle.
     Failed(Vec<FrameError>),
     /// A person stopped it.
     Interrupted,
 }
 
-/// How the tree stands if nothing in it can run; `None` if it has to be driven to find out.
+/// The status of the chain if nothing in it can run; `None` if it must be driven to find out.
 ///
-/// This is the whole work of a poll: no process, no async runtime, nothing written unless an outside wait is over.
+/// This is everything that a poll does: no process, no async runtime, and nothing is written unless an external wait is over.
 pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
     let mut tree = store.tree(top)?;
     match tree.get(top).map(|node| &node.state) {
@@ -77,7 +77,7 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
     }
     let blockers = tree.blockers(now);
     if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Parallel { .. })) {
-        // The places of those whose runner died are free, wherever in the tree they are.
+        // Frames whose runner died no longer count towards the limits, wherever in the chain they are.
         for node in tree.all().filter(runs) {
             if is_free(store, node.id)? {
                 return Ok(None);
@@ -87,7 +87,7 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
     Ok(Some(ChainStatus::Waits { new: false, blockers, busy, errors: Vec::new() }))
 }
 
-/// Whether the attempt of a frame that is marked as running can be concluded: nobody runs it, or its runner has left it.
+/// Whether the attempt of a running frame can be concluded: nobody runs it, or its runner has abandoned it.
 fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
     if !Lease::is_held(store.dir(), frame)? {
         return Ok(true);
@@ -96,7 +96,7 @@ fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
     background::is_left(store, &known, &attempt)
 }
 
-/// How the tree stands after it was driven.
+/// The status of the chain after it was driven.
 pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
     let tree = store.tree(top)?;
     match (tree.get(top).map(|node| &node.state), store.reply(top)?) {
@@ -116,13 +116,13 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
         return Ok(ChainStatus::Failed(driven.errors));
     }
     let waits = |frame| tree.get(frame).is_some_and(|node| matches!(node.state, FrameState::Waiting { .. }));
-    // Whatever has run would not have been started if the budget had been spent before.
+    // Nothing would have been started if the budget had been spent before.
     let over_budget = |blocker: &Blocker| matches!(blocker.what, Blocking::Budget { .. });
     let new = driven.started.iter().any(|frame| waits(*frame)) || driven.worked && blockers.iter().any(over_budget);
     Ok(ChainStatus::Waits { new, blockers, busy: driven.busy, errors: driven.errors })
 }
 
-/// FrameErrorKind a member of a group failed, if it did.
+/// Why a member of a group failed, if it did.
 fn error(member: &Member) -> Option<FrameError> {
     let Failure { kind, message } = member.failure()?.clone();
     let why =

@@ -1,5 +1,4 @@
-//! Stops an agent, as far as its person wants it stopped: looks at what it does, and takes the steps of
-//! [`crate::core::attempt::stopping`].
+//! Stops an agent as a person asked: observes the agent, and takes the steps of [`crate::core::attempt::stopping`].
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -15,10 +14,10 @@ use crate::runtime::Stopping;
 use crate::runtime::run::background::{self, RunningTurn};
 use crate::runtime::run::running_agent::RunningAgent;
 
-/// How often it is looked at what an agent does that is to stop.
+/// How often an agent that is to stop is observed.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Waits until an agent has ended, and ends it when there are `signals`.
+/// Waits until an agent has ended, and ends it if there are `signals`.
 pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<u32>, stopping: Stopping) -> Exit {
     let mut turn = RunningTurn::of(&agent);
     tokio::select! {
@@ -27,7 +26,7 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
         () = another(&mut signals, 0) => {}
     }
     let can_finish = agent.can_finish();
-    // Before it is looked at its tools: one that is seen to run has its hook still to come, and that finds the file.
+    // Before its tools are observed: a tool that is seen running will still run its hook, and the hook finds the file.
     if can_finish && let Err(error) = agent.dir.ask_to_stop(agent.frame) {
         tracing::warn!("the agent cannot be stopped after its running tool: {error}");
     }
@@ -74,7 +73,7 @@ fn enter(phase: Phase, agent: &RunningAgent, tools: &Tools, stopping: Stopping) 
     }
 }
 
-/// Returns when there are more signals than `seen`, and never when nobody can send any more.
+/// Returns when there are more signals than `seen`. Never returns once nobody can send any more.
 async fn another(signals: &mut watch::Receiver<u32>, seen: u32) {
     if signals.wait_for(|sent| *sent > seen).await.is_err() {
         std::future::pending::<()>().await;
@@ -85,7 +84,7 @@ async fn another(signals: &mut watch::Receiver<u32>, seen: u32) {
 struct Tools {
     /// `None`: no hook would stop the agent after them.
     output: Option<Follower>,
-    /// Their calls; `None`: nobody has looked yet.
+    /// Their calls; `None`: not observed yet.
     calls: Option<HashSet<String>>,
     /// The last of them, for people.
     named: String,

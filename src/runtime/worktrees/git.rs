@@ -1,5 +1,5 @@
-//! Runs git: never on the repository that the environment names, and where its answer decides what is deleted, with
-//! settings that neither hide a file nor run a program.
+//! Runs git: never on the repository that the environment names, and, where its answer decides what is deleted, with settings
+//! that neither hide a file nor run a program.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,24 +8,24 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Why git did not do what it was asked for.
+/// Why git failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GitError {
-    /// It refused.
+    /// It exited with an error.
     #[error("git {what} failed: {said}")]
     Refused {
         /// The subcommand.
         what: String,
-        /// What it said.
+        /// Its error output.
         said: String,
     },
-    /// It could not be run.
+    /// It could not be started.
     #[error("failed to run git: {0}")]
     Run(#[from] std::io::Error),
 }
 
-/// What a user's settings, or an agent's in the repository, must not decide: which files git looks at, and which programs it
-/// starts to find out. On the command line they outrank every file.
+/// Settings that neither a user nor an agent in the repository may change: which files git examines, and which programs it starts
+/// to do so. On the command line they take precedence over every file.
 const PLAIN: [&str; 11] = [
     "core.fileMode=true",
     "core.trustctime=true",
@@ -40,10 +40,9 @@ const PLAIN: [&str; 11] = [
     "safe.bareRepository=all",
 ];
 
-/// Where two names that differ in case are two files, git must not take one for the other.
+/// On a case-sensitive file system, git must not treat two names that differ in case as one file.
 const CASE: Option<&str> = if cfg!(target_os = "linux") { Some("core.ignoreCase=false") } else { None };
 
-/// A git command in a folder.
 #[derive(Debug)]
 pub(crate) struct Git {
     command: Command,
@@ -57,11 +56,11 @@ impl Git {
         Self::with(folder, &[], arguments)
     }
 
-    /// With settings that hide nothing and run nothing, and without a change to what it looks at.
+    /// With settings that hide nothing and run nothing. It changes nothing in what it examines.
     pub(crate) fn plain<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Self {
         let settings: Vec<&str> = PLAIN.into_iter().chain(CASE).collect();
         let mut git = Self::with(folder, &settings, arguments);
-        // What replaces a commit in the eyes of git does not keep it from being deleted.
+        // A replacement object (`git replace`) does not keep the replaced commit from being deleted.
         git.command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_REPLACE_OBJECTS", "1");
         git.command.env("GIT_GRAFT_FILE", "/dev/null");
         git
@@ -69,7 +68,7 @@ impl Git {
 
     fn with<A: AsRef<OsStr>>(folder: &Path, settings: &[&str], arguments: impl IntoIterator<Item = A>) -> Self {
         let mut command = Command::new("git");
-        // A git hook that runs this program would otherwise name its own repository, index or objects.
+        // If agent-cli runs in a git hook, the environment names that hook's repository, index and objects.
         for (name, _) in env::vars_os().filter(|(name, _)| names_a_repository(name)) {
             command.env_remove(name);
         }
@@ -93,21 +92,17 @@ impl Git {
         self
     }
 
-    /// What it prints, without the line break at its end.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be run, or it fails.
+    /// Its output without the final line break.
     pub(crate) fn text(self) -> Result<String, GitError> {
         Ok(String::from_utf8_lossy(&self.bytes()?).trim_end_matches('\n').to_owned())
     }
 
-    /// What it prints, as it is.
+    /// Its output, unchanged.
     pub(crate) fn bytes(mut self) -> Result<Vec<u8>, GitError> {
         let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
         let mut child = self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         if let (Some(input), Some(mut stdin)) = (self.input, child.stdin.take()) {
-            // One that fails before it has read all of it says why.
+            // If it fails before it has read everything, it reports why.
             let _ = stdin.write_all(input.as_bytes());
         }
         let output = child.wait_with_output()?;
@@ -118,7 +113,7 @@ impl Git {
     }
 }
 
-/// Variables of git that say where its settings are may stay: a user has them for a reason, and [`PLAIN`] outranks them.
+/// Variables that say where git's settings are may stay: a user has them for a reason, and [`PLAIN`] takes precedence.
 fn names_a_repository(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name.starts_with("GIT_")

@@ -1,7 +1,8 @@
-//! What would be lost with a worktree: asked of git and of the files, whatever settings, ignore files and marks in the index say.
+//! What would be lost with a worktree: found by asking git and checking files, regardless of settings, ignore files and marks in
+//! the index.
 //!
-//! A commit is safe on a branch, or a remote-tracking branch, that is not this program's. A tag, a reflog, a detached head and the
-//! branches of other agents do not keep it: they may go, too.
+//! A commit is safe if it is on a branch or remote-tracking branch that is not agent-cli's. A tag, a reflog, a detached head or
+//! another agent's branch does not make it safe: they may be removed, too.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,24 +12,20 @@ use std::path::{Path, PathBuf};
 use crate::core::agent::worktree::{Condition, Ignored, Loss, Worktree};
 use crate::runtime::worktrees::git::{Git, GitError};
 
-/// Where the branches of agents are.
+/// Where agents' branches are.
 const OWN: &str = "refs/heads/agent-cli/";
 
-/// What was seen of a worktree and its branch. Neither need be there.
+/// A worktree and its branch, as found. Either may be missing.
 #[derive(Debug, Default)]
 pub(crate) struct Inspection {
     pub(crate) condition: Condition,
-    /// Git's own directory of the worktree, if that is there.
+    /// Git's own directory of the worktree, if it exists.
     pub(crate) git_dir: Option<PathBuf>,
-    /// The last commit of the branch, if that is there.
+    /// The branch's last commit, if the branch exists.
     pub(crate) tip: Option<String>,
 }
 
-/// Looks at a worktree and its branch. `None`: neither is there.
-///
-/// # Errors
-///
-/// Git or the files cannot be read.
+/// Inspects a worktree and its branch. `None`: neither exists.
 pub(crate) fn inspect(worktree: &Worktree) -> Result<Option<Inspection>, GitError> {
     let Worktree { repository, path, branch, .. } = worktree;
     let is_there = fs::symlink_metadata(path).is_ok();
@@ -69,7 +66,7 @@ fn find_branch(repository: &Path, branch: &str) -> Result<Option<(String, Option
     let name = format!("refs/heads/{branch}");
     let format = "--format=%(refname) %(objectname) %(worktreepath)";
     let found = Git::plain(repository, ["for-each-ref", format, &name]).text()?;
-    // The pattern names what is below it, too.
+    // The pattern also matches names below it.
     Ok(found.lines().find_map(|line| {
         let mut words = line.splitn(3, ' ');
         let commit = words.next().filter(|found| *found == name).and(words.next())?;
@@ -77,8 +74,8 @@ fn find_branch(repository: &Path, branch: &str) -> Result<Option<(String, Option
     }))
 }
 
-/// Git's directory of the worktree at `path`; `None` when that is no worktree of this repository: an agent may have put another
-/// repository there, or a part of it may be gone.
+/// Git's directory of the worktree at `path`. `None`: this is not a worktree of this repository, because an agent has put another
+/// repository there or part of it is missing.
 fn own_git_dir(path: &Path, repository: &Path) -> Result<Option<PathBuf>, GitError> {
     let said = |what: &str| Git::plain(path, ["rev-parse", what]).text();
     let Ok(git_dir) = said("--absolute-git-dir") else { return Ok(None) };
@@ -88,7 +85,7 @@ fn own_git_dir(path: &Path, repository: &Path) -> Result<Option<PathBuf>, GitErr
     Ok(is_own.then(|| PathBuf::from(git_dir)))
 }
 
-/// What files in git's directory of a worktree say of it.
+/// What the files in git's directory of a worktree say about it.
 fn marks(git_dir: &Path) -> Vec<Loss> {
     const UNDER_WAY: [&str; 7] =
         ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply", "sequencer"];
@@ -97,7 +94,7 @@ fn marks(git_dir: &Path) -> Vec<Loss> {
     locked.into_iter().chain(under_way).collect()
 }
 
-/// What of the files is not committed.
+/// Uncommitted files, if any.
 fn files(path: &Path, condition: &mut Condition) -> Result<(), GitError> {
     let status = [
         "status",
@@ -132,7 +129,7 @@ fn ignored(top: &Path, name: &[u8]) -> Ignored {
 /// The signature of the Cache Directory Tagging Specification.
 const TAG: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
-/// A file that is there and that the index says git need not look at (`update-index --assume-unchanged`, `--skip-worktree`).
+/// An existing file that the index tells git not to check (`update-index --assume-unchanged`, `--skip-worktree`).
 fn unwatched(path: &Path) -> Result<Option<PathBuf>, GitError> {
     let said = Git::plain(path, ["ls-files", "-v", "-z"]).bytes()?;
     let hidden = said.split(|byte| *byte == 0).filter_map(|line| match line.split_at_checked(2) {
@@ -143,7 +140,7 @@ fn unwatched(path: &Path) -> Result<Option<PathBuf>, GitError> {
     Ok(there.next().map(Path::to_owned))
 }
 
-/// Every commit that goes with a worktree: those of its head, now and before, and of its own refs.
+/// Every commit that only the worktree refers to: those of its head, now and before, and of its own refs.
 fn commits_of(path: &Path) -> Result<Vec<String>, GitError> {
     let one = |name: &str| Git::plain(path, ["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).text();
     let mut commits: Vec<String> = ["HEAD", "ORIG_HEAD"].into_iter().filter_map(|name| one(name).ok()).collect();
@@ -153,32 +150,32 @@ fn commits_of(path: &Path) -> Result<Vec<String>, GitError> {
     Ok(commits)
 }
 
-/// The commits that a ref has named. A head that was never on a commit has none.
+/// The commits that a ref has pointed to. A head that was never on a commit has none.
 fn reflog(folder: &Path, name: &str) -> Vec<String> {
     let said = Git::plain(folder, ["reflog", "show", "--format=%H", name, "--"]).text().unwrap_or_default();
     said.lines().map(str::to_owned).collect()
 }
 
-/// One of the commits, or of those before them, that is on no branch outside of this program's.
+/// One of the commits or their ancestors that is on no branch other than agent-cli's.
 fn unsafe_commit(repository: &Path, commits: Vec<String>) -> Result<Option<String>, GitError> {
     if commits.is_empty() {
         return Ok(None);
     }
     let format = "--format=%(refname) %(objecttype) %(objectname) %(symref)";
     let refs = Git::plain(repository, ["for-each-ref", format, "refs/heads", "refs/remotes"]).text()?;
-    // What a symbolic ref leads to is listed itself, if it is safe.
+    // If the target of a symbolic ref is safe, it is listed itself.
     let safe = refs.lines().filter_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
         [name, "commit", commit, ""] if !name.starts_with(OWN) => Some(format!("^{commit}")),
         _ => None,
     });
-    // Git may have cleaned up what a reflog still names.
+    // Git may have deleted commits that a reflog still names.
     let list = ["rev-list", "--max-count=1", "--ignore-missing", "--stdin"];
     let found = Git::plain(repository, list).input(commits.into_iter().chain(safe)).text()?;
     Ok(Some(found).filter(|commit| !commit.is_empty()))
 }
 
-/// Repositories below the top folder that hold what their remotes do not have, and worktrees and submodules, of which this
-/// cannot be told.
+/// Repositories below the top folder with anything that their remotes lack, and worktrees and submodules, for which this is not
+/// checked.
 fn repositories(top: &Path) -> Result<Vec<Loss>, GitError> {
     let mut found = Vec::new();
     let mut folders = vec![top.to_owned()];
@@ -208,7 +205,7 @@ fn below(top: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(top).unwrap_or(path).to_owned()
 }
 
-/// Whether a repository has files or commits that are not on its remotes. What cannot be told may be work.
+/// Whether a repository has files or commits that are not on its remotes. If this cannot be determined, they may be work.
 fn has_own_work(folder: &Path, is_bare: bool) -> bool {
     let clean = || {
         let mut condition = Condition::default();
@@ -261,7 +258,7 @@ mod tests {
             },
             |path, top| {
                 commit(path, "two");
-                // As if the branch were part of that of the user.
+                // As if the branch belonged to the user's.
                 let (two, one) = (git(path, "rev-parse HEAD"), git(top, "rev-parse main"));
                 git(top, &format!("replace {one} {two}"));
             },

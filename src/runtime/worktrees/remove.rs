@@ -1,7 +1,7 @@
-//! Removes worktrees of agents and their branches, when nothing is lost with them.
+//! Removes agents' worktrees and branches if nothing is lost with them.
 //!
-//! Whoever removes one keeps other removals away with a lock on the repository, and git commands with git's own lock on the
-//! worktree's index, and looks again. The branch goes only as long as it ends with the commit that was seen.
+//! While a worktree is removed, a lock on the repository excludes other removals, and git's own lock on the worktree's index
+//! excludes git commands; then it is inspected again. The branch is only deleted while it still ends with the inspected commit.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,18 +12,18 @@ use crate::failpoint::{self, Moment, Step};
 use crate::runtime::worktrees::git::{Git, GitError};
 use crate::runtime::worktrees::inspection::{Inspection, inspect};
 
-/// What can be said of a worktree before it is removed.
+/// A worktree's state before it is removed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outlook {
-    /// Neither it nor its branch is there.
+    /// Neither it nor its branch exists.
     Gone,
-    /// It can go, and these ignored files with it.
+    /// It can be removed, along with these ignored files.
     Removable(Vec<PathBuf>),
-    /// It stays.
+    /// It is kept.
     Held(String),
 }
 
-/// What becomes of a worktree that is to be removed. `with_ignored`: with all files that git ignores.
+/// Decides about a worktree that is to be removed. `with_ignored`: along with all files that git ignores.
 pub(crate) fn outlook(worktree: &Worktree, with_ignored: bool) -> Outlook {
     match inspect(worktree) {
         Ok(None) => Outlook::Gone,
@@ -35,12 +35,12 @@ pub(crate) fn outlook(worktree: &Worktree, with_ignored: bool) -> Outlook {
     }
 }
 
-/// Removes a worktree and its branch, if nothing is lost with them now. Returns why they stay.
+/// Removes a worktree and its branch if nothing is lost with them now. Otherwise returns why they are kept.
 pub(crate) fn remove(worktree: &Worktree, with_ignored: bool) -> Option<String> {
     let removed = || -> Result<Option<String>, GitError> {
         let _guard = match File::open(&worktree.repository) {
             Ok(folder) => Some(folder.lock().map(|()| folder)?),
-            // Without a repository there is nothing to guard.
+            // Without a repository there is nothing to lock.
             Err(_) => None,
         };
         let Some(before) = inspect(worktree)? else { return Ok(None) };
@@ -65,22 +65,22 @@ fn take_away(worktree: &Worktree, is_there: bool, tip: Option<String>) -> Result
     }
     failpoint::at(Step::RemoveWorktree, Moment::Within);
     if let Some(tip) = tip {
-        // Git refuses when the branch has moved since.
+        // Git refuses if the branch has changed since.
         Git::plain(repository, ["update-ref", "-d", &format!("refs/heads/{branch}"), &tip]).text()?;
     }
     Ok(())
 }
 
-/// Git's lock on the index of a worktree: nobody can commit there as long as it is held. It goes with the worktree.
+/// Git's lock on a worktree's index: while it is held, nobody can commit there. It is deleted with the worktree.
 struct IndexLock {
     path: PathBuf,
 }
 
 impl IndexLock {
-    /// What tells a lock that a killed process has left behind from git's own.
+    /// Distinguishes a lock of agent-cli that a killed process left behind from git's own.
     const MARK: &str = "agent-cli removes this worktree\n";
 
-    /// Takes the lock; `None` when git has it. Only whoever holds the lock on the repository may call this.
+    /// Takes the lock; `None` if git holds it. The caller must hold the lock on the repository.
     fn take(git_dir: &Path) -> io::Result<Option<Self>> {
         let (path, fresh) = (git_dir.join("index.lock"), git_dir.join("index.lock.agent-cli"));
         fs::write(&fresh, Self::MARK)?;
@@ -90,7 +90,7 @@ impl IndexLock {
             Ok(()) => Ok(Some(Self { path })),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let is_left = fs::read(&path).is_ok_and(|text| text == Self::MARK.as_bytes());
-                // Nothing of this type may be made that is not the lock: it is deleted at its end.
+                // A value of this type must hold the lock, because dropping it deletes the lock.
                 Ok(if is_left { Some(Self { path }) } else { None })
             }
             Err(error) => Err(error),
@@ -100,7 +100,7 @@ impl IndexLock {
 
 impl Drop for IndexLock {
     fn drop(&mut self) {
-        // It may be gone with the worktree.
+        // It may have been deleted with the worktree.
         let _ = fs::remove_file(&self.path);
     }
 }

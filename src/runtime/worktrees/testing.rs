@@ -20,7 +20,7 @@ pub(crate) fn repository() -> (TempDir, PathBuf) {
     (temp, top)
 }
 
-/// A worktree that is made for an agent of this name.
+/// A worktree created for an agent of this name.
 pub(crate) fn agent(temp: &TempDir, from: &Path, name: &str) -> Worktree {
     let folder = temp.path().canonicalize().unwrap().join("worktrees");
     let (worktree, cwd) = plan(&folder, from, "agent", name).unwrap();
@@ -35,7 +35,7 @@ pub(crate) fn commit(folder: &Path, name: &str) {
     git(folder, &format!("commit -q -m {name}"));
 }
 
-/// What a git command prints. Its arguments are parted by spaces.
+/// The output of a git command. Its arguments are separated by spaces.
 #[track_caller]
 pub(crate) fn git(folder: &Path, arguments: &str) -> String {
     let who = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.com", "-c", "protocol.file.allow=always"];
@@ -50,7 +50,7 @@ pub(crate) fn succeeds(folder: &Path, arguments: &str) -> bool {
 /// What an agent and others do in a worktree at `path` of the repository at `top`.
 pub(crate) type Work = fn(&Path, &Path);
 
-/// Does the work, and says why the worktree stays. What is looked at and what is done agree.
+/// Does the work, and returns why the worktree is kept. Checks that inspection and removal agree.
 pub(crate) fn held(work: Work) -> Option<String> {
     let (temp, top) = repository();
     let worktree = agent(&temp, &top, "1");

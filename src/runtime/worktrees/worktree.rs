@@ -1,4 +1,4 @@
-//! Git worktrees for agents that work apart: planned with the frame, made before its first attempt.
+//! Git worktrees for agents that work separately: planned with the frame, created before its first attempt.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -9,13 +9,13 @@ use crate::core::agent::worktree::Worktree;
 use crate::failpoint::{self, Step};
 use crate::runtime::worktrees::git::{Git, GitError};
 
-/// Why there can be no worktree.
+/// Why a worktree cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorktreeError {
     /// The directory is in no repository with a commit.
     #[error("{} is in no git repository with a commit", .0.display())]
     NoRepository(PathBuf),
-    /// Git did not do it.
+    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
     /// A file could not be used.
@@ -28,9 +28,9 @@ pub(crate) enum WorktreeError {
     },
 }
 
-/// A worktree to be made for an agent that would work in `cwd`, and where it works instead. `folder` is where worktrees lie,
-/// canonical; `id` tells it from others of the same title. Nothing is made yet: git may take its time, and whoever asks
-/// must not wait for it.
+/// Plans a worktree for an agent that would work in `cwd`, and the directory in it where the agent works instead. `folder`: the
+/// canonical directory for worktrees; `id` distinguishes it from others with the same title. Nothing is created yet, because git
+/// may take its time and the caller must not wait for it.
 ///
 /// # Errors
 ///
@@ -39,7 +39,7 @@ pub(crate) fn plan(folder: &Path, cwd: &Path, title: &str, id: &str) -> Result<(
     let none = |_| WorktreeError::NoRepository(cwd.to_owned());
     let top = PathBuf::from(git(cwd, ["rev-parse", "--show-toplevel"]).map_err(none)?);
     let base = git(cwd, ["rev-parse", "--verify", "HEAD^{commit}"]).map_err(none)?;
-    // Another agent's worktree may be removed before this one: what all of them share stays.
+    // Another agent's worktree may be removed before this one: what they share must stay.
     let shared = cwd.join(git(cwd, ["rev-parse", "--git-common-dir"]).map_err(none)?);
     let repository = shared.canonicalize().map_err(io("find the directory of the repository"))?;
     let within = cwd.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
@@ -49,19 +49,15 @@ pub(crate) fn plan(folder: &Path, cwd: &Path, title: &str, id: &str) -> Result<(
     Ok((Worktree { repository, path, branch, base }, cwd))
 }
 
-/// Whether files in `cwd` and the rest of its repository are not as they were committed: a worktree will not have them.
+/// Whether files in `cwd` or elsewhere in its repository have uncommitted changes, which a worktree will not have.
 #[must_use]
 pub(crate) fn has_uncommitted_changes(cwd: &Path) -> bool {
     let status = ["-c", "status.showUntrackedFiles=normal", "status", "--porcelain", "--untracked-files=normal"];
     git(cwd, status).is_ok_and(|changed| !changed.is_empty())
 }
 
-/// Makes the worktree, unless it is there. A process that was killed while it made it leaves one that is removed and made
-/// anew: so this is for a worktree in which no agent has worked yet.
-///
-/// # Errors
-///
-/// [`WorktreeError`] when git refuses.
+/// Creates the worktree unless it exists. A process that was killed meanwhile leaves a partial worktree, which is removed and
+/// created again. So this must only be called before an agent has worked in it.
 pub(crate) fn ensure(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
     failpoint::around(Step::MakeWorktree, || made(worktree, cwd))
 }
@@ -76,7 +72,7 @@ fn made(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(io("make the folder of worktrees"))?;
         }
-        // One that is half made is still known to git, and locked: twice forced, it is made all the same.
+        // Git still knows a partial worktree and keeps it locked: `--force` twice creates it anyway.
         let add = ["worktree", "add", "--quiet", "--force", "--force"].map(OsStr::new);
         let place = if has_branch(repository, branch) {
             vec![path.as_os_str(), branch.as_ref()]
@@ -85,7 +81,7 @@ fn made(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
         };
         git(repository, add.into_iter().chain(place))?;
     }
-    // Git knows no empty folders.
+    // Git does not store empty folders.
     fs::create_dir_all(cwd).map_err(io("make the working directory in the worktree"))
 }
 
