@@ -1,14 +1,14 @@
 //! Points at which a test can make this program die, meet a full disk, or wait until something else has happened.
 //!
-//! Every durable step of the program has a name here and passes its points: `end_attempt.before`, `end_attempt.within` (all is
-//! written, nothing is final), `end_attempt.after`, and `end_attempt.full`, where the disk is full. In a release build all of this
-//! compiles to nothing.
+//! Every durable step of the program has a name here and passes its points: `end_attempt.before`, `end_attempt.within`
+//! (everything is written, nothing is final), `end_attempt.after`, and `end_attempt.full`, where the disk is full. In a release
+//! build all of this compiles to nothing.
 //!
 //! | variable | meaning |
 //! | --- | --- |
 //! | `AGENT_CLI_CRASH` | `POINT` or `POINT:N`: what happens when a point is passed for the first or the `N`th time |
-//! | `AGENT_CLI_HOLD` | `POINT GATE`: when the process passes the point for the first time it adds a line to `GATE.held`, and goes on when it can read a line from the fifo `GATE` |
-//! | `AGENT_CLI_SYNC_LOG` | a file that gets the number and the time of each file and directory that is synced, a line each |
+//! | `AGENT_CLI_HOLD` | `POINT GATE`: when the process first passes the point, it adds a line to `GATE.held`, and continues when it can read a line from the fifo `GATE` |
+//! | `AGENT_CLI_SYNC_LOG` | a file that gets a line for each file and directory that is synced: its number and the time |
 //! | `AGENT_CLI_CRASH_LOG` | a file that gets a line for each point that is passed: the point, the command, the process. With it, all processes that share the file count together |
 
 use std::fs::File;
@@ -23,7 +23,7 @@ pub enum Moment {
     Within,
     /// It is done. The process dies.
     After,
-    /// The disk is full. The process goes on with that error.
+    /// The disk is full. The process continues with that error.
     Full,
 }
 
@@ -32,19 +32,19 @@ pub enum Moment {
 mod kinds {
     use super::Moment::{self, After, Before, Full, Within};
 
-    /// Nothing is written, or not by this program.
+    /// Nothing is written, or not by agent-cli.
     pub(super) const ACTION: &[Moment] = &[Before, After];
-    /// A file is opened, or made if it is absent.
+    /// A file is opened, or created if it does not exist.
     pub(super) const FILE: &[Moment] = &[Before, After, Full];
     /// Something is deleted in two parts.
     pub(super) const DELETION: &[Moment] = &[Before, Within, After];
-    /// A transaction, or a file that is written beside its place and then moved there.
+    /// A transaction, or a file that is written under another name and then renamed.
     pub(super) const WRITE: &[Moment] = &[Before, Within, After, Full];
 }
 
 macro_rules! steps {
     ($($(#[$doc:meta])* $step:ident: $name:literal, $moments:ident;)*) => {
-        /// A durable step: what it has done is there after the process is gone.
+        /// A durable step: its effect survives the end of the process.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Step {
             $($(#[$doc])* $step,)*
@@ -57,15 +57,15 @@ macro_rules! steps {
 }
 
 steps! {
-    /// The database is made.
+    /// The database is created.
     MakeDatabase: "make_database", WRITE;
-    /// The tables are brought to the newest version.
+    /// The tables are migrated to the newest version.
     Migrate: "migrate", WRITE;
     /// A root is recorded.
     CreateRoot: "create_root", WRITE;
-    /// A session that was not started by this program is recorded.
+    /// A session that agent-cli did not start is recorded.
     Adopt: "adopt", WRITE;
-    /// A request for a child is recorded, and the child.
+    /// A request for a child is recorded together with the child.
     RequestChild: "request_child", WRITE;
     /// Another request is recorded.
     Request: "request", WRITE;
@@ -81,7 +81,7 @@ steps! {
     ChangeLaunch: "change_launch", WRITE;
     /// The limits of a tree are changed.
     ChangeLimits: "change_limits", WRITE;
-    /// An outside wait is recorded as over.
+    /// An external wait is recorded as over.
     ResolveWait: "resolve_wait", WRITE;
     /// An answer is recorded.
     Answer: "answer", WRITE;
@@ -89,55 +89,55 @@ steps! {
     WithdrawCalls: "withdraw_calls", WRITE;
     /// A suspended call is recorded as returned.
     Returned: "returned", WRITE;
-    /// The version of a `claude` is remembered.
+    /// The version of a `claude` is cached.
     RememberVersion: "remember_version", WRITE;
     /// A checkpoint is copied.
     KeepCopy: "keep_copy", WRITE;
-    /// A transcript is put back.
+    /// A transcript is restored.
     PutBack: "put_back", WRITE;
     /// A transcript makes room for the next one of its session.
     MakeRoom: "make_room", ACTION;
     /// An older copy is deleted.
     RemoveCopy: "remove_copy", ACTION;
-    /// What an agent has seen of files is written.
+    /// The record of files that an agent has seen is written.
     Seen: "seen", WRITE;
     /// A prompt is written.
     Prompt: "prompt", WRITE;
     /// A settings file is written.
     Settings: "settings", WRITE;
-    /// A transcript with results in it is written.
+    /// A copy of a transcript with results is written.
     Answered: "answered", WRITE;
     /// The result that a call returns is written.
     Result: "result", WRITE;
     /// The error log is opened.
     ErrorLog: "error_log", FILE;
-    /// A git worktree is made.
+    /// A git worktree is created.
     MakeWorktree: "make_worktree", ACTION;
     /// A git worktree is removed, and then its branch.
     RemoveWorktree: "remove_worktree", DELETION;
     /// A lease is taken.
     Lease: "lease", FILE;
-    /// A torn line is ended.
+    /// A torn line is terminated.
     Seal: "seal", FILE;
-    /// Left-over processes are ended.
+    /// Orphaned processes are ended.
     Sweep: "sweep", ACTION;
     /// A process is started.
     Start: "start", ACTION;
-    /// A process is told to stop.
+    /// A process is asked to stop.
     Stop: "stop", ACTION;
     /// An attempt without a runner is concluded.
     Harvest: "harvest", ACTION;
     /// A discarded transcript is deleted.
     DeleteTranscript: "delete_transcript", DELETION;
-    /// A tree that was finished long ago is removed, or a directory without a frame.
+    /// A finished chain is removed, or a directory without a frame.
     Remove: "remove", WRITE;
-    /// A tree is taken up from a file.
+    /// A chain is imported.
     Import: "import", WRITE;
     /// A result is printed.
     Print: "print", ACTION;
 }
 
-/// The name of a point, as `AGENT_CLI_CRASH` gives it.
+/// The name of a point, as `AGENT_CLI_CRASH` has it.
 #[cfg(debug_assertions)]
 #[must_use]
 pub fn name(step: Step, moment: Moment) -> String {
@@ -145,7 +145,7 @@ pub fn name(step: Step, moment: Moment) -> String {
     format!("{name}.{moment:?}").to_lowercase()
 }
 
-/// Passes a moment, and dies there if that is wanted.
+/// Passes a moment, and dies there if a test asks for that.
 #[inline]
 pub fn at(step: Step, moment: Moment) {
     #[cfg(debug_assertions)]
@@ -158,7 +158,7 @@ pub fn at(step: Step, moment: Moment) {
     let _ = (step, moment);
 }
 
-/// Does a step between its first and its last moment.
+/// Runs a step between its first and its last moment.
 #[inline]
 pub fn around<T>(step: Step, work: impl FnOnce() -> T) -> T {
     at(step, Moment::Before);
@@ -167,7 +167,7 @@ pub fn around<T>(step: Step, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Notes that a file or directory is on the disk.
+/// Logs that a file or directory was synced.
 #[inline]
 pub fn synced(file: &File) {
     #[cfg(debug_assertions)]
@@ -192,7 +192,7 @@ pub fn is_full(step: Step) -> bool {
 ///
 /// # Errors
 ///
-/// The disk is full, if that is wanted.
+/// A full disk, if a test asks for one.
 #[inline]
 pub fn room(step: Step) -> io::Result<()> {
     if is_full(step) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
@@ -230,7 +230,7 @@ mod armed {
     /// How often this process has passed the point.
     static PASSED: AtomicUsize = AtomicUsize::new(0);
 
-    /// Whether something is to happen now.
+    /// Whether this is when the point acts.
     pub(super) fn is_due(step: Step, moment: Moment) -> bool {
         let plan = &*PLAN;
         if plan.point.is_none() && plan.log.is_none() {
@@ -255,7 +255,7 @@ mod armed {
         Ok(text.lines().filter(|line| line.split(' ').next() == Some(point)).count())
     }
 
-    /// A file keeps its number when it is moved.
+    /// A file keeps its number when it is renamed.
     pub(super) fn note_synced(file: &File) {
         static LOG: LazyLock<Option<PathBuf>> = LazyLock::new(|| env::var_os("AGENT_CLI_SYNC_LOG").map(PathBuf::from));
         let Some(path) = LOG.as_ref() else { return };
@@ -267,7 +267,7 @@ mod armed {
         let _: io::Result<()> = note();
     }
 
-    /// Waits at a gate, if this process is to do so here.
+    /// Waits at a gate, if a test asks this process to wait here.
     pub(super) fn hold(step: Step, moment: Moment) {
         static GATE: LazyLock<Option<(String, String)>> = LazyLock::new(|| {
             let wanted = env::var("AGENT_CLI_HOLD").ok()?;
@@ -286,7 +286,7 @@ mod armed {
         let _: io::Result<usize> = wait();
     }
 
-    /// Without any of what a process may do at its end.
+    /// Skips everything that a process may do when it exits.
     pub(super) fn die() -> ! {
         let _ = kill_process(getpid(), Signal::KILL);
         std::process::abort();

@@ -1,4 +1,4 @@
-//! The records of chains, as tests and benchmarks read and make them. The command line is what everybody else uses.
+//! The records of chains for tests and benchmarks. Everybody else uses the command line.
 
 pub use crate::core::agent::launch::Launch;
 pub use crate::core::agent::situation::Situation;

@@ -15,8 +15,8 @@ use crate::runtime::run::{scheduler, signals};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 
-/// Drives a tree that was just recorded. If `claude` refuses the command line before any work, the tree is removed
-/// again, because it could never work.
+/// Drives a chain that was just recorded. If `claude` refuses the command line before any work, the chain is removed again,
+/// because it could never work.
 pub(super) fn drive_new(
     context: &Context,
     store: &Store,

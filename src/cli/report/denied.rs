@@ -45,7 +45,7 @@ impl Adopted {
         Ok(was_adopted.then_some(Self { root: root.id, is_done: root.state == FrameState::Done }))
     }
 
-    /// What allows calls from now on that these options would have allowed.
+    /// What allows later calls that these options would have allowed.
     fn command(self, options: &str) -> String {
         let root = self.root.short();
         match self.is_done {

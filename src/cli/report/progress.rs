@@ -1,4 +1,4 @@
-//! Progress of operations that take longer than a person likes to wait without a word.
+//! Progress of operations that take longer than a person likes to wait in silence.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};

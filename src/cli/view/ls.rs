@@ -76,7 +76,7 @@ impl Ls {
     }
 }
 
-/// A frame of the chain that would run if its budget were not spent.
+/// A frame of the chain that would run if the budget had not been spent.
 fn over_budget(store: &Store, root: &Summary, now: Timestamp) -> Result<Option<Blocker>, StoreError> {
     if root.limits.max_budget_usd.is_none() || root.state == FrameState::Done {
         return Ok(None);

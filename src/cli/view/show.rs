@@ -144,7 +144,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
     })
 }
 
-/// The transcript is looked up where Claude Code has it now; the kept copy is named when that is gone.
+/// The transcript in Claude Code's folder or, if that is missing, the kept copy.
 fn session(store: &Store, frame: &Frame, attempt: Attempt) -> Session {
     let found = config_dir(&frame.launch).and_then(|config| locate::find(&config, &frame.cwd, attempt.session));
     let copy = || Some(store.dir().checkpoint(frame.id, attempt.id)).filter(|copy| copy.is_file());

@@ -40,12 +40,12 @@ struct FrameJson<'a> {
     parent: Option<FrameId>,
     task: &'a str,
     status: &'static str,
-    /// Whether it is on record as running, and nobody runs it.
+    /// Whether it is recorded as running but nothing runs it.
     abandoned: bool,
     since: Timestamp,
     error: Option<&'a str>,
     waiting_on: Vec<Blocker>,
-    /// Of an agent that has one for itself.
+    /// Only for an agent that has its own worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree: Option<Worktree>,
 }
@@ -97,7 +97,7 @@ fn listed<'a>(tree: &Tree, node: &'a Node, now: Timestamp, abandoned: &Abandoned
 /// Each frame on a line, below its parent.
 fn drawn(tree: &Tree, now: Timestamp, abandoned: &Abandoned) -> String {
     let mut text = String::new();
-    // What stands before a frame's children, which come later than the frame.
+    // The lines before a frame's children, which are printed after the frame.
     let mut bars = HashMap::from([(tree.top(), String::new())]);
     for node in tree.parents_first() {
         let siblings = node.parent.filter(|_| node.id != tree.top()).map(|parent| tree.children(parent));

@@ -27,8 +27,8 @@ impl Denied {
     }
 }
 
-/// Denied calls in words, some of them by name: `2 calls were denied: Bash: ...`. `whose` names the agent where the
-/// context does not.
+/// Denied calls in words, some of them by name: `2 calls were denied: Bash: ...`. `whose` names the agent if the context does
+/// not.
 #[must_use]
 pub(crate) fn in_words(denied: &[Denied], whose: Option<&str>) -> String {
     const NAMED: usize = 4;

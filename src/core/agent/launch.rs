@@ -48,7 +48,7 @@ pub struct Launch {
     /// How many seconds background work may continue after the agent has replied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background_grace: Option<u64>,
-    /// The worktree made for this agent alone. A child works in it too, unless it asks for its own.
+    /// The worktree created for this agent alone. A child works in it too, unless it asks for its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
 }

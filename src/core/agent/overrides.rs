@@ -6,7 +6,7 @@ use crate::core::agent::claude_args::{ClaudeArgs, number};
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::option_rights::{FOR_CHILDREN, LIMITS};
 
-/// What a child asks to have different from its parent.
+/// How a child's launch options are to differ from its parent's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     pub model: Option<String>,

@@ -1,4 +1,4 @@
-//! What an agent has besides its conversation and keeps when it pauses.
+//! What an agent has besides its conversation and needs when it continues.
 
 use std::path::{Path, PathBuf};
 

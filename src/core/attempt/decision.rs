@@ -21,7 +21,7 @@ pub struct Decision {
     pub session: Fate,
     /// What happens to its frame.
     pub frame: Ended,
-    /// Which of the results it was given are delivered again.
+    /// Which of the results that it was given are delivered again.
     pub redelivery: Redelivery,
     /// What the next attempt is told about it.
     pub trouble: Option<Trouble>,

@@ -8,7 +8,7 @@ use crate::core::attempt::signal::Signal;
 /// Whether an agent's turn is over, although its `claude` may still run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// It goes on.
+    /// It continues.
     Works,
     /// It waits, or was stopped by an error: `claude` should do nothing more for it now.
     Paused,

@@ -23,7 +23,7 @@ pub enum Scheduler {
         /// The call's result, in the words of the tool.
         returns: String,
     },
-    /// CronCreate. Its call has returned, and the agent goes on.
+    /// CronCreate. Its call has returned, and the agent continues.
     Job {
         /// The id by which the agent knows it.
         id: String,
@@ -42,7 +42,7 @@ pub(crate) enum BadPrompt {
     /// It is empty.
     #[error("the prompt is empty: say what you want to be told then")]
     Blank,
-    /// It is too long to be read.
+    /// It is too long.
     #[error("the prompt has more than 1 MiB: write it to a file, and name the file in the prompt")]
     TooLong,
 }
@@ -65,8 +65,8 @@ pub(crate) fn check(prompt: &str) -> Result<(), BadPrompt> {
 impl Scheduled {
     /// The prompt in the form that `claude` receives.
     ///
-    /// A prompt that begins with `/` is a command of Claude Code, and some of those end a run without a word of the model.
-    /// `/loop` is what ScheduleWakeup is made for.
+    /// A prompt that begins with `/` is a slash command of Claude Code, and some of those end a run without a request to the
+    /// model. `/loop` is what ScheduleWakeup is made for.
     #[must_use]
     pub fn prompt(&self) -> String {
         let is_loop = self.prompt == "/loop" || self.prompt.starts_with("/loop ");
@@ -88,7 +88,7 @@ impl Scheduled {
         }
     }
 
-    /// Whether its agent goes on meanwhile.
+    /// Whether its agent continues in the meantime.
     #[must_use]
     pub fn is_job(&self) -> bool {
         matches!(self.by, Scheduler::Job { .. })

@@ -10,8 +10,8 @@
 //!                   Withdrawn <───────────────┘
 //! ```
 //!
-//! A request for another agent's reply is delivered out of `Open`: the end of the child is what resolves it, and is recorded
-//! with the child alone.
+//! A request for another agent's reply is delivered from `Open`: the child's end resolves it, and is only recorded with the
+//! child.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,21 +21,20 @@ use crate::core::id::AttemptId;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum RequestState {
-    /// Nothing has come of it yet, as far as it is recorded here.
+    /// It has no result, as far as its own record says.
     Open,
-    /// It was answered, or what it waits for was seen.
+    /// It was answered, or what it waits for has happened.
     Resolved {
-        /// The attempt in which a call ran that was allowed once.
+        /// The attempt in which a call ran that was approved once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         used_by: Option<AttemptId>,
     },
-    /// An attempt is given the result. Whether its agent has it, the end of the attempt decides.
+    /// An attempt was given the result. The end of the attempt decides whether its agent has it.
     Delivering {
-        /// The attempt.
         attempt: AttemptId,
-        /// Whether it goes back to resolved when the attempt is not kept, and not to open.
+        /// Whether it returns to resolved, not to open, if the attempt is not kept.
         resolved: bool,
-        /// How far its call has come that returns the result.
+        /// The progress of the call that returns the result.
         #[serde(default)]
         handover: Handover,
         /// As above.
@@ -44,7 +43,7 @@ pub enum RequestState {
     },
     /// Its agent has the result.
     Delivered {
-        /// The attempt in which it was given it.
+        /// The attempt that was given it.
         attempt: AttemptId,
         /// As above.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,49 +53,45 @@ pub enum RequestState {
     Withdrawn,
 }
 
-/// How a result comes to an agent within an attempt.
+/// How an attempt receives a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Handover {
-    /// In a prompt, or in what its agent has read.
+    /// In a prompt, or in a file that the agent has read.
     #[default]
     Given,
-    /// The resumed call has still to return it.
+    /// The resumed call has yet to return it.
     ToReturn,
-    /// The resumed call was told to return it: the same request, made again, is a new one.
+    /// The resumed call has been told to return it: if the agent makes the same request again, that is a new one.
     Returned,
-    /// The call has returned it, and the user's hooks had the last word on it.
+    /// The call has returned it, and the user's hooks have run on it.
     Shown,
 }
 
 /// Something that happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestEvent {
-    /// It was answered, or what it waits for was seen.
+    /// It was answered, or what it waits for has happened.
     Resolve,
     /// The answer was replaced by another one.
     Replace,
     /// An attempt is given its result.
     Deliver {
-        /// Which.
         attempt: AttemptId,
-        /// Whether the resumed call of the attempt returns it.
+        /// Whether the attempt's resumed call returns it.
         to_return: bool,
-        /// Whether the result is that of a child.
+        /// Whether it is a child's result.
         of_child: bool,
     },
-    /// The resumed call of the attempt was told to return it.
+    /// The attempt's resumed call has been told to return it.
     Return,
     /// The call has returned it.
     Show,
-    /// The call that it allows runs in this attempt.
-    Use {
-        /// Which.
-        attempt: AttemptId,
-    },
-    /// The attempt that was given the result is kept: so is the result.
+    /// The call that it approves runs in this attempt.
+    Use { attempt: AttemptId },
+    /// The attempt that was given the result is kept, so the result is delivered.
     Keep,
-    /// The attempt that was given the result has not kept it: it is delivered again.
+    /// The attempt that was given the result is not kept: it is delivered again.
     GiveBack,
     /// Its call was not suspended after all, or its attempt was discarded.
     Withdraw,
@@ -127,7 +122,7 @@ impl RequestState {
             (Self::Resolved { used_by }, Deliver { attempt, to_return, .. }) => {
                 Self::Delivering { attempt, resolved: true, handover: Handover::new(to_return), used_by }
             }
-            // An agent may read what it was given a second time.
+            // An agent may read a result that it was given a second time.
             (Self::Delivering { attempt, .. }, Deliver { attempt: again, .. }) if attempt != again => return illegal,
             (same @ Self::Delivering { .. }, Deliver { .. }) => same,
             (Self::Delivering { attempt, resolved, handover, used_by }, Return | Show) => {
@@ -164,8 +159,8 @@ impl RequestState {
         }
     }
 
-    /// Whether it was answered, or what it waits for was seen. A child's end is not recorded here: the child's own state
-    /// tells it.
+    /// Whether it was answered, or what it waits for has happened. A child's end is not recorded here, but in the child's own
+    /// state.
     #[must_use]
     pub fn is_resolved(&self) -> bool {
         matches!(self, Self::Resolved { .. } | Self::Delivering { resolved: true, .. } | Self::Delivered { .. })
@@ -186,7 +181,7 @@ impl Handover {
     }
 }
 
-/// What is allowed once is used in one attempt, as often as that asks.
+/// A call that was approved once runs in one attempt, however often that attempt asks.
 fn is_free(used_by: Option<AttemptId>, attempt: AttemptId) -> bool {
     used_by.is_none_or(|used_by| used_by == attempt)
 }

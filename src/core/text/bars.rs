@@ -1,4 +1,4 @@
-//! Texts of others line by line behind a bar, so that no line passes for one of the program's own.
+//! Somebody else's text line by line behind a bar, so that no line can be mistaken for agent-cli's own.
 
 use std::time::Duration;
 
@@ -8,19 +8,17 @@ use similar::{ChangeTag, TextDiff};
 use crate::core::text::columns::of_each;
 use crate::core::text::escape;
 
-/// A text that grows line by line.
 pub(crate) struct Bars {
     text: String,
     width: Option<usize>,
 }
 
 impl Bars {
-    /// `width`: how many columns there are, if that is known.
+    /// `width`: the number of columns, if known.
     pub(crate) fn new(width: Option<usize>) -> Self {
         Self { text: String::new(), width }
     }
 
-    /// All of it.
     pub(crate) fn text(self) -> String {
         self.text
     }
@@ -48,7 +46,7 @@ impl Bars {
         }
     }
 
-    /// Each line behind a bar. Many empty ones are counted: they would push what stands above them off the screen.
+    /// Each line behind a bar. Many empty lines are counted instead: they would push what is above them off the screen.
     pub(crate) fn lines(&mut self, mark: char, text: &str) {
         const MOST_EMPTY: usize = 3;
         let lines: Vec<&str> = text.split('\n').collect();
@@ -69,7 +67,7 @@ impl Bars {
         self.wrapped(&format!("  \u{2502} {mark}"), mark, line);
     }
 
-    /// A line behind `first`. Where it has no room, it goes on behind a bar of another kind.
+    /// A line behind `first`. If it does not fit, it continues behind a different bar.
     fn wrapped(&mut self, first: &str, mark: char, line: &str) {
         let line = escape::exact(line).replace('\n', "\u{23ce}");
         let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(6).max(1));
@@ -85,9 +83,9 @@ impl Bars {
         self.line(format!("{before}{part}").trim_end());
     }
 
-    /// `context`: how many equal lines are shown around each change.
+    /// `context`: how many unchanged lines are shown around each change.
     pub(crate) fn diff(&mut self, old: &str, new: &str, context: usize) {
-        // Without a limit, two long texts that have nothing in common would take minutes.
+        // Without a limit, comparing two long texts with nothing in common would take minutes.
         const PATIENCE: Duration = Duration::from_millis(500);
         let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
         let context = context.min(old.len() + new.len());

@@ -1,17 +1,16 @@
-//! Text of agents, files and APIs, made harmless for a terminal.
+//! Makes text of agents, files and APIs harmless for a terminal.
 //!
-//! Everything that reaches a terminal goes through here, because a terminal obeys what it is sent: control characters
-//! move the cursor, set the title or answer in the user's place, and format characters reorder or hide what stands
-//! beside them. What would not be shown as itself is written as its code point: `\u{202e}`.
+//! Everything that reaches a terminal passes through here, because a terminal obeys what it receives: control characters move the
+//! cursor, set the title or answer in the user's place, and format characters reorder or hide what is beside them. Characters
+//! that would not be shown as themselves are written as code points: `\u{202e}`.
 
 use std::fmt::Write as _;
 
 use unicode_properties::{GeneralCategory, UnicodeEmoji, UnicodeGeneralCategory};
 
-/// Stands for a line break where a text has one line only. A blank would hide where a command ends.
+/// Replaces a line break in a text on one line. A blank would hide where a command ends.
 pub(crate) const BREAK: char = '⏎';
 
-/// `text` on one line.
 pub(crate) fn one_line(text: &str) -> String {
     escaped(text, |c, out| match c {
         '\n' => out.push(BREAK),
@@ -28,8 +27,8 @@ pub(crate) fn block(text: &str) -> String {
     })
 }
 
-/// `text` with its own line breaks, and nothing in it that looks like something else: each line break is the one of
-/// Unix, and each blank is an ordinary one. For what a person approves.
+/// `text` with its own line breaks, in which nothing looks like something else: each line break is a Unix one, and each blank an
+/// ordinary one. For what a person approves.
 pub(crate) fn exact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = None;
@@ -46,7 +45,7 @@ pub(crate) fn exact(text: &str) -> String {
     out
 }
 
-/// JSON with the same values. What would not be shown as itself can stand in its texts only, where JSON has an escape.
+/// JSON with the same values. Characters that would not be shown can only occur in its strings, where JSON can escape them.
 pub(crate) fn json(text: &str) -> String {
     escaped(text, |c, out| match c {
         '\n' => out.push(c),
@@ -54,14 +53,14 @@ pub(crate) fn json(text: &str) -> String {
     })
 }
 
-/// Whether a terminal shows all of `text` as it is, on one line.
+/// Whether a terminal shows all of `text` unchanged, on one line.
 pub(crate) fn is_plain(text: &str) -> bool {
     let before = std::iter::once(None).chain(text.chars().map(Some));
     text.chars().zip(before).all(|(c, before)| is_shown(c, before))
 }
 
-/// `text` with `hidden` for each character that is not shown. The return of a line break of Windows has no effect, and
-/// is left out.
+/// `text` with `hidden` in place of each character that is not shown. The carriage return of a Windows line break has no effect,
+/// and is dropped.
 fn escaped(text: &str, mut hidden: impl FnMut(char, &mut String)) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -82,12 +81,12 @@ fn as_code(c: char, out: &mut String) {
     let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
 }
 
-/// Whether a terminal shows `c` as itself, and does nothing else, when it comes after `before`.
+/// Whether a terminal shows `c` as itself and does nothing else, if it comes after `before`.
 fn is_shown(c: char, before: Option<char>) -> bool {
     use GeneralCategory as Category;
     match c {
         ' '..='~' => true,
-        // The two that choose how an emoji looks. Elsewhere they are not seen.
+        // The two that select how an emoji looks. Elsewhere they are invisible.
         '\u{fe0e}' | '\u{fe0f}' => before.is_some_and(|before| !before.is_ascii() && before.is_emoji_char()),
         _ if is_invisible(c) => false,
         _ => !matches!(
@@ -103,14 +102,14 @@ fn is_shown(c: char, before: Option<char>) -> bool {
     }
 }
 
-/// What Unicode calls ignorable by default and counts among letters or marks, and a blank that counts as a symbol.
+/// Characters that Unicode calls ignorable by default and counts among letters or marks, and a blank that counts as a symbol.
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}'
         | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// `text` on one line, escaped, and at most 120 characters of it.
+/// `text` on one line, escaped and at most 120 characters long.
 #[must_use]
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 120;

@@ -1,8 +1,8 @@
-//! How much of a text or a call a list does not show.
+//! How much of a text or a call a list leaves out.
 
 use serde_json::Value;
 
-/// What a list does not show of a text of which it shows so much. `None`: it shows all.
+/// How much of a text is left out if this much is shown. `None`: nothing.
 pub(crate) fn hidden(lines: usize, characters: usize, shown: &str) -> Option<String> {
     let (lines, characters) = (lines.saturating_sub(1), characters.saturating_sub(shown.chars().count()));
     let some = |count, more, one| match count {
@@ -19,7 +19,7 @@ pub(crate) fn hidden(lines: usize, characters: usize, shown: &str) -> Option<Str
     }
 }
 
-/// How many lines and characters the texts of a call have.
+/// How many lines and characters a call's texts have.
 pub(crate) fn extent(value: &Value) -> (usize, usize) {
     match value {
         Value::String(text) => (text.lines().count().max(1), text.chars().count()),
@@ -33,7 +33,6 @@ fn sum(one: (usize, usize), other: (usize, usize)) -> (usize, usize) {
     (one.0 + other.0, one.1 + other.1)
 }
 
-/// A number with commas: `2,190`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let parts: Vec<&str> =

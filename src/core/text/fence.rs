@@ -1,9 +1,9 @@
-//! Texts of others inside of what an agent is told.
+//! Somebody else's text inside a text for an agent.
 //!
-//! A reply, an answer or an error may hold anything, also what looks like words of this program: another result, an
-//! answer that nobody gave, a notice. So it ends at a line that none of the texts has, and that is named before all of them.
+//! A reply, an answer or an error may contain anything, including what looks like agent-cli's words: another result, an answer
+//! that nobody gave, a notice. So it ends at a line that none of the texts contains, and that is announced before all of them.
 
-/// A line that ends texts of one kind.
+/// A line that ends each of several texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fence {
     line: String,
@@ -19,18 +19,18 @@ impl Fence {
         Self { line: format!("{dashes} {words} {dashes}") }
     }
 
-    /// `text`, and the line that ends it.
+    /// `text`, followed by the line that ends it.
     pub(crate) fn closed(&self, text: &str) -> String {
         format!("{text}\n{}", self.line)
     }
 
-    /// What is said before all texts: `subject` names them, and `none` says that none of them has the line.
+    /// The announcement before all texts: `subject` names them, and `none` says that none of them contains the line.
     pub(crate) fn rule(&self, subject: &str, none: &str) -> String {
         format!("{subject} ends at the line `{}`; {none}.", self.line)
     }
 }
 
-/// The most dashes, of any kind, before `words` in `text`.
+/// The most dashes of any kind before `words` in `text`.
 fn longest(text: &str, words: &str) -> Option<usize> {
     let text = text.to_lowercase();
     let dashes = |(at, _): (usize, _)| {
@@ -40,12 +40,12 @@ fn longest(text: &str, words: &str) -> Option<usize> {
     text.match_indices(words).map(dashes).max()
 }
 
-/// Whether a reader would begin a new line at `c`.
+/// Whether a reader would see a new line at `c`.
 pub(crate) fn is_line_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether `text` is one line, whatever follows it.
+/// Whether `text` is a single line, whatever follows it.
 pub(crate) fn is_one_line(text: &str) -> bool {
     !text.trim_end_matches(is_line_break).contains(is_line_break)
 }

@@ -1,4 +1,4 @@
-//! Text of others made harmless, quoted and taken apart.
+//! Text: escaping, quoting and parsing what others wrote.
 
 pub(crate) mod bars;
 pub(crate) mod columns;

@@ -1,13 +1,13 @@
 //! The words of a shell command, as far as they can be known without running a shell.
 //!
-//! Agents write commands for whatever shell their user has: `sh`, bash or zsh. What these would not read alike, or what
-//! would need more than the working and the home directory to know, is not guessed at: there are no words then. To be
-//! wrong would mean to record another question than the one that the agent asked.
+//! Agents write commands for their user's shell: `sh`, bash or zsh. If these would read a command differently, or need to know
+//! more than the working directory and the home directory, it is not parsed: a wrong guess would record a different question than
+//! the one that the agent asked.
 
 use std::path::Path;
 use std::str::Chars;
 
-/// What a shell would know of the place where the command runs.
+/// What a shell knows about the place where the command runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// `$PWD`.
@@ -16,7 +16,7 @@ pub struct Surroundings<'a> {
     pub home: &'a str,
 }
 
-/// The words of one simple command. `None` if `command` is anything else, or if its words cannot be known for certain.
+/// The words of one simple command. `None` if `command` is anything else, or if its words are not certain.
 #[must_use]
 pub(crate) fn split<'a>(command: &'a str, surroundings: &Surroundings<'a>) -> Option<Vec<String>> {
     if command.contains(UNSURE) {
@@ -27,35 +27,36 @@ pub(crate) fn split<'a>(command: &'a str, surroundings: &Surroundings<'a>) -> Op
     (!reader.words.is_empty()).then_some(reader.words)
 }
 
-/// `word` so that every shell reads it as this one word.
+/// Quotes `word` so that every shell reads it as this one word.
 #[must_use]
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A command that runs in `directory`, an absolute path, and leaves the shell there. If it cannot be entered, the command runs all the same. Neither a
-/// function of the user's shell in the place of `cd` counts, nor what the shell says of the new directory.
+/// A command that runs in `directory`, an absolute path, and leaves the shell there. If the directory cannot be entered, the
+/// command runs anyway. A function named `cd` in the user's shell is bypassed, and what the shell prints about the new directory
+/// is dropped.
 #[must_use]
 pub(crate) fn going_to(directory: &Path, command: &str) -> String {
     format!("builtin cd {} >/dev/null 2>&1; {command}", quoted(&directory.display().to_string()))
 }
 
-/// The same for a command that is not to run anywhere else.
+/// The same for a command that must not run anywhere else.
 #[must_use]
 pub(crate) fn only_in(directory: &Path, command: &str) -> String {
-    // What follows on a line of its own may be any command, with comments and documents in it.
+    // The command on the following lines may contain anything, including comments and here-documents.
     format!("builtin cd {} >/dev/null || exit\n{command}", quoted(&directory.display().to_string()))
 }
 
-/// No argument can hold the first. With the others bash marks places in its own copy of a word, and versions of it have
-/// lost them.
+/// No argument can contain the first. Bash uses the others to mark positions in its own copy of a word, and some versions of it
+/// lose them.
 const UNSURE: [char; 3] = ['\0', '\u{1}', '\u{7f}'];
 
 struct Reader<'a> {
     rest: Chars<'a>,
     surroundings: Surroundings<'a>,
     words: Vec<String>,
-    /// The word that is being read. `None` between words: a word may be empty.
+    /// The word that is being read. `None` between words, because a word may be empty.
     word: Option<String>,
 }
 
@@ -67,7 +68,7 @@ impl<'a> Reader<'a> {
                 ' ' | '\t' => self.end_word(),
                 '\n' => {
                     self.end_word();
-                    // Empty lines around a command are nothing; a line after it is another command.
+                    // Empty lines around a command mean nothing; a line after it is another command.
                     over = !self.words.is_empty();
                 }
                 _ if over => return None,
@@ -90,7 +91,7 @@ impl<'a> Reader<'a> {
             '$' => self.dollar(false),
             '\\' => {
                 let escaped = self.rest.next()?;
-                // A line that is continued is one line, also in the middle of a word.
+                // A continued line is one line, even in the middle of a word.
                 if escaped != '\n' {
                     self.push(escaped);
                 }
@@ -98,7 +99,7 @@ impl<'a> Reader<'a> {
             }
             '~' if self.word.is_none() && self.rest.as_str().starts_with(['/', ' ', '\t', '\n']) => self.home(),
             '~' if self.word.is_none() && self.rest.as_str().is_empty() => self.home(),
-            // To zsh `=ls` is the path of ls.
+            // In zsh, `=ls` is the path of ls.
             '=' if self.word.is_none() => None,
             _ if is_plain(first) => {
                 self.push(first);
@@ -135,7 +136,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows a `$`: one of the two variables, or nothing, so that it is a mere dollar.
+    /// What follows a `$`: one of the two variables, or nothing, in which case it is a plain dollar.
     fn dollar(&mut self, in_quotes: bool) -> Option<()> {
         let rest = self.rest.as_str();
         let (name, after) = match rest.strip_prefix('{') {
@@ -148,12 +149,12 @@ impl<'a> Reader<'a> {
             return (rest.len() == after.len() && mere).then(|| self.push('$'));
         }
         let value = self.value(name)?;
-        // A continued line would carry the name on. To zsh so would a letter beyond ASCII, while a bracket would choose
-        // a character of the value and a colon would change it.
+        // A continued line would extend the name. In zsh so would a non-ASCII letter, a bracket would select a character of the
+        // value, and a colon would modify it.
         if after.starts_with(|c: char| matches!(c, '\\' | '[' | ':') || !c.is_ascii()) {
             return None;
         }
-        // Outside of quotes a shell would split the value into words and look for files that match.
+        // Outside of quotes, a shell would split the value into words and look for matching files.
         if !in_quotes && !value.chars().all(is_plain) {
             return None;
         }
@@ -164,7 +165,7 @@ impl<'a> Reader<'a> {
 
     fn home(&mut self) -> Option<()> {
         let home = self.value("HOME")?;
-        // Shells disagree on whether two slashes that meet become one.
+        // Shells disagree on whether two adjacent slashes become one.
         if home.ends_with('/') {
             return None;
         }
@@ -172,7 +173,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// The value of a variable, if it is known.
+    /// A variable's value, if it is known.
     fn value(&self, name: &str) -> Option<&'a str> {
         let value = match name {
             "PWD" => self.surroundings.pwd,
@@ -191,7 +192,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether no shell sees more in `character` than itself, outside of quotes and inside of a word.
+/// Whether every shell takes `character` literally, outside of quotes and inside of a word.
 fn is_plain(character: char) -> bool {
     character.is_alphanumeric() || "_-./:,+@%=".contains(character)
 }

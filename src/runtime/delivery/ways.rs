@@ -4,12 +4,9 @@
 //! | --- | --- | --- |
 //! | [`Delivering::first_prompt`] | it has no conversation of its own yet | its task, and the results of its requests so far |
 //! | [`Delivering::resumed_call`] | the results belong to the one call that it is suspended in, which returns them exactly as they are, and there is nothing else to say | the call returns |
-//! | [`Delivering::results_in_transcript`] | some of its calls wait for results, and cannot return them by themselves | the calls
-//! have returned, and a prompt tells it to continue |
-//! | [`Delivering::reopened_call`] | a person has decided about a call that needed an approval | it repeats that call, and gets
-//! the other results afterwards |
-//! | [`Delivering::prompt`] | no call waits, hooks are disabled, or the transcript cannot take results | a prompt that names its
-//! requests and their results |
+//! | [`Delivering::results_in_transcript`] | some of its calls wait for results, and cannot return them by themselves | the calls have returned, and a prompt tells it to continue |
+//! | [`Delivering::reopened_call`] | a person has decided about a call that needed an approval | it repeats that call, and gets the other results afterwards |
+//! | [`Delivering::prompt`] | no call waits, hooks are disabled, or the transcript cannot take results | a prompt that names its requests and their results |
 //!
 //! [`DeliveryWay::of`] chooses between them. A result counts as delivered when the attempt that was given it is kept.
 
