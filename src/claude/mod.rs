@@ -3,6 +3,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod environment;
+pub(crate) mod events;
 pub(crate) mod installation;
 pub(crate) mod options;
 pub(crate) mod processes;

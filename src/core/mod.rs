@@ -7,6 +7,7 @@
 pub(crate) mod agent;
 pub(crate) mod attempt;
 pub(crate) mod chain;
+pub(crate) mod events;
 pub(crate) mod housekeeping;
 pub(crate) mod requests;
 pub(crate) mod text;

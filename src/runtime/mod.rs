@@ -8,6 +8,7 @@
 //! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead. While `claude` runs,
 //! it asks [`protocol`] about its agent's calls. [`housekeeping`] looks after whole chains.
 
+pub(crate) mod activity;
 mod conclude;
 mod delivery;
 pub(crate) mod housekeeping;

@@ -48,6 +48,18 @@ pub(crate) struct Event {
     pub(crate) stdout: Value,
     pub(crate) task_id: Value,
     pub(crate) description: Value,
+    pub(crate) timestamp: Value,
+    pub(crate) attempt: Value,
+    pub(crate) max_retries: Value,
+    pub(crate) retry_delay_ms: Value,
+    pub(crate) error_status: Value,
+    pub(crate) status: Value,
+    pub(crate) summary: Value,
+    pub(crate) tool_name: Value,
+    pub(crate) tool_use_id: Value,
+    pub(crate) compact_metadata: Value,
+    pub(crate) num_turns: Value,
+    pub(crate) duration_ms: Value,
 }
 
 #[serde_as]
@@ -55,6 +67,7 @@ pub(crate) struct Event {
 #[serde(default)]
 pub(crate) struct Message {
     pub(crate) model: Value,
+    pub(crate) usage: Value,
     #[serde_as(deserialize_as = "DefaultOnError<VecSkipError<_>>")]
     pub(crate) content: Vec<Block>,
 }
@@ -70,6 +83,8 @@ pub(crate) struct Block {
     pub(crate) tool_use_id: Value,
     pub(crate) content: Value,
     pub(crate) is_error: Value,
+    pub(crate) text: Value,
+    pub(crate) thinking: Value,
 }
 
 /// A tool call.

@@ -22,7 +22,9 @@ use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::FrameState;
 use crate::core::chain::waiting_on::Blocker;
+use crate::core::events::activity::STALL_AFTER;
 use crate::core::id::{AttemptId, FrameId, SessionId};
+use crate::runtime::activity::now::{Doing, activity_of};
 use crate::store::{Attempt, Store};
 
 /// Show everything known about an agent: sessions, transcripts, costs and history
@@ -50,6 +52,9 @@ struct Shown {
     error: Option<String>,
     since: Timestamp,
     created: Timestamp,
+    /// Only for an agent that runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doing: Option<Doing>,
     waiting_on: Vec<Blocker>,
     reply: Option<String>,
     trouble: Option<Trouble>,
@@ -113,6 +118,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
     let blockers = tree.blockers(Timestamp::now()).into_iter();
     let events = store.events(frame.id)?.into_iter();
     Ok(Shown {
+        doing: activity_of(store, frame.id, STALL_AFTER, Timestamp::now())?,
         waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
         reply: store.reply(frame.id)?.filter(|_| frame.state.is_over()),
         children: tree.children(frame.id).to_vec(),
@@ -185,6 +191,8 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     let status =
         if shown.abandoned { abandoned(shown.root) } else { format!("{} for {}", shown.status, age(shown.since, now)) };
     rows.push(row("state", status));
+    let doing = shown.doing.as_ref().filter(|_| !shown.abandoned);
+    rows.extend(doing.map(|doing| row("does", doing.words(now))));
     rows.extend(shown.waiting_on.iter().map(|blocker| row("waits for", described(&blocker.what))));
     rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));
     rows.extend(shown.trouble.iter().map(|trouble| row("trouble", one_line(&trouble.what))));

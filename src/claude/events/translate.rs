@@ -1,0 +1,276 @@
+//! From a line that `claude` printed to what it tells.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::claude::stream::event::{Block, Event};
+use crate::claude::stream::result_event::ResultEvent;
+use crate::core::events::agent_event::Happening;
+use crate::core::text::escape::shortened;
+
+/// What a line tells, in order, and what holds for all of it.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Told {
+    /// When it happened, if the line says so: messages do so since 2.1.330, nothing else does.
+    pub at: Option<Timestamp>,
+    /// The call of the agent that started the subagent which this is about.
+    pub parent_tool_use_id: Option<String>,
+    /// The tokens in the conversation after this message.
+    pub context_tokens: Option<u64>,
+    pub happenings: Vec<Happening>,
+}
+
+/// What a line tells. An empty one, and one that repeats what another has told, tells nothing.
+#[must_use]
+pub(crate) fn told(line: &[u8]) -> Told {
+    match serde_json::from_slice::<Event>(line) {
+        Ok(event) => of(event),
+        Err(_) if line.trim_ascii().is_empty() => Told::default(),
+        Err(_) => Told { happenings: vec![other("unreadable line")], ..Told::default() },
+    }
+}
+
+fn of(event: Event) -> Told {
+    let at = event.timestamp.as_str().and_then(|at| at.parse().ok());
+    let parent_tool_use_id = text(&event.parent_tool_use_id);
+    let context_tokens = context_tokens(&event.message.usage);
+    let happenings = match event.kind.as_str().unwrap_or_default() {
+        "system" => system(&event).into_iter().collect(),
+        "assistant" => event.message.content.into_iter().filter_map(said).collect(),
+        "user" => event.message.content.iter().filter_map(returned).collect(),
+        "rate_limit_event" => rate_limit(&event.rate_limit_info).into_iter().collect(),
+        "result" => result(event),
+        // Parts of a message that comes as a whole later, repeated inputs, and notes about hooks.
+        "stream_event" | "attachment" | "progress" | "command_lifecycle" | "keep_alive" => Vec::new(),
+        "" => vec![other("unnamed")],
+        kind => vec![other(kind)],
+    };
+    Told { at, parent_tool_use_id, context_tokens, happenings }
+}
+
+fn system(event: &Event) -> Option<Happening> {
+    let subtype = event.subtype.as_str().unwrap_or_default();
+    let number = Value::as_u64;
+    Some(match subtype {
+        "init" => Happening::Started {
+            model: text(&event.model),
+            claude_code_version: text(&event.claude_code_version),
+            permission_mode: text(&event.permission_mode),
+        },
+        "api_retry" => Happening::ApiRetry {
+            retry: number(&event.attempt).unwrap_or(1),
+            max_retries: number(&event.max_retries),
+            // A fraction in older versions.
+            retry_delay_ms: event.retry_delay_ms.as_f64().unwrap_or(0.0).round() as u64,
+            error_status: number(&event.error_status),
+            error: text(&event.error),
+        },
+        "compact_boundary" => Happening::Compaction {
+            trigger: text(&event.compact_metadata["trigger"]),
+            pre_tokens: number(&event.compact_metadata["pre_tokens"]),
+        },
+        "task_started" => task(event, "started")?,
+        "task_progress" => task(event, "progress")?,
+        "task_notification" => task(event, event.status.as_str().unwrap_or("ended"))?,
+        // Each of them is told by something else: the end of the turn lists denied calls.
+        "status" | "thinking_tokens" | "permission_denied" => return None,
+        _ if event.is_of_a_hook() => return None,
+        _ => other(&format!("system/{subtype}")),
+    })
+}
+
+fn task(event: &Event, status: &str) -> Option<Happening> {
+    let task_id = text(&event.task_id)?;
+    let said = [&event.summary, &event.description].into_iter().find_map(|said| said.as_str());
+    Some(Happening::Task { task_id, status: shortened(status), summary: shortened(said.unwrap_or_default().trim()) })
+}
+
+/// What a block of a message of the model says.
+fn said(block: Block) -> Option<Happening> {
+    match block.kind.as_str()? {
+        "text" => Some(Happening::Text { text: text(&block.text)? }),
+        "thinking" => Some(Happening::Thinking { text: text(&block.thinking).unwrap_or_default() }),
+        "redacted_thinking" => Some(Happening::Thinking { text: String::new() }),
+        "tool_use" => {
+            let (name, input) = (text(&block.name)?, block.input.clone());
+            let call = block.into_call()?;
+            Some(Happening::ToolUse { id: call.id, name, summary: call.summary, input })
+        }
+        kind => Some(other(&format!("assistant/{kind}"))),
+    }
+}
+
+/// What a block of a message to the model says.
+fn returned(block: &Block) -> Option<Happening> {
+    if block.kind != "tool_result" {
+        return None;
+    }
+    let result = block.as_result()?;
+    let first = result.text.trim().lines().next().unwrap_or_default();
+    Some(Happening::ToolResult {
+        summary: shortened(first),
+        tool_use_id: result.call,
+        is_error: result.is_error,
+        content: result.text,
+    })
+}
+
+fn rate_limit(info: &Value) -> Option<Happening> {
+    let resets_at = info["resetsAt"].as_i64().and_then(|at| Timestamp::from_second(at).ok());
+    Some(Happening::RateLimit {
+        status: text(&info["status"])?,
+        rate_limit_type: text(&info["rateLimitType"]),
+        resets_at,
+    })
+}
+
+fn result(event: Event) -> Vec<Happening> {
+    let denied = event.permission_denials.as_array().into_iter().flatten().filter_map(|denial| {
+        let (id, tool) = (denial["tool_use_id"].as_str()?, denial["tool_name"].as_str()?);
+        let block = Block { id: id.into(), name: tool.into(), input: denial["tool_input"].clone(), ..Block::default() };
+        let summary = block.into_call()?.summary;
+        Some(Happening::PermissionDenied { tool_use_id: id.to_owned(), tool: tool.to_owned(), summary })
+    });
+    let mut told: Vec<_> = denied.collect();
+    let (num_turns, duration_ms) = (event.num_turns.as_u64(), event.duration_ms.as_u64());
+    let subtype = text(&event.subtype);
+    let ResultEvent { is_error, text, deferred, usage, total_cost_usd, .. } = event.into();
+    told.push(Happening::Result { is_error, subtype, deferred, text, usage, total_cost_usd, num_turns, duration_ms });
+    told
+}
+
+/// All tokens of a request count, wherever they came from. What the model said itself is counted at the end only.
+fn context_tokens(usage: &Value) -> Option<u64> {
+    let of = |name| usage[name].as_u64();
+    let input = of("input_tokens")?;
+    let cached = [of("cache_creation_input_tokens"), of("cache_read_input_tokens")].into_iter().flatten();
+    Some(cached.fold(input, u64::saturating_add)).filter(|tokens| *tokens > 0)
+}
+
+fn other(name: &str) -> Happening {
+    Happening::Other { name: shortened(name) }
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A line with what it tells, as JSON.
+    fn json_of(line: &str) -> Vec<Value> {
+        told(line.as_bytes()).happenings.iter().map(|what| serde_json::to_value(what).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_lines_of_a_turn_are_told_one_by_one() {
+        let init = r#"{"type":"system","subtype":"init","model":"claude-opus-4-8","permissionMode":"acceptEdits","claude_code_version":"2.1.330"}"#;
+        assert_eq!(
+            json_of(init),
+            [
+                json!({"type": "started", "model": "claude-opus-4-8", "claude_code_version": "2.1.330", "permission_mode": "acceptEdits"})
+            ]
+        );
+        let message = r#"{"type":"assistant","message":{"model":"claude-opus-4-8","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"Let me look."},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls\nx"}}],"usage":{"input_tokens":5,"cache_read_input_tokens":70,"output_tokens":1}},"parent_tool_use_id":"t0","timestamp":"2026-11-21T20:53:18.825Z"}"#;
+        let whole = told(message.as_bytes());
+        assert_eq!(whole.at, Some("2026-11-21T20:53:18.825Z".parse().unwrap()));
+        assert_eq!((whole.parent_tool_use_id.as_deref(), whole.context_tokens), (Some("t0"), Some(75)));
+        assert_eq!(
+            json_of(message),
+            [
+                json!({"type": "thinking", "text": "hm"}),
+                json!({"type": "text", "text": "Let me look."}),
+                json!({"type": "tool_use", "id": "t1", "name": "Bash", "summary": "Bash: ls⏎x", "input": {"command": "ls\nx"}}),
+            ]
+        );
+        let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"\n a\nb"}],"is_error":true},{"type":"text","text":"x"}]}}"#;
+        assert_eq!(
+            json_of(result),
+            [
+                json!({"type": "tool_result", "tool_use_id": "t1", "is_error": true, "summary": "a", "content": "\n a\nb"})
+            ]
+        );
+    }
+
+    #[test]
+    fn a_retry_is_told_as_either_version_prints_it() {
+        for delay in ["518", "518.05776372018863"] {
+            let line = format!(
+                r#"{{"type":"system","subtype":"api_retry","attempt":1,"max_retries":3,"retry_delay_ms":{delay},"error_status":529,"error":"overloaded"}}"#
+            );
+            assert_eq!(
+                json_of(&line),
+                [
+                    json!({"type": "api_retry", "retry": 1, "max_retries": 3, "retry_delay_ms": 518, "error_status": 529, "error": "overloaded"})
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_turn_lists_what_was_denied() {
+        let line = r#"{"usage":{"output_tokens":20},"permission_denials":[{"tool_name":"Write","tool_use_id":"t2","tool_input":{"file_path":"/x"}},{}],"is_error":false,"num_turns":2,"subtype":"success","result":"hi","type":"result","duration_ms":240,"total_cost_usd":0.5,"stop_reason":"tool_deferred"}"#;
+        let told = json_of(line);
+        assert_eq!(
+            told[0],
+            json!({"type": "permission_denied", "tool_use_id": "t2", "tool": "Write", "summary": "Write: {\"file_path\":\"/x\"}"})
+        );
+        assert_eq!((told.len(), &told[1]["type"], &told[1]["deferred"]), (2, &json!("result"), &json!(true)));
+        assert_eq!((&told[1]["usage"]["output_tokens"], &told[1]["duration_ms"]), (&json!(20), &json!(240)));
+    }
+
+    #[test]
+    fn limits_tasks_and_compactions_are_told() {
+        for (line, expected) in [
+            (
+                r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795298091,"rateLimitType":"five_hour"}}"#,
+                json!({"type": "rate_limit", "status": "rejected", "rate_limit_type": "five_hour", "resets_at": "2026-11-21T21:54:51Z"}),
+            ),
+            (
+                r#"{"type":"system","subtype":"task_started","task_id":"b1","description":"the server\n"}"#,
+                json!({"type": "task", "task_id": "b1", "status": "started", "summary": "the server"}),
+            ),
+            (
+                r#"{"type":"system","subtype":"task_notification","task_id":"b1","status":"completed","summary":"over"}"#,
+                json!({"type": "task", "task_id": "b1", "status": "completed", "summary": "over"}),
+            ),
+            (
+                r#"{"type":"system","subtype":"compact_boundary","compact_metadata":{"trigger":"auto","pre_tokens":155000}}"#,
+                json!({"type": "compaction", "trigger": "auto", "pre_tokens": 155_000}),
+            ),
+        ] {
+            assert_eq!(json_of(line), [expected]);
+        }
+    }
+
+    #[test]
+    fn what_is_new_is_told_by_its_name_and_what_repeats_is_not_told() {
+        for (line, name) in [
+            (r#"{"type":"system","subtype":"next_year","x":1}"#, "system/next_year"),
+            (r#"{"type":"novelty"}"#, "novelty"),
+            (r#"{"type":7}"#, "unnamed"),
+            ("{}", "unnamed"),
+            ("[1]", "unnamed"),
+            ("garbage\u{1b}", "unreadable line"),
+            (r#"{"type":"assistant","message":{"content":[{"type":"server_tool_use"}]}}"#, "assistant/server_tool_use"),
+        ] {
+            assert_eq!(json_of(line), [json!({"type": "other", "name": name})], "{line}");
+        }
+        assert_eq!(told(b"{\"type\":\"text\xff\"}").happenings.len(), 1);
+        for line in [
+            "",
+            "  ",
+            r#"{"type":"stream_event"}"#,
+            r#"{"type":"system","subtype":"status"}"#,
+            r#"{"type":"system","subtype":"hook_started"}"#,
+            r#"{"type":"assistant","message":{"content":[{"type":"text"}, 7, {"type":"tool_use","id":1}]}}"#,
+            r#"{"type":"user","message":{"content":"a prompt"}}"#,
+        ] {
+            assert_eq!(json_of(line), Vec::<Value>::new(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What an agent does now, from its events.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::core::attempt::usage::Usage;
+use crate::core::events::agent_event::{AgentEvent, Happening};
+use crate::core::id::AttemptId;
+
+/// What an agent does now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "activity", rename_all = "snake_case")]
+pub(crate) enum Activity {
+    /// Its `claude` has not begun to work yet.
+    Starting,
+    /// Its model works, or Claude Code does between two calls.
+    Thinking,
+    /// A tool runs.
+    Running {
+        /// The call that was made last, on one short, escaped line.
+        tool: String,
+        /// How many calls run beside it.
+        others: usize,
+    },
+    /// The API refused a request, and the next try is still to come.
+    Throttled {
+        /// The HTTP status; `None`: there was no answer.
+        status: Option<u64>,
+        retry: u64,
+        max_retries: Option<u64>,
+        /// When the next try is made.
+        until: Timestamp,
+    },
+    /// The next try is being made.
+    Retrying { retry: u64, max_retries: Option<u64> },
+    /// The attempt has ended, and the agent waits.
+    Waiting,
+    /// The agent is done, failed or was stopped.
+    Ended,
+}
+
+/// Follows the events of one agent, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Progress {
+    attempt: Option<AttemptId>,
+    phase: Phase,
+    /// Calls without a result, the last one last, by Claude's id.
+    open: Vec<(String, String)>,
+    /// When the last event happened; `None`: there was none.
+    pub last_event: Option<Timestamp>,
+    /// The tokens in the conversation of the agent itself.
+    pub context_tokens: Option<u64>,
+    /// Tokens of all turns that have ended, over all attempts.
+    pub usage: Usage,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Phase {
+    Starting,
+    Works,
+    Throttled { status: Option<u64>, retry: u64, max_retries: Option<u64>, until: Timestamp },
+    Waiting,
+    Ended,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        let (phase, open) = (Phase::Starting, Vec::new());
+        Self { attempt: None, phase, open, last_event: None, context_tokens: None, usage: Usage::default() }
+    }
+}
+
+impl Progress {
+    /// Takes the next event into account.
+    pub(crate) fn absorb(&mut self, event: &AgentEvent) {
+        self.last_event = self.last_event.max(Some(event.at));
+        if event.attempt.is_some() && event.attempt != self.attempt {
+            // What the one before had open is over.
+            self.end(Phase::Starting);
+            self.attempt = event.attempt;
+        }
+        if event.parent_tool_use_id.is_none() {
+            self.context_tokens = event.context_tokens.or(self.context_tokens);
+        }
+        match &event.what {
+            Happening::Started { .. } | Happening::Text { .. } | Happening::Thinking { .. } => {
+                self.phase = Phase::Works
+            }
+            Happening::ToolUse { id, summary, .. } => {
+                self.phase = Phase::Works;
+                self.open.retain(|(open, _)| open != id);
+                self.open.push((id.clone(), summary.clone()));
+            }
+            Happening::ToolResult { tool_use_id, .. } => {
+                self.phase = Phase::Works;
+                self.open.retain(|(open, _)| open != tool_use_id);
+            }
+            Happening::ApiRetry { retry, max_retries, retry_delay_ms, error_status, .. } => {
+                let delay = SignedDuration::from_millis(i64::try_from(*retry_delay_ms).unwrap_or(i64::MAX));
+                let until = event.at.checked_add(delay).unwrap_or(Timestamp::MAX);
+                let (retry, max_retries, status) = (*retry, *max_retries, *error_status);
+                self.phase = Phase::Throttled { status, retry, max_retries, until };
+            }
+            Happening::Result { usage, .. } => {
+                self.phase = Phase::Works;
+                self.usage = self.usage.plus(*usage);
+                self.open.clear();
+            }
+            Happening::Paused { .. } => self.end(Phase::Waiting),
+            Happening::Ended { .. } => self.end(Phase::Ended),
+            Happening::RateLimit { .. }
+            | Happening::Request { .. }
+            | Happening::RequestOver { .. }
+            | Happening::PermissionDenied { .. }
+            | Happening::Task { .. }
+            | Happening::Compaction { .. }
+            | Happening::Other { .. } => {}
+        }
+    }
+
+    /// Notes that the agent works, though its events are not known from the beginning.
+    pub(crate) fn works(&mut self, attempt: AttemptId) {
+        (self.attempt, self.phase) = (Some(attempt), Phase::Works);
+    }
+
+    fn end(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.open.clear();
+    }
+
+    /// What the agent does at `now`. A throttled agent is so only until its next try: the model's first token comes later.
+    #[must_use]
+    pub(crate) fn activity(&self, now: Timestamp) -> Activity {
+        match (&self.phase, self.open.last()) {
+            (Phase::Starting, _) => Activity::Starting,
+            (Phase::Waiting, _) => Activity::Waiting,
+            (Phase::Ended, _) => Activity::Ended,
+            (Phase::Throttled { status, retry, max_retries, until }, _) => {
+                let (status, retry, max_retries, until) = (*status, *retry, *max_retries, *until);
+                match now < until {
+                    true => Activity::Throttled { status, retry, max_retries, until },
+                    false => Activity::Retrying { retry, max_retries },
+                }
+            }
+            (Phase::Works, Some((_, tool))) => {
+                Activity::Running { tool: tool.clone(), others: self.open.len().saturating_sub(1) }
+            }
+            (Phase::Works, None) => Activity::Thinking,
+        }
+    }
+}
+
+impl Activity {
+    /// In words: `running Bash: cargo test`, `throttled: 529, try 3 of 10, next in 12 s`.
+    #[must_use]
+    pub(crate) fn words(&self, now: Timestamp) -> String {
+        let of = |max: &Option<u64>| max.map(|max| format!(" of {max}")).unwrap_or_default();
+        match self {
+            Self::Starting => "starting".to_owned(),
+            Self::Thinking => "thinking".to_owned(),
+            Self::Running { tool, others: 0 } => format!("running {tool}"),
+            Self::Running { tool, others } => format!("running {tool} (and {others} more)"),
+            Self::Throttled { status, retry, max_retries, until } => {
+                let status = status.map_or("no answer".to_owned(), |status| status.to_string());
+                // A try that is due in half a second is not due now.
+                let left = (until.duration_since(now).as_millis().max(0) + 999) / 1000;
+                format!("throttled: {status}, try {retry}{}, next in {left} s", of(max_retries))
+            }
+            Self::Retrying { retry, max_retries } => format!("thinking, try {retry}{}", of(max_retries)),
+            Self::Waiting => "waiting".to_owned(),
+            Self::Ended => "ended".to_owned(),
+        }
+    }
+}
+
+/// How long a running agent may be silent before a person should look, unless the chain says otherwise.
+pub(crate) const STALL_AFTER: SignedDuration = SignedDuration::from_mins(10);
+
+/// Whether a running agent has had no event for so long that a person should look.
+#[must_use]
+pub(crate) fn is_stalled(last_event: Timestamp, now: Timestamp, after: SignedDuration) -> bool {
+    now.duration_since(last_event) >= after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::events::agent_event::VERSION;
+    use crate::core::id::FrameId;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn event(second: i64, what: Happening) -> AgentEvent {
+        AgentEvent {
+            version: VERSION,
+            at: at(second),
+            frame: FrameId(uuid::Uuid::nil()),
+            attempt: None,
+            parent_tool_use_id: None,
+            context_tokens: None,
+            cut: false,
+            what,
+        }
+    }
+
+    fn call(id: &str) -> Happening {
+        let (id, name, summary) = (id.to_owned(), "Bash".to_owned(), format!("Bash: {id}"));
+        Happening::ToolUse { id, name, summary, input: serde_json::Value::Null }
+    }
+
+    fn result(id: &str) -> Happening {
+        let (tool_use_id, summary, content) = (id.to_owned(), String::new(), String::new());
+        Happening::ToolResult { tool_use_id, is_error: false, summary, content }
+    }
+
+    fn retry(retry: u64, retry_delay_ms: u64) -> Happening {
+        let (max_retries, error_status) = (Some(10), Some(529));
+        Happening::ApiRetry { retry, max_retries, retry_delay_ms, error_status, error: None }
+    }
+
+    fn words(happenings: Vec<Happening>, now: i64) -> String {
+        let mut progress = Progress::default();
+        happenings.into_iter().for_each(|what| progress.absorb(&event(0, what)));
+        progress.activity(at(now)).words(at(now))
+    }
+
+    fn started() -> Happening {
+        Happening::Started { model: None, claude_code_version: None, permission_mode: None }
+    }
+
+    #[test]
+    fn an_agent_starts_thinks_and_runs_tools() {
+        assert_eq!(words(vec![], 0), "starting");
+        assert_eq!(words(vec![started()], 0), "thinking");
+        assert_eq!(words(vec![started(), call("make")], 0), "running Bash: make");
+        assert_eq!(words(vec![call("make"), call("ls")], 0), "running Bash: ls (and 1 more)");
+        assert_eq!(words(vec![call("make"), call("ls"), result("ls")], 0), "running Bash: make");
+        assert_eq!(words(vec![call("make"), result("make")], 0), "thinking");
+        assert_eq!(words(vec![call("make"), Happening::Paused { waits_for: "requests".into() }], 0), "waiting");
+    }
+
+    #[test]
+    fn a_throttled_agent_is_so_until_its_next_try() {
+        assert_eq!(words(vec![started(), retry(3, 12_000)], 0), "throttled: 529, try 3 of 10, next in 12 s");
+        assert_eq!(words(vec![started(), retry(3, 12_000)], 11), "throttled: 529, try 3 of 10, next in 1 s");
+        assert_eq!(words(vec![started(), retry(3, 12_000)], 12), "thinking, try 3 of 10");
+        assert_eq!(words(vec![retry(3, 12_000), Happening::Text { text: "so".into() }], 1), "thinking");
+        assert!(words(vec![retry(1, u64::MAX)], 1).starts_with("throttled: 529, try 1 of 10, next in"));
+    }
+
+    #[test]
+    fn a_new_attempt_has_no_open_calls() {
+        let mut progress = Progress::default();
+        let of = |attempt, what| AgentEvent { attempt: Some(attempt), ..event(0, what) };
+        let [one, other] = [AttemptId::random(), AttemptId::random()];
+        progress.absorb(&of(one, call("make")));
+        progress.absorb(&of(other, Happening::Other { name: "x".into() }));
+        assert_eq!(progress.activity(at(0)), Activity::Starting);
+        progress.absorb(&of(other, started()));
+        assert_eq!(progress.activity(at(0)), Activity::Thinking);
+    }
+
+    #[test]
+    fn an_agent_without_an_event_for_long_is_stalled() {
+        let after = SignedDuration::from_mins(10);
+        assert!(!is_stalled(at(0), at(599), after) && is_stalled(at(0), at(600), after));
+        assert!(!is_stalled(at(700), at(600), after));
+    }
+}

@@ -1,0 +1,4 @@
+//! What agents do, event by event, and what follows from that.
+
+pub(crate) mod activity;
+pub(crate) mod agent_event;

@@ -1,0 +1,93 @@
+//! What an agent does now.
+
+use std::collections::VecDeque;
+use std::fs;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::core::attempt::usage::Usage;
+use crate::core::chain::state::FrameState;
+use crate::core::events::activity::{Activity, Progress, is_stalled};
+use crate::core::id::FrameId;
+use crate::runtime::activity::output::{Output, Span};
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::Store;
+
+/// What a running agent does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Doing {
+    #[serde(flatten)]
+    pub activity: Activity,
+    /// When its attempt began.
+    pub began: Timestamp,
+    /// When `claude` printed something last, or the attempt began.
+    pub last_event: Timestamp,
+    /// Whether that is so long ago that a person should look.
+    pub stalled: bool,
+    /// The tokens in its conversation, if Claude Code has said so.
+    pub context_tokens: Option<u64>,
+    /// Tokens of the turns of this attempt that have ended.
+    pub usage: Usage,
+}
+
+impl Doing {
+    /// In words, with a note if it is stalled.
+    #[must_use]
+    pub(crate) fn words(&self, now: Timestamp) -> String {
+        let words = self.activity.words(now);
+        let silent = now.duration_since(self.last_event).as_mins();
+        if self.stalled { format!("{words} (stalled: no event for {silent} min)") } else { words }
+    }
+}
+
+/// How much of the end of an attempt's output is read: more would make lists slow, and what an agent does now is there.
+const TAIL: u64 = 1024 * 1024;
+/// A summary needs no more of a text.
+const TEXT: usize = 2_000;
+
+/// What an agent that is recorded as running does; `None`: it does not run. An agent is stalled if nothing was printed
+/// for `stall_after`.
+///
+/// # Errors
+///
+/// Those of the state directory.
+pub(crate) fn activity_of(
+    store: &Store,
+    frame: FrameId,
+    stall_after: SignedDuration,
+    now: Timestamp,
+) -> Result<Option<Doing>, RuntimeError> {
+    let Some(attempt) = store.running_attempt(frame)? else { return Ok(None) };
+    if !store.frame(frame)?.is_some_and(|frame| matches!(frame.state, FrameState::Running { .. })) {
+        return Ok(None);
+    }
+    let path = store.dir().printed(frame);
+    let (mut progress, mut last_event) = (Progress::default(), attempt.began);
+    if let Ok(file) = fs::metadata(&path) {
+        let begins = file.len().saturating_sub(TAIL).max(attempt.output_from);
+        let span = Span { attempt: attempt.id, from: attempt.output_from, began: attempt.began, ended: None };
+        let mut output = Output::new(frame, path, Some(TEXT)).beginning_at(begins);
+        output.set_spans(vec![span]);
+        let mut events = VecDeque::new();
+        if begins > attempt.output_from {
+            progress.works(attempt.id);
+        }
+        if file.len() > attempt.output_from {
+            let printed = file.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
+            last_event = last_event.max(printed.unwrap_or(last_event));
+        }
+        // Of lines without a time the last one is the one that matters, and it was printed then.
+        while output.read(Some(last_event), &mut events).map_err(while_trying("read what claude printed"))? {
+            events.drain(..).for_each(|event| progress.absorb(&event));
+        }
+    }
+    Ok(Some(Doing {
+        activity: progress.activity(now),
+        began: attempt.began,
+        last_event,
+        stalled: is_stalled(last_event, now, stall_after),
+        context_tokens: progress.context_tokens,
+        usage: progress.usage,
+    }))
+}

@@ -1,0 +1,212 @@
+//! What the `claude` processes of a frame printed, as events.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use crate::claude::events::line_cutter::LineCutter;
+use crate::claude::events::translate::told;
+use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
+use crate::core::id::{AttemptId, FrameId};
+
+/// Where the output of an attempt is, and when it ran.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Span {
+    pub attempt: AttemptId,
+    /// Where its first line begins, in bytes.
+    pub from: u64,
+    pub began: Timestamp,
+    pub ended: Option<Timestamp>,
+}
+
+/// Reads what a frame printed, from where it left off.
+#[derive(Debug)]
+pub(super) struct Output {
+    frame: FrameId,
+    path: PathBuf,
+    /// Opened once there is something to read. It stays the same file as long as the frame exists.
+    file: Option<File>,
+    /// How many bytes were read.
+    read: u64,
+    /// Where the line begins that comes next.
+    line: u64,
+    cutter: LineCutter,
+    /// By where they begin.
+    spans: Vec<Span>,
+    /// The attempt of the last line.
+    current: Option<AttemptId>,
+    /// When its last event happened.
+    last: Timestamp,
+    /// Whether it has started. Later it says so again after each piece of background work.
+    started: bool,
+}
+
+/// How much is read at once.
+const PIECE: usize = 64 * 1024;
+
+impl Output {
+    /// Of the file at `path`. `most`: how many bytes of a text are kept; `None`: all.
+    pub(super) fn new(frame: FrameId, path: PathBuf, most: Option<usize>) -> Self {
+        let (cutter, spans) = (LineCutter::new(most), Vec::new());
+        let last = Timestamp::UNIX_EPOCH;
+        Self { frame, path, file: None, read: 0, line: 0, cutter, spans, current: None, last, started: false }
+    }
+
+    /// Begins in the middle, at byte `from`. Half a line there is passed over.
+    pub(super) fn beginning_at(mut self, from: u64) -> Self {
+        (self.read, self.line) = (from, from);
+        self
+    }
+
+    /// The attempts of the frame, in order.
+    pub(super) fn set_spans(&mut self, spans: Vec<Span>) {
+        self.spans = spans;
+    }
+
+    /// Reads the next piece and appends what it tells to `events`. Returns whether there was anything to read.
+    ///
+    /// Most lines do not say when they were printed. What is read as soon as it is printed happened `now`; of what is
+    /// read later (`None`) only this is known, that it did not happen before the line before it.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file. That it does not exist yet is none.
+    pub(super) fn read(&mut self, now: Option<Timestamp>, events: &mut VecDeque<AgentEvent>) -> io::Result<bool> {
+        let mut piece = vec![0; PIECE];
+        let length = self.read_piece(&mut piece)?;
+        let Self { frame, line, cutter, spans, current, last, started, .. } = self;
+        cutter.push(&piece[..length], |complete| {
+            let span = spans.iter().rev().find(|span| span.from <= *line).or(spans.first());
+            *line += complete.length;
+            let attempt = span.map(|span| span.attempt);
+            if attempt != *current {
+                (*current, *started) = (attempt, false);
+                *last = span.map_or(*last, |span| span.began);
+            }
+            let told = told(complete.text);
+            // A clock that was set back does not put an event behind its attempt.
+            let live = now.map(|now| span.and_then(|span| span.ended).map_or(now, |ended| now.min(ended)));
+            *last = told.at.or(live).unwrap_or(*last).max(span.map_or(*last, |span| span.began));
+            for what in told.happenings {
+                let is_start = matches!(what, Happening::Started { .. });
+                if is_start && *started {
+                    continue;
+                }
+                *started |= is_start;
+                events.push_back(AgentEvent {
+                    version: VERSION,
+                    at: *last,
+                    frame: *frame,
+                    attempt,
+                    parent_tool_use_id: told.parent_tool_use_id.clone(),
+                    context_tokens: told.context_tokens,
+                    cut: complete.cut,
+                    what,
+                });
+            }
+        });
+        Ok(length > 0)
+    }
+
+    fn read_piece(&mut self, piece: &mut [u8]) -> io::Result<usize> {
+        if self.file.is_none() {
+            match File::open(&self.path) {
+                Ok(file) => self.file = Some(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(file) = &mut self.file else { return Ok(0) };
+        if file.metadata()?.len() < self.read {
+            // Somebody emptied it: all that is in it was printed since.
+            (self.read, self.line) = (0, 0);
+        }
+        file.seek(SeekFrom::Start(self.read))?;
+        let length = file.read(piece)?;
+        self.read += length as u64;
+        Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const INIT: &str = r#"{"type":"system","subtype":"init"}"#;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn text(text: &str, timestamp: &str) -> String {
+        format!(
+            r#"{{"type":"assistant","message":{{"content":[{{"type":"text","text":"{text}"}}]}},"timestamp":"{timestamp}"}}"#
+        )
+    }
+
+    fn span(from: usize, began: i64, ended: Option<i64>) -> Span {
+        Span { attempt: AttemptId::random(), from: from as u64, began: at(began), ended: ended.map(at) }
+    }
+
+    fn read_all(output: &mut Output, now: Option<Timestamp>) -> Vec<AgentEvent> {
+        let mut events = VecDeque::new();
+        while output.read(now, &mut events).unwrap() {}
+        events.into()
+    }
+
+    #[test]
+    fn each_line_belongs_to_its_attempt_and_happened_when_it_says_or_after_the_one_before() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let first = format!("{INIT}\n{}\n{INIT}\n", text("a", "1970-01-01T00:00:15Z"));
+        let second = format!("{INIT}\n{}\n", text("b", "1970-01-01T00:00:05Z"));
+        file.as_file().write_all(format!("{first}{second}").as_bytes()).unwrap();
+        let spans = vec![span(0, 10, Some(20)), span(first.len(), 30, None)];
+        let mut output = Output::new(FrameId::random(), file.path().to_owned(), None);
+        output.set_spans(spans.clone());
+        let events = read_all(&mut output, None);
+        let times: Vec<_> = events.iter().map(|event| (event.attempt.unwrap(), event.at.as_second())).collect();
+        let [one, other] = [spans[0].attempt, spans[1].attempt];
+        assert_eq!(times, [(one, 10), (one, 15), (other, 30), (other, 30)]);
+    }
+
+    #[test]
+    fn what_is_read_when_it_is_printed_happened_then() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut output = Output::new(FrameId::random(), file.path().to_owned(), None);
+        output.set_spans(vec![span(0, 10, None)]);
+        file.as_file().write_all(&INIT.as_bytes()[..9]).unwrap();
+        assert_eq!(read_all(&mut output, Some(at(40))), []);
+        file.as_file().write_all(&INIT.as_bytes()[9..]).unwrap();
+        file.as_file().write_all(b"\n").unwrap();
+        assert_eq!(read_all(&mut output, Some(at(50)))[0].at, at(50));
+        output.set_spans(vec![span(0, 10, Some(55))]);
+        file.as_file().write_all(b"{\"type\":\"new\"}\n").unwrap();
+        assert_eq!(read_all(&mut output, Some(at(60)))[0].at, at(55));
+    }
+
+    #[test]
+    fn a_file_that_is_missing_or_was_emptied_does_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.ndjson");
+        let mut output = Output::new(FrameId::random(), path.clone(), Some(10));
+        assert_eq!(read_all(&mut output, None), []);
+        std::fs::write(&path, format!("{INIT}\n{INIT}\n")).unwrap();
+        assert_eq!(read_all(&mut output, None).len(), 1);
+        std::fs::write(&path, "{\"type\":\"new\"}\n").unwrap();
+        assert_eq!(read_all(&mut output, None).len(), 1);
+    }
+
+    #[test]
+    fn half_a_line_at_the_beginning_is_passed_over_by_its_name() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().write_all(format!("{INIT}\n{}\n", text("a", "")).as_bytes()).unwrap();
+        let mut output = Output::new(FrameId::random(), file.path().to_owned(), None).beginning_at(5);
+        let events = read_all(&mut output, None);
+        assert!(matches!(&events[0].what, Happening::Other { .. }) && events.len() == 2);
+    }
+}
