@@ -2,6 +2,7 @@
 
 pub(crate) mod ask_user_question;
 pub(crate) mod denied;
+pub(crate) mod exact_output;
 pub(crate) mod exit_plan_mode;
 pub(crate) mod hook;
 pub(crate) mod permission_server;

@@ -1,7 +1,7 @@
 //! How an agent is given the results of its requests.
 
 use crate::core::chain::frame::Frame;
-use crate::core::requests::request::{Delivery, RequestKind, RequestResult};
+use crate::core::requests::request::{Delivery, RequestKind};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DeliveryWay {
@@ -17,9 +17,9 @@ pub(crate) enum DeliveryWay {
 
 impl DeliveryWay {
     /// The way for the next attempt of `frame`, which is told `notices` in addition to the results. `hooks`: whether a
-    /// suspended call can return its result.
+    /// suspended call can return its result; `unchanged`: whether it would return these results exactly as they are.
     #[must_use]
-    pub(crate) fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool) -> Self {
+    pub(crate) fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool, unchanged: bool) -> Self {
         let permission = deliveries.iter().find(|delivery| matches!(delivery.kind, RequestKind::Permission { .. }));
         if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
             return Self::ReopenedCall { call };
@@ -31,7 +31,7 @@ impl DeliveryWay {
             && notices.is_empty()
             && deliveries.iter().all(returns_by_itself)
             && deliveries.iter().all(of_suspended)
-            && is_returned(deliveries)
+            && unchanged
         {
             Self::ResumedCall
         } else {
@@ -46,21 +46,6 @@ fn returns_by_itself(delivery: &Delivery) -> bool {
     delivery.kind.scheduled().is_none() && !matches!(delivery.kind, RequestKind::Plan(_))
 }
 
-/// Whether the call that made these requests can return their results unchanged.
-///
-/// The Bash tool trims the output of a command, and replaces it if nothing is left. Both tools write longer results to
-/// a file.
-fn is_returned(deliveries: &[Delivery]) -> bool {
-    const MOST: usize = 30_000;
-    let printed_unchanged = |text: &str| !text.is_empty() && text.trim() == text && !text.contains('\0');
-    let mut length = 0;
-    deliveries.iter().all(|delivery| {
-        let (RequestResult::Text(text) | RequestResult::Failed(text)) = &delivery.result;
-        length += text.len();
-        length <= MOST && (delivery.kind.native_question().is_some() || printed_unchanged(text))
-    })
-}
-
 #[cfg(test)]
 pub(crate) mod testing {
     use jiff::Timestamp;
@@ -71,6 +56,7 @@ pub(crate) mod testing {
     use crate::core::chain::frame::Task;
     use crate::core::chain::state::FrameState;
     use crate::core::id::{FrameId, RequestId};
+    use crate::core::requests::request::RequestResult;
 
     pub(crate) fn answer(text: &str) -> Delivery {
         Delivery {
@@ -109,45 +95,24 @@ mod tests {
     use super::*;
     use super::{testing::answer, testing::frame};
     use crate::core::chain::frame::Task;
-    use crate::core::requests::choices::Choices;
 
     #[test]
-    fn a_call_returns_what_its_tool_can_return() {
-        let suspended = |results: &[&str], native: bool| {
-            let mut frame = frame(Task::Prompt(String::new()));
-            frame.suspended = Some("t1".to_owned());
-            let choices = native.then(|| Choices { header: String::new(), multi_select: false, options: Vec::new() });
-            let kind = RequestKind::Ask { question: "When?".into(), choices };
-            let of = |text: &&str| Delivery { call: Some("t1".into()), kind: kind.clone(), ..answer(text) };
-            (frame, results.iter().map(of).collect::<Vec<_>>())
-        };
-        let way = |results: &[&str], native| {
-            let (frame, deliveries) = suspended(results, native);
-            DeliveryWay::of(&frame, &deliveries, &[], true)
-        };
-        let (most, more) = ("x".repeat(30_000), "x".repeat(30_001));
-        for (results, native, expected) in [
-            (&["Jan 1st"][..], false, DeliveryWay::ResumedCall),
-            (&[most.as_str()], false, DeliveryWay::ResumedCall),
-            (&[more.as_str()], false, DeliveryWay::ResultsInTranscript),
-            (&[""], false, DeliveryWay::ResultsInTranscript),
-            (&[" a"], false, DeliveryWay::ResultsInTranscript),
-            (&["a\n"], false, DeliveryWay::ResultsInTranscript),
-            (&["a\0b"], false, DeliveryWay::ResultsInTranscript),
-            (&["", " a"], true, DeliveryWay::ResumedCall),
-            (&[&most[..20_000], &most[..10_000]], true, DeliveryWay::ResumedCall),
-            (&[&most[..20_000], &most[..10_001]], true, DeliveryWay::ResultsInTranscript),
+    fn only_a_call_that_can_return_exactly_its_results_is_resumed() {
+        let mut frame = frame(Task::Prompt(String::new()));
+        frame.suspended = Some("t1".to_owned());
+        let of_call = |call: Option<&str>| Delivery { call: call.map(str::to_owned), ..answer("a") };
+        let deliveries = [of_call(Some("t1"))];
+        let notices = ["a notice".to_owned()];
+        for (deliveries, notices, hooks, unchanged, expected) in [
+            (&deliveries[..], &[][..], true, true, DeliveryWay::ResumedCall),
+            (&deliveries, &[], true, false, DeliveryWay::ResultsInTranscript),
+            (&deliveries, &[], false, true, DeliveryWay::ResultsInTranscript),
+            (&deliveries, &notices, true, true, DeliveryWay::ResultsInTranscript),
+            (&[of_call(Some("t2"))], &[], true, true, DeliveryWay::ResultsInTranscript),
+            (&[of_call(None)], &[], true, true, DeliveryWay::Prompt),
         ] {
-            assert_eq!(way(results, native), expected, "{} of {}", results.len(), results[0].len());
+            let way = DeliveryWay::of(&frame, deliveries, notices, hooks, unchanged);
+            assert_eq!(way, expected, "{deliveries:?}, {notices:?}, hooks: {hooks}, unchanged: {unchanged}");
         }
-        let (frame, deliveries) = suspended(&["a"], false);
-        assert_eq!(
-            DeliveryWay::of(&frame, &deliveries, &["a notice".to_owned()], true),
-            DeliveryWay::ResultsInTranscript
-        );
-        assert_eq!(DeliveryWay::of(&frame, &deliveries, &[], false), DeliveryWay::ResultsInTranscript, "without hooks");
-        assert_eq!(DeliveryWay::of(&frame, &[answer("a")], &[], true), DeliveryWay::Prompt, "it was not suspended");
-        let elsewhere = Frame { suspended: Some("t2".to_owned()), ..frame };
-        assert_eq!(DeliveryWay::of(&elsewhere, &deliveries, &[], true), DeliveryWay::ResultsInTranscript);
     }
 }

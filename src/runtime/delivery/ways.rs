@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use crate::claude::settings::user_hooks;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
+use crate::claude::tools::exact_output;
 use crate::claude::tools::exit_plan_mode;
 use crate::claude::tools::hook::BASH;
 use crate::core::attempt::delivery::DeliveryWay;
@@ -56,7 +57,7 @@ pub(crate) fn input(
     means: &Means,
 ) -> Result<AttemptInput, RuntimeError> {
     let mut notices = notices(store, own, frame);
-    let way = DeliveryWay::of(frame, deliveries, &notices, means.hooks);
+    let way = DeliveryWay::of(frame, deliveries, &notices, means.hooks, exact_output::returns_unchanged(deliveries));
     if way != DeliveryWay::ResumedCall {
         notices.extend(restored.notices(begins_with_command(&way, deliveries)));
     }

@@ -1,0 +1,58 @@
+//! Which results a tool call of Claude Code can return exactly as they are.
+
+use crate::core::requests::request::{Delivery, RequestResult};
+
+/// Claude Code writes longer results to a file and shows the agent only their beginning. In bytes, which are never
+/// fewer than its characters.
+const MOST_BYTES: usize = 30_000;
+
+/// Whether the call that made these requests can return all of their results unchanged. Bash trims the output of a
+/// command, and replaces it if nothing is left; AskUserQuestion does neither.
+#[must_use]
+pub(crate) fn returns_unchanged(deliveries: &[Delivery]) -> bool {
+    deliveries.iter().map(|delivery| text(delivery).len()).sum::<usize>() <= MOST_BYTES
+        && deliveries.iter().all(|delivery| delivery.kind.native_question().is_some() || bash_keeps(text(delivery)))
+}
+
+fn text(delivery: &Delivery) -> &str {
+    match &delivery.result {
+        RequestResult::Text(text) | RequestResult::Failed(text) => text,
+    }
+}
+
+fn bash_keeps(output: &str) -> bool {
+    !output.is_empty() && output.trim() == output && !output.contains('\0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::delivery::testing::answer;
+    use crate::core::requests::choices::Choices;
+    use crate::core::requests::request::RequestKind;
+
+    #[test]
+    fn a_call_returns_what_its_tool_can_return() {
+        let returns = |results: &[&str], native: bool| {
+            let choices = native.then(|| Choices { header: String::new(), multi_select: false, options: Vec::new() });
+            let kind = RequestKind::Ask { question: "When?".into(), choices };
+            let of = |text: &&str| Delivery { kind: kind.clone(), ..answer(text) };
+            returns_unchanged(&results.iter().map(of).collect::<Vec<_>>())
+        };
+        let (most, more) = ("x".repeat(30_000), "x".repeat(30_001));
+        for (results, native, expected) in [
+            (&["Jan 1st"][..], false, true),
+            (&[most.as_str()], false, true),
+            (&[more.as_str()], false, false),
+            (&[""], false, false),
+            (&[" a"], false, false),
+            (&["a\n"], false, false),
+            (&["a\0b"], false, false),
+            (&["", " a"], true, true),
+            (&[&most[..20_000], &most[..10_000]], true, true),
+            (&[&most[..20_000], &most[..10_001]], true, false),
+        ] {
+            assert_eq!(returns(results, native), expected, "{} of {}", results.len(), results[0].len());
+        }
+    }
+}
