@@ -197,6 +197,7 @@ fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
         to_return: None,
         mode: None,
         notice: None,
+        max_parallel_total: None,
     };
     store.begin(frame, &attempt).expect("the frame is ready");
     Caller { frame, attempt: id }

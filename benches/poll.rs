@@ -81,6 +81,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         to_return: None,
         mode: None,
         notice: None,
+        max_parallel_total: None,
     };
     store.begin(frame, &attempt).expect("the frame is ready");
     let caller = Caller { frame, attempt: id };

@@ -98,7 +98,7 @@ impl Context {
     /// Settings for a run. `claude` is what the user named on the command line.
     pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, CliError> {
         let claude = claude.or_else(named_claude);
-        Ok(RunSettings { claude, own_program: own_program()?, stale_check: true, stopping: stopping()? })
+        Ok(RunSettings { claude, own_program: own_program()?, stale_check: true, stopping: stopping()?, places: None })
     }
 
     /// Checks a chain's launch options before they are recorded.

@@ -26,6 +26,7 @@ use crate::claude::installation::program::ProgramError;
 use crate::claude::transcript::ancestry::Broken;
 use crate::core::agent::overrides::BadLaunch;
 use crate::core::id::{FrameId, SessionId};
+use crate::runtime::run::places::Places;
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;
 
@@ -40,6 +41,8 @@ pub(crate) struct RunSettings {
     pub stale_check: bool,
     /// How agents are stopped.
     pub stopping: Stopping,
+    /// How many agents may run at once over all chains; `None`: as many as their chains admit.
+    pub places: Option<Places>,
 }
 
 /// How agents are stopped.

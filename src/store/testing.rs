@@ -56,6 +56,7 @@ pub(crate) fn attempt(delivering: Vec<RequestId>) -> NewAttempt {
         to_return: None,
         mode: None,
         notice: None,
+        max_parallel_total: None,
     }
 }
 

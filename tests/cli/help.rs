@@ -181,10 +181,10 @@ fn every_command_explains_itself() {
     while it still waits for the same thing. Polling a waiting chain takes milliseconds and does not
     start claude, so cron can do it as often as you like.
 
-    Usage: agent-cli resume [OPTIONS] <ID> [-- <CLAUDE ARGS>...]
+    Usage: agent-cli resume [OPTIONS] [ID] [-- <CLAUDE ARGS>...]
 
     Arguments:
-      <ID>
+      [ID]
               Id of a chain, an agent, a question or a Claude session; its first four characters are
               enough if unique
 
@@ -193,6 +193,16 @@ fn every_command_explains_itself() {
               ones
 
     Options:
+          --all
+              Continue every chain that can continue, and print a line for each
+
+              One line of a crontab is enough for all chains: what waits costs nothing. Chains that
+              failed or were interrupted are left to you.
+
+          --max-parallel-total <N>
+              With --all: how many agents may run at once over all chains, whichever commands run them
+              [default: 4]
+
           --claude <PATH>
               The claude program from now on [default: $AGENT_CLI_CLAUDE this once, or the chain's own]
 
@@ -243,8 +253,9 @@ fn every_command_explains_itself() {
           --max-budget-usd <USD>
               Stop starting agents once this much has been spent, in US dollars [default: no limit]
 
-    Example, for a crontab:
+    Examples, for a crontab:
       * * * * * agent-cli resume 4f2c1a90 >> chain.log
+      * * * * * agent-cli resume --all >> chains.log
     ");
     insta::assert_snapshot!(help(&["ask"]), @"
     Ask a person (for agents)

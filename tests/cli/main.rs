@@ -59,6 +59,7 @@ mod races;
 mod reach;
 mod repairs;
 mod replies;
+mod resume_all;
 mod retries;
 mod several_requests;
 mod state_directory;

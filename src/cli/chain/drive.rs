@@ -1,5 +1,7 @@
 //! Drives a chain for the commands that run agents, and prints its status afterwards.
 
+use tokio::sync::watch;
+
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -10,6 +12,7 @@ use crate::core::attempt::decision::Note;
 use crate::core::attempt::signal;
 use crate::core::id::FrameId;
 use crate::runtime::housekeeping::removal;
+use crate::runtime::run::driven::Driven;
 use crate::runtime::run::status::{self, ChainStatus};
 use crate::runtime::run::{scheduler, signals};
 use crate::runtime::{RunSettings, RuntimeError};
@@ -52,17 +55,31 @@ pub(super) fn drive(
 }
 
 fn driven(context: &Context, store: &Store, settings: &RunSettings, top: FrameId) -> Result<ChainStatus, CliError> {
+    let driven = run(context, |stop| scheduler::resume(store, settings, top, stop));
+    let driven = driven.map_err(|error| error.hint_resume(top))?;
+    print_notes(&driven);
+    Ok(status::after(store, top, driven)?)
+}
+
+/// Runs `work` with a log. It is given the number of signals so far that ask to stop.
+pub(crate) fn run<T, F: Future<Output = Result<T, RuntimeError>>>(
+    context: &Context,
+    work: impl FnOnce(watch::Receiver<u32>) -> F,
+) -> Result<T, CliError> {
     context.start_log();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
-    let driven = runtime.block_on(async {
+    let done = runtime.block_on(async {
         let listening =
             signals::listen().map_err(|source| RuntimeError::Io { what: "listen for signals".into(), source });
-        scheduler::resume(store, settings, top, listening?).await
+        work(listening?).await
     });
-    let driven = driven.map_err(|error| CliError::from(error).hint_resume(top))?;
+    Ok(done?)
+}
+
+/// Prints what a person should know about agents although nothing went wrong.
+pub(crate) fn print_notes(driven: &Driven) {
     driven.notes.iter().for_each(|(frame, note)| print_note(*frame, *note));
-    Ok(status::after(store, top, driven)?)
 }
 
 fn print_note(frame: FrameId, note: Note) {

@@ -2,10 +2,11 @@
 
 pub(crate) mod answer;
 pub(crate) mod ask;
-mod drive;
+pub(crate) mod drive;
 pub(crate) mod questions;
 mod request;
 pub(crate) mod resume;
 pub(crate) mod rm;
 pub(crate) mod spawn;
+pub(crate) mod unattended;
 pub(crate) mod wait;

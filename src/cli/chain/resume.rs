@@ -9,6 +9,7 @@ use crate::cli::arguments::claude_args::ForClaude;
 use crate::cli::arguments::limits::LimitOptions;
 use crate::cli::chain::drive;
 use crate::cli::chain::request;
+use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -31,11 +32,24 @@ use crate::store::{Store, StoreError, Target};
 /// when the chain has begun to wait for something new, and `SGN_PEND_ONGOING` while it still waits for the same thing.
 /// Polling a waiting chain takes milliseconds and does not start claude, so cron can do it as often as you like.
 #[derive(Debug, Args)]
-#[command(after_help = "Example, for a crontab:
-  * * * * * agent-cli resume 4f2c1a90 >> chain.log")]
+#[command(after_help = "Examples, for a crontab:
+  * * * * * agent-cli resume 4f2c1a90 >> chain.log
+  * * * * * agent-cli resume --all >> chains.log")]
 pub(crate) struct Resume {
     /// Id of a chain, an agent, a question or a Claude session; its first four characters are enough if unique
-    id: String,
+    #[arg(required_unless_present = "all")]
+    id: Option<String>,
+
+    /// Continue every chain that can continue, and print a line for each
+    ///
+    /// One line of a crontab is enough for all chains: what waits costs nothing. Chains that failed or were interrupted
+    /// are left to you.
+    #[arg(long, conflicts_with_all = ["id", "now", "model", "permission_mode", "args", "LimitOptions"])]
+    all: bool,
+
+    /// With --all: how many agents may run at once over all chains, whichever commands run them [default: 4]
+    #[arg(long, value_name = "N", requires = "all", conflicts_with = "id", value_parser = clap::value_parser!(u32).range(1..))]
+    max_parallel_total: Option<u32>,
 
     /// The claude program from now on [default: $AGENT_CLI_CLAUDE this once, or the chain's own]
     #[arg(long, value_name = "PATH")]
@@ -69,16 +83,23 @@ pub(crate) struct Resume {
 
 impl Resume {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        let Some(id) = self.id.clone() else {
+            let Self { claude, no_stale_check, max_parallel_total, output_options, .. } = self;
+            let all = ResumeAll { claude, stale_check: !no_stale_check, max_parallel_total, output_options };
+            return all.run(context);
+        };
         let repairs = self.repairs()?;
         let only_looks = context.caller.is_none() && !self.limits.given().any() && !self.now && !repairs;
-        if let Some(report) = only_looks.then(|| context.read_snapshot(|store| self.look(store)).flatten()).flatten() {
+        if let Some(report) =
+            only_looks.then(|| context.read_snapshot(|store| self.look(store, &id)).flatten()).flatten()
+        {
             return chain_status::print(&report, self.output_options);
         }
         if context.caller.is_some() {
             self.refuse_to_agents()?;
         }
         let store = context.store()?;
-        let target = self.target(context, &store)?;
+        let target = self.target(context, &store, &id)?;
         if let Some(caller) = context.caller {
             let status = record::status_for(&store, caller, target)?;
             let is_over = !matches!(status, RequestStatus::Open);
@@ -160,11 +181,11 @@ impl Resume {
     }
 
     /// The status of the tree, if the id names one and nothing in it can run.
-    fn look(&self, store: &Store) -> Result<Option<StatusReport>, RuntimeError> {
-        let top = match self.id.parse::<FrameId>() {
+    fn look(&self, store: &Store, id: &str) -> Result<Option<StatusReport>, RuntimeError> {
+        let top = match id.parse::<FrameId>() {
             // A complete id, as cron passes it, needs no search.
             Ok(top) => top,
-            Err(_) => match self.id.parse::<IdPrefix>().map(|prefix| store.lookup(&prefix)) {
+            Err(_) => match id.parse::<IdPrefix>().map(|prefix| store.lookup(&prefix)) {
                 Ok(Ok(target)) => lookup::chain_of(store, target)?,
                 _ => return Ok(None),
             },
@@ -184,8 +205,8 @@ impl Resume {
     }
 
     /// Finds what the id names. An unknown session is adopted if Claude Code has it.
-    fn target(&self, context: &Context, store: &Store) -> Result<Target, CliError> {
-        let id = self.id.parse::<IdPrefix>()?;
+    fn target(&self, context: &Context, store: &Store, name: &str) -> Result<Target, CliError> {
+        let id = name.parse::<IdPrefix>()?;
         if let Some(caller) = context.caller {
             return Ok(agent_lookup::named_or_started(store, caller, &id)?);
         }
@@ -193,7 +214,7 @@ impl Resume {
             Ok(target) => return Ok(target),
             Err(error) => error,
         };
-        if let (StoreError::Unknown(_), Ok(session)) = (&error, self.id.trim().parse::<SessionId>())
+        if let (StoreError::Unknown(_), Ok(session)) = (&error, name.trim().parse::<SessionId>())
             && let Some(frame) = adopt::adopt(store, session, self.launch(context)?)?
         {
             return Ok(Target::Frame(frame));

@@ -6,5 +6,7 @@ pub(crate) mod log;
 mod stderr;
 mod stdout;
 
-pub(crate) use stderr::{Manner, ask, colour, error, hint, hint_at_error, tell, warn, width_of_errors, write_errors};
+pub(crate) use stderr::{
+    Manner, ask, colour, error, hint, hint_at_error, is_quiet, tell, warn, width_of_errors, write_errors,
+};
 pub(crate) use stdout::{PrintError, has_begun, print, print_json, print_line, was_unread, width};

@@ -87,7 +87,8 @@ pub(crate) fn ask(text: &str) {
     let _ = io::stderr().write_all(escape::block(text).as_bytes());
 }
 
-fn is_quiet() -> bool {
+/// Whether `--quiet` was given.
+pub(crate) fn is_quiet() -> bool {
     MANNER.get().is_some_and(|manner| manner.quiet)
 }
 

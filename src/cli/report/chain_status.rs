@@ -6,7 +6,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output::format::{cut, one_line};
-use crate::cli::output::{self, print_json, print_line};
+use crate::cli::output::{self, PrintError, print_json, print_line};
 use crate::cli::report::denied;
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::signal;
@@ -32,7 +32,7 @@ pub(crate) struct OutputOptions {
 
     /// Exit with status 75 while the chain waits
     #[arg(long)]
-    exit_code: bool,
+    pub(crate) exit_code: bool,
 }
 
 /// The object that `--json` prints.
@@ -110,14 +110,9 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
 }
 
 fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str) -> Result<ExitStatus, CliError> {
-    let StatusReport { top, status, spent, members, worktree, denied } = report;
+    let StatusReport { top, status, worktree, denied, .. } = report;
     let top = *top;
-    if let Some(spent) = spent {
-        let members = (!members.is_empty()).then(|| members.iter().map(listed).collect());
-        let worktree = worktree.as_ref();
-        print_json(&StatusJson { members, worktree, denied, ..as_json(top, status, spent.usage, spent.cost_usd) })
-            .map_err(|error| CliError::from(error).hint(again))?;
-    }
+    print_object(report).map_err(|error| CliError::from(error).hint(again))?;
     let say = |result: &str| {
         if output_options.json { Ok(()) } else { print_line(result).map_err(|error| CliError::from(error).hint(again)) }
     };
@@ -150,6 +145,15 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
         }
         ChainStatus::Interrupted => Err(CliError::new(ExitStatus::Interrupted, "interrupted").hint_resume(top)),
     }
+}
+
+/// Prints the object of `--json`, if it was requested.
+pub(crate) fn print_object(report: &StatusReport) -> Result<(), PrintError> {
+    let StatusReport { top, status, spent, members, worktree, denied } = report;
+    let Some(spent) = spent else { return Ok(()) };
+    let members = (!members.is_empty()).then(|| members.iter().map(listed).collect());
+    let worktree = worktree.as_ref();
+    print_json(&StatusJson { members, worktree, denied, ..as_json(*top, status, spent.usage, spent.cost_usd) })
 }
 
 fn listed(member: &Member) -> MemberJson<'_> {
@@ -288,6 +292,7 @@ pub(crate) fn described(what: &Blocking) -> String {
             format!("a larger budget: ${spent_usd:.4} of ${max_usd:.4} spent")
         }
         Blocking::Parallel { most } => format!("a free slot: other processes use all {most}"),
+        Blocking::ParallelTotal { most } => format!("a free slot: other agents use all {most}"),
         Blocking::Agent => "something that only the agent can judge".to_owned(),
     }
 }

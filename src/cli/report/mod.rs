@@ -3,4 +3,5 @@
 pub(crate) mod asked;
 pub(crate) mod chain_status;
 pub(crate) mod denied;
+pub(crate) mod one_line;
 pub(crate) mod progress;

@@ -27,6 +27,12 @@ pub enum NotAdmitted {
         /// When it is lifted.
         resets_at: Timestamp,
     },
+    /// The maximum number of agents of all chains is running.
+    #[error("{most} agents of all chains are running, which is the limit")]
+    ParallelTotal {
+        /// How many.
+        most: u32,
+    },
     /// The maximum number of the tree's agents is running.
     #[error("{most} agents of the chain are running, which is its limit")]
     Parallel {

@@ -71,7 +71,7 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
         Blocking::UsageLimit { resets_at } => format!("the usage limit to reset in {}", age(now, *resets_at)),
         Blocking::Retry { at, why, .. } => format!("a retry in {}, after: {}", age(now, *at), why.trim()),
         Blocking::Budget { .. } => "a larger budget".to_owned(),
-        Blocking::Parallel { .. } => "a free slot".to_owned(),
+        Blocking::Parallel { .. } | Blocking::ParallelTotal { .. } => "a free slot".to_owned(),
         Blocking::Agent => "something that only the agent can judge".to_owned(),
     }
 }

@@ -89,6 +89,11 @@ pub enum Blocking {
         /// The maximum.
         most: u32,
     },
+    /// The end of any agent, because the maximum number over all chains is running.
+    ParallelTotal {
+        /// How many may run.
+        most: u32,
+    },
     /// Something that only the agent can judge.
     Agent,
 }
@@ -146,6 +151,7 @@ impl From<NotAdmitted> for Blocking {
             NotAdmitted::Budget { max_usd, spent_usd } => Self::Budget { max_usd, spent_usd },
             NotAdmitted::UsageLimit { resets_at } => Self::UsageLimit { resets_at },
             NotAdmitted::Parallel { most } => Self::Parallel { most },
+            NotAdmitted::ParallelTotal { most } => Self::ParallelTotal { most },
         }
     }
 }

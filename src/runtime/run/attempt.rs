@@ -18,6 +18,7 @@ use crate::claude::settings::permission_rules;
 use crate::claude::tools::permission_server;
 use crate::claude::transcript::locate as transcripts;
 use crate::core::attempt::continuation::Way;
+use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::progress::step;
 use crate::core::chain::runnable::Attempted;
@@ -29,6 +30,7 @@ use crate::runtime::delivery::situation;
 use crate::runtime::delivery::ways::{self, AttemptInput, Means};
 use crate::runtime::programs::Program;
 use crate::runtime::recovery::restore;
+use crate::runtime::run::places::Places;
 use crate::runtime::worktrees::worktree;
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, NewAttempt, Store, StoreError};
@@ -56,7 +58,7 @@ pub(crate) enum AttemptStart {
     /// Another process has changed it in the meantime, so that it cannot run now.
     Changed,
     /// Another process has started others or reached a limit in the meantime, so that it may not run now.
-    Held,
+    Held(NotAdmitted),
 }
 
 /// An attempt that runs.
@@ -128,11 +130,12 @@ pub(crate) fn start(
             to_return,
             mode: restored.mode,
             notice,
+            max_parallel_total: own.places.as_ref().map(Places::most),
         };
         match store.begin(frame.id, &attempt) {
-            Err(StoreError::Held(_)) => {
+            Err(StoreError::Held(why)) => {
                 store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
-                return Ok(AttemptStart::Held);
+                return Ok(AttemptStart::Held(why));
             }
             // The prompt contains the answer that was replaced.
             Err(StoreError::AnswerReplaced(_)) => {}

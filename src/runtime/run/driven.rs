@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use crate::core::attempt::decision::{Decision, Note};
+use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
@@ -22,6 +23,8 @@ pub(crate) struct Driven {
     pub busy: Vec<Busy>,
     /// A person stopped it.
     pub interrupted: bool,
+    /// A frame that found no place, because too many agents of all chains run.
+    pub no_place: Option<(FrameId, NotAdmitted)>,
     /// What a person should know about frames although nothing went wrong.
     pub notes: Vec<(FrameId, Note)>,
 }

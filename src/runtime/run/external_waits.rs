@@ -23,19 +23,22 @@ const LONGEST_COMMAND: Duration = Duration::from_secs(60);
 pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> Result<bool, RuntimeError> {
     let mut others = false;
     for (request, wait) in pending(tree) {
-        let over = match wait {
-            External::File(path) => path.exists(),
-            External::Time(time) | External::Scheduled(Scheduled { at: time, .. }) => now >= *time,
-            External::Command(_) => {
-                others = true;
-                false
-            }
-        };
-        if over {
-            store.resolve_wait(request)?;
+        match wait {
+            External::Command(_) => others = true,
+            wait if may_be_over(wait, now) => drop(store.resolve_wait(request)?),
+            _ => {}
         }
     }
     Ok(others)
+}
+
+/// Whether a wait is over at `now`, as far as that can be said without a process.
+pub(crate) fn may_be_over(wait: &External, now: Timestamp) -> bool {
+    match wait {
+        External::File(path) => path.exists(),
+        External::Time(time) | External::Scheduled(Scheduled { at: time, .. }) => now >= *time,
+        External::Command(_) => true,
+    }
 }
 
 /// Whether the chain waits for anything outside of it.

@@ -3,8 +3,10 @@
 pub(crate) mod attempt;
 pub(crate) mod background;
 pub(crate) mod driven;
+pub(crate) mod every_chain;
 pub(crate) mod external_waits;
 pub(crate) mod frame_error;
+pub(crate) mod places;
 pub(crate) mod running_agent;
 pub(crate) mod scheduler;
 pub(crate) mod signals;

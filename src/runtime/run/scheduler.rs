@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use crate::claude::processes::process::Exit;
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::decision::{Decision, Next};
+use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::progress::{ended, step};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::FrameState;
@@ -22,6 +23,7 @@ use crate::runtime::programs;
 use crate::runtime::run::attempt::{self, AttemptStart, Live};
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::FrameErrorKind;
+use crate::runtime::run::places::{Place, Places};
 use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::stopping;
 use crate::runtime::run::{background, external_waits};
@@ -43,7 +45,8 @@ pub(crate) async fn drive(
     let (live, exits) = (HashMap::new(), JoinSet::new());
     let (attempted, driven) = (Attempted::default(), Driven::default());
     let (ways, refused_forks) = (HashMap::new(), HashMap::new());
-    Drive { store, settings, top, stop, attempted, live, ways, refused_forks, exits, driven }.run().await
+    let taken = HashMap::new();
+    Drive { store, settings, top, stop, attempted, live, taken, ways, refused_forks, exits, driven }.run().await
 }
 
 /// Drives the chain below `top` after frames that failed or were stopped were made ready again.
@@ -86,6 +89,8 @@ struct Drive<'a> {
     stop: watch::Receiver<u32>,
     attempted: Attempted,
     live: HashMap<FrameId, Live>,
+    /// The places of those that are live, if there is a limit over all chains.
+    taken: HashMap<FrameId, Place>,
     /// How to continue frames whose `claude` refused the earlier ways.
     ways: HashMap<FrameId, Way>,
     /// The programs that refused to continue frames in a fork, and now resume them in place.
@@ -99,8 +104,19 @@ impl Drive<'_> {
         let mut looked_again = false;
         loop {
             let tree = self.tree_as_it_is().await?;
+            let seen = self.settings.places.as_ref().map_or(0, Places::ended);
+            self.driven.no_place = None;
             let look_again = self.start_what_can_run(&tree).await?;
-            match self.exits.join_next().await {
+            let (waits_for_place, place) = self.place(seen);
+            let ended = tokio::select! {
+                ended = self.exits.join_next(), if !self.exits.is_empty() => ended,
+                () = place, if waits_for_place => {
+                    looked_again = false;
+                    continue;
+                }
+                else => None,
+            };
+            match ended {
                 Some(ended) => {
                     let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
                     self.conclude(frame, exit)?;
@@ -115,6 +131,23 @@ impl Drive<'_> {
         }
         let is_interrupted = *self.stop.borrow() > 0;
         Ok(self.driven.finish(&self.store.tree(self.top)?, is_interrupted))
+    }
+
+    /// Whether a place that this process takes for another chain is what is missing, and what returns when one has become
+    /// free, or a person stops the chain.
+    fn place(&self, seen: u64) -> (bool, impl Future<Output = ()> + use<>) {
+        let places = self.settings.places.clone();
+        let missing = self.driven.no_place.is_some() && *self.stop.borrow() == 0;
+        let waits = missing && places.as_ref().is_some_and(|places| places.has_more_than(self.taken.len()));
+        let mut stop = self.stop.clone();
+        let free = async move {
+            let Some(places) = places else { return };
+            tokio::select! {
+                () = places.more_than(seen) => {}
+                _ = stop.wait_for(|signals| *signals > 0) => {}
+            }
+        };
+        (waits, free)
     }
 
     /// The tree after recording what happened to it outside of this process. Reading a large tree costs more than everything
@@ -228,6 +261,7 @@ impl Drive<'_> {
                 self.attempted.begin(id);
                 let attempt = live.attempt;
                 self.live.insert(id, live);
+                self.taken.extend(self.settings.places.as_ref().map(|places| (id, places.take())));
                 let dir = self.store.dir().clone();
                 let cwd = frame.cwd.clone();
                 let background_grace = frame.launch.background_grace();
@@ -254,7 +288,12 @@ impl Drive<'_> {
             }
             Ok(AttemptStart::Busy) => self.note_busy(id)?,
             Ok(AttemptStart::Changed) => self.attempted.skip(id),
-            Ok(AttemptStart::Held) => return Ok(true),
+            Ok(AttemptStart::Held(why)) => {
+                if let NotAdmitted::ParallelTotal { .. } = why {
+                    self.driven.no_place = Some((id, why));
+                }
+                return Ok(true);
+            }
             Err(RuntimeError::NoWorkingDirectory { cwd, .. }) => self.fail(
                 id,
                 match frame.launch.worktree {
@@ -276,6 +315,7 @@ impl Drive<'_> {
         let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(()) };
         let begun = Begun::Here { silent: live.is_silent.then_some(live.way) };
         let concluded = conclude::conclude(self.store, &frame, begun, exit, &live.lease)?;
+        self.taken.remove(&id);
         let Some(decision) = concluded else { return Ok(()) };
         if let Next::Continue(way) = decision.next {
             self.ways.insert(id, way);

@@ -96,6 +96,27 @@ fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
     background::is_left(store, &known, &attempt)
 }
 
+/// Whether something in the chain of `root` can run now. Unlike [`poll`], it leaves alone what has failed.
+pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
+    let mut tree = store.tree(root)?;
+    let now = Timestamp::now();
+    if external_waits::without_processes(store, &tree, now)? {
+        return Ok(true);
+    }
+    if external_waits::has_outside_waits(&tree) {
+        tree = store.tree(root)?;
+    }
+    if !tree.runnable(&Attempted::default(), now).is_empty() || !tree.groups_to_end().is_empty() {
+        return Ok(true);
+    }
+    for node in tree.all().filter(|node| matches!(node.state, FrameState::Running { .. })) {
+        if is_free(store, node.id)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The status of the chain after it was driven.
 pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
     let tree = store.tree(top)?;
@@ -110,7 +131,9 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
     if driven.interrupted {
         return Ok(ChainStatus::Interrupted);
     }
-    let blockers = tree.blockers(Timestamp::now());
+    let now = Timestamp::now();
+    let mut blockers = tree.blockers(now);
+    blockers.extend(driven.no_place.map(|(frame, why)| Blocker { frame, since: now, what: why.into() }));
     let failed = |frame| driven.errors.iter().any(|error| error.frame == frame);
     if !driven.errors.is_empty() && blockers.iter().all(|blocker| failed(blocker.frame)) {
         return Ok(ChainStatus::Failed(driven.errors));

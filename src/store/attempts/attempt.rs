@@ -43,6 +43,8 @@ pub struct NewAttempt {
     pub mode: Option<String>,
     /// What its agent is told, beside the result of the call that it resumes.
     pub notice: Option<String>,
+    /// How many agents of all chains may run, with this one.
+    pub max_parallel_total: Option<u32>,
 }
 
 /// One `claude` process on behalf of a frame.
@@ -117,7 +119,7 @@ impl Store {
         self.write(Step::Begin, |connection| {
             let now = codec::now();
             let before = frames::existing(connection, frame)?;
-            if let Some(hold) = limits::hold(connection, &before, now.0)? {
+            if let Some(hold) = limits::hold(connection, &before, now.0, attempt.max_parallel_total)? {
                 return Err(StoreError::Held(hold).into());
             }
             let state = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;

@@ -20,9 +20,10 @@ use crate::store::error::Fault;
 use crate::store::error::Result;
 use crate::store::tables::{chains, events, frames};
 
-// These two find the few frames in question by an index, however large the tree is. Each repeats the condition of its
+// These find the few frames in question by an index, however large the tree is. Each repeats the condition of its
 // index (`schema`) word for word.
 const RUNNING: &str = "SELECT count(*) FROM frames WHERE root = ?1 AND status = 'running'";
+const RUNNING_ANYWHERE: &str = "SELECT count(*) FROM frames WHERE status = 'running'";
 const LIMITED: &str = "SELECT state, since FROM frames
      WHERE root = ?1 AND json_extract(state, '$.wait.for') = 'usage_limit'
      AND json_extract(launch, '$.config_dir') IS (SELECT json_extract(launch, '$.config_dir') FROM frames WHERE id = ?2)";
@@ -64,6 +65,7 @@ pub(crate) fn hold(
     connection: &Connection,
     frame: &Frame,
     now: Timestamp,
+    max_parallel_total: Option<u32>,
 ) -> std::result::Result<Option<NotAdmitted>, Fault> {
     let running = connection.prepare_cached(RUNNING)?.query_row([Id(frame.root)], |row| row.get(0))?;
     let limits = chains::limits(connection, frame.root)?;
@@ -77,7 +79,10 @@ pub(crate) fn hold(
     };
     let mut statement = connection.prepare_cached(LIMITED)?;
     let limited = statement.query_map((Id(frame.root), Id(frame.id)), until)?.collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(limits.refuse(Load { running, spent_usd }, limited.into_iter().flatten().max()))
+    let refused = limits.refuse(Load { running, spent_usd }, limited.into_iter().flatten().max());
+    let (None, Some(most)) = (refused, max_parallel_total) else { return Ok(refused) };
+    let anywhere: u32 = connection.prepare_cached(RUNNING_ANYWHERE)?.query_row([], |row| row.get(0))?;
+    Ok((anywhere >= most).then_some(NotAdmitted::ParallelTotal { most }))
 }
 
 /// What is true of the whole tree of a frame, of which `nodes` are all frames.

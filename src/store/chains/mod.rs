@@ -1,6 +1,7 @@
 //! The rows of chains and their frames.
 
 pub(crate) mod abandoned;
+pub(crate) mod candidates;
 pub(crate) mod limits;
 pub(crate) mod lookup;
 pub(crate) mod repair;

@@ -199,4 +199,9 @@ CREATE TABLE messages (
 CREATE INDEX messages_by_frame ON messages (frame);
 CREATE INDEX messages_by_delivery ON messages (delivered_in) WHERE delivered_in IS NOT NULL;
 CREATE INDEX pending_messages ON messages (frame) WHERE delivered_in IS NULL;
+
+-- What `resume --all` asks of all chains at once. The order of the ids is that in which their open requests are looked for.
+CREATE INDEX stirring_frames ON frames (id, status, root) WHERE status IN ('ready', 'running', 'waiting');
+CREATE INDEX open_requests ON requests (frame) WHERE status = 'open';
+CREATE INDEX open_waits ON requests (frame) WHERE kind = 'wait' AND status = 'open';
 ";

@@ -1,0 +1,3 @@
+//! Commands that continue chains without a person.
+
+pub(crate) mod resume_all;

@@ -1,0 +1,96 @@
+//! `agent-cli resume --all`: continues every chain that can continue.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+
+use crate::cli::chain::drive;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::report::chain_status::{OutputOptions, StatusReport};
+use crate::cli::report::one_line;
+use crate::core::id::FrameId;
+use crate::runtime::run::driven::Driven;
+use crate::runtime::run::every_chain;
+use crate::runtime::run::places::Places;
+use crate::runtime::run::status;
+use crate::runtime::{RunSettings, RuntimeError};
+use crate::store::Store;
+
+/// How many agents run at once over all chains, unless a person says otherwise: as many as of one chain.
+pub(crate) const MAX_PARALLEL_TOTAL: u32 = 4;
+
+/// How the chains are continued.
+#[derive(Clone, Debug)]
+pub(crate) struct ResumeAll {
+    pub(crate) claude: Option<PathBuf>,
+    pub(crate) stale_check: bool,
+    pub(crate) max_parallel_total: Option<u32>,
+    pub(crate) output_options: OutputOptions,
+}
+
+impl ResumeAll {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        context.only_for_people(
+            "agents cannot resume all chains",
+            "name the agent that you wait for: agent-cli resume ID",
+        )?;
+        // Most polls find a database at rest, and nothing to do.
+        if context.read_snapshot(every_chain::to_continue).is_some_and(|roots| roots.is_empty()) {
+            return Ok(ExitStatus::Ok);
+        }
+        let store = context.store()?;
+        let roots = every_chain::to_continue(&store)?;
+        if roots.is_empty() {
+            return Ok(ExitStatus::Ok);
+        }
+        let settings = self.settings(context)?;
+        let worst = Cell::new(ExitStatus::Ok);
+        let ended = |root, driven| worst.set(worse(worst.get(), self.report(&store, root, driven)));
+        let (of_store, of_run) = (&store, &settings);
+        let stopped = drive::run(context, |stop| async move {
+            every_chain::drive(of_store, of_run, roots, &stop, ended).await;
+            let is_stopped = *stop.borrow() > 0;
+            Ok(is_stopped)
+        })?;
+        if stopped {
+            return Err(CliError::new(ExitStatus::Interrupted, "interrupted")
+                .hint("agent-cli ls lists the chains that can continue"));
+        }
+        Ok(worst.get())
+    }
+
+    pub(crate) fn settings(&self, context: &Context) -> Result<RunSettings, CliError> {
+        let mut settings = context.settings(self.claude.clone())?;
+        settings.stale_check = self.stale_check;
+        settings.places = Some(Places::new(self.max_parallel_total.unwrap_or(MAX_PARALLEL_TOTAL)));
+        Ok(settings)
+    }
+
+    /// Prints how a chain stands after it was driven.
+    pub(crate) fn report(&self, store: &Store, root: FrameId, driven: Result<Driven, RuntimeError>) -> ExitStatus {
+        let report = driven.and_then(|driven| {
+            drive::print_notes(&driven);
+            let status = status::after(store, root, driven)?;
+            StatusReport::new(store, root, status, self.output_options)
+        });
+        let report = match report {
+            Ok(report) => report,
+            Err(error) => return one_line::error(root, &CliError::from(error)),
+        };
+        match one_line::print(&report, self.output_options) {
+            Ok(exit) => exit,
+            Err(error) => error.report(),
+        }
+    }
+}
+
+/// The status with which the command exits after chains that ended so.
+fn worse(one: ExitStatus, other: ExitStatus) -> ExitStatus {
+    let badness = |exit| match exit {
+        ExitStatus::Ok => 0,
+        ExitStatus::Waiting => 1,
+        _ => 2,
+    };
+    if badness(other) > badness(one) { other } else { one }
+}

@@ -1,0 +1,62 @@
+//! How a chain stands, in one line: what `resume --all` prints for each.
+
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::format::{cut, one_line};
+use crate::cli::output::{self, print_line};
+use crate::cli::report::chain_status::{self, OutputOptions, StatusReport, described};
+use crate::core::id::FrameId;
+use crate::runtime::run::status::ChainStatus;
+
+/// The longest part of a reply that is shown.
+const LONG: usize = 200;
+
+/// Prints the line, or the object of `--json`. A failure is an error message.
+pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
+    if output_options.json {
+        chain_status::print_object(report)?;
+    } else if let Some(text) = in_words(&report.status)
+        && !output::is_quiet()
+    {
+        print_line(&format!("{} {text}", report.top.short()))?;
+    }
+    Ok(match &report.status {
+        ChainStatus::Done(_) | ChainStatus::Interrupted => ExitStatus::Ok,
+        ChainStatus::Waits { errors, .. } => {
+            errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
+            if output_options.exit_code { ExitStatus::Waiting } else { ExitStatus::Ok }
+        }
+        ChainStatus::PartlyFailed { errors, .. } | ChainStatus::Failed(errors) => {
+            errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
+            output::hint(&format!("agent-cli resume {} tries again", report.top.short()));
+            if report.status.is_refusal() { ExitStatus::Claude } else { ExitStatus::Failed }
+        }
+    })
+}
+
+/// Reports a chain that could not be driven.
+pub(crate) fn error(root: FrameId, error: &CliError) -> ExitStatus {
+    output::error(&format!("{}: {error}", root.short()));
+    ExitStatus::Failed
+}
+
+fn in_words(status: &ChainStatus) -> Option<String> {
+    match status {
+        ChainStatus::Done(reply) => Some(format!("done: {}", first_line(reply))),
+        ChainStatus::Waits { blockers, busy, .. } => {
+            let mut for_what = blockers.iter().map(|blocker| described(&blocker.what));
+            Some(match (for_what.next(), for_what.count()) {
+                (None, _) if busy.is_empty() => "waiting".to_owned(),
+                (None, _) => "running: another process runs it".to_owned(),
+                (Some(first), 0) => format!("waiting for {first}"),
+                (Some(first), others) => format!("waiting for {first}, and for {others} more"),
+            })
+        }
+        ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_) => Some("failed".to_owned()),
+        ChainStatus::Interrupted => Some("interrupted".to_owned()),
+    }
+}
+
+fn first_line(reply: &str) -> String {
+    one_line(&cut(reply.trim_start().lines().next().unwrap_or_default(), LONG))
+}

@@ -1,0 +1,128 @@
+//! Which chains may be able to continue, found without reading every chain.
+
+use jiff::Timestamp;
+use rusqlite::Row;
+
+use crate::core::chain::state::FrameState;
+use crate::core::id::FrameId;
+use crate::core::requests::request::{External, RequestKind};
+use crate::store::database::codec::{from_json, id, time};
+use crate::store::database::store::Store;
+use crate::store::error::Result;
+
+/// A chain in which something may have changed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Candidate {
+    /// Its root.
+    pub(crate) root: FrameId,
+    /// What one of its agents waits for outside; `None`: nothing keeps one of them.
+    pub(crate) wait: Option<External>,
+}
+
+// Both go through a partial index and repeat its condition word for word. A frame that waits for an open request does not
+// stir: whoever resolves the request makes it a candidate.
+const STIRRING: &str = "SELECT root, state, since FROM frames INDEXED BY stirring_frames
+     WHERE status IN ('ready', 'running', 'waiting')
+     AND (status <> 'waiting' OR NOT EXISTS
+         (SELECT 1 FROM requests AS r INDEXED BY open_requests WHERE r.frame = frames.id AND r.status = 'open'))
+     ORDER BY seq";
+const OUTSIDE: &str =
+    "SELECT f.root, r.detail FROM requests AS r INDEXED BY open_waits JOIN frames AS f ON f.id = r.frame
+     WHERE r.kind = 'wait' AND r.status = 'open' ORDER BY r.seq";
+
+impl Store {
+    /// The chains that may be able to continue at `now`, some of them more than once. Those that are failed or
+    /// interrupted are not among them: whether they are tried again is for a person to say.
+    pub(crate) fn candidates(&self, now: Timestamp) -> Result<Vec<Candidate>> {
+        self.query(|connection| {
+            let mut candidates = Vec::new();
+            let stirring = |row: &Row<'_>| Ok((id(row, "root")?, from_json(row, "state")?, time(row, "since")?));
+            for found in connection.prepare_cached(STIRRING)?.query_map([], stirring)? {
+                let (root, state, since) = found?;
+                let is_paused =
+                    matches!(&state, FrameState::Waiting { wait } if wait.paused_until(since, now).is_some());
+                if !is_paused {
+                    candidates.push(Candidate { root, wait: None });
+                }
+            }
+            let outside = |row: &Row<'_>| Ok((id(row, "root")?, from_json(row, "detail")?));
+            for found in connection.prepare_cached(OUTSIDE)?.query_map([], outside)? {
+                let (root, asked) = found?;
+                if let RequestKind::Wait(wait) = asked {
+                    candidates.push(Candidate { root, wait: Some(wait) });
+                }
+            }
+            Ok(candidates)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::store::testing::{ask, new, reply, store};
+
+    fn roots(store: &Store) -> Vec<FrameId> {
+        store.candidates(Timestamp::now()).unwrap().into_iter().map(|candidate| candidate.root).collect()
+    }
+
+    #[test]
+    fn a_chain_that_waits_for_an_answer_is_none_until_it_has_one() {
+        let (_temp, store) = store();
+        let ready = store.root();
+        assert_eq!(roots(&store), [ready]);
+        let caller = store.start(ready);
+        assert_eq!(roots(&store), [ready], "its runner may have died");
+        let question = store.request(caller, None, &ask("When?")).unwrap();
+        store.end(caller, &Ending::Suspended);
+        assert_eq!(roots(&store), []);
+        store.answer(question, "now").unwrap();
+        assert_eq!(roots(&store), [ready]);
+        store.end(store.start(ready), &reply("done"));
+        assert_eq!(roots(&store), []);
+    }
+
+    #[test]
+    fn a_parent_is_none_until_its_child_is_over() {
+        let (_temp, store) = store();
+        let parent = store.start(store.root());
+        let (_, child) = store.request_child(parent, None, &new("child"), "child").unwrap();
+        store.end(parent, &Ending::Suspended);
+        let caller = store.start(child);
+        store.request(caller, None, &ask("When?")).unwrap();
+        store.end(caller, &Ending::Suspended);
+        assert_eq!(roots(&store), []);
+    }
+
+    #[test]
+    fn a_pause_is_none_until_it_is_over() {
+        let (_temp, store) = store();
+        let root = store.root();
+        let resets_at = "2100-01-01T00:00:00Z".parse().unwrap();
+        store.end(store.start(root), &Ending::UsageLimit { resets_at, worked: true });
+        assert_eq!(roots(&store), []);
+        assert_eq!(store.candidates(resets_at).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_waited_for_outside_is_named() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let wait = External::File(PathBuf::from("/p/report"));
+        store.request(caller, None, &RequestKind::Wait(wait.clone())).unwrap();
+        store.end(caller, &Ending::Suspended);
+        let found = store.candidates(Timestamp::now()).unwrap();
+        assert_eq!(found, [Candidate { root: caller.frame, wait: Some(wait) }]);
+    }
+
+    #[test]
+    fn a_failed_chain_is_none() {
+        let (_temp, store) = store();
+        let root = store.root();
+        store.end(store.start(root), &Ending::Error("max turns".into()));
+        assert_eq!(roots(&store), []);
+    }
+}

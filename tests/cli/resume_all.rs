@@ -1,0 +1,153 @@
+//! `resume --all`: every chain that can continue does so, with one command.
+
+use crate::world::World;
+
+/// Chains that ask something and then reply with the answer.
+fn asking(names: &[&str]) -> World {
+    let world = World::new();
+    for name in names {
+        world.file(format!("{name}.md"), format!("ask {name}?\nreply {name}: {{result}}\n"));
+        world.spawn_paused(&format!("{name}.md"));
+    }
+    world
+}
+
+#[test]
+fn what_can_continue_continues_and_the_rest_waits() {
+    let world = asking(&["a", "b", "c"]);
+    assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "", "nothing can continue");
+    world.answer_to("a?", "one");
+    world.answer_to("c?", "three");
+    insta::assert_snapshot!(world.run(&["resume", "--all"]), @"
+    [ID1:8] done: a: one
+    [ID5:8] done: c: three
+    --- exit status: 0
+    ");
+    assert_eq!(world.starts(), 5);
+    let quiet = world.run(&["resume", "--all"]);
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
+    assert_eq!(world.starts(), 5, "a second look starts nothing");
+}
+
+#[test]
+fn nothing_is_made_where_there_is_nothing() {
+    let world = World::new();
+    world.run(&["resume", "--all"]).succeeds();
+}
+
+#[test]
+fn it_is_quiet_or_json_if_a_script_wants_it() {
+    let world = asking(&["a", "b"]);
+    world.answer_to("a?", "one");
+    assert_eq!(world.run(&["resume", "--all", "-q"]).succeeds().stdout, "");
+    world.answer_to("b?", "two");
+    let object = world.run(&["resume", "--all", "--json"]).json();
+    assert_eq!((&object["status"], &object["reply"]), (&"done".into(), &"b: two".into()));
+}
+
+#[test]
+fn a_failure_is_reported_once_and_keeps_no_other_chain_from_its_end() {
+    let world = asking(&["good"]);
+    world.file("bad.md", "ask bad?\nfail max turns\n");
+    let bad = world.spawn_paused("bad.md");
+    world.answer_to("bad?", "x");
+    world.answer_to("good?", "y");
+    let both = world.run(&["resume", "--all"]);
+    both.exits_with(1);
+    assert!(both.stdout.contains(" done: good: y\n"), "{both}");
+    assert!(both.stderr.contains(&format!("hint: agent-cli resume {} tries again", &bad[..8])), "{both}");
+    let starts = world.starts();
+    assert_eq!(
+        world.run(&["resume", "--all"]).succeeds().stderr,
+        "",
+        "whether it is tried again is for a person to say"
+    );
+    assert_eq!(world.starts(), starts);
+}
+
+#[test]
+fn what_waits_outside_continues_when_it_is_there() {
+    let world = World::new();
+    world.file("ins.md", "wait --file there\nreply found\n");
+    world.spawn_paused("ins.md");
+    world.run(&["resume", "--all"]).succeeds();
+    assert_eq!(world.starts(), 1);
+    world.file("there", "");
+    assert!(world.run(&["resume", "--all"]).succeeds().stdout.ends_with(" done: found\n"));
+}
+
+#[test]
+fn an_abandoned_chain_continues() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("ins.md", "hold gate\nreply done\n");
+    let first = world.command(["spawn", "ins.md"]).start();
+    gate.reached_by(1);
+    assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "", "it is running");
+    crate::crash::kill_runner(first);
+    gate.open_for_one();
+    gate.open_for_one();
+    while !world.run(&["resume", "--all"]).succeeds().stdout.ends_with(" done: done\n") {}
+}
+
+#[test]
+fn no_more_agents_run_than_may_over_all_chains() {
+    let names = ["a", "b", "c", "d", "e"];
+    let world = World::new();
+    for name in names {
+        world.file(format!("{name}.md"), format!("spawn {name}1.md &\nspawn {name}2.md &\nreply {{results}}\n"));
+        for child in [1, 2] {
+            world.file(format!("{name}{child}.md"), format!("ask {name}{child}?\nreply {name}{child}\n"));
+        }
+        world.spawn_paused(&format!("{name}.md"));
+    }
+    for (question, _) in world.questions() {
+        world.answer_to(&question, "go");
+    }
+    let before = world.log().most_alive();
+    let all = world.run(&["resume", "--all", "--max-parallel-total", "2"]);
+    all.succeeds();
+    assert_eq!(all.stdout.lines().filter(|line| line.contains(" done: ")).count(), names.len(), "{all}");
+    assert!(before >= 1 && world.log().most_alive() <= before.max(2), "{}", world.log().most_alive());
+}
+
+#[test]
+fn places_that_another_command_uses_are_not_free() {
+    let world = asking(&["a", "b"]);
+    let gate = world.gate("gate");
+    world.file("busy.md", "hold gate\nreply done\n");
+    let busy = world.command(["spawn", "busy.md"]).start();
+    gate.reached_by(1);
+    world.answer_to("a?", "go");
+    let full = world.run(&["resume", "--all", "--max-parallel-total", "1"]);
+    insta::assert_snapshot!(full, @"
+    [ID1:8] waiting for a free slot: other agents use all 1
+    --- exit status: 0
+    ");
+    gate.open_for_one();
+    busy.ends().prints("done");
+    assert!(world.run(&["resume", "--all", "--max-parallel-total", "1"]).succeeds().stdout.ends_with("done: a: go\n"));
+}
+
+#[test]
+fn what_makes_no_sense_with_it_is_refused() {
+    let world = World::new();
+    for args in [
+        &["resume"][..],
+        &["resume", "--all", "4f2c"],
+        &["resume", "--all", "--model", "x"],
+        &["resume", "--all", "--max-frames", "3"],
+        &["resume", "--all", "--", "--verbose"],
+        &["resume", "4f2c", "--max-parallel-total", "2"],
+        &["resume", "--all", "--max-parallel-total", "0"],
+    ] {
+        world.run(args).exits_with(2);
+    }
+}
+
+#[test]
+fn it_is_not_for_agents() {
+    let world = World::new();
+    world.file("ins.md", "run agent-cli resume --all || echo refused\nreply {result}\n");
+    assert!(world.run(&["spawn", "ins.md"]).succeeds().stdout.contains("refused"));
+}
