@@ -43,7 +43,7 @@ Environment:
   AGENT_CLI_STATE_DIR        where chains are kept
   AGENT_CLI_CLAUDE           the claude program, unless --claude is given
   AGENT_CLI_PERMISSION_MODE  the default of --permission-mode
-  AGENT_CLI_LOG              log filter, such as debug or agent_cli::runtime=trace
+  AGENT_CLI_LOG              log filter: debug, agent_cli::runtime=trace, …
 
 Exit status:
     0  done, or waiting

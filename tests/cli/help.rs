@@ -61,7 +61,7 @@ fn every_command_explains_itself() {
       AGENT_CLI_STATE_DIR        where chains are kept
       AGENT_CLI_CLAUDE           the claude program, unless --claude is given
       AGENT_CLI_PERMISSION_MODE  the default of --permission-mode
-      AGENT_CLI_LOG              log filter, such as debug or agent_cli::runtime=trace
+      AGENT_CLI_LOG              log filter: debug, agent_cli::runtime=trace, …
 
     Exit status:
         0  done, or waiting
@@ -95,8 +95,7 @@ fn every_command_explains_itself() {
               another agent, which runs at the same time
 
       [CLAUDE ARGS]...
-              Arguments for every claude process of the chain; with resume, they replace all earlier
-              ones
+              Arguments for every claude process of the chain
 
     Options:
           --prompt <TEXT>
@@ -189,8 +188,8 @@ fn every_command_explains_itself() {
               enough if unique
 
       [CLAUDE ARGS]...
-              Arguments for every claude process of the chain; with resume, they replace all earlier
-              ones
+              Arguments for every claude process from now on, replacing all earlier ones [default:
+              unchanged]
 
     Options:
           --all
@@ -242,16 +241,18 @@ fn every_command_explains_itself() {
 
     Limits of the whole chain:
           --max-depth <N>
-              How deep agents may be nested [default: 64]
+              How deep agents may be nested from now on [default: unchanged]
 
           --max-frames <N>
-              How many agents the chain may have [default: 256, or --max-depth if that is larger]
+              How many agents the chain may have from now on [default: unchanged, but at least
+              --max-depth]
 
           --max-parallel <N>
-              How many agents may run at the same time, whichever commands run them [default: 4]
+              How many agents may run at the same time from now on [default: unchanged]
 
           --max-budget-usd <USD>
-              Stop starting agents once this much has been spent, in US dollars [default: no limit]
+              Stop starting agents once this much has been spent in total, in US dollars [default:
+              unchanged]
 
     Examples, for a crontab:
       * * * * * agent-cli resume 4f2c1a90 >> chain.log
@@ -573,8 +574,8 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
 
     Examples:
-      agent-cli import chain.tar
-      ssh old agent-cli export 4f2c1a90 | agent-cli import - --trust --cwd /home/ann/work=/home/bob/work
+      agent-cli import chain.tar --cwd /home/ann/work=/home/bob/work
+      ssh laptop agent-cli export 4f2c1a90 | agent-cli import - --trust
     ");
     insta::assert_snapshot!(help(&["gc"]), @"
     Remove chains that finished long ago, and files that nothing uses any more
@@ -650,7 +651,7 @@ fn every_command_explains_itself() {
       -h, --help
               Print help (see a summary with '-h')
     ");
-    insta::assert_snapshot!(help(&["completions"]), @"
+    insta::assert_snapshot!(help(&["completions"]), @r#"
     Print a completion script for a shell
 
     Usage: agent-cli completions [OPTIONS] <SHELL>
@@ -664,9 +665,9 @@ fn every_command_explains_itself() {
           --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
       -h, --help          Print help
 
-    Example:
-      agent-cli completions bash > ~/.local/share/bash-completion/completions/agent-cli
-    ");
+    Example, for ~/.bashrc:
+      eval "$(agent-cli completions bash)"
+    "#);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::core::agent::overrides::BadLaunch;
 /// Arguments for `claude`, as they were typed.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ForClaude {
-    /// Arguments for every claude process of the chain; with resume, they replace all earlier ones
+    /// Arguments for every claude process of the chain
     #[arg(last = true, value_name = "CLAUDE ARGS")]
     args: Vec<String>,
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Arg, Args};
 
 use crate::claude::installation::program;
 use crate::cli::arguments::claude_args::ForClaude;
@@ -32,9 +32,12 @@ use crate::store::{Store, StoreError, Target};
 /// when the chain has begun to wait for something new, and `SGN_PEND_ONGOING` while it still waits for the same thing.
 /// Polling a waiting chain takes milliseconds and does not start claude, so cron can do it as often as you like.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples, for a crontab:
+#[command(
+    after_help = "Examples, for a crontab:
   * * * * * agent-cli resume 4f2c1a90 >> chain.log
-  * * * * * agent-cli resume --all >> chains.log")]
+  * * * * * agent-cli resume --all >> chains.log",
+    mut_args(without_changes)
+)]
 pub(crate) struct Resume {
     /// Id of a chain, an agent, a question or a Claude session; its first four characters are enough if unique
     #[arg(required_unless_present = "all")]
@@ -79,6 +82,21 @@ pub(crate) struct Resume {
 
     #[command(flatten)]
     limits: LimitOptions,
+}
+
+/// Explains the options that `spawn` has, too, for a chain that exists: what is not given stays as it is.
+fn without_changes(argument: Arg) -> Arg {
+    let text = match argument.get_id().as_str() {
+        "max_depth" => "How deep agents may be nested from now on [default: unchanged]",
+        "max_frames" => "How many agents the chain may have from now on [default: unchanged, but at least --max-depth]",
+        "max_parallel" => "How many agents may run at the same time from now on [default: unchanged]",
+        "max_budget_usd" => {
+            "Stop starting agents once this much has been spent in total, in US dollars [default: unchanged]"
+        }
+        "args" => "Arguments for every claude process from now on, replacing all earlier ones [default: unchanged]",
+        _ => return argument,
+    };
+    argument.help(text)
 }
 
 impl Resume {

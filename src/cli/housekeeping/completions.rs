@@ -9,8 +9,8 @@ use crate::cli::output::print;
 
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  agent-cli completions bash > ~/.local/share/bash-completion/completions/agent-cli")]
+#[command(after_help = "Example, for ~/.bashrc:
+  eval \"$(agent-cli completions bash)\"")]
 pub(crate) struct Completions {
     /// The shell
     shell: Shell,

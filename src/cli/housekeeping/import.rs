@@ -26,8 +26,8 @@ use crate::store::Here;
 /// chain is imported only with --trust, or after you confirm at a terminal.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  agent-cli import chain.tar
-  ssh old agent-cli export 4f2c1a90 | agent-cli import - --trust --cwd /home/ann/work=/home/bob/work")]
+  agent-cli import chain.tar --cwd /home/ann/work=/home/bob/work
+  ssh laptop agent-cli export 4f2c1a90 | agent-cli import - --trust")]
 pub(crate) struct Import {
     /// The file, or - for standard input
     file: PathBuf,
