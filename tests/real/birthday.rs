@@ -3,12 +3,13 @@
 use serde_json::Value;
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, RecordedRequest, Turn, on_every_version};
+use crate::support::{
+    Conversation, Item, MessagesApi, RecordedRequest, Turn, on_every_version, on_every_version_of_a_whole_run,
+};
 
-on_every_version!(
-    a_chain_pauses_is_polled_and_resumes,
-    with_prompts_each_agent_takes_one_request_to_the_pause_and_one_to_the_end,
-);
+on_every_version!(a_chain_pauses_is_polled_and_resumes,);
+
+on_every_version_of_a_whole_run!(with_prompts_each_agent_takes_one_request_to_the_pause_and_one_to_the_end,);
 
 /// An agent that is told how deep it is: the first three start the next with words, the fourth asks.
 fn told_in_words(conversation: &Conversation) -> Turn {

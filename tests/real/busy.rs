@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::beside::{Beside, Task, started, task};
 use crate::chain::Chain;
 use crate::processes::wait_until;
+use crate::support::extent::some_of;
 use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, processes_of};
 
 on_every_version!(
@@ -137,7 +138,7 @@ fn it_stops_for_an_approval_and_its_server_is_ended(version: &'static str) {
 }
 
 fn its_claude_is_killed_and_it_continues(version: &'static str) {
-    for beside in KILLED_WITH.into_iter().filter(|beside| beside.is_there(version)) {
+    for beside in some_of(KILLED_WITH, 1).filter(|beside| beside.is_there(version)) {
         let busy = Busy::new(version, beside, ASK);
         let runner = busy.chain.start(&SPAWN);
         busy.is_there();
@@ -154,7 +155,7 @@ fn its_claude_is_killed_and_it_continues(version: &'static str) {
 }
 
 fn its_runner_is_killed_and_it_continues(version: &'static str) {
-    for beside in KILLED_WITH.into_iter().filter(|beside| beside.is_there(version)) {
+    for beside in some_of(KILLED_WITH, 1).filter(|beside| beside.is_there(version)) {
         let busy = Busy::new(version, beside, ASK);
         let runner = busy.chain.start(&SPAWN);
         busy.is_there();

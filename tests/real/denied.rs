@@ -5,16 +5,13 @@ use serde_json::{Value, json};
 use crate::chain::{Chain, Said};
 use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
 
-on_every_version!(
-    denied_calls_are_told_and_the_advice_lets_them_run,
-    what_a_rule_or_a_hook_denies_comes_without_advice,
-    a_call_that_a_person_denied_is_not_told,
-);
+on_every_version!(denied_calls_are_told_and_the_advice_lets_them_run, a_call_that_a_person_denied_is_not_told,);
 
 on_every_version_of_a_whole_run!(
     the_advice_for_an_adopted_session_is_a_command_that_helps,
     a_call_that_a_hook_asks_about_is_one_for_a_person,
     a_call_of_an_agent_below_is_told_with_its_name,
+    what_a_rule_or_a_hook_denies_comes_without_advice,
 );
 
 /// An agent that makes these calls at once, and is done.

@@ -4,14 +4,15 @@ use serde_json::json;
 
 use crate::chain::{Chain, Said};
 use crate::support::extent::some_of;
-use crate::support::{Conversation, MessagesApi, Turn, on_every_version};
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
 
 on_every_version!(
     a_chain_pauses_and_goes_on_whatever_variables_of_claude_code_are_set,
-    a_chain_pauses_and_goes_on_whatever_settings_set,
     an_api_that_is_not_available_is_not_waited_for_inside_of_claude,
     a_chain_that_cron_resumes_has_the_environment_that_it_was_started_with,
 );
+
+on_every_version_of_a_whole_run!(a_chain_pauses_and_goes_on_whatever_settings_set,);
 
 const BREAKING: [(&str, &str); 4] = [
     ("CLAUDE_CODE_DISABLE_DEFERRED_TOOL_RESUME", "1"),

@@ -76,12 +76,12 @@ on_every_version!(
     a_call_beside_others_is_asked_about_alone,
     a_call_of_a_subagent_is_denied,
     why_a_hook_asks_is_what_plain_claude_says,
-    calls_side_by_side_are_denied_each_for_its_own_reason,
 );
 
 on_every_version_of_a_whole_run!(
     an_allowed_call_that_was_cut_short_does_not_run_again,
     a_person_is_told_why_a_hook_asks,
+    calls_side_by_side_are_denied_each_for_its_own_reason,
 );
 
 /// An agent that makes these calls, one after another, and replies with their results.

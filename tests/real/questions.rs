@@ -232,6 +232,9 @@ fn a_half_answered_call_waits_through_polls_and_lost_transcripts(version: &str) 
 /// It has the tool in any case, and refuses every call of it.
 #[test]
 fn a_version_that_cannot_suspend_refuses_the_call() {
+    if !is_whole() {
+        return;
+    }
     let chain = caller("2.1.88", || asking(&[question("A?", false, &["x", "y"])]));
     chain.ok(&["spawn", "ins.md"]);
     assert_eq!(chain.ok(&["questions", "--json"]), "[]\n");

@@ -14,12 +14,8 @@ use crate::support::{
 on_every_version!(
     an_agent_in_plan_mode_is_in_it_after_every_pause,
     a_shell_is_where_it_was_after_every_pause,
-    a_directory_that_is_gone_breaks_no_result_and_is_told,
     the_rules_of_a_skill_hold_after_every_pause,
     a_command_that_was_allowed_runs_where_the_agent_was,
-    a_command_that_was_allowed_runs_nowhere_else,
-    a_question_of_claudes_own_tool_comes_with_the_directory,
-    an_agent_in_a_worktree_that_it_entered_is_in_it_after_every_pause,
     an_agent_without_hooks_is_told_where_its_shell_is,
     nobody_gets_another_mode_by_what_is_forged,
     plan_mode_and_the_shell_survive_kills_of_runner_and_claude,
@@ -28,6 +24,10 @@ on_every_version!(
 on_every_version_of_a_whole_run!(
     plan_mode_holds_where_everything_else_is_allowed,
     a_child_works_where_its_parents_shell_is_after_a_pause_as_before,
+    a_question_of_claudes_own_tool_comes_with_the_directory,
+    a_directory_that_is_gone_breaks_no_result_and_is_told,
+    an_agent_in_a_worktree_that_it_entered_is_in_it_after_every_pause,
+    a_command_that_was_allowed_runs_nowhere_else,
 );
 
 /// An agent that spawns another, whose calls are these, one after the other. It says the result of the last one.

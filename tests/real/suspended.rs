@@ -2,7 +2,7 @@
 
 use crate::chain::Chain;
 use crate::support::extent::is_whole;
-use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version};
+use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
 
 const ASK: &str = "ask When?\nreply {result}\n";
 
@@ -15,10 +15,13 @@ on_every_version!(
     a_child_that_fails_fails_the_call,
     a_call_that_is_resumed_without_hooks_does_not_ask_again,
     a_child_is_started_once_though_hooks_were_switched_off_meanwhile,
-    a_result_that_a_users_hook_denies_comes_by_prompt,
     a_result_that_a_users_hook_replaces_comes_by_prompt,
     a_result_that_a_rule_forbids_comes_by_prompt,
+);
+
+on_every_version_of_a_whole_run!(
     a_result_whose_call_a_users_hook_suspends_again_is_not_lost,
+    a_result_that_a_users_hook_denies_comes_by_prompt,
 );
 
 /// The settings of the user, not of the project.

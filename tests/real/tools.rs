@@ -7,23 +7,28 @@ use serde_json::{Value, json};
 
 use crate::around_pauses::{ASK, Agent, Results, around_pauses, call, five, is_as_without, load, results};
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, OLDER, ToolCall, Turn, on_every_version};
+use crate::support::{
+    Conversation, Item, MessagesApi, NEWEST, OLDER, ToolCall, Turn, on_every_version, on_every_version_of_a_whole_run,
+};
 
 on_every_version!(
     bash,
     read,
-    a_file_is_read_again,
     edit,
     a_file_that_changes_in_a_pause_is_not_changed_blindly,
-    write,
-    notebook_edit,
     skill,
-    report_findings,
-    web_fetch,
-    web_search,
     tasks,
     enter_worktree,
     task_stop,
+);
+
+on_every_version_of_a_whole_run!(
+    write,
+    a_file_is_read_again,
+    notebook_edit,
+    report_findings,
+    web_fetch,
+    web_search,
     send_message,
 );
 

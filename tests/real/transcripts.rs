@@ -3,12 +3,14 @@
 use std::fs;
 
 use crate::chain::{Chain, Said};
-use crate::support::on_every_version;
+use crate::support::{on_every_version, on_every_version_of_a_whole_run};
 
 /// What is done to the transcripts, and in a word.
 type Damage = (&'static str, fn(&Chain));
 
-on_every_version!(a_transcript_that_is_lost_or_damaged_is_put_back, a_project_that_was_moved_away_can_be_moved_back,);
+on_every_version!(a_transcript_that_is_lost_or_damaged_is_put_back,);
+
+on_every_version_of_a_whole_run!(a_project_that_was_moved_away_can_be_moved_back,);
 
 fn a_transcript_that_is_lost_or_damaged_is_put_back(version: &str) {
     let chain = Chain::new(version);

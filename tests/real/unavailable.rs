@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::chain::{Chain, Said, TEMPLATE};
-use crate::support::{Item, MessagesApi, Turn, follow, on_every_version};
+use crate::support::{Item, MessagesApi, Turn, follow, on_every_version, on_every_version_of_a_whole_run};
 
-on_every_version!(
-    work_before_the_error_is_kept,
-    an_answer_outlasts_the_error,
-    an_api_that_cannot_be_reached_is_waited_for,
-);
+on_every_version!(an_answer_outlasts_the_error,);
+
+on_every_version_of_a_whole_run!(an_api_that_cannot_be_reached_is_waited_for, work_before_the_error_is_kept,);
 
 /// A chain whose API fails with the status that is set, if one is, once the agent has read its instructions, or before.
 fn failing(version: &str, after_work: bool) -> (Chain, Arc<AtomicU16>) {

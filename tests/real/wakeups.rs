@@ -3,13 +3,16 @@
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Hold, Item, MessagesApi, Turn, on_every_version, processes_of};
+use crate::support::{
+    Conversation, Hold, Item, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run, processes_of,
+};
 
 on_every_version!(
     three_rounds_cost_three_requests_and_no_process,
     a_wakeup_beside_a_command_and_a_question_waits_for_both,
-    a_wakeup_survives_a_killed_runner_and_a_killed_claude,
 );
+
+on_every_version_of_a_whole_run!(a_wakeup_survives_a_killed_runner_and_a_killed_claude,);
 
 /// The call of the tool. 2.1.330 has a field that 2.1.197 refuses.
 fn wakeup(version: &str, seconds: u32, prompt: &str) -> Turn {

@@ -7,11 +7,17 @@ use serde_json::json;
 
 use crate::chain::{Chain, Said};
 use crate::processes::Gate;
-use crate::support::{Conversation, Hold, Item, MessagesApi, RecordedRequest, Turn, claude, on_every_version};
+use crate::support::{
+    Conversation, Hold, Item, MessagesApi, RecordedRequest, Turn, claude, on_every_version,
+    on_every_version_of_a_whole_run,
+};
 
 on_every_version!(
     an_agent_goes_on_though_a_person_spoke_in_its_session,
     an_agent_goes_on_though_a_person_spoke_while_it_worked,
+);
+
+on_every_version_of_a_whole_run!(
     an_agent_goes_on_though_its_session_was_summed_up,
     an_agent_goes_on_though_its_call_was_run_by_a_person,
     without_a_kept_copy_the_answer_comes_by_prompt,

@@ -5,9 +5,13 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::chain::{Chain, TEMPLATE};
-use crate::support::{Conversation, Item, MessagesApi, Turn, follow, on_every_version};
+use crate::support::{
+    Conversation, Item, MessagesApi, Turn, follow, on_every_version, on_every_version_of_a_whole_run,
+};
 
-on_every_version!(siblings_commit_apart_and_their_parent_merges, a_conversation_goes_on_in_a_worktree,);
+on_every_version!(siblings_commit_apart_and_their_parent_merges,);
+
+on_every_version_of_a_whole_run!(a_conversation_goes_on_in_a_worktree,);
 
 /// Follows the instructions; where they say `BRANCHES`, it takes those that the last result has named.
 fn model(conversation: &Conversation) -> Turn {
