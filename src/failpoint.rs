@@ -8,11 +8,15 @@
 //! | --- | --- |
 //! | `AGENT_CLI_CRASH` | `POINT` or `POINT:N`: what happens when a point is passed for the first or the `N`th time |
 //! | `AGENT_CLI_HOLD` | `POINT GATE`: when the process first passes the point, it adds a line to `GATE.held`, and continues when it can read a line from the fifo `GATE` |
-//! | `AGENT_CLI_SYNC_LOG` | a file that gets a line for each file and directory that is synced: its number and the time |
+//! | `AGENT_CLI_DISK` | a directory that gets what the disk is sure to hold: the content of each file and the names in each directory, as they were when it was last synced |
 //! | `AGENT_CLI_CRASH_LOG` | a file that gets a line for each point that is passed: the point, the command, the process. With it, all processes that share the file count together |
 
-use std::fs::File;
 use std::io;
+#[cfg(debug_assertions)]
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+#[cfg(debug_assertions)]
+use std::time::SystemTime;
 
 /// A moment in a durable step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,12 +171,24 @@ pub fn around<T>(step: Step, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Logs that a file or directory was synced.
+/// Notes that the disk holds the file or directory at `path`.
 #[inline]
-pub fn synced(file: &File) {
+pub fn synced(path: &Path) {
     #[cfg(debug_assertions)]
-    armed::note_synced(file);
-    let _ = file;
+    armed::note_synced(path);
+    let _ = path;
+}
+
+/// A file or directory, whatever it is called: what `AGENT_CLI_DISK` calls it. The number alone can be reused.
+///
+/// # Errors
+///
+/// There is nothing at `path`.
+#[cfg(debug_assertions)]
+pub fn identity(path: &Path) -> io::Result<String> {
+    let found = path.symlink_metadata()?;
+    let made = found.created().ok().and_then(|made| made.duration_since(SystemTime::UNIX_EPOCH).ok());
+    Ok(format!("{}-{}", found.ino(), made.unwrap_or_default().as_nanos()))
 }
 
 /// Whether the step is to meet a full disk.
@@ -201,10 +217,9 @@ pub fn room(step: Step) -> io::Result<()> {
 #[cfg(debug_assertions)]
 mod armed {
     use std::env;
-    use std::fs::{File, OpenOptions};
+    use std::fs::{self, File, OpenOptions};
     use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-    use std::os::unix::fs::MetadataExt;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -255,14 +270,24 @@ mod armed {
         Ok(text.lines().filter(|line| line.split(' ').next() == Some(point)).count())
     }
 
-    /// A file keeps its number when it is renamed.
-    pub(super) fn note_synced(file: &File) {
-        static LOG: LazyLock<Option<PathBuf>> = LazyLock::new(|| env::var_os("AGENT_CLI_SYNC_LOG").map(PathBuf::from));
-        let Some(path) = LOG.as_ref() else { return };
+    /// Of a directory: a line for each name in it, with what it belongs to. Names of directories end with `/`.
+    pub(super) fn note_synced(path: &Path) {
+        static DISK: LazyLock<Option<PathBuf>> = LazyLock::new(|| env::var_os("AGENT_CLI_DISK").map(PathBuf::from));
+        let Some(disk) = DISK.as_ref() else { return };
         let note = || {
-            let found = file.metadata()?;
-            let mut log = OpenOptions::new().append(true).create(true).open(path)?;
-            writeln!(log, "{} {}.{:09}", found.ino(), found.mtime(), found.mtime_nsec())
+            let content = if path.is_dir() {
+                // One that was removed at this moment is not there.
+                let names = fs::read_dir(path)?.filter_map(|entry| {
+                    let path = entry.ok()?.path();
+                    let (name, end) = (path.file_name()?.display(), if path.is_dir() { "/" } else { "" });
+                    Some(format!("{} {name}{end}\n", super::identity(&path).ok()?))
+                });
+                names.collect::<String>().into_bytes()
+            } else {
+                fs::read(path)?
+            };
+            fs::create_dir_all(disk)?;
+            fs::write(disk.join(super::identity(path)?), content)
         };
         let _: io::Result<()> = note();
     }

@@ -24,6 +24,7 @@ mod claude_output;
 mod claude_program;
 mod crash;
 mod cron;
+mod disk;
 mod doctor;
 mod early_answers;
 mod environment;

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::disk::Disk;
 use crate::gate::wait_until;
+use crate::went_on::{last, say};
 use crate::world::{World, files_below};
 
 /// What may become of a file that was written and not synced.
@@ -25,54 +26,38 @@ const DAMAGES: [fn(&Path); 4] = [
     |path| fs::remove_file(path).expect("it is there"),
 ];
 
-const SYNC_LOG: &str = "AGENT_CLI_SYNC_LOG";
-
-/// A world whose programs log what they sync.
-fn logging(world: World) -> World {
-    let log = world.home().join("synced");
-    world.with(SYNC_LOG, log)
-}
-
-/// What was synced: each file by its number and the time at which it was changed last, each directory by its number.
-struct Synced(Vec<String>);
-
-impl Synced {
-    fn of(world: &World) -> Self {
-        let log = fs::read_to_string(world.home().join("synced")).expect("something was synced");
-        Self(log.lines().map(str::to_owned).collect())
-    }
-
-    fn has_dir(&self, path: &Path) -> bool {
-        let number = fs::metadata(path).expect("it is there").ino().to_string();
-        self.0.iter().any(|line| line.split(' ').next() == Some(&number))
-    }
-
-    /// Its content, and that it is there.
-    fn has_file(&self, path: &Path) -> bool {
-        let found = fs::metadata(path).expect("it is there");
-        let line = format!("{} {}.{:09}", found.ino(), found.mtime(), found.mtime_nsec());
-        self.0.contains(&line) && self.has_dir(path.parent().expect("a folder"))
-    }
-}
-
 /// The files that a power failure may damage.
 fn unsynced(world: &World) -> Vec<PathBuf> {
-    let synced = Synced::of(world);
-    let own = files_below(&world.state().join("frames")).into_iter().filter(|path| !synced.has_file(path));
+    let disk = Disk::of(world);
+    let own = files_below(&world.state().join("frames")).into_iter().filter(|path| !disk.has_file(path));
     own.chain(world.transcripts()).collect()
+}
+
+/// What a power failure does to all that was not synced.
+fn failures() -> Vec<Box<dyn Fn(&World)>> {
+    let damages = DAMAGES.map(|damage| -> Box<dyn Fn(&World)> {
+        Box::new(move |world| unsynced(world).iter().for_each(|path| damage(path)))
+    });
+    damages.into_iter().chain([Box::new(only_the_disk_is_left) as Box<dyn Fn(&World)>]).collect()
+}
+
+/// Names, too, are those that were synced last.
+fn only_the_disk_is_left(world: &World) {
+    world.transcripts().iter().for_each(|path| fs::remove_file(path).expect("it is there"));
+    Disk::of(world).is_all_that_is_left_of(&world.state());
 }
 
 #[test]
 fn what_is_new_is_entered_where_it_is_looked_for() {
-    let world = logging(World::new());
+    let world = Disk::under(World::new());
     world.file("root.md", "ask When?\nreply {result}\n");
     let id = world.spawn_paused("root.md");
-    let (state, synced) = (world.state(), Synced::of(&world));
+    let (state, disk) = (world.state(), Disk::of(&world));
     let frames = state.join("frames");
-    for folder in [state.parent().expect("a folder"), &state, &frames, &frames.join(&id)] {
-        assert!(synced.has_dir(folder), "{}", folder.display());
+    for entry in [&state, &state.join("agent-cli.db"), &frames, &frames.join(&id)] {
+        assert!(disk.has_name(entry), "{}", entry.display());
     }
-    assert!(synced.has_file(&world.kept(&id)), "the copy of its conversation");
+    assert!(disk.has_file(&world.kept(&id)), "the copy of its conversation");
     let damaged = unsynced(&world).into_iter().filter(|path| path.starts_with(&state));
     let names: BTreeSet<_> = damaged.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect();
     assert_eq!(
@@ -89,12 +74,12 @@ fn what_is_new_is_entered_where_it_is_looked_for() {
 #[test]
 fn a_chain_that_waits_goes_on() {
     for suspends in [false, true] {
-        for damage in DAMAGES {
-            let world = logging(if suspends { World::with_hooks() } else { World::new() });
+        for fail in failures() {
+            let world = Disk::under(if suspends { World::with_hooks() } else { World::new() });
             world.file("root.md", "spawn child.md\nreply {result}\n");
             world.file("child.md", "ask When?\nreply {result}\n");
             let id = world.spawn_paused("root.md");
-            unsynced(&world).iter().for_each(|path| damage(path));
+            fail(&world);
             world.answer("Jan 1st");
             world.run(&["resume", &id]).prints("Jan 1st");
             world.run(&["fsck"]).succeeds();
@@ -104,8 +89,8 @@ fn a_chain_that_waits_goes_on() {
 
 #[test]
 fn an_agent_that_worked_goes_on_from_what_is_there() {
-    for damage in DAMAGES {
-        let world = logging(World::new());
+    for fail in failures() {
+        let world = Disk::under(World::new());
         let gate = world.gate("gate");
         world.file("root.md", "ask When?\nonce run echo worked >> marks\nonce hold gate\nreply {results}\n");
         let id = world.spawn_paused("root.md");
@@ -117,7 +102,7 @@ fn an_agent_that_worked_goes_on_from_what_is_there() {
         runner.ends();
         kill_process(Pid::from_raw(agent.pid).expect("a process id"), Signal::KILL).expect("it lives");
         wait_until("the agent is dead", || !agent.is_alive());
-        unsynced(&world).iter().for_each(|path| damage(path));
+        fail(&world);
         // The first may have no more to do than to find that out.
         let first = world.run(&["resume", &id]);
         let replied = first.stdout == "Jan 1st\n";
@@ -125,5 +110,78 @@ fn an_agent_that_worked_goes_on_from_what_is_there() {
         assert!(replied || died, "{first}");
         world.run(&["resume", &id]).prints("Jan 1st");
         world.run(&["fsck"]).succeeds();
+    }
+}
+
+/// Steps of a runner between which the power fails: what is recorded must be on the disk before.
+const POINTS: [&str; 11] = [
+    "keep_copy.before",
+    "keep_copy.within",
+    "keep_copy.after",
+    "seen.after",
+    "end_attempt.within",
+    "end_attempt.after",
+    "remove_copy.after",
+    "begin.after",
+    "answered.after",
+    "settings.after",
+    "put_back.after",
+];
+
+#[test]
+fn a_chain_goes_on_whenever_the_power_fails() {
+    for suspends in [false, true] {
+        for point in POINTS {
+            let world = Disk::under(if suspends { World::with_hooks() } else { World::new() });
+            world.file("root.md", "ask When?\nask Where?\nreply {results}\n");
+            // The answer is read in the second command, and a transcript is put back in it.
+            let id = world.spawn_paused("root.md");
+            world.answer("Jan 1st");
+            world.transcripts().iter().for_each(|path| fs::remove_file(path).expect("it is there"));
+            world.command(["resume", &id]).with("AGENT_CLI_CRASH", point).run();
+            kill_agents(&world);
+            only_the_disk_is_left(&world);
+            let goes_on = || {
+                for (question, _) in world.questions() {
+                    world.answer_to(&question, if question == "When?" { "Jan 1st" } else { "home" });
+                }
+                let outcome = world.run(&["resume", &id]);
+                assert!(
+                    outcome.code() == Some(0) || outcome.stderr.contains("before the agent had"),
+                    "{point} {outcome}"
+                );
+                outcome.stdout
+            };
+            let replied = (0..6).map(|_| goes_on()).find(|printed| !printed.starts_with("SGN_") && !printed.is_empty());
+            let replied = replied.unwrap_or_else(|| panic!("{point}: no reply"));
+            assert!(replied.contains("Jan 1st") && replied.contains("home"), "{point}: {replied}");
+            world.run(&["fsck"]).succeeds();
+        }
+    }
+}
+
+#[test]
+fn what_a_person_said_in_the_session_of_an_agent_is_not_lost() {
+    // A point that is not passed, and the one behind the saved session, where nothing else has synced its folder.
+    for point in ["none", "put_back.after"] {
+        let world = Disk::under(World::with_hooks());
+        world.file("root.md", "ask When?\nreply {result}\n");
+        let id = world.spawn_paused("root.md");
+        let transcript = world.transcripts().remove(0);
+        say(&transcript, &last(&transcript), "what are you doing?");
+        world.answer("Jan 1st");
+        let resumed = world.command(["resume", &id]).with("AGENT_CLI_CRASH", point).run();
+        assert_eq!(resumed.code(), if point == "none" { Some(0) } else { None }, "{resumed}");
+        Disk::of(&world).is_all_that_is_left_of(transcript.parent().expect("a folder"));
+        let transcripts = world.transcripts().into_iter().filter(|path| *path != transcript);
+        let saved = transcripts.map(|path| fs::read_to_string(path).expect("readable"));
+        assert_eq!(saved.filter(|text| text.contains("what are you doing?")).count(), 1, "{point}");
+    }
+}
+
+fn kill_agents(world: &World) {
+    for agent in world.log().starts.iter().filter(|agent| agent.is_alive()) {
+        kill_process(Pid::from_raw(agent.pid).expect("a process id"), Signal::KILL).expect("it lives");
+        wait_until("the agent is dead", || !agent.is_alive());
     }
 }

@@ -26,7 +26,7 @@ fn write(transcript: &Path, lines: &[Value]) {
 }
 
 /// Somebody says something in a session, and is answered.
-fn say(transcript: &Path, after: &Value, words: &str) -> Value {
+pub(crate) fn say(transcript: &Path, after: &Value, words: &str) -> Value {
     let mut all = lines(transcript);
     let mut parent = after.clone();
     for (kind, text) in [("user", words), ("assistant", "I wait.")] {
@@ -42,7 +42,7 @@ fn say(transcript: &Path, after: &Value, words: &str) -> Value {
     parent
 }
 
-fn last(transcript: &Path) -> Value {
+pub(crate) fn last(transcript: &Path) -> Value {
     lines(transcript).pop().unwrap()["uuid"].clone()
 }
 

@@ -17,8 +17,8 @@ use crate::claude::transcript::session_files;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, SessionId};
 use crate::core::text::shell::quoted;
-use crate::failpoint::Step;
 use crate::runtime::{RuntimeError, while_trying};
+use crate::store::files::checkpoint;
 use crate::store::{self, Attempt, Store};
 
 /// Saves the transcript at `place`, which belongs to the session of `frame`, as another session if it contains anything
@@ -43,7 +43,7 @@ pub(crate) fn save(store: &Store, frame: &Frame, place: &Path, copy: Option<Atte
         }
     }
     let (other, conversation) = saved;
-    let written = store.dir().write(Step::PutBack, &file_of(other), &conversation.of_session(other));
+    let written = checkpoint::put_text(&conversation.of_session(other), &file_of(other));
     written.map_err(while_trying("save a conversation that went on"))?;
     share_beside(frame, place, other)?;
     store.record_set_aside(frame.id, frame.session, other)?;

@@ -17,6 +17,7 @@ use crate::runtime::delivery::stale_files;
 use crate::runtime::recovery::diverged_session;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint::Compared;
+use crate::store::files::durable::remove_partial;
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{self, Store};
 
@@ -71,7 +72,7 @@ pub(crate) fn make_room(
         // A person may continue the session at this moment.
         diverged_session::save(store, frame, &place, Some(copy))?;
     }
-    checkpoint::remove_partial(&place).map_err(while_trying("remove a transcript that was not put back"))?;
+    remove_partial(&place).map_err(while_trying("remove a transcript that was not put back"))?;
     if let Some(source) = source.filter(|_| in_place) {
         return checkpoint::put(source, &place).map_err(while_trying("put the transcript back"));
     }

@@ -1,25 +1,23 @@
 //! Opening the database, and making one where there is none.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
-use crate::failpoint::{self, Moment, Step};
+use crate::failpoint::{self, Step};
 use crate::store::database::schema::{self, Found};
 use crate::store::error::{Fault, StoreError};
-use crate::store::files::durable::sync;
-use crate::store::files::state_dir::{PRIVATE, StateDir};
+use crate::store::files::durable::{Durability, PRIVATE, Replacement};
+use crate::store::files::entries::remove;
+use crate::store::files::state_dir::StateDir;
 
 /// How long a statement waits for another process's transaction. Nothing waits inside a transaction, so this is long.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The name of the database while it is made.
-const FRESH: &str = "agent-cli.db.new";
 
 /// More statements than the store has.
 const STATEMENTS: usize = 64;
@@ -66,7 +64,7 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
 /// Makes the database beside its place and moves it there complete, so that nobody ever meets half a database or one
 /// that others may read. Switching a database to its log while others open it would fail for some of them.
 fn make(dir: &StateDir) -> Result<(), StoreError> {
-    let (path, fresh) = (dir.database(), dir.path().join(FRESH));
+    let path = dir.database();
     let broken = |error| StoreError::io(dir.path(), error);
     let guard = File::open(dir.path()).map_err(broken)?;
     // Whoever holds this makes a database, which takes milliseconds.
@@ -74,19 +72,14 @@ fn make(dir: &StateDir) -> Result<(), StoreError> {
     if path.try_exists().map_err(broken)? {
         return Ok(());
     }
-    for left_over in ["", "-journal", "-wal", "-shm"].map(|end| dir.path().join(format!("{FRESH}{end}"))) {
-        match fs::remove_file(left_over) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(broken(error)),
-            _ => {}
-        }
+    let fresh = Replacement::of(Step::MakeDatabase, &path, Durability::PowerFailure).map_err(broken)?;
+    for end in ["-journal", "-wal", "-shm"] {
+        let mut left_over = fresh.path().as_os_str().to_owned();
+        left_over.push(end);
+        remove(Path::new(&left_over)).map_err(broken)?;
     }
-    let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&fresh).map_err(broken)?;
-    failpoint::room(Step::MakeDatabase).map_err(broken)?;
-    file.set_permissions(Permissions::from_mode(PRIVATE)).map_err(broken)?;
-    drop(file);
-    fill(&fresh).map_err(|fault| explain(fault, dir))?;
-    failpoint::at(Step::MakeDatabase, Moment::Within);
-    fs::rename(&fresh, &path).and_then(|()| sync(&guard)).map_err(broken)
+    fill(fresh.path()).map_err(|fault| explain(fault, dir))?;
+    fresh.put().map_err(broken)
 }
 
 /// The log comes last: it stays behind when the database is moved, so there must be nothing in it. SQLite does not say
@@ -137,6 +130,8 @@ fn explain(fault: Fault, dir: &StateDir) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
     use std::sync::Barrier;
 
     use super::*;
@@ -261,12 +256,12 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_half_made_does_no_harm() {
         let temp = tempfile::tempdir().unwrap();
-        for name in ["agent-cli.db.new", "agent-cli.db.new-wal", "agent-cli.db.new-shm", "agent-cli.db.new-journal"] {
+        for name in ["", "-wal", "-shm", "-journal"].map(|end| format!(".agent-cli.db.tmp{end}")) {
             fs::write(temp.path().join(name), "half").unwrap();
         }
         Store::open(temp.path()).unwrap().root();
         let left = fs::read_dir(temp.path()).unwrap().map(|entry| entry.unwrap().file_name());
-        assert!(left.into_iter().all(|name| !name.to_str().unwrap().contains("new")));
+        assert!(left.into_iter().all(|name| !name.to_str().unwrap().contains("tmp")));
     }
 
     #[test]

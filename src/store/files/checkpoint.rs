@@ -2,18 +2,18 @@
 //! may wait longer.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 
 use serde::de::IgnoredAny;
 
 use crate::core::agent::session_files::BESIDE;
 use crate::core::housekeeping::fsck::Lines;
 use crate::core::id::{AttemptId, FrameId};
-use crate::failpoint::{self, Moment, Step};
-use crate::store::files::durable::{make_private, sync, sync_dir};
+use crate::failpoint::{self, Step};
+use crate::store::files::durable::{Durability, TEMPORARY, replace};
 use crate::store::files::entries::remove;
-use crate::store::files::state_dir::{SEEN, StateDir, TEMPORARY, create_private};
+use crate::store::files::state_dir::{SEEN, StateDir};
 
 /// Copies a transcript, up to its last whole line. When this returns, the copy outlives a power failure.
 ///
@@ -27,14 +27,13 @@ pub(crate) fn keep(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcrip
         let message = format!("{} has no whole line", transcript.display());
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
-    dir.frame_dir(frame)?;
-    replace(Step::KeepCopy, &mut source, whole, &dir.checkpoint(frame, attempt))
+    copy(Step::KeepCopy, &mut source, whole, &dir.checkpoint(frame, attempt))
 }
 
 /// Keeps this conversation as the copy of an attempt. When this returns, it outlives a power failure.
 pub(crate) fn keep_conversation(dir: &StateDir, frame: FrameId, attempt: AttemptId, text: &[u8]) -> io::Result<()> {
-    dir.frame_dir(frame)?;
-    dir.write_synced(Step::KeepCopy, &dir.checkpoint(frame, attempt), text)
+    let copy = dir.checkpoint(frame, attempt);
+    replace(Step::KeepCopy, &copy, Durability::PowerFailure, |file| file.write_all(text))
 }
 
 /// Deletes the copies of a frame's attempts and what belongs to them, except those in `keep`, and what a killed process left half
@@ -143,10 +142,12 @@ pub(crate) fn restore(dir: &StateDir, frame: FrameId, attempt: AttemptId, to: &P
 pub(crate) fn put(conversation: &Path, to: &Path) -> io::Result<()> {
     let mut conversation = File::open(conversation)?;
     let length = conversation.metadata()?.len();
-    if let Some(parent) = to.parent() {
-        make_private(parent)?;
-    }
-    replace(Step::PutBack, &mut conversation, length, to)
+    copy(Step::PutBack, &mut conversation, length, to)
+}
+
+/// The same for a conversation that is in no file.
+pub(crate) fn put_text(conversation: &[u8], to: &Path) -> io::Result<()> {
+    replace(Step::PutBack, to, Durability::PowerFailure, |file| file.write_all(conversation))
 }
 
 /// Whether what lies at `path` is a session: whole lines, the last of them JSON.
@@ -171,48 +172,12 @@ pub(crate) fn lines(path: &Path) -> io::Result<Lines> {
     Ok(if whole == length && is_json { Lines::Whole } else { Lines::Torn })
 }
 
-/// Writes the first `length` bytes of `source` to `to`, which never holds less than all of them.
-pub(crate) fn replace(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result<()> {
-    failpoint::around(step, || replaced(step, source, length, to))
-}
-
-fn replaced(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result<()> {
-    let fresh = partial(to);
-    let mut write = || {
+/// Copies the first `length` bytes of `source` to `to`. When this returns, they outlive a power failure.
+pub(crate) fn copy(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result<()> {
+    replace(step, to, Durability::PowerFailure, |file| {
         source.rewind()?;
-        let mut file = create_anew(&fresh)?;
-        failpoint::room(step)?;
-        io::copy(&mut source.take(length), &mut file)?;
-        sync(&file)?;
-        failpoint::at(step, Moment::Within);
-        fs::rename(&fresh, to)
-    };
-    if let Err(error) = write() {
-        let _ = fs::remove_file(&fresh);
-        return Err(error);
-    }
-    to.parent().map_or(Ok(()), sync_dir)
-}
-
-/// The file that becomes `to` when it is whole. Only the holder of the lease copies, so a name is enough to know it.
-fn partial(to: &Path) -> PathBuf {
-    let name = to.file_name().unwrap_or_default().to_string_lossy();
-    to.with_file_name(format!(".{name}{TEMPORARY}"))
-}
-
-/// Removes what a process left that died while it wrote `to`.
-pub(crate) fn remove_partial(to: &Path) -> io::Result<()> {
-    match fs::remove_file(partial(to)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn create_anew(path: &Path) -> io::Result<File> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => create_private(path),
-    }
+        io::copy(&mut source.take(length), file).map(drop)
+    })
 }
 
 /// The length of a file up to and with its last newline, found from its end: transcripts are large, lines are not.

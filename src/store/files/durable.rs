@@ -1,14 +1,110 @@
-//! What outlives a power failure: files and new directories that the disk was asked to hold.
+//! Private files that are never met half written, and what of them outlives a power failure.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
-use crate::failpoint;
+use tempfile::NamedTempFile;
+
+use crate::failpoint::{self, Moment, Step};
 
 /// The permissions of the state directory and those in it.
 pub(crate) const PRIVATE_DIR: u32 = 0o700;
+/// The permissions of every file in the state directory.
+pub(crate) const PRIVATE: u32 = 0o600;
+/// How the names of files end that are about to be renamed or removed. They are left over when the process is killed.
+pub(crate) const TEMPORARY: &str = ".tmp";
+
+/// What a file has to outlive, and who writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Its process. It can be written again, and several processes may write it at once.
+    Process,
+    /// A power failure. The writer is the only one: it holds a lease or a lock. What a killed writer left is overwritten.
+    PowerFailure,
+}
+
+/// A file that is written beside its place. When it is dropped before it gets there, nothing of it remains.
+pub(crate) struct Replacement {
+    step: Step,
+    durability: Durability,
+    to: PathBuf,
+    file: NamedTempFile,
+}
+
+impl Replacement {
+    /// An empty file, for the failpoints of `step`.
+    pub(crate) fn of(step: Step, to: &Path, durability: Durability) -> io::Result<Self> {
+        let folder = folder(to);
+        // An agent may have removed its frame's directory.
+        make_private(folder)?;
+        let name = beside(to);
+        let file = match durability {
+            Durability::Process => tempfile::Builder::new().prefix(&name).suffix(TEMPORARY).tempfile_in(folder)?,
+            Durability::PowerFailure => {
+                remove_partial(to)?;
+                tempfile::Builder::new().prefix(&name).suffix(TEMPORARY).rand_bytes(0).tempfile_in(folder)?
+            }
+        };
+        restrict(file.as_file())?;
+        failpoint::room(step)?;
+        Ok(Self { step, durability, to: to.to_owned(), file })
+    }
+
+    pub(crate) fn file(&mut self) -> &mut File {
+        self.file.as_file_mut()
+    }
+
+    /// Where it lies until it is in its place.
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Moves it to its place. The content is on the disk before the name: after a power failure the name belongs to all of the
+    /// new file or all of the old one.
+    pub(crate) fn put(self) -> io::Result<()> {
+        let survives = self.durability == Durability::PowerFailure;
+        if survives {
+            sync(self.file.as_file(), self.file.path())?;
+        }
+        failpoint::at(self.step, Moment::Within);
+        self.file.persist(&self.to).map_err(|error| error.error)?;
+        if survives { sync_dir(folder(&self.to)) } else { Ok(()) }
+    }
+}
+
+/// Writes a file as a `step` of its own. Whoever opens it meets all of it, or what was there before.
+pub(crate) fn replace(
+    step: Step,
+    to: &Path,
+    durability: Durability,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    failpoint::around(step, || {
+        let mut replacement = Replacement::of(step, to, durability)?;
+        fill(replacement.file())?;
+        replacement.put()
+    })
+}
+
+/// Removes what is left of a [`Durability::PowerFailure`] replacement of `to` whose process was killed.
+pub(crate) fn remove_partial(to: &Path) -> io::Result<()> {
+    match fs::remove_file(folder(to).join(beside(to) + TEMPORARY)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// How the name of a file begins that will be renamed to `to`.
+fn beside(to: &Path) -> String {
+    format!(".{}", to.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// The folder of a file; that of a bare name is the current one.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
 
 /// Creates a directory with the right permissions, and those above it. One that exists stays as it is. When this returns,
 /// what is new outlives a power failure.
@@ -21,21 +117,119 @@ pub(crate) fn make_private(path: &Path) -> io::Result<()> {
             made => made?,
         }
         fs::set_permissions(folder, Permissions::from_mode(PRIVATE_DIR))?;
-        folder.parent().map_or(Ok(()), sync_dir)?;
+        sync_dir(self::folder(folder))?;
     }
     Ok(())
 }
 
-/// Has the disk hold the entries of a directory.
-pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
-    // What is no path of its own is the current directory's.
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    sync(&File::open(path)?)
+/// Opens a file for reading and appending, created with the right permissions when it is absent.
+pub(crate) fn open_private(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE).open(path)?;
+    restrict(&file)?;
+    Ok(file)
 }
 
-/// Has the disk hold a file.
-pub(crate) fn sync(file: &File) -> io::Result<()> {
-    file.sync_all()?;
-    failpoint::synced(file);
+/// Creates a file with the right permissions.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
+    restrict(&file)?;
+    Ok(file)
+}
+
+/// The umask may have taken permissions away, even from the owner.
+fn restrict(file: &File) -> io::Result<()> {
+    if file.metadata()?.permissions().mode() & 0o777 != PRIVATE {
+        file.set_permissions(Permissions::from_mode(PRIVATE))?;
+    }
     Ok(())
+}
+
+/// Waits until the disk holds the names in a directory.
+pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
+    sync(&File::open(path)?, path)
+}
+
+/// Waits until the disk holds the file or directory that lies at `path`.
+pub(crate) fn sync(file: &File, path: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    failpoint::synced(path);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const BOTH: [Durability; 2] = [Durability::Process, Durability::PowerFailure];
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_by_all_of_another_private_one() {
+        let temp = tempfile::tempdir().unwrap();
+        for durability in BOTH {
+            let to = temp.path().join("new/file.json");
+            for text in ["first", "second"] {
+                replace(Step::Settings, &to, durability, |file| {
+                    if text == "second" {
+                        assert_eq!(fs::read_to_string(&to).unwrap(), "first");
+                    }
+                    file.write_all(text.as_bytes())
+                })
+                .unwrap();
+                assert_eq!(fs::read_to_string(&to).unwrap(), text);
+            }
+            assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, PRIVATE);
+            assert_eq!(names(to.parent().unwrap()), ["file.json"]);
+            fs::remove_dir_all(to.parent().unwrap()).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_the_file_as_it_was() {
+        let temp = tempfile::tempdir().unwrap();
+        let to = temp.path().join("file");
+        fs::write(&to, "old").unwrap();
+        for durability in BOTH {
+            let full = |file: &mut File| {
+                file.write_all(b"half")?;
+                Err(io::ErrorKind::StorageFull.into())
+            };
+            let error = replace(Step::Settings, &to, durability, full).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+            assert_eq!((names(temp.path()), fs::read_to_string(&to).unwrap()), (vec!["file".into()], "old".into()));
+        }
+    }
+
+    #[test]
+    fn what_a_killed_process_left_half_written_is_overwritten_or_removed() {
+        let temp = tempfile::tempdir().unwrap();
+        let (to, partial) = (temp.path().join("file"), temp.path().join(".file.tmp"));
+        fs::write(&partial, "half of it").unwrap();
+        replace(Step::Settings, &to, Durability::PowerFailure, |file| file.write_all(b"all")).unwrap();
+        assert_eq!((names(temp.path()), fs::read_to_string(&to).unwrap()), (vec!["file".into()], "all".into()));
+        fs::write(&partial, "half of it").unwrap();
+        remove_partial(&to).unwrap();
+        remove_partial(&to).unwrap();
+        assert_eq!(names(temp.path()), ["file"]);
+    }
+
+    #[test]
+    fn two_processes_write_files_that_do_not_outlive_them_at_once() {
+        let temp = tempfile::tempdir().unwrap();
+        let to = temp.path().join("file");
+        replace(Step::Settings, &to, Durability::Process, |one| {
+            replace(Step::Settings, &to, Durability::Process, |other| other.write_all(b"other")).unwrap();
+            one.write_all(b"one")
+        })
+        .unwrap();
+        assert_eq!((names(temp.path()), fs::read_to_string(&to).unwrap()), (vec!["file".into()], "one".into()));
+    }
 }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::core::agent::session_files::{BESIDE, Files, Folder};
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
-use crate::store::files::checkpoint::{is_same, replace};
-use crate::store::files::durable::{make_private, sync_dir};
+use crate::store::files::checkpoint::{self, is_same};
+use crate::store::files::durable::{TEMPORARY, make_private, sync_dir};
 use crate::store::files::entries::{entries, remove};
-use crate::store::files::state_dir::{StateDir, TEMPORARY};
+use crate::store::files::state_dir::StateDir;
 
 impl StateDir {
     /// What the agent of an attempt had besides its conversation.
@@ -129,10 +129,9 @@ fn write(step: Step, from: &Path, to: &Path) -> io::Result<()> {
     if are_same(from, to)? {
         return Ok(());
     }
-    to.parent().map_or(Ok(()), make_private)?;
     let mut source = File::open(from)?;
     let length = source.metadata()?.len();
-    replace(step, &mut source, length, to)
+    checkpoint::copy(step, &mut source, length, to)
 }
 
 fn are_same(one: &Path, other: &Path) -> io::Result<bool> {

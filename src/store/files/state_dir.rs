@@ -1,9 +1,9 @@
 //! Where things lie in the state directory. Everything in it is for its owner only, whatever the umask.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
@@ -12,12 +12,7 @@ use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::failpoint::{self, Moment, Step};
 use crate::store::error::{Result, StoreError};
 use crate::store::files::canonical::canonical;
-use crate::store::files::durable::{make_private, sync, sync_dir};
-
-/// The permissions of every file in the state directory.
-pub(crate) const PRIVATE: u32 = 0o600;
-/// How names of files end that only live within a call. They are left over when the process is killed.
-pub(crate) const TEMPORARY: &str = ".tmp";
+use crate::store::files::durable::{Durability, TEMPORARY, make_private, open_private, replace};
 
 /// The name of the file that stops a frame's agent.
 pub(crate) const STOP: &str = "stop";
@@ -251,27 +246,24 @@ impl StateDir {
     /// It cannot be written.
     pub fn prompt_file(&self, frame: FrameId, text: &str) -> io::Result<File> {
         failpoint::around(Step::Prompt, || {
-            let path = self.frame_dir(frame)?.join(format!("prompt-{}{TEMPORARY}", Uuid::new_v4()));
-            let written = written(Step::Prompt, &path, text.as_bytes()).and_then(|_| File::open(&path));
-            let removed = fs::remove_file(&path);
-            let file = written?;
-            removed.map(|()| file)
+            let folder = self.frame_dir(frame)?;
+            let mut written = tempfile::Builder::new().prefix("prompt-").suffix(TEMPORARY).tempfile_in(folder)?;
+            failpoint::room(Step::Prompt)?;
+            written.write_all(text.as_bytes())?;
+            failpoint::at(Step::Prompt, Moment::Within);
+            let file = File::open(written.path())?;
+            written.close()?;
+            Ok(file)
         })
     }
 
-    /// Writes a file of a frame as a `step` of its own. Whoever opens it meets all of it, or what was there before.
+    /// Writes a file of a frame that an attempt can write again. Whoever opens it meets all of it, or what was there before.
     ///
     /// # Errors
     ///
     /// It cannot be written.
     pub fn write(&self, step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
-        moved_there(step, path, content, |_| Ok(()))
-    }
-
-    /// The same, and when this returns, the file outlives a power failure.
-    pub(crate) fn write_synced(&self, step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
-        moved_there(step, path, content, sync)?;
-        path.parent().map_or(Ok(()), sync_dir)
+        replace(step, path, Durability::Process, |file| file.write_all(content))
     }
 
     pub(crate) fn create(&self) -> Result<()> {
@@ -289,61 +281,13 @@ impl StateDir {
     }
 }
 
-/// Opens a file for reading and appending, created with the right permissions when it is absent.
-pub(crate) fn open_private(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE).open(path)?;
-    restrict(file)
-}
-
-/// Creates a file with the right permissions.
-pub(crate) fn create_private(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
-    restrict(file)
-}
-
-/// Writes a file beside its place and moves it there.
-fn moved_there(
-    step: Step,
-    path: &Path,
-    content: &[u8],
-    finish: impl FnOnce(&File) -> io::Result<()>,
-) -> io::Result<()> {
-    failpoint::around(step, || {
-        // An agent may have removed its frame's directory.
-        path.parent().map_or(Ok(()), make_private)?;
-        let fresh = path.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
-        let written = written(step, &fresh, content).and_then(|file| finish(&file));
-        let moved = written.and_then(|()| fs::rename(&fresh, path));
-        if moved.is_err() {
-            let _ = fs::remove_file(&fresh);
-        }
-        moved
-    })
-}
-
-/// Creates a file and writes all of it.
-fn written(step: Step, path: &Path, content: &[u8]) -> io::Result<File> {
-    let mut file = create_private(path)?;
-    failpoint::room(step)?;
-    file.write_all(content)?;
-    failpoint::at(step, Moment::Within);
-    Ok(file)
-}
-
-/// The umask may have taken permissions away, even from the owner.
-fn restrict(file: File) -> io::Result<File> {
-    if file.metadata()?.permissions().mode() & 0o777 != PRIVATE {
-        file.set_permissions(Permissions::from_mode(PRIVATE))?;
-    }
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::store::files::durable::PRIVATE_DIR;
+    use crate::store::files::durable::{PRIVATE, PRIVATE_DIR};
 
     #[test]
     fn a_prompt_has_no_name_and_is_read_from_its_start() {

@@ -2,13 +2,13 @@
 //! that session names them by their path: they have to be there as long as one of its forks goes on.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::failpoint::{self, Step};
-use crate::store::files::checkpoint::replace;
-use crate::store::files::durable::make_private;
+use crate::store::files::checkpoint::copy;
+use crate::store::files::durable::{Durability, replace};
 use crate::store::files::entries::entries;
 use crate::store::files::state_dir::StateDir;
 
@@ -21,7 +21,7 @@ pub(crate) const FOLDER: &str = "tool-results";
 ///
 /// A result cannot be read, or a copy cannot be written.
 pub(crate) fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
-    copy(Step::KeepCopy, &transcript.with_extension("").join(FOLDER), &kept(dir, frame, session))
+    copy_missing(Step::KeepCopy, &transcript.with_extension("").join(FOLDER), &kept(dir, frame, session))
 }
 
 /// Puts copies back beside a transcript, where they are missing.
@@ -30,7 +30,7 @@ pub(crate) fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcrip
 ///
 /// A copy cannot be read, or its place cannot be written.
 pub(crate) fn restore(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
-    copy(Step::PutBack, &kept(dir, frame, session), &transcript.with_extension("").join(FOLDER))
+    copy_missing(Step::PutBack, &kept(dir, frame, session), &transcript.with_extension("").join(FOLDER))
 }
 
 /// Deletes the results beside a transcript that are not kept: those of an attempt that is discarded.
@@ -76,7 +76,7 @@ pub(crate) fn tell(dir: &StateDir, frame: FrameId, checkpoint: AttemptId, old: &
     if updated == text {
         return Ok(false);
     }
-    dir.write_synced(Step::PutBack, &copy, updated.as_bytes())?;
+    replace(Step::PutBack, &copy, Durability::PowerFailure, |file| file.write_all(updated.as_bytes()))?;
     Ok(true)
 }
 
@@ -85,15 +85,14 @@ fn kept(dir: &StateDir, frame: FrameId, session: SessionId) -> PathBuf {
 }
 
 /// A result is never changed: what has its length is it.
-fn copy(step: Step, from: &Path, to: &Path) -> io::Result<()> {
+fn copy_missing(step: Step, from: &Path, to: &Path) -> io::Result<()> {
     for entry in entries(from)? {
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         let length = entry.metadata()?.len();
         if !source.is_file() || target.metadata().is_ok_and(|found| found.len() == length) {
             continue;
         }
-        make_private(to)?;
-        replace(step, &mut File::open(&source)?, length, &target)?;
+        copy(step, &mut File::open(&source)?, length, &target)?;
     }
     Ok(())
 }

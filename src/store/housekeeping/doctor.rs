@@ -10,7 +10,8 @@ use rustix::fs::Access;
 use crate::core::housekeeping::doctor_finding::Finding;
 use crate::store::database::store::Store;
 use crate::store::error::StoreError;
-use crate::store::files::state_dir::{StateDir, TEMPORARY, create_private};
+use crate::store::files::durable::{TEMPORARY, create_private};
+use crate::store::files::state_dir::StateDir;
 
 /// What is to be said of the state directory at `dir`. Nothing is made that stays. `named`: a person chose it.
 #[must_use]

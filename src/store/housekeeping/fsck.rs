@@ -18,10 +18,10 @@ use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
-use crate::store::files::durable::PRIVATE_DIR;
+use crate::store::files::durable::{PRIVATE, PRIVATE_DIR};
 use crate::store::files::entries::entries;
 use crate::store::files::lease::Lease;
-use crate::store::files::state_dir::{PRIVATE, StateDir};
+use crate::store::files::state_dir::StateDir;
 use crate::store::tables::frames;
 use crate::store::tables::tree_rows::TABLES;
 

@@ -16,9 +16,10 @@ use crate::store::database::codec::{Id, id, maybe_id, maybe_json};
 use crate::store::database::store::Store;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::checkpoint::attempt_of;
+use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::{entries, remove, size};
 use crate::store::files::lease::Lease;
-use crate::store::files::state_dir::{STOP, StateDir, TEMPORARY};
+use crate::store::files::state_dir::{STOP, StateDir};
 
 /// A file or directory that can go.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -17,6 +17,7 @@ use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError};
+use crate::store::files::durable::sync_dir;
 use crate::store::housekeeping::archive::adapt::Adapted;
 use crate::store::housekeeping::archive::error::ArchiveError;
 use crate::store::housekeeping::archive::refusal::damaged;
@@ -56,7 +57,7 @@ impl Store {
                 given.push(place);
             }
             let frames = self.dir.frames();
-            crate::store::files::durable::sync_dir(&frames).map_err(|error| StoreError::io(&frames, error))?;
+            sync_dir(&frames).map_err(|error| StoreError::io(&frames, error))?;
             Ok(root)
         });
         if written.is_err() {

@@ -12,8 +12,7 @@ use crate::core::housekeeping::relocation::Relocation;
 use crate::core::id::FrameId;
 use crate::store::database::store::Store;
 use crate::store::error::{Result, StoreError};
-use crate::store::files::durable::{make_private, sync, sync_dir};
-use crate::store::files::state_dir::create_private;
+use crate::store::files::durable::{create_private, make_private, sync, sync_dir};
 use crate::store::housekeeping::archive::reader;
 use crate::store::housekeeping::archive::refusal::damaged;
 use crate::store::tables::tree_rows::TABLES;
@@ -81,7 +80,7 @@ fn write(path: &Path, content: &mut dyn Read, relocation: &Relocation) -> io::Re
     } else {
         io::copy(content, &mut file)?;
     }
-    sync(&file)?;
+    sync(&file, path)?;
     sync_dir(folder)
 }
 
