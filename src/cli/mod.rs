@@ -68,6 +68,7 @@ enum Subcommands {
     Ls(view::ls::Ls),
     Tree(view::tree::TreeCommand),
     Show(view::show::Show),
+    Logs(view::logs::Logs),
     Doctor(view::doctor::Doctor),
     Export(housekeeping::export::Export),
     Import(housekeeping::import::Import),
@@ -112,6 +113,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Subcommands::Ls(command) => command.run(&context),
         Subcommands::Tree(command) => command.run(&context),
         Subcommands::Show(command) => command.run(&context),
+        Subcommands::Logs(command) => command.run(&context),
         Subcommands::Doctor(command) => command.run(&context),
         Subcommands::Export(command) => command.run(&context),
         Subcommands::Import(command) => command.run(&context),
@@ -159,7 +161,10 @@ fn request_from_directory(resolve: impl FnOnce(&Store, Caller) -> Result<AgentRe
 
 /// Whether a program reads the output, even if the arguments are wrong.
 fn wants_json(arguments: &[OsString]) -> bool {
-    arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+    arguments
+        .iter()
+        .take_while(|argument| *argument != "--")
+        .any(|argument| argument == "--json" || argument == "--stream")
 }
 
 /// The error also goes to standard error: if it cannot be printed, it is not lost.

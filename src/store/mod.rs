@@ -40,4 +40,5 @@ pub(crate) use crate::store::housekeeping::removal::Removable;
 pub(crate) use crate::store::requests::groups::NewGroup;
 pub(crate) use crate::store::requests::questions::Question;
 pub use crate::store::tables::caller::Caller;
+pub(crate) use crate::store::tables::events::EventRecord;
 pub use crate::store::tables::frames::NewFrame;

@@ -106,11 +106,11 @@ fn an_agent_sets_no_budget() {
     world.file("root.md", "run agent-cli spawn child.md --max-budget-usd 9; agent-cli spawn child.md --max-parallel 9; agent-cli resume 12345678 --max-frames 9\nreply {result}\n");
     insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
     Exit code 2
-    error: agents cannot set limits (--max-…)
+    error: agents cannot set limits (--max-…, --stall-after)
     hint: leave them out
-    error: agents cannot set limits (--max-…)
+    error: agents cannot set limits (--max-…, --stall-after)
     hint: leave them out
-    error: agents cannot set limits (--max-…)
+    error: agents cannot set limits (--max-…, --stall-after)
     hint: leave them out
     --- exit status: 0
     ");

@@ -29,6 +29,7 @@ fn every_command_explains_itself() {
       ls           List chains, newest first
       tree         Show a chain as a tree: every agent, its state, what it waits for and for how long
       show         Show everything known about an agent: sessions, transcripts, costs and history
+      logs         Show what an agent said and did
       doctor       Check claude, login, settings, PATH and the state directory, and suggest fixes
       export       Export a chain to a file, so that another machine can resume it
       import       Import a chain written by `agent-cli export`
@@ -132,6 +133,10 @@ fn every_command_explains_itself() {
           --no-stale-check
               Do not report to agents which files changed while they waited
 
+          --stream
+              Print the events of the chain as JSON lines while it runs, then the object of --json
+              (docs/events.md)
+
           --json
               Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage,
               cost_usd
@@ -166,6 +171,9 @@ fn every_command_explains_itself() {
 
           --max-budget-usd <USD>
               Stop starting agents once this much has been spent, in US dollars [default: no limit]
+
+          --stall-after <DURATION>
+              Show an agent as stalled when nothing has happened in it for this long [default: 10m]
 
     Examples:
       agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
@@ -217,6 +225,10 @@ fn every_command_explains_itself() {
           --permission-mode <MODE>
               Permission mode from now on, as for `claude --permission-mode`
 
+          --stream
+              Print the events of the chain as JSON lines while it runs, then the object of --json
+              (docs/events.md)
+
           --json
               Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage,
               cost_usd
@@ -252,6 +264,10 @@ fn every_command_explains_itself() {
 
           --max-budget-usd <USD>
               Stop starting agents once this much has been spent in total, in US dollars [default:
+              unchanged]
+
+          --stall-after <DURATION>
+              Show an agent as stalled when nothing has happened in it for this long [default:
               unchanged]
 
     Examples, for a crontab:
@@ -460,6 +476,55 @@ fn every_command_explains_itself() {
           --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
       -h, --help          Print help
     ");
+    insta::assert_snapshot!(help(&["logs"]), @r#"
+    Show what an agent said and did
+
+    Prints one line for each text, tool call, result, pause and end, from the first attempt to the last.
+    With --follow, it goes on until the agent and everything below it are over or wait for something
+    that nothing running can bring about. Following changes nothing and costs nothing.
+
+    Usage: agent-cli logs [OPTIONS] <ID>
+
+    Arguments:
+      <ID>
+              Id of an agent, or of one of its sessions
+
+    Options:
+      -f, --follow
+              Print new events as they happen
+
+          --chain
+              Include all agents below it, in order of time
+
+          --since <WHEN>
+              Only events since this time, or within this duration before now, such as 10m
+
+          --full
+              Print all of every text, call and result
+
+          --json
+              Print a JSON object for each event (docs/events.md)
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli logs 4f2c1a90 --follow
+      agent-cli logs 4f2c1a90 --chain --since 10m
+      agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == "tool_use")'
+    "#);
     insta::assert_snapshot!(help(&["doctor"]), @"
     Check claude, login, settings, PATH and the state directory, and suggest fixes
 

@@ -45,6 +45,7 @@ mod json;
 mod launch;
 mod limits;
 mod lists;
+mod logs;
 mod lost;
 mod meanwhile;
 mod native_waits;

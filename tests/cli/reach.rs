@@ -30,7 +30,7 @@ fn for_an_agent_other_chains_do_not_exist() {
     let (world, victim, done) = others();
     let question = world.question();
     let before = world.run(&["show", &victim, "--json"]).json();
-    for command in ["resume", "show", "tree", "show --json", "tree --json"] {
+    for command in ["resume", "show", "tree", "logs --chain", "show --json", "tree --json", "logs --json"] {
         let unknown = said(&world, &format!("agent-cli {command} {UNKNOWN}"));
         assert!(unknown.contains("error: no frame or question matches `00000000-"), "{unknown}");
         for id in [&victim, &done, &question] {

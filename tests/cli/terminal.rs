@@ -94,7 +94,7 @@ fn commands<'a>(world: &World, ids: &'a [String]) -> Vec<Vec<&'a str>> {
     .to_vec();
     assert!(world.state().exists());
     for id in ids {
-        for command in ["show", "tree", "questions", "resume"] {
+        for command in ["show", "tree", "logs", "questions", "resume"] {
             all.extend([vec![command, id], vec![command, id, "--json"]]);
         }
     }
@@ -126,6 +126,7 @@ fn no_argument_commands_a_terminal() {
         &[&*text][..],
         &["resume", &text],
         &["show", &text],
+        &["logs", &text],
         &["tree", &text, &text],
         &["spawn", &text],
         &["spawn", "ok.md", "--model"],

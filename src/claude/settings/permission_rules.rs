@@ -9,10 +9,11 @@ use crate::core::text::shell::quoted;
 
 /// The commands of agent-cli that agents may always call. Nothing else is allowed on the user's behalf. `wait --command` is not
 /// among them: it would run whatever an agent likes.
-const REQUESTS: [&str; 6] = [
+const REQUESTS: [&str; 7] = [
     "Bash(agent-cli spawn:*)",
     "Bash(agent-cli ask:*)",
     "Bash(agent-cli resume:*)",
+    "Bash(agent-cli logs:*)",
     "Bash(agent-cli wait --file:*)",
     "Bash(agent-cli wait --for:*)",
     "Bash(agent-cli wait --until:*)",

@@ -1,7 +1,9 @@
 //! The options that set the limits of a tree.
 
 use clap::Args;
+use jiff::SignedDuration;
 
+use crate::cli::arguments::duration::duration;
 use crate::cli::error::CliError;
 use crate::core::chain::limits::NewLimits;
 
@@ -24,19 +26,24 @@ pub(crate) struct LimitOptions {
     /// Stop starting agents once this much has been spent, in US dollars [default: no limit]
     #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true)]
     max_budget_usd: Option<f64>,
+
+    /// Show an agent as stalled when nothing has happened in it for this long [default: 10m]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    stall_after: Option<SignedDuration>,
 }
 
 impl LimitOptions {
     /// What was given.
     pub(crate) fn given(self) -> NewLimits {
-        let Self { max_depth, max_frames, max_parallel, max_budget_usd } = self;
-        NewLimits { max_depth, max_frames, max_parallel, max_budget_usd }
+        let Self { max_depth, max_frames, max_parallel, max_budget_usd, stall_after } = self;
+        let stall_after_s = stall_after.map(|after| after.as_secs().unsigned_abs());
+        NewLimits { max_depth, max_frames, max_parallel, max_budget_usd, stall_after_s }
     }
 
     /// Agents set no limits, because limits are there to bound agents.
     pub(crate) fn refuse_to_agents(self) -> Result<(), CliError> {
         if self.given().any() {
-            let message = "agents cannot set limits (--max-…)";
+            let message = "agents cannot set limits (--max-…, --stall-after)";
             return Err(CliError::usage(message).hint("leave them out"));
         }
         Ok(())

@@ -8,6 +8,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output;
 use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
+use crate::cli::report::stream::Stream;
 use crate::core::attempt::decision::Note;
 use crate::core::attempt::signal;
 use crate::core::id::FrameId;
@@ -27,7 +28,7 @@ pub(super) fn drive_new(
     top: FrameId,
     output_options: OutputOptions,
 ) -> Result<ExitStatus, CliError> {
-    let status = driven(context, store, settings, top)?;
+    let status = driven(context, store, settings, top, output_options)?;
     if let ChainStatus::Failed(errors) | ChainStatus::PartlyFailed { errors, .. } = &status
         && errors.iter().all(|error| hints::is_of_the_command_line(&error.kind))
         && removal::remove_unused(store, top)?
@@ -50,12 +51,22 @@ pub(super) fn drive(
     top: FrameId,
     output_options: OutputOptions,
 ) -> Result<ExitStatus, CliError> {
-    let status = driven(context, store, settings, top)?;
+    let status = driven(context, store, settings, top, output_options)?;
     chain_status::print(&StatusReport::new(store, top, status, output_options)?, output_options)
 }
 
-fn driven(context: &Context, store: &Store, settings: &RunSettings, top: FrameId) -> Result<ChainStatus, CliError> {
+fn driven(
+    context: &Context,
+    store: &Store,
+    settings: &RunSettings,
+    top: FrameId,
+    output_options: OutputOptions,
+) -> Result<ChainStatus, CliError> {
+    let stream = output_options.stream.then(|| Stream::start(store.dir().path(), top)).transpose()?;
     let driven = run(context, |stop| scheduler::resume(store, settings, top, stop));
+    if let Some(stream) = stream {
+        stream.finish();
+    }
     let driven = driven.map_err(|error| error.hint_resume(top))?;
     print_notes(&driven);
     Ok(status::after(store, top, driven)?)

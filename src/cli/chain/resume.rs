@@ -47,7 +47,7 @@ pub(crate) struct Resume {
     ///
     /// One line of a crontab is enough for all chains: what waits costs nothing. Chains that failed or were interrupted
     /// are left to you.
-    #[arg(long, conflicts_with_all = ["id", "now", "model", "permission_mode", "args", "LimitOptions"])]
+    #[arg(long, conflicts_with_all = ["id", "now", "model", "permission_mode", "args", "stream", "LimitOptions"])]
     all: bool,
 
     /// With --all: how many agents may run at once over all chains, whichever commands run them [default: 4]
@@ -93,6 +93,7 @@ fn without_changes(argument: Arg) -> Arg {
         "max_budget_usd" => {
             "Stop starting agents once this much has been spent in total, in US dollars [default: unchanged]"
         }
+        "stall_after" => "Show an agent as stalled when nothing has happened in it for this long [default: unchanged]",
         "args" => "Arguments for every claude process from now on, replacing all earlier ones [default: unchanged]",
         _ => return argument,
     };
@@ -152,6 +153,7 @@ impl Resume {
 
     fn refuse_to_agents(&self) -> Result<(), CliError> {
         self.limits.refuse_to_agents()?;
+        self.output_options.refuse_to_agents()?;
         if self.now || self.repairs()? {
             let message = "agents cannot use --now or change how claude is started";
             return Err(CliError::usage(message).hint("leave it out"));

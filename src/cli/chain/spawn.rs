@@ -103,13 +103,14 @@ pub(crate) struct Spawn {
 impl Spawn {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let Some(caller) = context.caller else { return self.start(context) };
-        let json = self.output_options.json;
+        let json = self.output_options.prints_json();
         request::make(context, caller, json, |store| self.resolve(store, caller))
     }
 
     /// The calling agent's request.
     pub(crate) fn resolve(self, store: &Store, caller: Caller) -> Result<AgentRequest, CliError> {
         self.limits.refuse_to_agents()?;
+        self.output_options.refuse_to_agents()?;
         if self.claude.is_some() || self.no_hooks || self.no_stale_check {
             let message = "agents cannot use --no-hooks, --no-stale-check or --claude";
             return Err(CliError::usage(message).hint("leave them out"));

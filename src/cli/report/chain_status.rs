@@ -26,6 +26,10 @@ use crate::store::{Spent, Store};
 /// How the caller wants to be told.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct OutputOptions {
+    /// Print the events of the chain as JSON lines while it runs, then the object of --json (docs/events.md)
+    #[arg(long)]
+    pub(crate) stream: bool,
+
     /// Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage, cost_usd
     #[arg(long)]
     pub(crate) json: bool,
@@ -81,6 +85,22 @@ pub(crate) struct StatusReport {
     pub(crate) denied: Vec<denied::DeniedCall>,
 }
 
+impl OutputOptions {
+    /// Whether the result is printed as JSON.
+    pub(crate) fn prints_json(self) -> bool {
+        self.json || self.stream
+    }
+
+    /// An agent's call returns when its request is recorded, or has its result: it has nothing to watch meanwhile.
+    pub(crate) fn refuse_to_agents(self) -> Result<(), CliError> {
+        if self.stream {
+            let error = CliError::usage("agents cannot use --stream");
+            return Err(error.hint("leave it out; agent-cli logs shows what an agent did"));
+        }
+        Ok(())
+    }
+}
+
 impl StatusReport {
     pub(crate) fn new(
         store: &Store,
@@ -88,13 +108,13 @@ impl StatusReport {
         status: ChainStatus,
         output_options: OutputOptions,
     ) -> Result<Self, RuntimeError> {
-        let spent = output_options.json.then(|| store.spent(top)).transpose()?;
-        let members = if output_options.json { store.members(top)? } else { Vec::new() };
+        let spent = output_options.prints_json().then(|| store.spent(top)).transpose()?;
+        let members = if output_options.prints_json() { store.members(top)? } else { Vec::new() };
         let may_be_over = matches!(status, ChainStatus::Done(_) | ChainStatus::Failed(_));
         let frame = if may_be_over { store.frame(top)? } else { None };
         let worktree = frame.filter(|frame| frame.state.is_over()).and_then(|frame| frame.launch.worktree);
         let still_waits = matches!(status, ChainStatus::Waits { new: false, .. });
-        let denied = if still_waits && !output_options.json { Vec::new() } else { denied::below(store, top)? };
+        let denied = if still_waits && !output_options.prints_json() { Vec::new() } else { denied::below(store, top)? };
         Ok(Self { top, status, spent, members, worktree, denied })
     }
 }
@@ -114,7 +134,11 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
     let top = *top;
     print_object(report).map_err(|error| CliError::from(error).hint(again))?;
     let say = |result: &str| {
-        if output_options.json { Ok(()) } else { print_line(result).map_err(|error| CliError::from(error).hint(again)) }
+        if output_options.prints_json() {
+            Ok(())
+        } else {
+            print_line(result).map_err(|error| CliError::from(error).hint(again))
+        }
     };
     if let Some(worktree) = worktree {
         output::tell(&worktree.whereabouts());

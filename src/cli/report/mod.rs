@@ -3,5 +3,7 @@
 pub(crate) mod asked;
 pub(crate) mod chain_status;
 pub(crate) mod denied;
+pub(crate) mod event_lines;
 pub(crate) mod one_line;
 pub(crate) mod progress;
+pub(crate) mod stream;

@@ -22,7 +22,6 @@ use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::FrameState;
 use crate::core::chain::waiting_on::Blocker;
-use crate::core::events::activity::STALL_AFTER;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::runtime::activity::now::{Doing, activity_of};
 use crate::store::{Attempt, Store};
@@ -118,7 +117,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
     let blockers = tree.blockers(Timestamp::now()).into_iter();
     let events = store.events(frame.id)?.into_iter();
     Ok(Shown {
-        doing: activity_of(store, frame.id, STALL_AFTER, Timestamp::now())?,
+        doing: activity_of(store, frame.id, Timestamp::now())?,
         waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
         reply: store.reply(frame.id)?.filter(|_| frame.state.is_over()),
         children: tree.children(frame.id).to_vec(),

@@ -1,6 +1,9 @@
 //! Limits that apply to a whole tree, whoever starts its agents.
 
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
+
+use crate::core::events::activity::STALL_AFTER;
 
 /// How far a tree may grow, and what it may use. Set when its root is made, and changed for the whole tree at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +17,9 @@ pub struct Limits {
     pub max_parallel: u32,
     /// US dollars: no frame is started once this much has been spent. `None`: no limit.
     pub max_budget_usd: Option<f64>,
+    /// How many seconds an agent may be silent before it is shown as stalled. `None`: ten minutes. It stops nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall_after_s: Option<u64>,
 }
 
 /// New values for some of the [`Limits`].
@@ -27,6 +33,9 @@ pub struct NewLimits {
     pub max_parallel: Option<u32>,
     /// For [`Limits::max_budget_usd`].
     pub max_budget_usd: Option<f64>,
+    /// For [`Limits::stall_after_s`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall_after_s: Option<u64>,
 }
 
 /// Why a tree may not grow.
@@ -65,7 +74,15 @@ impl Limits {
             max_frames: self.max_frames.min(other.max_frames),
             max_parallel: self.max_parallel.min(other.max_parallel),
             max_budget_usd: budgets.reduce(f64::min),
+            stall_after_s: self.stall_after_s,
         }
+    }
+
+    /// How long an agent may be silent before it is shown as stalled.
+    #[must_use]
+    pub(crate) fn stall_after(self) -> SignedDuration {
+        let given = self.stall_after_s.map(|seconds| SignedDuration::from_secs(seconds.try_into().unwrap_or(i64::MAX)));
+        given.unwrap_or(STALL_AFTER)
     }
 
     /// These limits with the new values. A chain that may be deeper may also have as many frames.
@@ -77,6 +94,7 @@ impl Limits {
             max_frames: new.max_frames.unwrap_or(self.max_frames.max(max_depth)),
             max_parallel: new.max_parallel.unwrap_or(self.max_parallel),
             max_budget_usd: new.max_budget_usd.or(self.max_budget_usd),
+            stall_after_s: new.stall_after_s.or(self.stall_after_s),
         }
     }
 }
@@ -91,7 +109,7 @@ impl NewLimits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_depth: 64, max_frames: 256, max_parallel: 4, max_budget_usd: None }
+        Self { max_depth: 64, max_frames: 256, max_parallel: 4, max_budget_usd: None, stall_after_s: None }
     }
 }
 

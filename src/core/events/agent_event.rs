@@ -34,7 +34,6 @@ pub(crate) struct AgentEvent {
 
 /// What an [`AgentEvent`] tells. Names follow the events of Claude Code where it has one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[allow(dead_code)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Happening {
     /// `claude` is ready to work.

@@ -99,7 +99,7 @@ impl Inventory {
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Lines(vec![format!("the chain {} would run:", self.root.short())]);
-        let Limits { max_depth, max_frames, max_parallel, max_budget_usd } = self.limits;
+        let Limits { max_depth, max_frames, max_parallel, max_budget_usd, stall_after_s: _ } = self.limits;
         let budget = max_budget_usd.map_or("no budget".to_owned(), |budget| format!("at most ${budget}"));
         lines.add("limits", &format!("{max_frames} agents, {max_depth} deep, {max_parallel} at a time, {budget}"));
         for Command { agent, command } in &self.commands {

@@ -1,4 +1,10 @@
 //! What agents do and did, for everybody who watches: nothing here changes a record or a conversation.
 
+pub(crate) mod chain_events;
 pub(crate) mod now;
 mod output;
+mod records;
+pub(crate) mod watch;
+
+/// How many bytes of a text views keep unless they show all: an event may be of any size.
+pub(crate) const TEXT: usize = 10_000;

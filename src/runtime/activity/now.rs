@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fs;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::core::attempt::usage::Usage;
@@ -46,18 +46,12 @@ const TAIL: u64 = 1024 * 1024;
 /// A summary needs no more of a text.
 const TEXT: usize = 2_000;
 
-/// What an agent that is recorded as running does; `None`: it does not run. An agent is stalled if nothing was printed
-/// for `stall_after`.
+/// What an agent that is recorded as running does; `None`: it does not run.
 ///
 /// # Errors
 ///
 /// Those of the state directory.
-pub(crate) fn activity_of(
-    store: &Store,
-    frame: FrameId,
-    stall_after: SignedDuration,
-    now: Timestamp,
-) -> Result<Option<Doing>, RuntimeError> {
+pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Result<Option<Doing>, RuntimeError> {
     let Some(attempt) = store.running_attempt(frame)? else { return Ok(None) };
     if !store.frame(frame)?.is_some_and(|frame| matches!(frame.state, FrameState::Running { .. })) {
         return Ok(None);
@@ -86,7 +80,7 @@ pub(crate) fn activity_of(
         activity: progress.activity(now),
         began: attempt.began,
         last_event,
-        stalled: is_stalled(last_event, now, stall_after),
+        stalled: is_stalled(last_event, now, store.limits(frame)?.stall_after()),
         context_tokens: progress.context_tokens,
         usage: progress.usage,
     }))

@@ -178,9 +178,11 @@ mod tests {
     #[test]
     fn the_stricter_limits_hold_for_all_of_a_joined_tree() {
         let (_temp, store) = store();
-        let strict = Limits { max_depth: 2, max_frames: 9, max_parallel: 1, max_budget_usd: Some(1.0) };
-        let wide = Limits { max_depth: 9, max_frames: 3, max_parallel: 7, max_budget_usd: None };
-        let both = Limits { max_depth: 2, max_frames: 3, max_parallel: 1, max_budget_usd: Some(1.0) };
+        let strict =
+            Limits { max_depth: 2, max_frames: 9, max_parallel: 1, max_budget_usd: Some(1.0), ..Limits::default() };
+        let wide = Limits { max_depth: 9, max_frames: 3, max_parallel: 7, max_budget_usd: None, ..Limits::default() };
+        let both =
+            Limits { max_depth: 2, max_frames: 3, max_parallel: 1, max_budget_usd: Some(1.0), ..Limits::default() };
         for (above, below) in [(strict, wide), (wide, strict)] {
             let caller = store.start(store.create_root(&NewFrame { limits: above, ..new("root") }).unwrap());
             let (chain, _) = store.asking_for(caller.frame, below);

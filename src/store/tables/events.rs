@@ -1,12 +1,12 @@
 //! The append-only log of everything that changed, for people and for finding out what went wrong.
 
 use jiff::Timestamp;
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 use serde_json::{Value, json};
 
 use crate::core::id::{FrameId, SessionId};
 use crate::failpoint::Step;
-use crate::store::database::codec::{At, Id, from_json, id, now, time};
+use crate::store::database::codec::{At, Id, count, from_json, id, now, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
@@ -36,18 +36,20 @@ impl Store {
         self.query(|connection| {
             let mut statement = connection
                 .prepare_cached("SELECT seq, at, frame, kind, detail FROM events WHERE frame = ?1 ORDER BY seq")?;
-            let records = statement.query_map([Id(frame)], |row| {
-                Ok(EventRecord {
-                    seq: crate::store::database::codec::count(row, "seq")?,
-                    at: time(row, "at")?,
-                    frame: id(row, "frame")?,
-                    kind: row.get("kind")?,
-                    detail: from_json(row, "detail")?,
-                })
-            })?;
+            let records = statement.query_map([Id(frame)], from_row)?;
             Ok(records.collect::<rusqlite::Result<_>>()?)
         })
     }
+}
+
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<EventRecord> {
+    Ok(EventRecord {
+        seq: count(row, "seq")?,
+        at: time(row, "at")?,
+        frame: id(row, "frame")?,
+        kind: row.get("kind")?,
+        detail: from_json(row, "detail")?,
+    })
 }
 
 impl Store {

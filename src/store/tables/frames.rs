@@ -251,7 +251,13 @@ mod tests {
                     base: "c0ffee".into(),
                 }),
             },
-            limits: Limits { max_depth: 3, max_frames: 4, max_parallel: 2, max_budget_usd: Some(1.5) },
+            limits: Limits {
+                max_depth: 3,
+                max_frames: 4,
+                max_parallel: 2,
+                max_budget_usd: Some(1.5),
+                ..Limits::default()
+            },
             baseline: Some(Baseline {
                 session: SessionId::random(),
                 frame: Some(FrameId::random()),

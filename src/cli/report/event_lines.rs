@@ -1,0 +1,175 @@
+//! Events of agents, as lines for people.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use crate::cli::output::format::{cut, fitted};
+use crate::core::events::agent_event::{AgentEvent, Happening};
+use crate::core::id::FrameId;
+use crate::core::text::columns::columns;
+use crate::core::text::escape;
+use crate::core::text::extent;
+
+/// How events are shown.
+#[derive(Debug)]
+pub(crate) struct EventLines {
+    /// All of every text.
+    pub(crate) full: bool,
+    /// The width of the terminal; `None`: they go elsewhere.
+    pub(crate) width: Option<usize>,
+    pub(crate) zone: TimeZone,
+    /// Names the agents if there are several.
+    pub(crate) names: Option<HashMap<FrameId, String>>,
+}
+
+/// How many lines of a text are shown, unless all are.
+const LINES: usize = 12;
+/// How wide an agent's name may be beside its id.
+const NAME: usize = 16;
+
+impl EventLines {
+    /// The lines of an event, escaped; `None`: it is shown in full only, or tells nothing to people.
+    pub(crate) fn lines(&self, event: &AgentEvent) -> Option<String> {
+        let (mark, text) = self.words(&event.what)?;
+        let time = event.at.to_zoned(self.zone.clone()).strftime("%H:%M:%S").to_string();
+        let name = self.names.as_ref().map(|names| {
+            let name = names.get(&event.frame).map_or_else(String::new, |name| format!(" {}", cut(name, NAME)));
+            format!("{}{name}  ", event.frame.short())
+        });
+        let inside = if event.parent_tool_use_id.is_some() { "  " } else { "" };
+        let prefix = format!("{time}  {}{inside}{mark}", name.unwrap_or_default());
+        // Where there is little room, what follows the first line begins at the left.
+        let indent = match columns(&prefix) {
+            wide if self.width.is_some_and(|width| wide * 3 > width) => 2,
+            columns => columns,
+        };
+        let mut lines = Vec::new();
+        for line in escape::block(text.trim_end()).lines() {
+            let before = if lines.is_empty() { prefix.clone() } else { " ".repeat(indent) };
+            lines.push(format!("{before}{line}").trim_end().to_owned());
+        }
+        Some(if lines.is_empty() { format!("{}\n", prefix.trim_end()) } else { lines.join("\n") + "\n" })
+    }
+
+    /// What stands before the text, and the text, which is not escaped yet.
+    fn words(&self, what: &Happening) -> Option<(&'static str, String)> {
+        Some(match what {
+            Happening::Started { model, claude_code_version, permission_mode } => {
+                let version = claude_code_version.as_ref().map(|version| format!("Claude Code {version}"));
+                let parts: Vec<_> = [model.clone(), version, permission_mode.clone()].into_iter().flatten().collect();
+                ("", format!("started: {}", parts.join(", ")))
+            }
+            Happening::Text { text } => ("", self.shown(text)),
+            Happening::Thinking { text } if text.trim().is_empty() => return None,
+            Happening::Thinking { text } if self.full => ("thinking: ", text.clone()),
+            Happening::Thinking { text } => ("thinking: ", one(text)),
+            Happening::ToolUse { name, input, .. } if self.full => ("> ", whole_call(name, input)),
+            Happening::ToolUse { summary, .. } => ("> ", self.fitting(summary)),
+            Happening::ToolResult { is_error, content, .. } if self.full => {
+                (if *is_error { "< error: " } else { "< " }, content.clone())
+            }
+            Happening::ToolResult { is_error, summary, content, .. } => {
+                let hidden = extent::hidden(content.trim().lines().count(), 0, "");
+                let more = hidden.map(|more| format!(" ({})", more.trim_start_matches("… "))).unwrap_or_default();
+                let summary = if content.trim().is_empty() { "(no output)" } else { summary };
+                (if *is_error { "< error: " } else { "< " }, format!("{}{more}", self.fitting(summary)))
+            }
+            Happening::ApiRetry { retry, max_retries, retry_delay_ms, error_status, error } => {
+                let status = error_status.map_or("no answer".to_owned(), |status| status.to_string());
+                let of = max_retries.map(|max| format!(" of {max}")).unwrap_or_default();
+                let error = error.as_ref().map(|error| format!(" {error}")).unwrap_or_default();
+                let seconds = *retry_delay_ms as f64 / 1000.0;
+                ("", format!("throttled: {status}{error}, try {retry}{of} in {seconds:.1} s"))
+            }
+            Happening::RateLimit { status, .. } if status == "allowed" && !self.full => return None,
+            Happening::RateLimit { status, rate_limit_type, resets_at } => {
+                let kind = rate_limit_type.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+                let resets = resets_at.map(|at| format!(", resets at {}", self.time(at))).unwrap_or_default();
+                ("", format!("usage limit{kind}: {status}{resets}"))
+            }
+            Happening::Request { kind, summary, child, .. } => ("", requested(kind, summary, *child)),
+            Happening::RequestOver { .. } if !self.full => return None,
+            Happening::RequestOver { id } => ("", format!("request {} has its result", id.short())),
+            Happening::PermissionDenied { summary, .. } => ("", format!("denied: {summary}")),
+            Happening::Task { status, .. } if status == "progress" && !self.full => return None,
+            Happening::Task { status, summary, .. } => ("", format!("task {status}: {summary}")),
+            Happening::Compaction { pre_tokens, .. } => {
+                let of = pre_tokens.map(|tokens| format!(" of {tokens} tokens")).unwrap_or_default();
+                ("", format!("conversation{of} was compacted"))
+            }
+            Happening::Result { is_error: true, text, .. } => ("", format!("error: {}", self.shown(text))),
+            Happening::Result { usage, total_cost_usd, duration_ms, .. } => {
+                let took = duration_ms.map(|ms| format!("{:.1} s, ", ms as f64 / 1000.0)).unwrap_or_default();
+                let input = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
+                let (output, cost) = (usage.output_tokens, total_cost_usd);
+                ("", format!("turn ended: {took}{input} tokens in, {output} out, ${cost:.4}"))
+            }
+            Happening::Paused { waits_for } => ("", paused(waits_for).to_owned()),
+            Happening::Ended { message: Some(message), status, .. } => {
+                ("", format!("{status}: {}", self.shown(message)))
+            }
+            Happening::Ended { status, .. } if status == "cancelled" => ("", "stopped".to_owned()),
+            Happening::Ended { status, .. } => ("", status.clone()),
+            Happening::Other { .. } if !self.full => return None,
+            Happening::Other { name } => ("", format!("({name})")),
+        })
+    }
+
+    fn time(&self, at: Timestamp) -> String {
+        at.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
+    }
+
+    /// The beginning of a text, or all of it.
+    fn shown(&self, text: &str) -> String {
+        let text = text.trim();
+        let count = text.lines().count();
+        if self.full || count <= LINES {
+            return text.to_owned();
+        }
+        let first: Vec<_> = text.lines().take(LINES - 1).collect();
+        format!("{}\n… {} more lines (--full)", first.join("\n"), count + 1 - LINES)
+    }
+
+    /// A short line, cut where the terminal ends even beside a prefix.
+    fn fitting(&self, line: &str) -> String {
+        const PREFIX: usize = 40;
+        let most = self.width.map_or(usize::MAX, |width| width.saturating_sub(PREFIX).max(30));
+        fitted(line, most.min(120))
+    }
+}
+
+fn one(text: &str) -> String {
+    escape::shortened(text.trim().lines().next().unwrap_or_default())
+}
+
+fn whole_call(name: &str, input: &Value) -> String {
+    let input = match input["command"].as_str() {
+        Some(command) => command.to_owned(),
+        None => serde_json::to_string_pretty(input).unwrap_or_default(),
+    };
+    format!("{name}: {input}")
+}
+
+fn requested(kind: &str, summary: &str, child: Option<FrameId>) -> String {
+    match (kind, child) {
+        ("spawn", Some(child)) => format!("spawns {} {summary}", child.short()),
+        ("ask", _) => format!("asks: {summary}"),
+        ("permission", _) => format!("needs an approval: {summary}"),
+        ("wait", _) => format!("waits for {summary}"),
+        ("plan", _) => "needs an approval of its plan".to_owned(),
+        (kind, _) => format!("{kind}: {summary}"),
+    }
+}
+
+fn paused(waits_for: &str) -> &'static str {
+    match waits_for {
+        "usage_limit" => "paused until the usage limit resets",
+        "retry" => "paused until its next try",
+        "agent_decides" => "paused by the agent, which decides when to continue",
+        "ready" => "ended without a result; can continue",
+        _ => "paused",
+    }
+}

@@ -1,0 +1,173 @@
+//! `agent-cli logs`: what an agent said and did.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::cli::arguments::duration::{duration, moment};
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::lookup::frame_named;
+use crate::cli::output::{self, hint, print, print_json, tell};
+use crate::cli::report::event_lines::EventLines;
+use crate::core::chain::tree::Tree;
+use crate::core::events::agent_event::AgentEvent;
+use crate::core::events::following::Outlook;
+use crate::core::id::FrameId;
+use crate::runtime::activity::TEXT;
+use crate::runtime::activity::chain_events::ChainEvents;
+use crate::runtime::activity::watch::Follower;
+use crate::store::Store;
+
+/// Show what an agent said and did
+///
+/// Prints one line for each text, tool call, result, pause and end, from the first attempt to the last. With --follow, it
+/// goes on until the agent and everything below it are over or wait for something that nothing running can bring about.
+/// Following changes nothing and costs nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli logs 4f2c1a90 --follow
+  agent-cli logs 4f2c1a90 --chain --since 10m
+  agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == \"tool_use\")'")]
+pub(crate) struct Logs {
+    /// Id of an agent, or of one of its sessions
+    id: String,
+
+    /// Print new events as they happen
+    #[arg(short, long)]
+    follow: bool,
+
+    /// Include all agents below it, in order of time
+    #[arg(long)]
+    chain: bool,
+
+    /// Only events since this time, or within this duration before now, such as 10m
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    since: Option<Timestamp>,
+
+    /// Print all of every text, call and result
+    #[arg(long)]
+    full: bool,
+
+    /// Print a JSON object for each event (docs/events.md)
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long a chain that can continue is given for somebody to continue it: between two agents nothing runs.
+const BETWEEN: Duration = Duration::from_secs(3);
+/// A notification comes earlier.
+const LOOK: Duration = Duration::from_millis(500);
+
+impl Logs {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        if self.follow && context.caller.is_some() {
+            // It would wait for itself.
+            let error = CliError::usage("agents cannot follow events");
+            return Err(error.hint("leave --follow out"));
+        }
+        let store = context.store()?;
+        let top = frame_named(context, &store, &self.id)?;
+        let mut events = ChainEvents::new(&store, top, self.chain, (!self.full).then_some(TEXT))?;
+        let mut printer = Printer::new(&self, events.tree());
+        while let Some(event) = events.next(None)? {
+            if !printer.print(&event)? {
+                return Ok(ExitStatus::Ok);
+            }
+        }
+        if self.follow {
+            follow(&store, top, events, &mut printer)?;
+        } else if printer.printed == 0 && !self.json {
+            tell("no events yet");
+        }
+        Ok(ExitStatus::Ok)
+    }
+}
+
+/// Prints what happens until nothing more can happen, or nobody reads it.
+fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Printer) -> Result<(), CliError> {
+    let mut follower = Follower::new(store, events);
+    let (mut can_continue_since, mut is_confirmed) = (None, false);
+    loop {
+        printer.names(follower.tree());
+        while let Some(event) = follower.next()? {
+            can_continue_since = None;
+            if !printer.print(&event)? {
+                return Ok(());
+            }
+        }
+        let outlook = follower.outlook();
+        if matches!(outlook, Outlook::Waits(_) | Outlook::Over) && !is_confirmed {
+            // What came before that was recorded may not have been read yet.
+            is_confirmed = true;
+            follower.refresh()?;
+            continue;
+        }
+        is_confirmed = false;
+        match outlook {
+            Outlook::Runs => can_continue_since = None,
+            Outlook::CanContinue => {
+                let since = *can_continue_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= BETWEEN {
+                    tell(&format!("{} can continue, but nothing runs it", top.short()));
+                    hint(&format!("agent-cli resume {}", top.short()));
+                    return Ok(());
+                }
+            }
+            Outlook::Waits(why) => {
+                why.iter().for_each(|(frame, why)| tell(&format!("{} {why}", frame.short())));
+                return Ok(());
+            }
+            Outlook::Over => return Ok(()),
+        }
+        follower.wait(LOOK)?;
+    }
+}
+
+/// Prints events as the options say.
+struct Printer {
+    lines: EventLines,
+    json: bool,
+    since: Option<Timestamp>,
+    printed: u64,
+}
+
+impl Printer {
+    fn new(logs: &Logs, tree: &Tree) -> Self {
+        let names = logs.chain.then(Default::default);
+        let lines = EventLines { full: logs.full, width: output::width(), zone: TimeZone::system(), names };
+        let mut printer = Self { lines, json: logs.json, since: logs.since, printed: 0 };
+        printer.names(tree);
+        printer
+    }
+
+    /// Takes note of the names of the agents in a chain.
+    fn names(&mut self, tree: &Tree) {
+        if let Some(names) = &mut self.lines.names {
+            names.extend(tree.parents_first().into_iter().map(|node| (node.id, node.title.clone())));
+        }
+    }
+
+    /// Prints an event. Returns whether anybody reads on.
+    fn print(&mut self, event: &AgentEvent) -> Result<bool, CliError> {
+        if self.since.is_some_and(|since| event.at < since) {
+            return Ok(true);
+        }
+        if self.json {
+            print_json(event)?;
+            self.printed += 1;
+        } else if let Some(lines) = self.lines.lines(event) {
+            print(&lines)?;
+            self.printed += 1;
+        }
+        Ok(!output::was_unread())
+    }
+}
+
+fn since(text: &str) -> Result<Timestamp, String> {
+    let ago = duration(text).map(|ago| Timestamp::now().checked_sub(ago).unwrap_or(Timestamp::MIN));
+    ago.or_else(|_| moment(text)).map_err(|_| "give a duration such as 10m, or a time with its zone".to_owned())
+}

@@ -1,0 +1,160 @@
+//! The events of an agent, or of an agent and all agents below it, in order of time: those that there are, and later those
+//! that have come since.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use crate::core::chain::tree::Tree;
+use crate::core::events::agent_event::AgentEvent;
+use crate::core::id::FrameId;
+use crate::runtime::activity::output::{Output, Span};
+use crate::runtime::activity::records;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::Store;
+
+/// Reads the events of a frame or of a chain.
+#[derive(Debug)]
+pub(crate) struct ChainEvents<'a> {
+    store: &'a Store,
+    top: FrameId,
+    /// Whether the frames below belong to it.
+    whole: bool,
+    /// How many bytes of a text are kept; `None`: all.
+    most: Option<usize>,
+    sources: Vec<Source>,
+    places: HashMap<FrameId, usize>,
+    /// The last entry of the log that was read.
+    seq: u64,
+    tree: Tree,
+}
+
+/// The events of one frame that were read and not handed over yet.
+#[derive(Debug)]
+struct Source {
+    frame: FrameId,
+    output: Output,
+    printed: VecDeque<AgentEvent>,
+    recorded: VecDeque<AgentEvent>,
+    /// Whether there was nothing more in the output.
+    is_dry: bool,
+    /// Whether what comes now is read as soon as it is printed.
+    is_live: bool,
+}
+
+impl<'a> ChainEvents<'a> {
+    /// # Errors
+    ///
+    /// Those of the state directory.
+    pub(crate) fn new(store: &'a Store, top: FrameId, whole: bool, most: Option<usize>) -> Result<Self, RuntimeError> {
+        let (sources, places) = (Vec::new(), HashMap::new());
+        let tree = Tree::new(top, Vec::new());
+        let mut events = Self { store, top, whole, most, sources, places, seq: 0, tree };
+        events.refresh(None)?;
+        events.sources.iter_mut().for_each(|source| source.is_live = false);
+        Ok(events)
+    }
+
+    /// Reads what was recorded since: agents, attempts, requests and ends.
+    ///
+    /// # Errors
+    ///
+    /// Those of the state directory.
+    pub(crate) fn refresh(&mut self, now: Option<Timestamp>) -> Result<(), RuntimeError> {
+        // What ended before was printed before.
+        let records = self.store.events_below(self.top, self.seq)?;
+        let mut spans: HashMap<FrameId, Vec<Span>> = HashMap::new();
+        for span in self.store.attempt_spans(self.top)? {
+            let of_frame = Span { attempt: span.attempt, from: span.output_from, began: span.began, ended: span.ended };
+            spans.entry(span.frame).or_default().push(of_frame);
+        }
+        self.tree = self.store.tree(self.top)?;
+        let frames: Vec<FrameId> = match self.whole {
+            true => self.tree.parents_first().into_iter().map(|node| node.id).collect(),
+            false => vec![self.top],
+        };
+        for frame in frames {
+            let place = *self.places.entry(frame).or_insert_with(|| {
+                let output = Output::new(frame, self.store.dir().printed(frame), self.most);
+                let (printed, recorded) = (VecDeque::new(), VecDeque::new());
+                self.sources.push(Source { frame, output, printed, recorded, is_dry: false, is_live: true });
+                self.sources.len() - 1
+            });
+            let source = &mut self.sources[place];
+            source.is_dry = false;
+            source.output.set_spans(spans.remove(&frame).unwrap_or_default());
+        }
+        // Before an end is handed over, everything that was printed until then.
+        for source in self.sources.iter_mut().filter(|_| now.is_some()) {
+            source.fill(now)?;
+        }
+        for record in records {
+            self.seq = self.seq.max(record.seq);
+            if let Some(place) = self.places.get(&record.frame) {
+                self.sources[*place].recorded.extend(records::event(record));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that agents have printed something.
+    pub(crate) fn printed(&mut self, frames: &HashSet<FrameId>) {
+        for frame in frames {
+            if let Some(place) = self.places.get(frame) {
+                self.sources[*place].is_dry = false;
+            }
+        }
+    }
+
+    /// The next event; `None`: there is no more at present. `now`: the time, if it is read as soon as it is printed.
+    ///
+    /// # Errors
+    ///
+    /// What was printed cannot be read.
+    pub(crate) fn next(&mut self, now: Option<Timestamp>) -> Result<Option<AgentEvent>, RuntimeError> {
+        for source in &mut self.sources {
+            if source.printed.is_empty() {
+                source.fill(now)?;
+            }
+        }
+        let first = self.sources.iter_mut().filter(|source| source.head().is_some()).min_by_key(|source| source.head());
+        Ok(first.and_then(Source::take))
+    }
+
+    /// The chain as it was recorded at the last refresh.
+    #[must_use]
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The frames whose events are read, and where each prints to.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = (FrameId, PathBuf)> {
+        self.sources.iter().map(|source| (source.frame, self.store.dir().printed(source.frame)))
+    }
+}
+
+impl Source {
+    /// Reads until there is an event, or nothing more.
+    fn fill(&mut self, now: Option<Timestamp>) -> Result<(), RuntimeError> {
+        while !self.is_dry && (self.printed.is_empty() || now.is_some()) {
+            let read = self.output.read(now.filter(|_| self.is_live), &mut self.printed);
+            self.is_dry = !read.map_err(while_trying("read what claude printed"))?;
+            self.is_live |= self.is_dry;
+        }
+        Ok(())
+    }
+
+    /// When the next event happened. Events of one frame stay in their order even if a clock was set back.
+    fn head(&self) -> Option<Timestamp> {
+        [self.printed.front(), self.recorded.front()].into_iter().flatten().map(|event| event.at).min()
+    }
+
+    fn take(&mut self) -> Option<AgentEvent> {
+        match (self.printed.front(), self.recorded.front()) {
+            (Some(printed), Some(recorded)) if recorded.at < printed.at => self.recorded.pop_front(),
+            (Some(_), _) => self.printed.pop_front(),
+            (None, _) => self.recorded.pop_front(),
+        }
+    }
+}

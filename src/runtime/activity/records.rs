@@ -1,0 +1,122 @@
+//! What this program recorded about a frame, as events: requests, pauses and ends are not in what `claude` printed.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::core::chain::state::{FrameState, Wait};
+use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
+use crate::core::id::{AttemptId, RequestId};
+use crate::core::requests::request::{External, RequestKind};
+use crate::core::text::escape::shortened;
+use crate::store::EventRecord;
+
+/// The event of an entry of the log, if it tells anything of what the agent does.
+pub(super) fn event(record: EventRecord) -> Option<AgentEvent> {
+    let detail = &record.detail;
+    let what = match record.kind.as_str() {
+        "requested" => requested(detail)?,
+        "answered" | "wait_over" => Happening::RequestOver { id: parsed(&detail["request"])? },
+        "ended" => ended(detail)?,
+        _ => return None,
+    };
+    Some(AgentEvent {
+        version: VERSION,
+        at: record.at,
+        frame: record.frame,
+        attempt: parsed::<AttemptId>(&detail["attempt"]),
+        parent_tool_use_id: None,
+        context_tokens: None,
+        cut: false,
+        what,
+    })
+}
+
+fn requested(detail: &Value) -> Option<Happening> {
+    let id = parsed::<RequestId>(&detail["request"])?;
+    let (kind, summary, child) = match parsed::<RequestKind>(detail.get("detail").or(detail.get("wish"))?)? {
+        RequestKind::Spawn { child, task } => ("spawn", task, Some(child)),
+        RequestKind::Ask { question, .. } => ("ask", question, None),
+        RequestKind::Permission { tool, input, .. } => {
+            let input = input["command"].as_str().map_or_else(|| input.to_string(), str::to_owned);
+            ("permission", format!("{tool}: {input}"), None)
+        }
+        RequestKind::Plan(_) => ("plan", "an approval of its plan".to_owned(), None),
+        RequestKind::Wait(external) => ("wait", awaited(&external), None),
+    };
+    Some(Happening::Request { id, kind: kind.to_owned(), summary: shortened(&summary), child })
+}
+
+fn awaited(external: &External) -> String {
+    match external {
+        External::File(path) => format!("the file {}", path.display()),
+        External::Time(at) => format!("{at:.0}"),
+        External::Command(command) => format!("the command {command}"),
+        External::Scheduled(scheduled) => format!("{:.0}", scheduled.at),
+    }
+}
+
+fn ended(detail: &Value) -> Option<Happening> {
+    let waits_for = |what: &str| Happening::Paused { waits_for: what.to_owned() };
+    let state = parsed::<FrameState>(&detail["to"])?;
+    let message = match &state {
+        FrameState::Failed { failure } => Some(failure.message.trim().to_owned()),
+        _ => None,
+    };
+    Some(match state {
+        FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled => {
+            Happening::Ended { status: state.name().to_owned(), message, cost_usd: detail["cost_usd"].as_f64() }
+        }
+        FrameState::Waiting { wait: Wait::Requests } => waits_for("requests"),
+        FrameState::Waiting { wait: Wait::UsageLimit { .. } } => waits_for("usage_limit"),
+        FrameState::Waiting { wait: Wait::Retry { .. } } => waits_for("retry"),
+        FrameState::Waiting { wait: Wait::AgentDecides } => waits_for("agent_decides"),
+        FrameState::Ready | FrameState::Running { .. } => waits_for("ready"),
+    })
+}
+
+fn parsed<T: for<'a> Deserialize<'a>>(value: &Value) -> Option<T> {
+    T::deserialize(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::core::id::FrameId;
+
+    const ID: &str = "4f2c1a90-0000-4000-8000-000000000000";
+
+    fn told(kind: &str, detail: Value) -> Value {
+        let (at, frame) = (Timestamp::UNIX_EPOCH, FrameId(uuid::Uuid::nil()));
+        let event = event(EventRecord { seq: 1, at, frame, kind: kind.to_owned(), detail });
+        event.map_or(Value::Null, |event| serde_json::to_value(event.what).unwrap())
+    }
+
+    #[test]
+    fn requests_are_told_in_short() {
+        let asked = |kind: Value| told("requested", json!({"request": ID, "attempt": ID, "detail": kind}));
+        let expected =
+            |kind: &str, summary: &str| json!({"type": "request", "id": ID, "kind": kind, "summary": summary});
+        assert_eq!(asked(json!({"ask": {"question": "When?\nWhere?"}})), expected("ask", "When?⏎Where?"));
+        assert_eq!(asked(json!({"wait": {"command": "true"}})), expected("wait", "the command true"));
+        let permission = json!({"permission": {"tool": "Bash", "input": {"command": "rm x"}}});
+        assert_eq!(asked(permission), expected("permission", "Bash: rm x"));
+        let spawn = asked(json!({"spawn": {"child": ID, "task": "ins2.md"}}));
+        assert_eq!((&spawn["child"], &spawn["summary"]), (&json!(ID), &json!("ins2.md")));
+        assert_eq!(told("wait_over", json!({"request": ID})), json!({"type": "request_over", "id": ID}));
+    }
+
+    #[test]
+    fn the_end_of_an_attempt_is_a_pause_or_an_end() {
+        let ended = |to: Value| told("ended", json!({"attempt": ID, "cost_usd": 0.5, "to": to}));
+        assert_eq!(ended(json!({"state": "done"})), json!({"type": "ended", "status": "done", "cost_usd": 0.5}));
+        let failed = json!({"state": "failed", "failure": {"kind": "error", "message": " 529\n"}});
+        assert_eq!(ended(failed)["message"], "529");
+        let waiting = json!({"state": "waiting", "wait": {"for": "requests"}});
+        assert_eq!(ended(waiting), json!({"type": "paused", "waits_for": "requests"}));
+        assert_eq!(ended(json!({"state": "next year"})), Value::Null);
+        assert_eq!(told("created", json!({})), Value::Null);
+    }
+}

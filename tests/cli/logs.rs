@@ -1,0 +1,271 @@
+//! What agents said and did: `logs`, and `--stream`.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::gate::wait_until;
+use crate::outcome::Outcome;
+use crate::world::World;
+
+/// The lines of an outcome without the time at their beginning, named.
+fn lines(world: &World, outcome: &Outcome) -> String {
+    let timed = |line: &str| line.get(2..3) == Some(":") && line.get(5..6) == Some(":");
+    let lines = outcome.succeeds().stdout.lines().map(|line| line.get(10..).filter(|_| timed(line)).unwrap_or(line));
+    world.named(&lines.map(|line| format!("{line}\n")).collect::<String>())
+}
+
+fn events(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("each line is an object")).collect()
+}
+
+fn types(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap_or("result object")).collect()
+}
+
+/// A chain of two agents, which waits for an answer.
+fn waiting() -> (World, String) {
+    let world = World::with_hooks();
+    world.file("child.md", "run seq 3\nreply from the child\n");
+    world.file("root.md", "spawn child.md\nrun false\nask When?\nreply got {result}\n");
+    let id = world.spawn_paused("root.md");
+    (world, id)
+}
+
+#[test]
+fn what_an_agent_said_and_did_is_printed_line_by_line() {
+    let (world, id) = waiting();
+    let short = &id[..8];
+    insta::assert_snapshot!(lines(&world, &world.run(&["logs", short])), @r#"
+    started: claude-opus-4-8, Claude Code 2.1.330, default
+    > Read: {"file_path":"[PROJECT]/root.md"}
+    < spawn child.md (3 more lines)
+    > Bash: agent-cli spawn child.md
+    turn ended: 0.2 s, 2000 tokens in, 40 out, $0.0200
+    spawns [ID3:8] [PROJECT]/child.md
+    paused
+    < from the child
+    started: claude-opus-4-8, Claude Code 2.1.330, default
+    > Bash: false
+    < error: Exit code 1
+    > Bash: agent-cli ask 'When?'
+    turn ended: 0.2 s, 2000 tokens in, 40 out, $0.0400
+    asks: When?
+    paused
+    "#);
+    insta::assert_snapshot!(lines(&world, &world.run(&["logs", &id, "--chain"])), @r#"
+    [ID1:8] root.md  started: claude-opus-4-8, Claude Code 2.1.330, default
+    [ID1:8] root.md  > Read: {"file_path":"[PROJECT]/root.md"}
+    [ID1:8] root.md  < spawn child.md (3 more lines)
+    [ID1:8] root.md  > Bash: agent-cli spawn child.md
+    [ID1:8] root.md  turn ended: 0.2 s, 2000 tokens in, 40 out, $0.0200
+    [ID1:8] root.md  spawns [ID3:8] [PROJECT]/child.md
+    [ID1:8] root.md  paused
+    [ID3:8] child.md  started: claude-opus-4-8, Claude Code 2.1.330, default
+    [ID3:8] child.md  > Read: {"file_path":"[PROJECT]/child.md"}
+    [ID3:8] child.md  < run seq 3 (1 more line)
+    [ID3:8] child.md  > Bash: seq 3
+    [ID3:8] child.md  < 1 (2 more lines)
+    [ID3:8] child.md  from the child
+    [ID3:8] child.md  turn ended: 0.2 s, 3000 tokens in, 60 out, $0.0300
+    [ID3:8] child.md  done
+    [ID1:8] root.md  < from the child
+    [ID1:8] root.md  started: claude-opus-4-8, Claude Code 2.1.330, default
+    [ID1:8] root.md  > Bash: false
+    [ID1:8] root.md  < error: Exit code 1
+    [ID1:8] root.md  > Bash: agent-cli ask 'When?'
+    [ID1:8] root.md  turn ended: 0.2 s, 2000 tokens in, 40 out, $0.0400
+    [ID1:8] root.md  asks: When?
+    [ID1:8] root.md  paused
+    "#);
+    let full = world.run(&["logs", &id, "--chain", "--full"]);
+    assert!(full.stdout.contains("  < 1\n") && full.stdout.contains("  2\n"), "{full}");
+    assert_eq!(world.run(&["logs", &id, "--since", "2099-01-01T00:00:00Z"]).succeeds().stdout, "");
+    let all = world.run(&["logs", &id, "--json", "--since", "1h"]).succeeds().stdout.clone();
+    assert_eq!(all, world.run(&["logs", &id, "--json"]).stdout);
+    insta::assert_snapshot!(world.run(&["logs", &id, "--since", "yesterday"]), @r"
+    --- stderr
+    error: invalid value 'yesterday' for '--since <WHEN>': give a duration such as 10m, or a time with its zone
+
+    For more information, try '--help'.
+    --- exit status: 2
+    ");
+}
+
+#[test]
+fn each_event_has_a_version_a_time_and_its_agent() {
+    let (world, id) = waiting();
+    let all = events(&world.run(&["logs", &id, "--chain", "--json"]).succeeds().stdout);
+    assert!(all.iter().all(|event| event["version"] == 1 && event["at"].is_string()), "{all:?}");
+    let of = |frame: &dyn Fn(&Value) -> bool| all.iter().filter(|event| frame(event)).cloned().collect::<Vec<_>>();
+    let own = of(&|event| event["frame"] == id.as_str());
+    assert_eq!(own, events(&world.run(&["logs", &id, "--json"]).stdout));
+    let child = of(&|event| event["frame"] != id.as_str());
+    assert_eq!(types(&child).last(), Some(&"ended"));
+    let result = child.iter().find(|event| event["type"] == "tool_result" && event["summary"] == "1").expect("seq ran");
+    assert_eq!((&result["content"], &result["is_error"]), (&json!("1\n2\n3"), &json!(false)));
+    let failed = own.iter().find(|event| event["is_error"] == true).expect("a call failed");
+    assert_eq!(failed["type"], "tool_result");
+}
+
+#[test]
+fn following_ends_when_nothing_can_happen_without_others_and_says_why() {
+    let (world, id) = waiting();
+    let followed = world.run(&["logs", &id, "-f"]);
+    assert_eq!(followed.stdout, world.run(&["logs", &id]).stdout);
+    insta::assert_snapshot!(world.named(&followed.succeeds().stderr), @"[ID1:8] waits for an answer");
+    world.answer("Jan 1st");
+    world.run(&["resume", &id]).prints("got Jan 1st");
+    let over = world.run(&["logs", &id, "-f"]);
+    assert_eq!((over.stderr.as_str(), over.stdout.lines().last().and_then(|line| line.get(10..))), ("", Some("done")));
+}
+
+#[test]
+fn what_happens_is_followed_as_it_happens_with_new_agents() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("child.md", "hold gate\nreply from the child\n");
+    world.file("root.md", "run echo first\nhold gate\nspawn child.md\nreply {result}\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    let id = world.log().starts[0].session().to_owned();
+    let file = world.project().join("followed");
+    let command = format!("exec agent-cli logs {id} --follow --chain > followed");
+    let follow = world.program("/bin/sh", ["-c", &command]).start();
+    let followed = || std::fs::read_to_string(&file).unwrap_or_default();
+    wait_until("the first call is shown", || followed().contains("< first"));
+    gate.open_for_one();
+    gate.reached_by(2);
+    wait_until("the child is shown", || followed().contains("child.md  started"));
+    gate.open_for_one();
+    spawn.ends().prints("from the child");
+    assert_eq!(follow.ends().succeeds().stderr, "");
+    let named = world.named(&followed());
+    assert!(named.trim_end().ends_with("root.md  done"), "{named}");
+    // Of a line without a time it is known when it was printed only by those who watched.
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().filter_map(|line| line.get(10..)).map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&followed()), sorted(&world.run(&["logs", &id, "--chain"]).stdout));
+}
+
+#[test]
+fn a_follower_that_is_stopped_or_not_read_stops_nothing() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "hold gate\nreply done\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    let id = world.log().starts[0].session().to_owned();
+    let follow = world.command(["logs", &id, "-f"]).start();
+    let unread = world.command(["logs", &id, "-f"]).start_unread();
+    follow.signal(Signal::INT);
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&follow.ends().status), Some(2));
+    unread.ends().succeeds();
+    gate.open_for_one();
+    spawn.ends().prints("done");
+}
+
+#[test]
+fn an_agent_reads_the_logs_of_its_own_agents_and_follows_none() {
+    let world = World::new();
+    world.file("other.md", "reply the secret of a chain\n");
+    world.run(&["spawn", "other.md"]).succeeds();
+    world.file("child.md", "reply from the child\n");
+    world.file("root.md", "spawn child.md\nrun agent-cli logs $(agent-cli ls --json | grep -o '[0-9a-f-]\\{36\\}' | head -1)\nreply {result}\n");
+    let read = world.run(&["spawn", "root.md"]);
+    assert!(read.succeeds().stdout.contains("from the child"), "{read}");
+    world.file("follows.md", "run agent-cli logs $AGENT_CLI_FRAME -f 2>&1\nreply {result}\n");
+    insta::assert_snapshot!(world.run(&["spawn", "follows.md"]).stdout, @r"
+    Exit code 2
+    error: agents cannot follow events
+    hint: leave --follow out
+    ");
+}
+
+#[test]
+fn output_that_is_no_event_does_no_harm() {
+    let (world, id) = waiting();
+    let before = world.run(&["logs", &id]).succeeds().stdout.clone();
+    let path = world.state().join("frames").join(&id).join("out.ndjson");
+    let mut output = OpenOptions::new().append(true).open(path).expect("it was printed to");
+    output.write_all(b"\xff\xfe garbage \x1b[2J\n[]\n{\"type\":\"next_year\"}\n").expect("it can be written");
+    let long = "x".repeat(20_000_000);
+    let text = json!({"type": "assistant", "message": {"content": [{"type": "text", "text": long}]}});
+    writeln!(output, "{text}").expect("it can be written");
+    output.write_all(b"{\"type\":\"assist").expect("it can be written");
+    let after = world.run(&["logs", &id]);
+    let more = after.succeeds().stdout.len() - before.len();
+    assert!((10_000..11_000).contains(&more), "{more}");
+    let last =
+        events(&world.run(&["logs", &id, "--json"]).stdout).into_iter().rev().find(|event| event["type"] == "text");
+    assert_eq!(last.expect("it is printed")["cut"], true);
+    assert!(world.run(&["logs", &id, "--full"]).stdout.len() > 20_000_000);
+    world.run(&["show", &id]).succeeds();
+}
+
+#[test]
+fn a_stream_has_the_events_of_the_whole_chain_and_then_the_result() {
+    let world = World::with_hooks();
+    world.file("child.md", "reply from the child\n");
+    world.file("root.md", "spawn child.md\nask When?\nreply got {result}\n");
+    let streamed = events(&world.run(&["spawn", "root.md", "--stream"]).succeeds().stdout);
+    let (result, happened) = streamed.split_last().expect("there is a result");
+    let id = result["id"].as_str().expect("an id").to_owned();
+    assert_eq!(
+        result,
+        &world
+            .run(&["resume", &id, "--json"])
+            .json()
+            .as_object()
+            .map(|object| {
+                let mut object = object.clone();
+                object["status"] = json!("started");
+                Value::Object(object)
+            })
+            .expect("an object")
+    );
+    assert_eq!(types(happened).iter().filter(|kind| **kind == "paused").count(), 2);
+    world.answer("Jan 1st");
+    let resumed = events(&world.run(&["resume", &id, "--stream"]).succeeds().stdout);
+    assert!(resumed.iter().all(|event| event["frame"] == id.as_str() || event["id"] == id.as_str()), "{resumed:?}");
+    assert_eq!(types(&resumed)[resumed.len() - 2..], ["ended", "result object"]);
+    assert_eq!(resumed.last().expect("a result")["reply"], "got Jan 1st");
+    // Nothing runs: there is only the result.
+    assert_eq!(events(&world.run(&["resume", &id, "--stream"]).stdout).len(), 1);
+    let all = events(&world.run(&["logs", &id, "--chain", "--json"]).stdout);
+    // The answer came between the two.
+    assert_eq!(all.len(), happened.len() + 1 + resumed.len() - 1);
+}
+
+#[test]
+fn a_stream_that_nobody_reads_stops_nothing() {
+    let world = World::new();
+    world.file("root.md", "run true\nreply done\n");
+    let outcome = world.command(["spawn", "root.md", "--stream"]).start_unread().ends();
+    assert!(!outcome.stderr.contains("panicked"), "{outcome}");
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id]).prints("done");
+    assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn an_agent_that_is_silent_for_long_is_shown_as_stalled() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "hold gate\nreply done\n");
+    let spawn = world.command(["spawn", "root.md", "--stall-after", "0s"]).start();
+    gate.reached_by(1);
+    let id = world.log().starts[0].session().to_owned();
+    let shown = world.run(&["show", &id, "--json"]).json();
+    assert_eq!((&shown["doing"]["activity"], &shown["doing"]["stalled"]), (&json!("running"), &json!(true)));
+    let shown = world.run(&["show", &id]);
+    assert!(shown.stdout.contains("(stalled: no event for 0 min)"), "{shown}");
+    gate.open_for_one();
+    spawn.ends().prints("done");
+    assert_eq!(world.run(&["show", &id, "--json"]).json()["doing"], Value::Null);
+}
