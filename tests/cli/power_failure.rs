@@ -173,7 +173,8 @@ fn what_a_person_said_in_the_session_of_an_agent_is_not_lost() {
         let resumed = world.command(["resume", &id]).with("AGENT_CLI_CRASH", point).run();
         assert_eq!(resumed.code(), if point == "none" { Some(0) } else { None }, "{resumed}");
         Disk::of(&world).is_all_that_is_left_of(transcript.parent().expect("a folder"));
-        let transcripts = world.transcripts().into_iter().filter(|path| *path != transcript);
+        let is_session = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "jsonl");
+        let transcripts = world.transcripts().into_iter().filter(|path| *path != transcript && is_session(path));
         let saved = transcripts.map(|path| fs::read_to_string(path).expect("readable"));
         assert_eq!(saved.filter(|text| text.contains("what are you doing?")).count(), 1, "{point}");
     }
