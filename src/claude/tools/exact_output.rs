@@ -1,6 +1,6 @@
 //! Which results a tool call of Claude Code can return exactly as they are.
 
-use crate::core::requests::request::{Delivery, RequestResult};
+use crate::core::requests::request::Delivery;
 
 /// Claude Code writes longer results to a file and shows the agent only their beginning. In bytes, which are never
 /// fewer than its characters.
@@ -10,14 +10,10 @@ const MOST_BYTES: usize = 30_000;
 /// command, and replaces it if nothing is left; AskUserQuestion does neither.
 #[must_use]
 pub(crate) fn returns_unchanged(deliveries: &[Delivery]) -> bool {
-    deliveries.iter().map(|delivery| text(delivery).len()).sum::<usize>() <= MOST_BYTES
-        && deliveries.iter().all(|delivery| delivery.kind.native_question().is_some() || bash_keeps(text(delivery)))
-}
-
-fn text(delivery: &Delivery) -> &str {
-    match &delivery.result {
-        RequestResult::Text(text) | RequestResult::Failed(text) => text,
-    }
+    deliveries.iter().map(|delivery| delivery.result.text().len()).sum::<usize>() <= MOST_BYTES
+        && deliveries
+            .iter()
+            .all(|delivery| delivery.kind.native_question().is_some() || bash_keeps(delivery.result.text()))
 }
 
 fn bash_keeps(output: &str) -> bool {

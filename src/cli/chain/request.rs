@@ -5,8 +5,8 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{print_json, print_line};
 use crate::core::attempt::signal;
+use crate::core::requests::request::RequestResult;
 use crate::runtime::requests::agent_request::AgentRequest;
-use crate::runtime::requests::record::RequestStatus;
 use crate::store::{Caller, Store, Target};
 
 /// Records a request of `caller`, which `resolve` provides. Prints its id, or its result if it was made before.
@@ -18,8 +18,8 @@ pub(super) fn make(
 ) -> Result<ExitStatus, CliError> {
     let store = context.store()?;
     let request = resolve(&store)?;
-    if let Some(status) = request.made_before(&store, caller)? {
-        return print_status(status);
+    if let Some(made) = request.made_before(&store, caller)? {
+        return print_result(store.result_of(made)?);
     }
     let id = match request.record(&store, caller, None)? {
         Target::Frame(child) => child.to_string(),
@@ -33,16 +33,16 @@ pub(super) fn make(
     Ok(ExitStatus::Ok)
 }
 
-/// Prints the result of a request for its agent.
-pub(super) fn print_status(status: RequestStatus) -> Result<ExitStatus, CliError> {
-    match status {
-        RequestStatus::Over(text) => print_line(&text)?,
-        RequestStatus::PartlyFailed(replies) => {
+/// Prints the result of a request for its agent; `None`: it has none yet.
+pub(super) fn print_result(result: Option<RequestResult>) -> Result<ExitStatus, CliError> {
+    match result {
+        Some(RequestResult::Text(text)) => print_line(&text)?,
+        Some(RequestResult::PartlyFailed(replies)) => {
             print_line(&replies)?;
             return Ok(ExitStatus::Failed);
         }
-        RequestStatus::Open => print_line(signal::ONGOING)?,
-        RequestStatus::Failed(why) => return Err(CliError::failed(format!("the agent failed: {why}"))),
+        Some(RequestResult::Failed(why)) => return Err(CliError::failed(format!("the agent failed: {why}"))),
+        None => print_line(signal::ONGOING)?,
     }
     Ok(ExitStatus::Ok)
 }

@@ -21,7 +21,7 @@ use crate::core::agent::repair::Repair;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::record::{self, RequestStatus};
+use crate::runtime::requests::record;
 use crate::runtime::requests::{adopt, agent_lookup};
 use crate::runtime::run::{scheduler, status};
 use crate::store::{Store, StoreError, Target};
@@ -120,9 +120,9 @@ impl Resume {
         let store = context.store()?;
         let target = self.target(context, &store, &id)?;
         if let Some(caller) = context.caller {
-            let status = record::status_for(&store, caller, target)?;
-            let is_over = !matches!(status, RequestStatus::Open);
-            let exit = request::print_status(status)?;
+            let result = record::result_for(&store, caller, target)?;
+            let is_over = result.is_some();
+            let exit = request::print_result(result)?;
             // Only after printing: an agent that reads a result twice has lost nothing.
             if is_over {
                 store.read_by_agent(caller, target).map_err(RuntimeError::from)?;

@@ -109,7 +109,7 @@ pub(crate) fn heading(delivery: &Delivery) -> String {
     let (command, id) = (delivery.kind.command(), delivery.known_as());
     let how = match &delivery.result {
         RequestResult::Text(_) => "",
-        RequestResult::Failed(_) => ", which failed",
+        RequestResult::Failed(_) | RequestResult::PartlyFailed(_) => ", which failed",
     };
     format!("{HEADING}{command}` ({id}){how}:")
 }
@@ -137,7 +137,7 @@ fn said(delivery: &Delivery) -> &str {
     if let Some(scheduled) = delivery.kind.scheduled() {
         return &scheduled.prompt;
     }
-    let (RequestResult::Text(text) | RequestResult::Failed(text)) = &delivery.result;
+    let text = delivery.result.text();
     text
 }
 

@@ -10,6 +10,7 @@ use crate::core::agent::situation::Situation;
 use crate::core::agent::worktree;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, SessionId};
+use crate::core::requests::request::RequestResult;
 use crate::core::text::shell::quoted;
 
 /// One agent of a chain, without its reply, which may be large.
@@ -109,6 +110,20 @@ impl Frame {
         if self.task.is_group() { said } else { worktree::with_place(said, self.launch.worktree.as_ref()) }
     }
 
+    /// What its parent receives, if it is over. `reply` is its reply, or that of all agents of a group; a group that failed has
+    /// one, too.
+    #[must_use]
+    pub fn result(&self, reply: Option<String>) -> Option<RequestResult> {
+        match (&self.state, reply) {
+            (FrameState::Done, reply) => Some(RequestResult::Text(self.reported(reply.unwrap_or_default()))),
+            (FrameState::Failed { .. }, Some(replies)) => Some(RequestResult::PartlyFailed(self.reported(replies))),
+            (FrameState::Failed { failure }, None) => {
+                Some(RequestResult::Failed(self.reported(failure.message.clone())))
+            }
+            _ => None,
+        }
+    }
+
     /// What its next attempt continues from; `None`: it starts a conversation.
     #[must_use]
     pub fn continues(&self) -> Option<Kept> {
@@ -167,5 +182,30 @@ impl Task {
     #[must_use]
     pub fn is_group(&self) -> bool {
         matches!(self, Self::Group(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::delivery::testing;
+    use crate::core::chain::state::{Failure, FailureKind, Wait};
+
+    #[test]
+    fn a_parent_receives_a_result_when_a_frame_is_over() {
+        let result = |state: &FrameState, reply: Option<&str>| {
+            let frame = Frame { state: state.clone(), ..testing::frame(Task::Prompt("Say hello".into())) };
+            frame.result(reply.map(str::to_owned))
+        };
+        let failed = FrameState::Failed { failure: Failure { kind: FailureKind::Error, message: "boom".into() } };
+        assert_eq!(result(&FrameState::Done, Some("hello")), Some(RequestResult::Text("hello".into())));
+        // Its parent must not wait for ever.
+        assert_eq!(result(&FrameState::Done, None), Some(RequestResult::Text(String::new())));
+        assert_eq!(result(&failed, None), Some(RequestResult::Failed("boom".into())));
+        assert_eq!(result(&failed, Some("one of two")), Some(RequestResult::PartlyFailed("one of two".into())));
+        let running = FrameState::Running { waited: None };
+        for state in [FrameState::Ready, running, FrameState::Waiting { wait: Wait::Requests }, FrameState::Cancelled] {
+            assert_eq!(result(&state, None), None, "{state:?}");
+        }
     }
 }

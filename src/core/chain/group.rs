@@ -22,12 +22,12 @@ pub struct Member {
     pub worktree: Option<Worktree>,
 }
 
-/// How a group ends; `None` while one of its members is not over.
+/// How a group in `state` ends; `None` if it has ended, or one of its members is not over.
 ///
 /// It is done when all members are done. A failed member does not stop the others: the group fails when all are over.
 #[must_use]
-pub(crate) fn ended(members: &[Member]) -> Option<Ended> {
-    if !members.iter().all(|member| member.state.is_over()) {
+pub(crate) fn ended(state: &FrameState, members: &[Member]) -> Option<Ended> {
+    if !state.is_pending() || !members.iter().all(|member| member.state.is_over()) {
         return None;
     }
     let failed: Vec<String> = members.iter().filter(|member| member.failure().is_some()).map(Member::name).collect();
@@ -84,9 +84,9 @@ impl Tree {
     /// The groups whose members are all over, and which are not over themselves.
     #[must_use]
     pub fn groups_to_end(&self) -> Vec<FrameId> {
-        let waits = |node: &Node| matches!(node.state, FrameState::Waiting { .. } | FrameState::Ready);
-        let ends =
-            |node: &&Node| node.is_group && waits(node) && self.is_awaited(node) && !self.has_open_requests(node);
+        let ends = |node: &&Node| {
+            node.is_group && node.state.is_pending() && self.is_awaited(node) && !self.has_open_requests(node)
+        };
         self.leaves_up().into_iter().filter(ends).map(|node| node.id).collect()
     }
 }
@@ -172,10 +172,12 @@ mod tests {
     fn a_group_is_over_when_all_its_members_are() {
         let open = Member { state: FrameState::Ready, ..done(1, "") };
         let cancelled = Member { state: FrameState::Cancelled, ..done(1, "") };
-        assert_eq!(ended(&[open, failed(2, "why")]), None);
-        assert_eq!(ended(&[done(2, ""), cancelled]), None);
-        assert_eq!(ended(&[done(1, ""), done(2, "")]), Some(Ended::Done));
-        let Some(Ended::Fail(failure)) = ended(&[done(1, ""), failed(2, "why"), failed(3, "why")]) else {
+        assert_eq!(ended(&WAITING, &[open, failed(2, "why")]), None);
+        assert_eq!(ended(&WAITING, &[done(2, ""), cancelled]), None);
+        assert_eq!(ended(&WAITING, &[done(1, ""), done(2, "")]), Some(Ended::Done));
+        assert_eq!(ended(&FrameState::Ready, &[done(1, "")]), Some(Ended::Done));
+        assert_eq!(ended(&FrameState::Cancelled, &[done(1, "")]), None);
+        let Some(Ended::Fail(failure)) = ended(&WAITING, &[done(1, ""), failed(2, "why"), failed(3, "why")]) else {
             panic!("two failed");
         };
         assert_eq!(failure.message, "2 of 3 agents failed: 2.md (00000002), 3.md (00000003)");

@@ -177,6 +177,12 @@ impl FrameState {
         }
     }
 
+    /// Whether it has neither ended nor an attempt: what it waits for may come.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        matches!(self, Self::Ready | Self::Waiting { .. })
+    }
+
     /// Whether a parent need no longer wait for this frame.
     ///
     /// A cancelled frame is not over: a person stopped it and may continue it.

@@ -178,7 +178,7 @@ impl Tree {
 
     fn parent_that_waits(&self, node: &Node) -> Option<&Node> {
         let parent = node.parent.and_then(|parent| self.get(parent));
-        parent.filter(|parent| matches!(parent.state, FrameState::Waiting { .. } | FrameState::Ready))
+        parent.filter(|parent| parent.state.is_pending())
     }
 
     /// Whether its parent's agent waits for this frame.

@@ -119,6 +119,8 @@ pub enum RequestResult {
     Text(String),
     /// The child failed, and why.
     Failed(String),
+    /// Some agents of a group failed: the replies of all.
+    PartlyFailed(String),
 }
 
 impl Delivery {
@@ -155,7 +157,7 @@ impl Delivery {
             RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => return self,
         };
         match self.result {
-            RequestResult::Failed(_) => self,
+            RequestResult::Failed(_) | RequestResult::PartlyFailed(_) => self,
             RequestResult::Text(_) => {
                 let text = format!("It is there: run `agent-cli resume {id}`, which prints it.");
                 Self { result: RequestResult::Text(text), ..self }
@@ -165,11 +167,16 @@ impl Delivery {
 }
 
 impl RequestResult {
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        !matches!(self, Self::Text(_))
+    }
+
     /// The text that its agent receives.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
-            Self::Text(text) | Self::Failed(text) => text,
+            Self::Text(text) | Self::Failed(text) | Self::PartlyFailed(text) => text,
         }
     }
 
@@ -178,7 +185,7 @@ impl RequestResult {
     pub fn is_in(&self, returned: &Returned) -> bool {
         match self {
             Self::Text(text) => !returned.is_error && returned.text.contains(text),
-            Self::Failed(why) => returned.is_error && returned.text.contains(why.trim()),
+            Self::Failed(why) | Self::PartlyFailed(why) => returned.is_error && returned.text.contains(why.trim()),
         }
     }
 }

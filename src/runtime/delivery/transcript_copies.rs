@@ -105,7 +105,7 @@ fn results_of_calls(deliveries: &[Delivery]) -> HashMap<String, CallResult> {
             (_, RequestResult::Text(text)) => {
                 results.insert(call.clone(), CallResult { text: text.clone(), is_error: false });
             }
-            (_, RequestResult::Failed(why)) => {
+            (_, RequestResult::Failed(why) | RequestResult::PartlyFailed(why)) => {
                 results.insert(call.clone(), CallResult { text: why.clone(), is_error: true });
             }
         }

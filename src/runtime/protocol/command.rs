@@ -131,7 +131,7 @@ fn returning(
     let frame = asking.caller.frame;
     let file = store.dir().result(frame, request);
     let shell = store.frame(frame)?.and_then(|frame| frame.situation.shell);
-    let failed = matches!(result, RequestResult::Failed(_));
+    let failed = result.is_failure();
     let command = result_command::command(&asking.own_program, &file, failed);
     Ok(shell.map_or(command.clone(), |shell| shell::going_to(&shell, &command)))
 }

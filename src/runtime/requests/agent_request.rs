@@ -1,9 +1,10 @@
 //! A request that an agent makes with a command of agent-cli, whether it runs as a program or its call is suspended.
 
 use crate::core::agent::overrides::Overrides;
+use crate::core::id::RequestId;
 use crate::core::requests::request::{External, RequestKind};
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::record::{self, RequestStatus, SpawnRequest};
+use crate::runtime::requests::record::{self, SpawnRequest};
 use crate::store::{Caller, Store, Target};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -32,9 +33,8 @@ impl AgentRequest {
         }
     }
 
-    /// Its result, if the attempt's resumed call has already made the request and now runs as a program: it must not be made
-    /// again.
-    pub(crate) fn made_before(&self, store: &Store, caller: Caller) -> Result<Option<RequestStatus>, RuntimeError> {
+    /// The request, if the attempt's resumed call has already made it and now runs as a program: it must not be made again.
+    pub(crate) fn made_before(&self, store: &Store, caller: Caller) -> Result<Option<RequestId>, RuntimeError> {
         record::made_before(store, caller, |kind| self.is(kind))
     }
 

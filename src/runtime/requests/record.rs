@@ -11,7 +11,6 @@ use crate::core::agent::overrides::{BadLaunch, Overrides};
 use crate::core::agent::starting_mode;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
-use crate::core::chain::state::FrameState;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::core::requests::request::{External, RequestKind, RequestResult};
 use crate::runtime::RuntimeError;
@@ -49,19 +48,6 @@ pub(crate) struct SpawnRequest {
     pub apart: bool,
     /// The conversation that all of them begin with.
     pub source: Option<Source>,
-}
-
-/// The current result of a request, for the agent that made it.
-#[derive(Debug)]
-pub(crate) enum RequestStatus {
-    /// It is over: the reply, the answer, or a message that the wait is over.
-    Over(String),
-    /// The child failed, for this reason.
-    Failed(String),
-    /// Some agents of a group failed: the replies of all.
-    PartlyFailed(String),
-    /// It is still open.
-    Open,
 }
 
 /// Creates a chain: a root, or a group of agents without a parent. `started_from`: the session of Claude Code whose user starts
@@ -210,67 +196,43 @@ pub(crate) fn wait(
     Ok(store.request(caller, call, &RequestKind::Wait(wait))?)
 }
 
-/// The current result of a child.
-fn status_of_frame(store: &Store, frame: FrameId) -> Result<RequestStatus, RuntimeError> {
-    let Some(frame) = store.frame(frame)? else { return Ok(RequestStatus::Open) };
-    Ok(match (&frame.state, store.reply(frame.id)?) {
-        (FrameState::Done, Some(reply)) => RequestStatus::Over(frame.reported(reply)),
-        (FrameState::Failed { .. }, Some(replies)) => RequestStatus::PartlyFailed(replies),
-        (FrameState::Failed { failure }, None) => RequestStatus::Failed(frame.reported(failure.message.clone())),
-        _ => RequestStatus::Open,
-    })
-}
-
-/// The current result of a frame that the calling agent asks about. If the chain was not started in the agent's name, the agent
-/// waits for it from now on, and the runner of its tree drives that chain too.
+/// The result of a frame that the calling agent asks about; `None`: it has none yet. If the chain was not started in the agent's
+/// name, the agent waits for it from now on, and the runner of its tree drives that chain too.
 ///
 /// # Errors
 ///
 /// [`RuntimeError`] when the caller's attempt has ended.
-fn status_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<RequestStatus, RuntimeError> {
-    let status = status_of_frame(store, frame)?;
-    if let RequestStatus::Open = status {
+fn result_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Option<RequestResult>, RuntimeError> {
+    let Some(known) = store.frame(frame)? else { return Ok(None) };
+    let result = known.result(store.reply(frame)?);
+    if result.is_none() {
         store.join(caller, frame)?;
     }
-    Ok(status)
+    Ok(result)
 }
 
-/// The current result of a request.
-fn status_of_request(store: &Store, request: RequestId) -> Result<RequestStatus, RuntimeError> {
-    Ok(store.result_of(request)?.map_or(RequestStatus::Open, RequestStatus::from))
-}
-
-/// The current result of whatever the calling agent asks about.
+/// The result of whatever the calling agent asks about; `None`: it has none yet.
 ///
 /// # Errors
 ///
 /// [`RuntimeError`] when the caller's attempt has ended.
-pub(crate) fn status_for(store: &Store, caller: Caller, of: Target) -> Result<RequestStatus, RuntimeError> {
+pub(crate) fn result_for(store: &Store, caller: Caller, of: Target) -> Result<Option<RequestResult>, RuntimeError> {
     match of {
-        Target::Frame(frame) => status_of_chain(store, caller, frame),
-        Target::Request(request) => status_of_request(store, request),
+        Target::Frame(frame) => result_of_chain(store, caller, frame),
+        Target::Request(request) => Ok(store.result_of(request)?),
     }
 }
 
-impl From<RequestResult> for RequestStatus {
-    fn from(result: RequestResult) -> Self {
-        match result {
-            RequestResult::Text(text) => Self::Over(text),
-            RequestResult::Failed(message) => Self::Failed(message),
-        }
-    }
-}
-
-/// The current result of the request that the attempt's resumed call made, if that call now runs as a program: then the request
-/// must not be made again. `is_it` compares the recorded request with the one that the program is asked for.
+/// The request that the attempt's resumed call made, if that call now runs as a program: then the request must not be made again.
+/// `is_it` compares the recorded request with the one that the program is asked for.
 pub(crate) fn made_before(
     store: &Store,
     caller: Caller,
     is_it: impl Fn(&RequestKind) -> bool,
-) -> Result<Option<RequestStatus>, RuntimeError> {
+) -> Result<Option<RequestId>, RuntimeError> {
     let Some((request, _)) = store.to_return(caller)?.filter(|(_, kind)| is_it(kind)) else { return Ok(None) };
     store.returned(caller)?;
-    status_of_request(store, request).map(Some)
+    Ok(Some(request))
 }
 
 fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {

@@ -96,8 +96,7 @@ impl Store {
         self.write(Step::EndAttempt, |connection| {
             let before = frames::existing(connection, group)?;
             let members = members(connection, &before)?;
-            let waits = matches!(before.state, FrameState::Waiting { .. } | FrameState::Ready);
-            let Some(ended) = group::ended(&members).filter(|_| waits && before.task.is_group()) else {
+            let Some(ended) = group::ended(&before.state, &members).filter(|_| before.task.is_group()) else {
                 return Ok(false);
             };
             let now = codec::now();

@@ -2,7 +2,6 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
 use crate::core::requests::request::{External, Request, RequestKind, RequestResult};
 use crate::core::requests::scheduled::{Scheduled, Scheduler};
@@ -38,13 +37,5 @@ fn result_of_child(connection: &Connection, child: FrameId) -> Result<Option<Req
     let Some(frame) = frames::load(connection, child)? else {
         return Ok(Some(RequestResult::Failed("its frame is gone".to_owned())));
     };
-    Ok(match &frame.state {
-        // Only a group that failed has replies to tell.
-        FrameState::Failed { failure } => {
-            let why = frames::reply(connection, child)?.unwrap_or_else(|| failure.message.clone());
-            Some(RequestResult::Failed(frame.reported(why)))
-        }
-        state if !state.is_over() => None,
-        _ => Some(RequestResult::Text(frame.reported(frames::reply(connection, child)?.unwrap_or_default()))),
-    })
+    Ok(frame.result(frames::reply(connection, child)?))
 }
