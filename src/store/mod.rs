@@ -25,6 +25,7 @@ mod testing;
 pub use crate::store::attempts::attempt::NewAttempt;
 pub(crate) use crate::store::attempts::attempt::{Attempt, Spent};
 pub use crate::store::attempts::end::AttemptEnd;
+pub(crate) use crate::store::chains::history::AttemptSpan;
 pub(crate) use crate::store::chains::lookup::Target;
 pub(crate) use crate::store::chains::trees::Summary;
 pub use crate::store::database::store::Store;

@@ -107,7 +107,7 @@ impl EventLines {
                 let (output, cost) = (usage.output_tokens, total_cost_usd);
                 ("", format!("turn ended: {took}{input} tokens in, {output} out, ${cost:.4}"))
             }
-            Happening::Paused { waits_for } => ("", paused(waits_for).to_owned()),
+            Happening::Paused { waits_for, .. } => ("", paused(waits_for).to_owned()),
             Happening::Ended { message: Some(message), status, .. } => {
                 ("", format!("{status}: {}", self.shown(message)))
             }

@@ -238,7 +238,10 @@ mod tests {
         assert_eq!(words(vec![call("make"), call("ls")], 0), "running Bash: ls (and 1 more)");
         assert_eq!(words(vec![call("make"), call("ls"), result("ls")], 0), "running Bash: make");
         assert_eq!(words(vec![call("make"), result("make")], 0), "thinking");
-        assert_eq!(words(vec![call("make"), Happening::Paused { waits_for: "requests".into() }], 0), "waiting");
+        assert_eq!(
+            words(vec![call("make"), Happening::Paused { waits_for: "requests".into(), cost_usd: None }], 0),
+            "waiting"
+        );
     }
 
     #[test]

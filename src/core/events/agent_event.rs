@@ -128,6 +128,9 @@ pub(crate) enum Happening {
     Paused {
         /// `requests`, `usage_limit`, `retry`, `agent_decides`, or `ready` if it only has to be resumed.
         waits_for: String,
+        /// What the attempt cost.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
     },
     /// The attempt ended, and the agent is done, failed or was stopped.
     Ended {
@@ -136,6 +139,7 @@ pub(crate) enum Happening {
         /// Why it failed.
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        /// What the attempt cost.
         #[serde(skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
     },

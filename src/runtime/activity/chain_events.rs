@@ -9,10 +9,11 @@ use jiff::Timestamp;
 use crate::core::chain::tree::Tree;
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::FrameId;
+use crate::runtime::activity::READ;
 use crate::runtime::activity::output::{Output, Span};
 use crate::runtime::activity::records;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::Store;
+use crate::store::{AttemptSpan, Store};
 
 /// Reads the events of a frame or of a chain.
 #[derive(Debug)]
@@ -64,26 +65,26 @@ impl<'a> ChainEvents<'a> {
     pub(crate) fn refresh(&mut self, now: Option<Timestamp>) -> Result<(), RuntimeError> {
         // What ended before was printed before.
         let records = self.store.events_below(self.top, self.seq)?;
-        let mut spans: HashMap<FrameId, Vec<Span>> = HashMap::new();
-        for span in self.store.attempt_spans(self.top)? {
-            let of_frame = Span { attempt: span.attempt, from: span.output_from, began: span.began, ended: span.ended };
-            spans.entry(span.frame).or_default().push(of_frame);
-        }
         self.tree = self.store.tree(self.top)?;
         let frames: Vec<FrameId> = match self.whole {
             true => self.tree.parents_first().into_iter().map(|node| node.id).collect(),
             false => vec![self.top],
         };
         for frame in frames {
-            let place = *self.places.entry(frame).or_insert_with(|| {
+            self.places.entry(frame).or_insert_with(|| {
                 let output = Output::new(frame, self.store.dir().printed(frame), self.most);
                 let (printed, recorded) = (VecDeque::new(), VecDeque::new());
                 self.sources.push(Source { frame, output, printed, recorded, is_dry: false, is_live: true });
                 self.sources.len() - 1
             });
-            let source = &mut self.sources[place];
-            source.is_dry = false;
-            source.output.set_spans(spans.remove(&frame).unwrap_or_default());
+        }
+        self.sources.iter_mut().try_for_each(Source::look)?;
+        let mut spans: HashMap<FrameId, Vec<Span>> = HashMap::new();
+        for span in self.store.attempt_spans(self.top)? {
+            spans.entry(span.frame).or_default().push(of_frame(&span));
+        }
+        for source in &mut self.sources {
+            source.output.set_spans(spans.remove(&source.frame).unwrap_or_default());
         }
         // Before an end is handed over, everything that was printed until then.
         for source in self.sources.iter_mut().filter(|_| now.is_some()) {
@@ -99,12 +100,19 @@ impl<'a> ChainEvents<'a> {
     }
 
     /// Notes that agents have printed something.
-    pub(crate) fn printed(&mut self, frames: &HashSet<FrameId>) {
+    ///
+    /// # Errors
+    ///
+    /// Those of the state directory.
+    pub(crate) fn printed(&mut self, frames: &HashSet<FrameId>) -> Result<(), RuntimeError> {
         for frame in frames {
             if let Some(place) = self.places.get(frame) {
-                self.sources[*place].is_dry = false;
+                let source = &mut self.sources[*place];
+                source.look()?;
+                source.output.set_spans(self.store.attempt_spans_of(*frame)?.iter().map(of_frame).collect());
             }
         }
+        Ok(())
     }
 
     /// The next event; `None`: there is no more at present. `now`: the time, if it is read as soon as it is printed.
@@ -134,12 +142,21 @@ impl<'a> ChainEvents<'a> {
     }
 }
 
+fn of_frame(span: &AttemptSpan) -> Span {
+    Span { attempt: span.attempt, from: span.output_from, began: span.began, ended: span.ended }
+}
+
 impl Source {
+    fn look(&mut self) -> Result<(), RuntimeError> {
+        self.is_dry = false;
+        self.output.look().map_err(while_trying(READ))
+    }
+
     /// Reads until there is an event, or nothing more.
     fn fill(&mut self, now: Option<Timestamp>) -> Result<(), RuntimeError> {
         while !self.is_dry && (self.printed.is_empty() || now.is_some()) {
             let read = self.output.read(now.filter(|_| self.is_live), &mut self.printed);
-            self.is_dry = !read.map_err(while_trying("read what claude printed"))?;
+            self.is_dry = !read.map_err(while_trying(READ))?;
             self.is_live |= self.is_dry;
         }
         Ok(())

@@ -29,8 +29,9 @@ pub(super) struct Output {
     path: PathBuf,
     /// Opened once there is something to read. It stays the same file as long as the frame exists.
     file: Option<File>,
-    /// How many bytes were read.
+    /// How many bytes were read, and how many there are to read.
     read: u64,
+    until: u64,
     /// Where the line begins that comes next.
     line: u64,
     cutter: LineCutter,
@@ -52,7 +53,7 @@ impl Output {
     pub(super) fn new(frame: FrameId, path: PathBuf, most: Option<usize>) -> Self {
         let (cutter, spans) = (LineCutter::new(most), Vec::new());
         let last = Timestamp::UNIX_EPOCH;
-        Self { frame, path, file: None, read: 0, line: 0, cutter, spans, current: None, last, started: false }
+        Self { frame, path, file: None, read: 0, until: 0, line: 0, cutter, spans, current: None, last, started: false }
     }
 
     /// Begins in the middle, at byte `from`. Half a line there is passed over.
@@ -61,19 +62,40 @@ impl Output {
         self
     }
 
+    /// Looks how much there is to read. The attempts have to be looked up after that: a later one may print at any time.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file. That it does not exist yet is none.
+    pub(super) fn look(&mut self) -> io::Result<()> {
+        if self.file.is_none() {
+            match File::open(&self.path) {
+                Ok(file) => self.file = Some(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.until = self.file.as_ref().map(File::metadata).transpose()?.map_or(0, |file| file.len());
+        if self.until < self.read {
+            // Somebody emptied it: all that is in it was printed since.
+            (self.read, self.line) = (0, 0);
+        }
+        Ok(())
+    }
+
     /// The attempts of the frame, in order.
     pub(super) fn set_spans(&mut self, spans: Vec<Span>) {
         self.spans = spans;
     }
 
-    /// Reads the next piece and appends what it tells to `events`. Returns whether there was anything to read.
+    /// Reads the next piece of what there was at the last look, and appends what it tells to `events`. Returns whether there was anything to read.
     ///
     /// Most lines do not say when they were printed. What is read as soon as it is printed happened `now`; of what is
     /// read later (`None`) only this is known, that it did not happen before the line before it.
     ///
     /// # Errors
     ///
-    /// Those of the file. That it does not exist yet is none.
+    /// Those of the file.
     pub(super) fn read(&mut self, now: Option<Timestamp>, events: &mut VecDeque<AgentEvent>) -> io::Result<bool> {
         let mut piece = vec![0; PIECE];
         let length = self.read_piece(&mut piece)?;
@@ -112,20 +134,14 @@ impl Output {
     }
 
     fn read_piece(&mut self, piece: &mut [u8]) -> io::Result<usize> {
-        if self.file.is_none() {
-            match File::open(&self.path) {
-                Ok(file) => self.file = Some(file),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-                Err(error) => return Err(error),
-            }
-        }
         let Some(file) = &mut self.file else { return Ok(0) };
-        if file.metadata()?.len() < self.read {
-            // Somebody emptied it: all that is in it was printed since.
-            (self.read, self.line) = (0, 0);
+        let left = usize::try_from(self.until.saturating_sub(self.read)).unwrap_or(usize::MAX);
+        if left == 0 {
+            return Ok(0);
         }
         file.seek(SeekFrom::Start(self.read))?;
-        let length = file.read(piece)?;
+        let most = left.min(piece.len());
+        let length = file.read(&mut piece[..most])?;
         self.read += length as u64;
         Ok(length)
     }
@@ -155,6 +171,7 @@ mod tests {
 
     fn read_all(output: &mut Output, now: Option<Timestamp>) -> Vec<AgentEvent> {
         let mut events = VecDeque::new();
+        output.look().unwrap();
         while output.read(now, &mut events).unwrap() {}
         events.into()
     }
@@ -187,6 +204,16 @@ mod tests {
         output.set_spans(vec![span(0, 10, Some(55))]);
         file.as_file().write_all(b"{\"type\":\"new\"}\n").unwrap();
         assert_eq!(read_all(&mut output, Some(at(60)))[0].at, at(55));
+    }
+
+    #[test]
+    fn what_is_printed_after_the_last_look_waits_for_the_next() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut output = Output::new(FrameId::random(), file.path().to_owned(), None);
+        output.look().unwrap();
+        file.as_file().write_all(format!("{INIT}\n").as_bytes()).unwrap();
+        assert!(!output.read(None, &mut VecDeque::new()).unwrap());
+        assert_eq!(read_all(&mut output, None).len(), 1);
     }
 
     #[test]

@@ -56,7 +56,8 @@ fn awaited(external: &External) -> String {
 }
 
 fn ended(detail: &Value) -> Option<Happening> {
-    let waits_for = |what: &str| Happening::Paused { waits_for: what.to_owned() };
+    let cost_usd = detail["cost_usd"].as_f64();
+    let waits_for = |what: &str| Happening::Paused { waits_for: what.to_owned(), cost_usd };
     let state = parsed::<FrameState>(&detail["to"])?;
     let message = match &state {
         FrameState::Failed { failure } => Some(failure.message.trim().to_owned()),
@@ -64,7 +65,7 @@ fn ended(detail: &Value) -> Option<Happening> {
     };
     Some(match state {
         FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled => {
-            Happening::Ended { status: state.name().to_owned(), message, cost_usd: detail["cost_usd"].as_f64() }
+            Happening::Ended { status: state.name().to_owned(), message, cost_usd }
         }
         FrameState::Waiting { wait: Wait::Requests } => waits_for("requests"),
         FrameState::Waiting { wait: Wait::UsageLimit { .. } } => waits_for("usage_limit"),
@@ -115,7 +116,7 @@ mod tests {
         let failed = json!({"state": "failed", "failure": {"kind": "error", "message": " 529\n"}});
         assert_eq!(ended(failed)["message"], "529");
         let waiting = json!({"state": "waiting", "wait": {"for": "requests"}});
-        assert_eq!(ended(waiting), json!({"type": "paused", "waits_for": "requests"}));
+        assert_eq!(ended(waiting), json!({"type": "paused", "waits_for": "requests", "cost_usd": 0.5}));
         assert_eq!(ended(json!({"state": "next year"})), Value::Null);
         assert_eq!(told("created", json!({})), Value::Null);
     }

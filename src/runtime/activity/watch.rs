@@ -121,8 +121,7 @@ impl<'a> Follower<'a> {
         if matches!(first, Err(RecvTimeoutError::Timeout)) && self.refreshed.elapsed() >= FALLBACK {
             is_due = true;
         }
-        self.events.printed(&printed);
-        if is_due || self.is_stopped { self.refresh() } else { Ok(()) }
+        if is_due || self.is_stopped { self.refresh() } else { self.events.printed(&printed) }
     }
 
     /// Reads what was recorded since.

@@ -1,6 +1,7 @@
 //! What happened in a chain, for those who watch it: read often, so never more than what is new.
 
 use jiff::Timestamp;
+use rusqlite::Row;
 
 use crate::core::id::{AttemptId, FrameId};
 use crate::store::database::codec::{Id, count, id, maybe_time, signed, time};
@@ -39,16 +40,21 @@ impl Store {
     pub(crate) fn attempt_spans(&self, top: FrameId) -> Result<Vec<AttemptSpan>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(SPANS)?;
-            let spans = statement.query_map([Id(top)], |row| {
-                Ok(AttemptSpan {
-                    frame: id(row, "frame")?,
-                    attempt: id(row, "id")?,
-                    output_from: count(row, "output_from")?,
-                    began: time(row, "began")?,
-                    ended: maybe_time(row, "ended")?,
-                })
-            })?;
-            Ok(spans.collect::<rusqlite::Result<_>>()?)
+            Ok(statement.query_map([Id(top)], span)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// The attempts of a frame, in order.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub(crate) fn attempt_spans_of(&self, frame: FrameId) -> Result<Vec<AttemptSpan>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT frame, id, output_from, began, ended FROM attempts WHERE frame = ?1 ORDER BY seq",
+            )?;
+            Ok(statement.query_map([Id(frame)], span)?.collect::<rusqlite::Result<_>>()?)
         })
     }
 
@@ -64,6 +70,16 @@ impl Store {
             Ok(records.collect::<rusqlite::Result<_>>()?)
         })
     }
+}
+
+fn span(row: &Row<'_>) -> rusqlite::Result<AttemptSpan> {
+    Ok(AttemptSpan {
+        frame: id(row, "frame")?,
+        attempt: id(row, "id")?,
+        output_from: count(row, "output_from")?,
+        began: time(row, "began")?,
+        ended: maybe_time(row, "ended")?,
+    })
 }
 
 #[cfg(test)]
@@ -86,6 +102,7 @@ mod tests {
         assert!(expected.iter().all(|event| named.contains(event)) && named.len() == 4, "{named:?}");
         assert_eq!(kinds(all[2].2), all[3..]);
         let spans = store.attempt_spans(caller.frame).unwrap();
+        assert_eq!(store.attempt_spans_of(caller.frame).unwrap(), spans);
         assert_eq!((spans.len(), spans[0].attempt, spans[0].output_from), (1, caller.attempt, 7));
     }
 }
