@@ -1,7 +1,7 @@
-//! What is taken for a request is what the shells on this machine make of the same command, word by word.
+//! A command that is taken for a request has the words that the shells on this machine make of it.
 //!
-//! Wherever the program believes to know the words of a command, each shell runs the command with a stand-in for
-//! agent-cli that prints what it was given.
+//! Whenever agent-cli claims to know the words of a command, each shell runs the command with a stand-in for agent-cli that
+//! prints its arguments.
 
 use std::env;
 use std::fs;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 /// More cases than usual can be asked for with `PROPTEST_CASES`.
 const CASES: u32 = 64;
-/// The exit status of the stand-in, so that a command which does more than to run it is noticed.
+/// The exit status of the stand-in, to notice a command that does more than run it.
 const STATUS: i32 = 3;
 const STAND_IN: &str = "#!/bin/sh\nprintf '%s\\0' \"$0\" \"$@\"\nexit 3\n";
 
@@ -63,7 +63,7 @@ fn tricky_requests_are_read_as_shells_read_them() {
 fn whatever_is_taken_for_a_request_is_read_as_shells_read_it() {
     let places = Place::all();
     let cases = env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
-    // A failure prints the command, which belongs into the table above.
+    // A failure prints the command, which should be added to the table above.
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new(config).run(&command(), |command| {
         for place in &places {
@@ -76,7 +76,7 @@ fn whatever_is_taken_for_a_request_is_read_as_shells_read_it() {
     }
 }
 
-/// Commands that look like requests. Most are, for only those are compared.
+/// Commands that look like requests. Most of them are, because only those are compared.
 fn command() -> impl Strategy<Value = String> {
     let program = prop::sample::select(vec![
         "agent-cli ",
@@ -141,7 +141,7 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What seldom leaves a request.
+/// Parts that are rarely found in a request.
 fn odd() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "|", "; ", "&", "&& a", "\n", "\na", "$(a)", "`a`", "*", "?", "[a]", "{a,b}", ">x", "<x", "<<a\na\n", " # a",
@@ -159,7 +159,7 @@ struct Place {
 }
 
 impl Place {
-    /// One where nothing needs quotes, and one where everything does.
+    /// A place where nothing needs quotes, and one where everything does.
     fn all() -> [Self; 2] {
         [Self::new("pwd", "home"), Self::new("it's  a [p]*wd $HOME \\x", "~ h\"o\"me; #")]
     }
@@ -209,7 +209,7 @@ impl Place {
     }
 }
 
-/// The shells that Claude Code may use, as far as they are here.
+/// The shells that Claude Code may use and this machine has.
 fn shells() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = env::split_paths(&path).collect();

@@ -1,4 +1,4 @@
-//! The scripted model of the tests follows the conventions as it should.
+//! The scripted model of the tests follows the conventions correctly.
 
 mod support;
 

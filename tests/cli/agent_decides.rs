@@ -1,4 +1,4 @@
-//! A wait that only the agent can judge: asking costs one start of the agent that waits, and leaves no trace.
+//! A wait that only the agent can judge: asking costs one start of the waiting agent, and leaves no trace.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `export` and `import`: a chain goes to another machine.
+//! `export` and `import`: a chain moves to another machine.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Something runs in the background of an agent that pauses or has replied, and never ends by itself.
+//! Background work that never ends by itself, of an agent that pauses or has replied.
 
 use crate::crash::{kill_agent, kill_runner};
 use crate::gate::wait_until;

@@ -1,4 +1,4 @@
-//! The disk: what it is sure to hold when the power fails, as the program notes it.
+//! What is certain to be on the disk after a power failure, as the program notes it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! What an agent waits for is there before its `claude` has ended: the same run goes on with it.
+//! What an agent waits for is available before its `claude` has ended: the same run continues with it.
 
 use std::fs;
 

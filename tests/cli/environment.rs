@@ -1,4 +1,4 @@
-//! A chain that is started in one environment goes on in another.
+//! A chain that is started in one environment continues in another.
 
 use std::fs;
 

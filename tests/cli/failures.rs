@@ -1,4 +1,4 @@
-//! Agents that fail: who is told, and how one carries on.
+//! Agents that fail: who is told, and how to continue.
 
 use crate::world::World;
 

@@ -1,4 +1,4 @@
-//! Working directories, and what becomes of a frame when its own is gone.
+//! Working directories, and what happens to a frame whose directory is gone.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,4 +1,4 @@
-//! `--fork-from`: agents that begin with a conversation that was held before.
+//! `--fork-from`: agents that start with an earlier conversation.
 
 use std::fs;
 

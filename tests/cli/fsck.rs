@@ -1,4 +1,4 @@
-//! `fsck`: everything that was kept fits together, or it says what does not.
+//! `fsck`: all records and files agree, or it reports which do not.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

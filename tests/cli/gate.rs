@@ -1,4 +1,4 @@
-//! Gates: the events that tests wait for, and let happen.
+//! Gates: events that tests wait for and trigger.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! `gc`: what was finished long ago is removed, and nothing else.
+//! `gc`: removes what finished long ago, and nothing else.
 
 use std::fs;
 

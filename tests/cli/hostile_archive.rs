@@ -1,4 +1,4 @@
-//! Archives that are damaged, or made to do harm. Of none of them anything is left.
+//! Archives that are damaged or malicious. Nothing of them is kept.
 
 use serde_json::{Value, json};
 use tar::{Builder, EntryType};

@@ -1,4 +1,4 @@
-//! What a chain from elsewhere would run is shown, and runs only when somebody trusts it.
+//! An imported chain shows what it would run, and runs only if somebody trusts it.
 
 use serde_json::{Value, json};
 

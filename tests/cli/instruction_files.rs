@@ -1,4 +1,4 @@
-//! What `spawn` may be given.
+//! Instructions that `spawn` accepts.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

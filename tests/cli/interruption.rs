@@ -1,4 +1,4 @@
-//! A person stops `agent-cli`: the agent is stopped with it, and can be carried on with.
+//! A person stops `agent-cli`: the agent is stopped with it, and can be resumed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Trees that would grow without end.
+//! Chains that would grow without end.
 
 use crate::world::World;
 

@@ -1,4 +1,4 @@
-//! `claude` dies before it has written its conversation: it writes that a moment after it has printed the same.
+//! `claude` dies before it has written its conversation, which it does shortly after it has printed the same.
 
 use std::fs;
 

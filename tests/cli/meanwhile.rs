@@ -1,4 +1,4 @@
-//! What changes between the pause and the resume of a suspended call.
+//! Changes between the pause and the resume of a suspended call.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Names for what differs from run to run, so that snapshots can hold it.
+//! Names for what differs between runs, so that snapshots can contain it.
 
 /// The ids that were seen, in the order of their appearance.
 #[derive(Default)]

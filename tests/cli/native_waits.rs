@@ -1,4 +1,4 @@
-//! Claude Code's own tools with which agents wait for a time.
+//! Claude Code's own tools to wait for a time.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Calls that are more than one request, or none: they run as they are, although hooks are asked.
+//! Calls that are more than one request, or none: they run unchanged, although hooks are asked.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! An agent removes or empties the directory that its own frame is kept in.
+//! An agent removes or empties the directory of its own frame.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `--prompt`: agents that are told what to do in so many words.
+//! `--prompt`: instructions on the command line.
 
 use crate::world::World;
 

@@ -1,4 +1,4 @@
-//! Questions: who may ask, and what becomes of a question.
+//! Questions: who may ask, and what happens to a question.
 
 use crate::gate::wait_until;
 use crate::world::World;

@@ -1,4 +1,4 @@
-//! Several commands drive one chain: what one of them has looked at, another one changes.
+//! Several commands drive one chain: what one of them has checked, another one changes.
 
 use crate::gate::Gate;
 use crate::invocation::Running;

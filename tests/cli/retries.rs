@@ -1,4 +1,4 @@
-//! An API that cannot be reached, is overloaded, or wants fewer requests.
+//! An API that is unreachable, overloaded, or throttles requests.
 
 use crate::world::World;
 

@@ -1,4 +1,4 @@
-//! What happens, step by step, on standard error: in plain words, and as loud as it is wanted.
+//! Progress on standard error, step by step, at each level of verbosity.
 
 use crate::world::World;
 

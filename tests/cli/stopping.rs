@@ -1,4 +1,4 @@
-//! A person stops `agent-cli` while an agent's tool runs: the tool finishes, unless the person does not want to wait.
+//! A person stops `agent-cli` while an agent's tool is running: the tool finishes, unless the person does not want to wait.
 
 use std::fs;
 

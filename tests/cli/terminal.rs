@@ -1,4 +1,4 @@
-//! What reaches a terminal: nothing that it would obey, and nothing wider than it.
+//! Output on a terminal: nothing that the terminal would obey, and nothing wider than it.
 
 use crate::world::World;
 

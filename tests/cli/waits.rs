@@ -1,4 +1,4 @@
-//! Waiting for things outside.
+//! Waits for something outside of the chain.
 
 use rustix::process::Signal;
 

@@ -1,4 +1,4 @@
-//! A person goes on in the session that an agent waits in, or something else keeps it from going on at its call.
+//! A person continues the session that an agent waits in, or something else prevents it from continuing at its call.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A chain whose agents work in git worktrees goes to another machine.
+//! A chain whose agents work in git worktrees moves to another machine.
 
 use std::fs;
 

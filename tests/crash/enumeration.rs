@@ -1,5 +1,5 @@
-//! Every point of every command, passed for the first and for the second time: the process that passes it dies, or has
-//! no room, and the person carries on. A sample has one passage of every point.
+//! Every point of every command, passed for the first and the second time: the process that passes it dies, or finds the disk
+//! full, and the person continues. A sample passes every point once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use crate::scenarios::{SCENARIOS, Scenario};
 const ONLY: &str = "AGENT_CLI_CRASH_ONLY";
 /// Most of a case is waiting for processes and disks.
 const THREADS: usize = 6;
-/// How many passages of a point by one kind of command are tried out.
+/// How many passages of a point by one kind of command are tried.
 const TIMES: usize = 2;
 
 /// One accident in one scenario.
@@ -52,8 +52,8 @@ fn whatever_step_a_process_dies_in_the_chain_goes_on() {
     println!("{count} cases");
 }
 
-/// All cases, or of each point one: the first case of the first point, the second of the second, and so on, so that there are
-/// some of every scenario.
+/// All cases, or one for each point: the first case of the first point, the second of the second, and so on, so that the sample
+/// includes every scenario.
 fn of_this_run(cases: Vec<Case>) -> Vec<Case> {
     if is_whole() || std::env::var_os(ONLY).is_some() {
         return cases;
@@ -66,7 +66,7 @@ fn of_this_run(cases: Vec<Case>) -> Vec<Case> {
     by_point.into_values().enumerate().map(one).collect()
 }
 
-/// Plays a scenario in peace. Returns its cases and the points that were passed.
+/// Plays a scenario without accidents. Returns its cases and the points that were passed.
 fn peaceful(scenario: &'static Scenario) -> (Vec<Case>, Vec<String>) {
     let mut person = Person::new((scenario.world)(), None);
     let reply = (scenario.play)(&mut person);
@@ -94,7 +94,7 @@ fn peaceful(scenario: &'static Scenario) -> (Vec<Case>, Vec<String>) {
 
 fn every_point_is_passed(passed: &[String]) {
     let passed: BTreeSet<&str> = passed.iter().map(String::as_str).collect();
-    // `tests/cli` kills the commands that carry whole trees away, one at each of their points. A repair is one transaction.
+    // `tests/cli` kills the commands that move whole trees, at each of their points. A repair is one transaction.
     let elsewhere =
         |step: Step| matches!(step, Step::Remove | Step::RemoveWorktree | Step::Import | Step::ChangeLaunch);
     let chains = STEPS.iter().filter(|(step, ..)| !elsewhere(*step));

@@ -1,4 +1,5 @@
-//! What the stand-in's log says of who ran when. Every line is written before what it tells of, or after the end of it.
+//! What the stand-in's log says about who ran when. Every line is written before the event that it reports, or after the end of
+//! it.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, OpenOptions};
@@ -9,11 +10,11 @@ use serde_json::Value;
 use crate::processes::Process;
 use crate::world::World;
 
-/// A step that lasts a little and tells the log when it is over, so that one which outlives its agent is seen.
+/// A step that takes a moment and logs when it is over, so that one which outlives its agent is noticed.
 pub(crate) const TOOL: &str =
     r#"run sleep 0.03; printf '{"event":"tool","pid":%d,"attempt":"%s"}\n' $$ "$AGENT_CLI_ATTEMPT" >> "$STAND_IN_LOG""#;
 
-/// Tells the log of a process that is going to be killed.
+/// Logs that a process is going to be killed.
 pub(crate) fn tell_of_kill(world: &World, process: Process) {
     let path = world.state().with_file_name("stand-in.log");
     let mut log = OpenOptions::new().create(true).append(true).open(path).expect("the log can be written");
@@ -21,8 +22,8 @@ pub(crate) fn tell_of_kill(world: &World, process: Process) {
     log.write_all(format!("{event}\n").as_bytes()).expect("the log can be written");
 }
 
-/// Fails the test if an attempt of a frame began before the one before it had ended, by itself or by a kill of the test,
-/// or if a tool of an earlier attempt was still at work.
+/// Fails the test if an attempt of a frame began before the previous one had ended, by itself or by a kill of the test, or if a
+/// tool of an earlier attempt was still running.
 pub(crate) fn no_frame_ran_twice_at_a_time(world: &World) {
     let path = world.state().with_file_name("stand-in.log");
     let text = fs::read_to_string(path).unwrap_or_default();
@@ -37,8 +38,8 @@ pub(crate) fn no_frame_ran_twice_at_a_time(world: &World) {
                 // A session that somebody else has started has none.
                 let Some(frame) = event["env"]["AGENT_CLI_FRAME"].as_str().map(str::to_owned) else { continue };
                 let attempt = event["env"]["AGENT_CLI_ATTEMPT"].as_str().expect("every agent has one").to_owned();
-                // Process ids are used again. But one that has not started before may have been told of as killed: it lives
-                // on for a moment then, and writes this line.
+                // Process ids are reused. However, a process that has not started before may already be logged as killed: it
+                // lives for another moment and writes this line.
                 if !started.insert(pid) {
                     ended.remove(&pid);
                 }

@@ -1,4 +1,4 @@
-//! What may be true after anything has died: the model that the program is held against.
+//! What must be true after anything has died: the model that the program is compared with.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -12,10 +12,10 @@ use crate::person::Person;
 use crate::processes::processes_of;
 use crate::world::{World, files_below};
 
-/// What was recorded, by what it was recorded of. Nothing of it ever changes.
+/// Records, by what they are about. None of them ever changes.
 pub(crate) type Recorded = BTreeMap<String, String>;
 
-/// What a chain comes to when nothing dies.
+/// The result of a chain in which nothing dies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measure {
     pub(crate) starts: usize,
@@ -27,13 +27,13 @@ pub(crate) struct Measure {
 /// How a chain that met an accident may differ from one that did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allowance {
-    /// Only in how many commands it took.
+    /// Only in the number of commands.
     Commands,
-    /// A program that an agent had called died, or failed, and the agent has called it again.
+    /// A program that an agent had called died or failed, and the agent called it again.
     CalledAgain,
 }
 
-/// What the database holds that must not change.
+/// Records in the database that must not change.
 pub(crate) fn recorded(store: &Store) -> Recorded {
     let mut recorded = Recorded::new();
     for frame in frames(store) {
@@ -55,20 +55,20 @@ pub(crate) fn recorded(store: &Store) -> Recorded {
     recorded
 }
 
-/// Fails the test if something that was recorded is lost or has changed.
+/// Fails the test if a record was lost or has changed.
 pub(crate) fn nothing_recorded_changed(before: &Recorded, after: &Recorded) {
     for (what, was) in before {
         assert_eq!(after.get(what), Some(was), "the {what}");
     }
 }
 
-/// What the chain has come to.
+/// The result of the chain.
 pub(crate) fn measure(person: &Person) -> Measure {
     let questions = person.store().map_or(0, |store| store.questions(false).expect("a database").len());
     Measure { starts: person.world.starts(), questions, commands: person.commands, errors: person.errors }
 }
 
-/// Holds a chain that has replied against one to which nothing happened.
+/// Compares a chain that has replied with one without accidents.
 pub(crate) fn hold(person: &Person, peaceful: Measure, allowance: Allowance) {
     let world = &person.world;
     let store = person.store().expect("a database");
@@ -86,13 +86,13 @@ pub(crate) fn hold(person: &Person, peaceful: Measure, allowance: Allowance) {
     the_check_agrees(world);
 }
 
-/// Each answer stands once in the conversation of the agent that asked.
+/// Each answer occurs once in the conversation of the agent that asked.
 pub(crate) fn every_answer_was_delivered_once(world: &World, store: &Store) {
     let mut asked: BTreeMap<FrameId, (usize, String)> = BTreeMap::new();
     for question in store.questions(false).expect("a database") {
         let entry = asked.entry(question.frame).or_default();
         let answer = question.answer.expect("it is answered");
-        // Of a plan, the agent gets it in the words of its tool.
+        // The agent gets a plan's answer in the words of its tool.
         let text = if matches!(question.kind, RequestKind::Plan(_)) {
             "User has approved your plan.".to_owned()
         } else {
@@ -107,7 +107,7 @@ pub(crate) fn every_answer_was_delivered_once(world: &World, store: &Store) {
         let text = fs::read_to_string(transcript).expect("a readable file");
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
         let count_in_transcript: usize = lines
-            // What a call has printed before it was killed does not count: the agent gets it again.
+            // Output that a call printed before it was killed does not count: the agent gets it again.
             .filter(|line| line["type"] == "user" && line["message"]["content"][0]["is_error"] != true)
             .map(|line| line["message"]["content"].to_string().matches(&answer).count())
             .sum();
@@ -128,10 +128,10 @@ pub(crate) fn every_transcript_is_known(world: &World, store: &Store) {
     }
 }
 
-/// Whoever dies here has recorded the outcome, and has not yet deleted what is of no use any more.
+/// A process that dies here has recorded the outcome, and has not yet deleted what is no longer needed.
 const DELETES: [&str; 3] = ["end_attempt.after", "remove_copy.before", "remove_copy.after"];
 
-/// No process, and no file that lives only within a step.
+/// There is no process, and no file that only exists within a step.
 fn nothing_is_left_over(person: &Person) {
     let world = &person.world;
     wait_until("every process ends", || processes_of(&world.state()).is_empty());
@@ -146,8 +146,8 @@ fn nothing_is_left_over(person: &Person) {
     }
 }
 
-/// The program's own check of the state directory finds nothing but what a killed process had no time to delete, and
-/// takes that away.
+/// The program's own check of the state directory finds nothing except what a killed process had no time to delete, and deletes
+/// that.
 pub(crate) fn the_check_agrees(world: &World) {
     let found = world.run(&["fsck", "--json"]).json();
     for finding in found["findings"].as_array().expect("a list") {
@@ -156,7 +156,7 @@ pub(crate) fn the_check_agrees(world: &World) {
     world.run(&["fsck", "--repair"]).succeeds();
 }
 
-/// All that was recorded of a chain, for whoever has to find out what went wrong.
+/// All records of a chain, to find out what went wrong.
 pub(crate) fn told(store: &Store, root: &str) -> String {
     let root = root.parse().expect("an id");
     let tree = store.tree(root).expect("a database");

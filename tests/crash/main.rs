@@ -1,6 +1,6 @@
-//! Processes are killed without warning, again and again, and nothing is lost.
+//! Processes are killed without warning, many times, and nothing is lost.
 //!
-//! The stand-in takes the place of `claude`, so that hundreds of runs take seconds.
+//! The stand-in replaces `claude`, so that hundreds of runs take seconds.
 #![allow(dead_code, reason = "the tests of the command line use more of the world that they share")]
 
 #[path = "../cli/gate.rs"]

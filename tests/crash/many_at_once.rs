@@ -1,4 +1,4 @@
-//! Many commands carry one tree on at the same moment, and some of them are killed.
+//! Many commands resume one tree at the same moment, and some of them are killed.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::world::World;
 
 /// In a sample, and in a whole run.
 const COMMANDS: [usize; 2] = [40, 200];
-/// One of so many is killed.
+/// One of this many is killed.
 const KILLED: u64 = 5;
 /// The agents that can run then.
 const AGENTS: usize = 2;
@@ -39,13 +39,13 @@ fn one_runs_each_agent_and_the_others_say_so_without_waiting() {
             killed.insert(runner.id());
         }
     }
-    // The agents are held up: whoever is still there runs one.
+    // The agents are blocked: whoever is still there runs one.
     let mut ended = Vec::new();
     wait_until("all the others have ended", || {
         for mut command in std::mem::take(&mut running) {
             if command.is_alive() { running.push(command) } else { ended.push(command.ends()) }
         }
-        // One that was killed a moment ago may still be on its way out.
+        // One that was killed a moment ago may still be exiting.
         running.len() <= AGENTS && running.iter().all(|runner| !killed.contains(&runner.id()))
     });
     for outcome in &ended {

@@ -1,4 +1,4 @@
-//! The person who carries a chain on, command by command, and what becomes of one of the commands.
+//! The person who resumes a chain, command by command, and what happens to one of the commands.
 
 use std::fs;
 use std::path::PathBuf;
@@ -39,14 +39,14 @@ pub(crate) struct Passage {
 pub(crate) struct Person {
     /// Where everything happens.
     pub(crate) world: World,
-    /// Whether something may run beside its agents that does not end by itself.
+    /// Whether background work of its agents may never end by itself.
     live_on: bool,
     accident: Option<Accident>,
     /// How many commands were run.
     pub(crate) commands: usize,
-    /// How many of them ended with an error, those to which something happened aside.
+    /// How many of them ended with an error, apart from those with an accident.
     pub(crate) errors: usize,
-    /// The process of the command to which something happened.
+    /// The process of the command with the accident.
     pub(crate) victim: Option<u32>,
     end: Option<Outcome>,
     /// Whether the person itself kills the command.
@@ -55,7 +55,7 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    /// Somebody to whom an accident will happen, or who has all points logged.
+    /// Somebody who will have an accident, or who has all points logged.
     pub(crate) fn new(world: World, accident: Option<Accident>) -> Self {
         let instructions = fs::read_to_string(world.project().join("root.md")).unwrap_or_default();
         Self {
@@ -83,7 +83,7 @@ impl Person {
         outcome
     }
 
-    /// Spawns the root, or carries it on if there is one.
+    /// Spawns the root, or resumes it if there is one.
     pub(crate) fn carries_on(&mut self) -> Outcome {
         match self.root() {
             Some(root) => self.runs(&["resume", &root]),
@@ -121,11 +121,11 @@ impl Person {
             }
             ended
         });
-        // They hold their leases until they are gone altogether.
+        // They hold their leases until they have ended completely.
         wait_until("their processes end", || processes_of(&self.world.state()).is_empty());
     }
 
-    /// An agent that something runs beside lives on without its runner until another command ends it, which says so to nobody.
+    /// Without its runner, an agent with background work stays alive until another command ends it, which tells nobody.
     fn ends_what_lives_on(&self) {
         let Some(root) = self.root() else { return };
         let agents = processes_of(&self.world.state()).into_iter().filter(|process| process.kind == Kind::Agent);
@@ -140,7 +140,7 @@ impl Person {
         roots.first().map(|root| root.id.to_string())
     }
 
-    /// The state directory as the program keeps it; `None` as long as there is no database.
+    /// The state directory as agent-cli keeps it; `None` while there is no database.
     pub(crate) fn store(&self) -> Option<Store> {
         let state = self.world.state();
         state.join("agent-cli.db").exists().then(|| Store::open(&state).expect("a database"))
@@ -165,7 +165,7 @@ impl Person {
         passages.filter(|passage| passage.point == accident.point).nth(accident.number - 1)
     }
 
-    /// Fails the test unless the command was killed at its point, or has said that the disk is full and what helps.
+    /// Fails the test unless the command was killed at its point, or reported the full disk with a hint.
     pub(crate) fn victim_ended_as_it_should(&self) {
         let (Some(accident), Some(end)) = (&self.accident, &self.end) else { return };
         if accident.point.ends_with(".full") {

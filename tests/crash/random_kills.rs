@@ -1,5 +1,5 @@
-//! Whatever runs is killed at random instants: runners, of which there may be several at a time, agents, their tools and
-//! hooks. The tree is carried on until there is a reply, and more trees until a number of kills is reached.
+//! Whatever runs is killed at random instants: runners, of which there may be several, agents, their tools and hooks. The tree is
+//! resumed until there is a reply, with more trees until enough kills have happened.
 
 use std::sync::Mutex;
 use std::thread;
@@ -17,18 +17,18 @@ use crate::processes::{Kind, processes_of, seen};
 use crate::tree::{self, Tree};
 use crate::world::World;
 
-/// How many processes are killed in all, in a sample and in a whole run. A longer test names its own number in the variable.
+/// How many processes are killed in total, in a sample and in a whole run. A longer test sets its own number in the variable.
 const KILLS: [usize; 2] = [12, 60];
 const MORE_KILLS: &str = "AGENT_CLI_CRASH_KILLS";
 /// The first seed; a failed test has printed it.
 const SEED: &str = "AGENT_CLI_CRASH_SEED";
-/// How many trees are driven side by side.
+/// How many trees are driven concurrently.
 const THREADS: usize = 3;
-/// How many kills a tree meets before it is left in peace, in a sample and in a whole run.
+/// How many kills a tree gets before it is left alone, in a sample and in a whole run.
 const KILLS_OF_A_TREE: [usize; 2] = [6, 24];
-/// How many rounds a tree takes at the very most.
+/// The maximum number of rounds of a tree.
 const ROUNDS: usize = 300;
-/// How many runners try to drive a tree at the same time, at the most.
+/// The maximum number of runners that try to drive a tree at the same time.
 const RUNNERS: u64 = 3;
 
 #[test]
@@ -42,7 +42,7 @@ fn trees_survive_kills_at_random_instants() {
             scope.spawn(|| {
                 while killed.lock().expect("no panic").all() < wanted {
                     let seed = seeds.lock().expect("no panic").next().expect("there are more");
-                    // A failing test shows what it has printed: with the seed it can be tried again.
+                    // A failing test prints its output: with the seed it can be repeated.
                     println!("seed {seed}, {} kills before", killed.lock().expect("no panic").all());
                     let here = Trial::new(seed).run();
                     killed.lock().expect("no panic").add(&here);
@@ -107,7 +107,7 @@ impl Trial {
         let mut chance = Chance::new(seed as u64);
         let tree = [Tree::Children, Tree::Groups][chance.below(2) as usize];
         tree.write(&world);
-        // Of some, a killed agent leaves a transcript without its last lines, or none.
+        // Some killed agents leave a transcript without its last lines, or none.
         let held = ["0", "1", "3", "1000"][chance.below(4) as usize];
         let world = world.with("STAND_IN_HOLDS_LINES", held);
         let killed = Killed { trees: 1, ..Killed::default() };
@@ -130,8 +130,8 @@ impl Trial {
         invariants::every_answer_was_delivered_once(&self.world, &store);
         invariants::every_transcript_is_known(&self.world, &store);
         invariants::the_check_agrees(&self.world);
-        // Only an agent whose call was killed may have made a request again, and with it all that follows. One that was killed
-        // itself is started once more.
+        // Only an agent whose call was killed may have made a request again, with everything that follows. An agent that was
+        // killed itself is started once more.
         let times = 1 + self.killed.tools;
         let questions = store.questions(false).expect("a database").len();
         assert!(questions <= times * tree::QUESTIONS, "{questions} questions: {:?}\n{}", self.killed, self.story());
@@ -140,7 +140,7 @@ impl Trial {
         self.killed
     }
 
-    /// Carries the tree on, by several at once, and kills some of what runs then. Returns whether the root has replied.
+    /// Resumes the tree with several runners at once, and kills some of what runs. Returns whether the root has replied.
     fn a_round(&mut self) -> bool {
         let Self { world, chance, killed, .. } = self;
         let root = Store::open(&world.state()).expect("a database").roots().expect("a database").pop();
@@ -151,11 +151,11 @@ impl Trial {
             None => vec![world.command(["spawn", "root.md"]).start()],
         };
         while killed.all() < kills_of_a_tree() {
-            // The instant is what is tried out here: nothing is waited for.
+            // The random instant is what is being tested, so this waits for nothing.
             thread::sleep(chance.instant());
             for found in processes_of(&world.state()) {
                 let Some(process) = seen(found.pid, &world.state()) else { continue };
-                // There are many runners, and tools are gone in a moment.
+                // There are many runners, and tools end quickly.
                 let one_in = match process.kind {
                     Kind::Runner => 6,
                     Kind::Agent => 3,
@@ -173,7 +173,7 @@ impl Trial {
         }
         let outcomes: Vec<_> = runners.into_iter().map(Running::ends).collect();
         for outcome in &outcomes {
-            // A claude that was killed is an error of this run, and carried on by the next.
+            // A killed claude is an error of this run, and the next one continues.
             assert!(matches!(outcome.code(), None | Some(0 | 1 | 4)), "{outcome}");
             assert!(!outcome.stderr.contains("locked") && !outcome.stderr.contains("panicked"), "{outcome}");
         }
@@ -191,7 +191,7 @@ impl Trial {
         })
     }
 
-    /// Answers the first of the open questions, and now and then kills that, too.
+    /// Answers the first open question, and sometimes kills that command, too.
     fn answer(&mut self, store: &Store) {
         let Some(question) = store.questions(true).expect("a database").into_iter().next() else { return };
         let answer = tree::answer_to(&question.question);
@@ -206,7 +206,7 @@ impl Trial {
         assert!(matches!(outcome.code(), None | Some(0)), "{outcome}");
     }
 
-    /// All that was recorded, for whoever has to find out what went wrong.
+    /// All records, to find out what went wrong.
     fn story(&self) -> String {
         let (store, root) = (self.store(), self.root());
         store.zip(root).map_or_else(String::new, |(store, root)| invariants::told(&store, &root))

@@ -1,4 +1,4 @@
-//! Chains that together pass every point, each with a person who does the sensible thing until there is a reply.
+//! Chains that together pass every point, each with a person who acts sensibly until there is a reply.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -10,13 +10,13 @@ use crate::person::Person;
 use crate::repository::repository;
 use crate::world::World;
 
-/// A chain, and how it is carried on.
+/// A chain, and how it is resumed.
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) world: fn() -> World,
     pub(crate) play: fn(&mut Person) -> String,
-    /// What it may reply. Results come in the order of their requests, or those of suspended calls first.
+    /// The possible replies. Results come in the order of their requests, or those of suspended calls first.
     pub(crate) replies: &'static [&'static str],
 }
 
@@ -46,7 +46,7 @@ pub(crate) const SCENARIOS: [Scenario; 10] = [
 
 const SESSION: &str = "0193e7b0-1c2d-4abc-8def-0123456789ff";
 
-/// How many commands it takes at the most to carry a chain on once more.
+/// The maximum number of commands that it takes to resume a chain once more.
 const ROUNDS: usize = 12;
 
 fn with_signals() -> World {
@@ -64,7 +64,7 @@ fn with_suspended_calls() -> World {
     world
 }
 
-/// The session of an agent that has entered a worktree goes on in place.
+/// The session of an agent that entered a worktree is resumed in place.
 fn with_an_entered_worktree() -> World {
     let world = World::with_hooks();
     world.file("root.md", "spawn child.md\nreply {result}\n");
@@ -72,7 +72,7 @@ fn with_an_entered_worktree() -> World {
     world
 }
 
-/// Beside a subagent nothing is printed when the call is suspended.
+/// While a subagent runs, nothing is printed when the call is suspended.
 fn with_background() -> World {
     let world = World::with_hooks();
     world.file("root.md", "beside subagent\nask When?\nreply {result}\n");
@@ -95,7 +95,7 @@ fn with_worktrees() -> World {
     repository(&[("root.md", root), ("left.md", "ask When?\nreply left\n"), ("right.md", "run pwd\nreply right\n")])
 }
 
-/// The first try prints half a line, the second meets an error after it has worked, and later ones poll.
+/// The first attempt prints half a line, the second meets an error after it has worked, and later ones poll.
 fn with_trouble() -> World {
     let world = World::new();
     world.file("root.md", "once garbage\nonce fail Overloaded\ndecide sign\nreply done\n");
@@ -147,7 +147,7 @@ fn signal_and_carry_on(person: &mut Person, signal: Signal) -> String {
             running.signal(signal);
         }
     });
-    // The stopped call may be waiting still, and is made again.
+    // The stopped call may still be waiting, and is made again.
     for _ in 0..4 {
         gate.open_for_one();
     }
@@ -161,7 +161,7 @@ fn signal_and_carry_on(person: &mut Person, signal: Signal) -> String {
     replied.trim_end().to_owned()
 }
 
-/// A session that was started without the program, and that has started a chain.
+/// A session that was started without agent-cli and that started a chain.
 fn with_foreign_session() -> World {
     let world = World::new();
     world.file("top.md", "spawn child.md\nreply top: {result}\n");
@@ -179,7 +179,7 @@ fn adopt_and_carry_on(person: &mut Person) -> String {
     replied.trim_end().to_owned()
 }
 
-/// An agent that has itself woken, makes a job, and has a plan approved.
+/// An agent that schedules a wake-up, creates a job, and has a plan approved.
 fn with_native_waits() -> World {
     let world = World::with_hooks();
     let input = json!({"cron": "0 9 * * *", "prompt": "Look at the job.", "recurring": false});
@@ -211,7 +211,7 @@ fn wait_and_carry_on(person: &mut Person) -> String {
     replied.trim_end().to_owned()
 }
 
-/// Lets the times come that agents have set. A job that is due before its agent has ended its turn would come with the plan.
+/// Makes the times come that agents wait for. A job that is due before its agent has ended its turn would come with the plan.
 fn times_come(person: &Person) {
     let database = person.world.state().join("agent-cli.db");
     if !database.exists() {
@@ -221,11 +221,11 @@ fn times_come(person: &Person) {
     let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')
                WHERE kind = 'wait' AND status = 'open' AND (json_extract(detail, '$.wait.scheduled.by.wakeup') IS NOT NULL
                OR NOT EXISTS (SELECT 1 FROM requests WHERE kind = 'ask' AND status IN ('open', 'resolved', 'delivering')))";
-    // A command may have died before it has made the table.
+    // A command may have died before it created the table.
     let _ = database.execute(sql, []);
 }
 
-/// Goes on until a round prints something that is no signal.
+/// Continues until a round prints something other than a signal.
 fn until_replied(person: &mut Person, mut round: impl FnMut(&mut Person) -> String) -> String {
     for _ in 0..ROUNDS {
         let printed = round(person);

@@ -1,4 +1,4 @@
-//! The trees that are driven, and what comes of them when nothing dies.
+//! The trees that are driven, and their results when nothing dies.
 
 use crate::history::TOOL;
 use crate::world::World;
@@ -38,7 +38,7 @@ impl Tree {
         }
     }
 
-    /// What the root replies when every answer has come up to it once.
+    /// The root's reply when every answer has been passed up once.
     pub(crate) fn reply(self) -> &'static str {
         match self {
             Self::Children => "[when (plan): Jan 1st; where (plan): at home]; [who (plan): Ann]",
@@ -46,7 +46,7 @@ impl Tree {
         }
     }
 
-    /// What a reply says, whatever the ids of its agents are. `reordered`: whether results may have come in another order.
+    /// What a reply says, regardless of its agents' ids. `reordered`: whether results may have come in another order.
     pub(crate) fn said(self, reply: &str, reordered: bool) -> String {
         match self {
             Self::Children if reordered => in_order(reply.trim_end()),
@@ -59,8 +59,8 @@ impl Tree {
         }
     }
 
-    /// How many starts it takes: each agent is started once and woken once, and where calls are suspended, those between
-    /// their two requests, too.
+    /// How many starts it takes: each agent is started once and woken once and, if calls are suspended, also between its two
+    /// requests.
     pub(crate) fn starts(self, suspends: bool) -> usize {
         match self {
             Self::Children if suspends => 14,
@@ -74,8 +74,8 @@ pub(crate) fn answer_to(question: &str) -> &'static str {
     ANSWERS.iter().find(|(asked, _)| *asked == question).expect("a question of a leaf").1
 }
 
-/// A reply with its parts in the order of the requests. The result of a suspended call comes before that of one which was
-/// not suspended because its hook was killed.
+/// A reply with its parts in the order of the requests. The result of a suspended call comes before that of a call that was not
+/// suspended because its hook was killed.
 fn in_order(reply: &str) -> String {
     let reply =
         reply.replace("where (plan): at home; when (plan): Jan 1st", "when (plan): Jan 1st; where (plan): at home");

@@ -1,4 +1,4 @@
-//! How an error of the API is told: which of them pass by themselves can be seen without reading the words.
+//! How API errors are reported: the events show which of them can pass, without parsing messages.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

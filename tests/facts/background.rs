@@ -1,4 +1,4 @@
-//! What runs in the background when a call is deferred, or the agent has replied.
+//! Background work when a call is deferred, or the agent has replied.
 
 use std::fs::{self, File};
 use std::process::{Child, Stdio};

@@ -1,4 +1,4 @@
-//! What Claude Code keeps beside a session, what a fork needs of it, and when it is cleaned up.
+//! What Claude Code keeps beside a session, what a fork needs of it, and when it is deleted.
 
 use std::fs;
 use std::path::{Path, PathBuf};

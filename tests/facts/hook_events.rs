@@ -1,4 +1,4 @@
-//! What `--include-hook-events` tells of hooks that ask for an approval.
+//! What `--include-hook-events` shows of hooks that ask for an approval.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A fork under the id of the session that it is a fork of, and a session that goes on in place.
+//! A fork under its source's own session id, and a session that is resumed in place.
 
 use std::fs;
 use std::path::PathBuf;

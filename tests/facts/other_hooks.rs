@@ -1,4 +1,4 @@
-//! The user's own hooks and rules beside ours.
+//! The user's own hooks and rules together with ours.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Which hooks are run, and what they are given.
+//! Which hooks run, and their input.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a session has around it besides its conversation, and what is left of it in a fork.
+//! A session's surroundings besides its conversation, and what a fork keeps of them.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! When Claude Code writes what was said, and how much of it a fork needs.
+//! When Claude Code writes messages to the transcript, and how many of them a fork needs.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

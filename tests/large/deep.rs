@@ -1,4 +1,4 @@
-//! A chain much deeper than people make them: a thousand agents in a whole run.
+//! A chain much deeper than usual: a thousand agents in a whole run.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Claude Code's background tasks, which go on while a call is suspended.
+//! Claude Code's background tasks, which continue while a call is suspended.
 
 use serde_json::json;
 

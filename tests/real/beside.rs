@@ -1,4 +1,4 @@
-//! What runs in the background of an agent, of each kind that Claude Code has, when the agent pauses or has replied.
+//! Background work of each kind that Claude Code has, when its agent pauses or has replied.
 //!
 //! What runs never ends by itself. So whatever a test waits for comes because this program ends it, or never.
 

@@ -1,4 +1,4 @@
-//! A chain much deeper than people make them.
+//! A chain much deeper than usual.
 
 use std::fs;
 

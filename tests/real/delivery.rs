@@ -1,4 +1,4 @@
-//! Answers and replies reach the agent as they are, whatever they look like.
+//! Answers and replies reach the agent unchanged, whatever they look like.
 
 use crate::chain::Chain;
 use crate::support::{Item, on_every_version, on_every_version_of_a_whole_run};

@@ -1,4 +1,4 @@
-//! Calls that are denied: a person is told of them, and what would have allowed them does.
+//! Denied calls: they are reported to a person, and the suggested options would have allowed them.
 
 use serde_json::{Value, json};
 

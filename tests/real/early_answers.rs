@@ -1,4 +1,4 @@
-//! An answer that is there before the agent that asked has ended is delivered by the same run.
+//! An answer that arrives before the asking agent has ended is delivered by the same run.
 
 use std::fs;
 

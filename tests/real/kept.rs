@@ -1,4 +1,4 @@
-//! A chain waits for so long that Claude Code forgets it, its folder moves, or it goes to another machine. What its agent
+//! A chain waits so long that Claude Code deletes its session, its folder moves, or it moves to another machine. What its agent
 //! knew is still there, a large result of a tool with it.
 
 use std::fs;

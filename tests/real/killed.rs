@@ -1,4 +1,4 @@
-//! This program or `claude` is killed, or told to stop, in the middle of something.
+//! This program or `claude` is killed, or asked to stop, at various moments.
 
 use rustix::process::Signal;
 

@@ -1,4 +1,4 @@
-//! Runners and `claude` are killed at random instants, and the chain is carried on until there is a reply.
+//! Runners and `claude` are killed at random instants, and the chain is resumed until there is a reply.
 
 use std::collections::HashSet;
 use std::thread;

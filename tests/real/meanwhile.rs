@@ -1,4 +1,4 @@
-//! What an agent is told of changes while it waited.
+//! What an agent is told about changes during its wait.
 
 use std::process::Command;
 

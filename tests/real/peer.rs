@@ -1,4 +1,4 @@
-//! The published convention of claude-code-async-chain, with this program in the place of its `agent-cli`.
+//! The published convention of claude-code-async-chain, with this program replacing its `agent-cli`.
 
 use std::collections::HashSet;
 use std::fs;

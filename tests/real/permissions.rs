@@ -1,4 +1,4 @@
-//! What agents may do when nobody gave them a permission.
+//! What agents may do without any given permission.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What an agent has around it besides its conversation is after a pause what it was before.
+//! After a pause, an agent's surroundings are what they were before.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Requests whose tool call is suspended, and those that are not, beside what users do with hooks.
+//! Requests whose tool call is suspended, and those that are not, together with users' hooks.
 
 use crate::chain::Chain;
 use crate::support::extent::is_whole;

@@ -1,4 +1,4 @@
-//! What Claude Code keeps of a session is lost or damaged while a chain waits.
+//! Claude Code's files of a session are lost or damaged while a chain waits.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Claude Code cannot go on: no login, an error of the API, a limit.
+//! Claude Code cannot continue: no login, an error of the API, a limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

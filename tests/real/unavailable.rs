@@ -1,4 +1,4 @@
-//! An API that is overloaded, wants fewer requests, or cannot be reached: the chain waits, and nothing is lost.
+//! An API that is overloaded, throttles requests, or is unreachable: the chain waits, and nothing is lost.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A person goes on in the session that an agent waits or works in, with Claude Code itself.
+//! A person continues the session that an agent waits or works in, with Claude Code itself.
 
 use std::fs;
 use std::process::Stdio;

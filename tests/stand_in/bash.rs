@@ -1,7 +1,7 @@
 //! The Bash tool.
 //!
-//! As in Claude Code, a tool runs in a session of its own: signals to the process group of `claude` do not reach it, and
-//! it lives on when `claude` is killed.
+//! As in Claude Code, a tool runs in a session of its own: signals to the process group of `claude` do not reach it, and it
+//! survives a killed `claude`.
 
 use std::env;
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group, setsid};
 use tokio::process::Command;
 use tokio::signal::unix::{Signal as Arriving, SignalKind, signal};
 
-/// The first argument of a process that is not to be a stand-in but a tool's shell.
+/// The first argument of a process that becomes a tool's shell instead of a stand-in.
 pub(crate) const SHELL: &str = "--as-the-shell-of-a-tool";
 
 /// How a call ended.
@@ -25,7 +25,7 @@ pub(crate) enum Called {
     Terminated,
 }
 
-/// Calls tools, and listens to signals meanwhile.
+/// Calls tools, and handles signals meanwhile.
 pub(crate) struct Bash {
     session: String,
     deaf: bool,
@@ -88,7 +88,7 @@ impl Bash {
     }
 }
 
-/// A model calls a program again that was killed, or that had no room.
+/// A model repeats the call of a program that was killed, or found no space.
 pub(crate) fn is_worth_another_try(output: &str) -> bool {
     output.starts_with("Exit code 137") || output.contains("hint: free some space")
 }

@@ -1,4 +1,4 @@
-//! What runs in the background of an agent and never ends. `claude` lives on with it, and beside a subagent it does not print a
+//! An agent's background work that never ends. `claude` stays alive with it, and while a subagent runs it does not print a
 //! result.
 
 use std::env;
@@ -40,12 +40,12 @@ impl Turn<'_> {
         self.record(&call.id, "it runs in the background", false, mark)
     }
 
-    /// Whether the result is held back until it has ended.
+    /// Whether the result is withheld until it has ended.
     pub(crate) fn holds_result_back(&self) -> bool {
         matches!(self.beside, Some(Beside::Subagent))
     }
 
-    /// Lives on with what runs, until somebody ends this process.
+    /// Stays alive with the background work until somebody ends this process.
     pub(crate) async fn live_on(&mut self, code: ExitCode) -> Result<ExitCode> {
         let Some(beside) = &self.beside else { return Ok(code) };
         self.bash.told_to_end().await;

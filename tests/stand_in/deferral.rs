@@ -16,13 +16,13 @@ use crate::turn::{Call, Flow, Turn};
 
 /// What a fork without a prompt adds to the conversation.
 pub(crate) const CONTINUE: &str = "Continue from where you left off.";
-/// What it says where no call is open.
+/// What it prints if no call is open.
 pub(crate) const NO_MARKER: &str =
     "No deferred tool marker found in the resumed session. Provide a prompt to continue the conversation.";
 
 const MARKER: &str = "hook_deferred_tool";
 
-/// The call at which a session stands: the last one that is marked and has no result.
+/// The call at which a session is suspended: the last one that is marked and has no result.
 pub(crate) fn open(lines: &[Value]) -> Option<Call> {
     let block = |line: &Value, kind: &str| Some(line["message"]["content"][0].clone()).filter(|b| b["type"] == kind);
     let marker = lines.iter().rev().find(|line| line["attachment"]["type"] == MARKER)?;

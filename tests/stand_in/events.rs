@@ -19,7 +19,7 @@ pub(crate) struct Events {
     model: String,
 }
 
-/// The last event. Its keys stand in the order in which 2.1.330 prints them: `type` is not the first.
+/// The last event. Its keys are in the order in which 2.1.330 prints them: `type` is not the first.
 #[derive(Serialize)]
 struct ResultEvent<'a> {
     duration_api_ms: u32,
@@ -56,9 +56,9 @@ pub(crate) enum End<'a> {
     Api(u16, &'a str),
     /// With an error of another kind.
     Errors(&'a str),
-    /// Because a hook has stopped it.
+    /// A hook stopped it.
     Stopped,
-    /// With a call that a hook has deferred: its id, name and input.
+    /// A hook deferred a call: its id, name and input.
     Deferred(&'a Value),
 }
 
@@ -89,7 +89,7 @@ impl Events {
         }))
     }
 
-    /// That the permission mode is another one now.
+    /// The permission mode has changed.
     pub(crate) fn mode(&self, mode: &str) -> Result<()> {
         print(&json!({
             "type": "system",
@@ -124,7 +124,7 @@ impl Events {
         }))
     }
 
-    /// What is neither said nor done.
+    /// An event that is neither a message nor a call.
     pub(crate) fn attachment(&self, attachment: &Value) -> Result<()> {
         print(&json!({
             "type": "attachment",
@@ -184,7 +184,7 @@ impl Events {
             End::ApiError(text) | End::Api(_, text) => (json!({"result": text}), "success", "api_error"),
             End::Errors(text) => (json!({"errors": [text]}), "error_during_execution", "aborted_tools"),
             End::Stopped => (json!({"result": ""}), "success", "hook_stopped"),
-            // A resume that defers again gives no reason.
+            // A resume that defers again prints no reason.
             End::Deferred(_) => (json!({"result": ""}), "success", if answers == 0 { "" } else { "tool_deferred" }),
         };
         let deferred = match end {

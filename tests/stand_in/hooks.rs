@@ -1,6 +1,6 @@
-//! Hooks before a tool call, and after all calls of a message: which are run, and what comes of what they say.
+//! Hooks before a tool call, and after all calls of a message: which ones run, and what their answers do.
 //!
-//! Those of `--settings` are run beside the user's own, all at the same time, unless the user's settings switch all off.
+//! Those of `--settings` run concurrently with the user's own, unless the user's settings disable all hooks.
 
 use std::env;
 use std::fs;
@@ -16,17 +16,17 @@ use tokio::task::JoinSet;
 
 use crate::version;
 
-/// How long a hook may take that does not say it.
+/// The timeout of a hook that sets none.
 const SECONDS: u64 = 60;
 
 /// The hooks around tool calls.
 pub(crate) struct Hooks {
     before: Vec<Hook>,
-    /// Those when all calls of a message are done.
+    /// Those that run after all calls of a message.
     after: Vec<Hook>,
 }
 
-/// What comes of a call.
+/// What happens to a call.
 #[derive(Debug)]
 pub(crate) enum Decision {
     /// It is run, perhaps with another input.
@@ -83,7 +83,7 @@ impl Hooks {
         Ok(false)
     }
 
-    /// Asks all hooks that a call concerns. `call` is what they are told.
+    /// Asks all hooks that a call concerns. `call` is their input.
     pub(crate) async fn ask(&self, call: &Value) -> Result<Decision> {
         let mut asked = JoinSet::new();
         for hook in self.before.iter().filter(|hook| hook.concerns(call)) {
@@ -94,7 +94,7 @@ impl Hooks {
         let mut strongest = (0, Decision::Run { input: Value::Null });
         while let Some(said) = asked.join_next().await {
             let said = said??["hookSpecificOutput"].clone();
-            // Of several, the one that ends last has its way.
+            // If there are several, the one that ends last wins.
             if said["permissionDecision"] == "allow" && said["updatedInput"].is_object() {
                 input = said["updatedInput"].clone();
             }
@@ -102,7 +102,7 @@ impl Hooks {
             let (strength, decision) = match said["permissionDecision"].as_str() {
                 Some("deny") => (3, Decision::Deny { reason: reason() }),
                 Some("defer") if version::defers() => (2, Decision::Defer),
-                // Nobody is there to be asked.
+                // Nobody can be asked.
                 Some("ask") => (1, Decision::Deny { reason: reason() }),
                 _ => continue,
             };
@@ -141,7 +141,7 @@ impl Hook {
         tool && self.word.as_ref().is_none_or(|word| command.contains(word))
     }
 
-    /// What the hook says; `Null` where it says nothing, fails, or takes too long.
+    /// The hook's answer; `Null` if it prints nothing, fails, or takes too long.
     async fn ask(&self, call: &str) -> Result<Value> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &self.command]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -1,5 +1,4 @@
-//! What tests are told about the processes: `STAND_IN_LOG` names a file that gets a JSON line for each of their starts
-//! and ends.
+//! What tests learn about the processes: `STAND_IN_LOG` names a file that gets a JSON line for each of their starts and ends.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -10,7 +9,7 @@ use std::process;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// The log, and this process's mark that it lives.
+/// The log, and a lock that shows that this process is alive.
 pub(crate) struct Log {
     path: Option<PathBuf>,
     alive: Option<File>,
@@ -43,11 +42,11 @@ impl Log {
         self.append(&line)
     }
 
-    /// The agent ends in an orderly way.
+    /// The agent ends normally.
     pub(crate) fn end(&mut self) -> Result<()> {
         self.append(&json!({"event": "end"}))?;
         if let (Some(path), Some(_)) = (&self.path, self.alive.take()) {
-            // Or the next ones would look at ever more of them.
+            // Otherwise later processes would check more and more of them.
             fs::remove_file(marks(path).join(process::id().to_string()))?;
         }
         Ok(())
@@ -58,13 +57,13 @@ impl Log {
         let mut line = line.clone();
         line["pid"] = json!(process::id());
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        // One write, so that lines of different processes do not mix.
+        // A single write, so that lines of different processes do not mix.
         file.write_all(format!("{line}\n").as_bytes())?;
         Ok(())
     }
 }
 
-/// The rules of `--settings` that allow something. The file is gone when the test could look.
+/// The rules of `--settings` that allow something. The file no longer exists when the test could read it.
 fn allowed(args: &[String]) -> Value {
     let file = args.iter().rev().find_map(|arg| arg.strip_prefix("--settings="));
     let text = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();

@@ -15,7 +15,7 @@ use crate::transcript::Mark;
 pub(crate) struct Memory {
     /// The file that the first prompt named.
     pub(crate) task: Option<String>,
-    /// What prompts told of requests before the instructions were read.
+    /// Results in prompts from before the instructions were read.
     told: Vec<String>,
     /// What was read from it.
     pub(crate) instructions: Option<String>,
@@ -27,16 +27,15 @@ pub(crate) struct Memory {
     pub(crate) result: String,
     /// The results of all requests.
     pub(crate) results: Vec<String>,
-    /// What it replied, unless it was given a result since. An agent that was killed before anybody heard it says it
-    /// again.
+    /// Its reply, unless it was given a result since. An agent that was killed before anybody received the reply repeats it.
     pub(crate) reply: Option<String>,
     /// The id that was printed last.
     pub(crate) last_id: String,
-    /// Steps that have told the caller that they wait.
+    /// Steps that told the caller that they wait.
     pub(crate) announced: HashSet<usize>,
     /// How often the model has answered.
     pub(crate) answers: u32,
-    /// Steps whose calls were killed and are made again.
+    /// Steps whose calls were killed and are repeated.
     again: Vec<usize>,
     /// Its calls, and the steps that they belong to.
     calls: HashMap<String, Mark>,
@@ -47,7 +46,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// What the lines of a transcript amount to.
+    /// The state that the lines of a transcript lead to.
     pub(crate) fn of(lines: &[Value]) -> Self {
         let mut memory = Self::default();
         for line in lines {
@@ -72,7 +71,7 @@ impl Memory {
     fn hear(&mut self, prompt: &str) {
         let first = prompt.lines().next().unwrap_or_default();
         let file = first.strip_prefix("Read ").and_then(|rest| rest.strip_suffix(" and follow its instructions."));
-        // What a conversation held before it was forked for another task is over.
+        // The earlier conversation of a fork for another task does not count.
         if let Some(file) = file {
             *self = Self { task: Some(file.to_owned()), ..Self::default() };
         }
@@ -99,7 +98,7 @@ impl Memory {
         self.over = self.over.max(if mark.over { mark.step } else { 0 });
     }
 
-    /// A result that bears no mark was put into the transcript by somebody else.
+    /// A result without a mark was added to the transcript by somebody else.
     fn take(&mut self, block: &Value, mark: Option<Mark>) {
         let output = block["content"].as_str().unwrap_or_default();
         let call = block["tool_use_id"].as_str().unwrap_or_default();

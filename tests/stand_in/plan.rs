@@ -14,13 +14,13 @@ pub(crate) struct Next {
     pub(crate) number: usize,
     /// The step.
     pub(crate) step: Step,
-    /// A file that keeps it from being taken again.
+    /// A file that prevents it from being taken again.
     once: Option<PathBuf>,
 }
 
 impl Next {
-    /// What follows from what the agent knows. Without a step left it replies as before, or with the results
-    /// that it was given since.
+    /// The next step, given what the agent knows. Without a step left it replies as before, or with the results that it was given
+    /// since.
     pub(crate) fn after(memory: &Memory) -> Result<Self> {
         let task = memory.task.as_deref().context("the stand-in was not told what to read")?;
         let instructions = match &memory.instructions {
@@ -46,7 +46,7 @@ impl Next {
         Ok(Self { number: memory.over, step: Step::End(last), once: None })
     }
 
-    /// Keeps a step that is taken once from being taken again.
+    /// Prevents a step that is only taken once from being taken again.
     pub(crate) fn begin(&self) -> Result<()> {
         if let Some(marker) = &self.once {
             File::create(marker)?;

@@ -2,7 +2,7 @@
 
 use crate::script::{self, Call, Step};
 
-/// A section of the prompt: what came of a request.
+/// A section of the prompt: the result of a request.
 pub(crate) struct Section {
     /// Which request.
     pub(crate) of: Request,
@@ -15,20 +15,20 @@ pub(crate) struct Section {
 pub(crate) enum Request {
     /// One with this full id, which the agent knows.
     Known(String),
-    /// One that the agent made just before it was killed, so that it does not know of it. It belongs to the step of this
+    /// One that the agent made just before it was killed, so that it does not know about it. It belongs to the step of this
     /// number, which need not be taken again.
     Forgotten(usize),
     /// One whose call has returned the result.
     Called,
-    /// One that a call made which was killed, and was made again since: the same is known by another id.
+    /// One that was made by a call that was killed, and was made again since: it is known by another id.
     Again,
 }
 
 const START: &str = "\n\nresult of `agent-cli ";
-/// What a prompt says of the line that ends each result, if there is such a line.
+/// What a prompt says about the line that ends each result, if there is such a line.
 const RULE: &str = "\n\nEach result below ends at the line `";
 
-/// The sections, each from behind its start to where it ends, as far as the prompt alone tells.
+/// The sections, each from behind its start to its end, as far as the prompt alone shows.
 fn parts(prompt: &str) -> Vec<&str> {
     let Some((_, (line, mut rest))) =
         prompt.split_once(RULE).and_then(|(before, rest)| Some((before, rest.split_once('`')?)))
@@ -47,7 +47,7 @@ fn parts(prompt: &str) -> Vec<&str> {
 
 /// The sections of a prompt.
 ///
-/// Only a request that may be open begins a section: what looks like one inside of an answer is a part of the answer.
+/// Only a request that may be open begins a section: what looks like one inside of an answer is part of the answer.
 pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: usize, again: &[usize]) -> Vec<Section> {
     let mut found: Vec<Section> = Vec::new();
     let mut pending = pending.to_vec();
@@ -62,11 +62,11 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
         let of = match (known, named) {
             (Some(at), _) => Some(Request::Known(pending.remove(at))),
             (None, Some((command, _))) => {
-                // What it does without a request before that, it has done then, too.
+                // It has also taken the steps without a request before that one.
                 let forgotten = steps.clone().find(|(_, line)| is_about(command, &line.step));
                 let called = |number: &usize| all.get(number - 1).is_some_and(|line| is_about(command, &line.step));
                 match forgotten {
-                    // It was told twice: of a call that was killed, and of the same made again.
+                    // It was given twice: for a call that was killed, and for the same call made again.
                     _ if recalled.contains(&command) => Some(Request::Again),
                     Some((at, _)) => {
                         steps.find(|(passed, _)| *passed == at);

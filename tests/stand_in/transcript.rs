@@ -1,9 +1,9 @@
-//! Transcripts: one JSON line a message, where Claude Code keeps them.
+//! Transcripts: one JSON line per message, in Claude Code's place for them.
 //!
-//! Claude Code writes a line a moment after it has printed the same, and the history of a fork with the first of them. Here
-//! the lines that are held back are counted, so that it does not depend on time which of them a killed process has lost.
+//! Claude Code writes a line shortly after it has printed the same, and the history of a fork with the first of them. Here the
+//! lines that are withheld are counted, so that it does not depend on time which of them a killed process loses.
 //!
-//! Besides what Claude Code writes, a line carries a [`Mark`] that says which step it belongs to.
+//! In addition to Claude Code's fields, a line has a [`Mark`] that says which step it belongs to.
 
 use std::collections::VecDeque;
 use std::env;
@@ -26,7 +26,7 @@ pub(crate) struct Mark {
     pub(crate) step: usize,
     /// Whether the step is over with this line.
     pub(crate) over: bool,
-    /// The request that the line is about, when it brings the result of one.
+    /// The request that the line is about, if it contains the result of one.
     pub(crate) request: Option<String>,
 }
 
@@ -62,7 +62,7 @@ impl Transcript {
         Ok(transcript)
     }
 
-    /// Goes on with the transcript of `session`, which has these lines.
+    /// Continues the transcript of `session`, which has these lines.
     pub(crate) fn go_on(session: &str, lines: Vec<Value>) -> Result<Self> {
         let cwd = env::current_dir()?;
         let path = path_of(&cwd, session)?;
@@ -81,12 +81,12 @@ impl Transcript {
         self.add_line(kind, "message", message, mark)
     }
 
-    /// Adds what is neither said nor done.
+    /// Adds a line that is neither a message nor a call.
     pub(crate) fn attach(&mut self, attachment: &Value) -> Result<()> {
         self.add_line("attachment", "attachment", attachment, &Mark::default())
     }
 
-    /// Notes the worktree that the agent has entered. No message of the conversation follows from it.
+    /// Notes the worktree that the agent entered. No message of the conversation follows this line.
     pub(crate) fn enter_worktree(&mut self, path: &Value) -> Result<()> {
         let line =
             json!({"type": "worktree-state", "sessionId": self.session, "worktreeSession": {"worktreePath": path}});
@@ -122,7 +122,7 @@ impl Transcript {
         self.write_all_but(self.most_held)
     }
 
-    /// Writes what was held back. Claude Code does so before it prints the result.
+    /// Writes the withheld lines. Claude Code does so before it prints the result.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.write_all_but(0)
     }
@@ -139,12 +139,11 @@ impl Transcript {
     }
 }
 
-/// The lines of a session of this working directory, or of the transcript that a path names; none when there is no such
-/// session.
+/// The lines of a session of this working directory, or of the transcript at a path; empty if there is no such session.
 pub(crate) fn load(session: &str) -> Result<Vec<Value>> {
     let path = if session.ends_with(".jsonl") { session.into() } else { path_of(&env::current_dir()?, session)? };
     let text = fs::read(path).unwrap_or_default();
-    // A line that was cut short is passed over, as Claude Code does.
+    // A truncated line is ignored, as in Claude Code.
     Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 

@@ -29,9 +29,9 @@ pub(crate) struct Turn<'a> {
     pub(crate) bash: Bash,
     /// What is asked before a tool is called.
     pub(crate) hooks: Hooks,
-    /// What the agent may do.
+    /// Its permission mode.
     pub(crate) permission_mode: String,
-    /// What tests are told.
+    /// The log for tests.
     pub(crate) log: &'a mut Log,
     /// What runs in its background.
     pub(crate) beside: Option<Beside>,
@@ -51,7 +51,7 @@ pub(crate) struct Call {
     pub(crate) mark: Mark,
 }
 
-/// Whether the turn goes on.
+/// Whether the turn continues.
 pub(crate) enum Flow {
     Goes,
     Over(ExitCode),
@@ -63,7 +63,7 @@ impl Turn<'_> {
         Memory::of(self.transcript.lines())
     }
 
-    /// Goes into another permission mode. Claude Code prints that before the call that does it has its result.
+    /// Switches to another permission mode. Claude Code prints that before the call that does it has its result.
     pub(crate) fn change_mode(&mut self, mode: &str, mark: &Mark) -> Result<()> {
         let id = self.say_calls(&[("EnterPlanMode".to_owned(), json!({}))], mark)?.remove(0).id;
         mode.clone_into(&mut self.permission_mode);
@@ -80,8 +80,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Calls tools, perhaps several times in one message. When a call is deferred the others are run, and then the
-    /// process ends.
+    /// Calls tools, possibly several times in one message. If a call is deferred, the others are run, and then the process ends.
     pub(crate) async fn call(&mut self, calls: &[(String, Value)], mark: &Mark) -> Result<Flow> {
         let mut deferred = None;
         for call in self.say_calls(calls, mark)? {
@@ -150,11 +149,11 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks for the result of a request that the prompt did not bring.
+    /// Asks for the result of a request that the prompt did not contain.
     pub(crate) async fn look(&mut self, id: &str) -> Result<Flow> {
         let command = format!("agent-cli resume {id}");
         let call = self.say_calls(&[("Bash".to_owned(), json!({"command": command}))], &Mark::default())?.remove(0).id;
-        // The number of a step that there is not: this is about a step of an earlier turn.
+        // A step number that does not exist: this is about a step of an earlier turn.
         let mut mark = Mark { step: usize::MAX, ..Mark::default() };
         match self.bash.call(&command).await? {
             Called::Done { output, failed } => {
@@ -175,7 +174,7 @@ impl Turn<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Remembers that a step is over that nobody hears of.
+    /// Remembers that a step is over without any output.
     pub(crate) fn skip(&mut self, mark: &Mark) -> Result<()> {
         self.transcript.add("system", &Value::Null, mark)
     }

@@ -12,7 +12,7 @@ pub(crate) fn version() -> String {
     env::var("STAND_IN_VERSION").unwrap_or_else(|_| NEWEST.to_owned())
 }
 
-/// Whether that version can defer calls. One before takes a deferral for no opinion.
+/// Whether that version can defer calls. An earlier one ignores a deferral.
 pub(crate) fn defers() -> bool {
     let numbers: Option<Vec<u32>> = version().splitn(3, '.').map(|number| number.parse().ok()).collect();
     numbers.is_none_or(|numbers| numbers.as_slice() >= DEFERS.as_slice())

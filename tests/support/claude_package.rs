@@ -28,10 +28,10 @@ pub fn claude(version: &str) -> PathBuf {
 fn installed(version: &str) -> Result<PathBuf, String> {
     let packages = build_folder().join("claude");
     let home = packages.join(version);
-    // The lock is waited for even when the folder is there: it is cheap, and keeps to one path through this function.
+    // The lock is taken even if the folder exists: it is cheap, and keeps this function to one path.
     let _lock = lock(&packages, version).map_err(|error| format!("cannot lock {}: {error}", packages.display()))?;
     if !home.exists() {
-        // Whatever an interrupted install left behind goes first. Only the rename makes an install count.
+        // Removes what an interrupted install left behind. Only the rename completes an install.
         let unfinished = packages.join(format!("{version}.unfinished"));
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished).map_err(|error| error.to_string())?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What was said and done so far, without what Claude Code puts around it.
+/// Everything said and done so far, without what Claude Code adds.
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
     items: Vec<Item>,
@@ -25,7 +25,7 @@ pub enum Item {
         /// What it was called with.
         input: Value,
     },
-    /// What a tool call came back with.
+    /// The result of a tool call.
     Result {
         /// The id of the call.
         id: String,
@@ -115,7 +115,7 @@ impl Conversation {
         self.context.push('\n');
     }
 
-    /// `text` as it was, less the reminders in it, which become context.
+    /// `text` without the reminders in it, which become context.
     fn without_reminders(&mut self, text: &str) -> String {
         const START: &str = "<system-reminder>";
         const END: &str = "</system-reminder>";

@@ -1,4 +1,4 @@
-//! The two conventions that the scripted model can follow, and the calls that they come to.
+//! The two conventions that the scripted model can follow, and the calls that they lead to.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::turn::ToolCall;
 
 const QUESTION_FILE: &str = "question.md";
 
-/// A chain convention, known to the model from the CLAUDE.md that it can see.
+/// A convention for chains, which the model knows from the CLAUDE.md that it sees.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Dialect {
     /// The convention of this project: every request is an `agent-cli` on `PATH`.
@@ -50,7 +50,7 @@ impl Dialect {
         }
     }
 
-    /// The call that tells whether a wait is over: that of `call`, or of the frame `id` where it has one.
+    /// The call that shows whether a wait is over: that of `call`, or of the frame `id` if it has one.
     pub(super) fn check(self, call: &Call, id: Option<&str>) -> ToolCall {
         ToolCall::bash(&match (self, call, id) {
             (Self::QuestionFile, Call::Ask(_), _) => format!("cat \"$PWD/{QUESTION_FILE}\""),
@@ -59,7 +59,7 @@ impl Dialect {
         })
     }
 
-    /// Whether this question is asked through a file, whose text is the answer to [`Self::check`].
+    /// Whether this question is asked through a file whose text is the answer to [`Self::check`].
     pub(super) fn asks_in_file(self, call: &Call) -> bool {
         self == Self::QuestionFile && matches!(call, Call::Ask(_))
     }
@@ -91,7 +91,7 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { single_quoted(word) }
 }
 
-/// A sentence of a shell command, in double quotes where these keep it as it is.
+/// A sentence in a shell command, in double quotes if these keep it unchanged.
 fn spoken(sentence: &str) -> String {
     if sentence.contains(['"', '\\', '$', '`']) { single_quoted(sentence) } else { format!("\"{sentence}\"") }
 }

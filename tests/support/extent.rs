@@ -1,7 +1,7 @@
 //! How much the tests do: what a change needs while it is made, or everything.
 //!
-//! `cargo test` runs every kind of test on the newest Claude Code, and samples what is tried out at random or case by case. With
-//! `AGENT_CLI_TESTS=all` it runs on the older versions as well, and tries every case. Nothing else reads that variable.
+//! `cargo test` runs every kind of test on the newest Claude Code, with a sample of the cases and of the random kills. With
+//! `AGENT_CLI_TESTS=all` it also runs on older versions, and tries every case. Nothing else reads that variable.
 
 use std::env;
 

@@ -1,4 +1,4 @@
-//! A scripted model that follows a chain convention as a good model would. It knows nothing but the conversation.
+//! A scripted model that follows a convention for chains as a good model would. It only knows the conversation.
 
 use serde_json::json;
 
@@ -20,28 +20,28 @@ pub fn follow(conversation: &Conversation) -> Turn {
     progress.next(dialect)
 }
 
-/// How far the model has come, read off the conversation.
+/// The model's progress, from the conversation.
 #[derive(Default)]
 struct Progress {
     /// The instruction file, from the first prompt.
     file: Option<String>,
     /// The call that reads it.
     read: Option<String>,
-    /// What it says; a file that cannot be read or followed is an error to report.
+    /// The file's contents; a file that cannot be read or followed is an error to report.
     steps: Option<Result<Vec<Line>, String>>,
     /// How many steps are over.
     over: usize,
-    /// The requests of the step after those, one for each argument. Empty until the model has begun it.
+    /// The requests of the next step, one for each argument. Empty until the model has begun it.
     parts: Vec<Part>,
-    /// The result of the last step that had one, or its results, a line each.
+    /// The result of the last step that had one, or its results, one per line.
     result: String,
     /// All results.
     results: Vec<String>,
-    /// Results that it was told of before it had read what its steps are.
+    /// Results that it was given before it had read its steps.
     told: Vec<Section>,
 }
 
-/// What a prompt tells of a request.
+/// A result in a prompt.
 struct Section {
     /// The command that made it.
     command: String,
@@ -71,9 +71,9 @@ impl Progress {
         }
     }
 
-    /// Takes up results of requests that it does not know of: it was killed before its conversation had them. What it does
-    /// without a request before them it has done then, too. A result that it is told again, because something went wrong with
-    /// its call, takes the place of the first.
+    /// Records results of requests that it does not know: it was killed before its conversation had them. It has also taken the
+    /// steps without a request before them. A result that is given again, because something went wrong with its call, replaces
+    /// the first.
     fn recall(&mut self, told: impl IntoIterator<Item = Section>) {
         for Section { command, result } in told {
             let Some(Ok(steps)) = &self.steps else {
@@ -111,7 +111,7 @@ impl Progress {
             self.read = Some(id.to_owned());
             return;
         }
-        // Only the order tells what a call is for: a hook may have changed its input.
+        // Only the order shows what a call is for: a hook may have changed its input.
         let called = |part: &Part| part.call.is_some();
         let mut asking = self.parts.iter_mut().filter(|part| part.is_asking()).collect::<Vec<_>>();
         asking.sort_by_key(|part| called(part));
@@ -122,7 +122,7 @@ impl Progress {
 
     fn returned(&mut self, id: &str, text: &str, is_error: bool, dialect: Option<Dialect>) {
         if interrupted(text) {
-            // The call may have taken effect or not; a part without a call is asked again.
+            // The call may or may not have taken effect; a part without a call is asked again.
             self.parts.iter_mut().filter(|part| part.call.as_deref() == Some(id)).for_each(|part| part.call = None);
         } else if self.read.as_deref() == Some(id) {
             let text = without_line_numbers(text);
@@ -136,7 +136,7 @@ impl Progress {
         }
     }
 
-    /// Goes on to the step that is not over, and makes room for its requests.
+    /// Proceeds to the next step, and makes room for its requests.
     fn settle(&mut self) {
         while let Some(step) = self.step() {
             let Step::Call { calls, .. } = step else { return };
@@ -222,8 +222,8 @@ fn instruction_file(prompt: &str) -> Option<String> {
     path.starts_with('/').then(|| path.to_owned())
 }
 
-/// The results that a resume prompt brings, each below a line that names its request. The blank lines between two
-/// sections belong to neither.
+/// The results in a resume prompt, each below a line that names its request. The blank lines between two sections belong to
+/// neither.
 fn sections(prompt: &str) -> Vec<Section> {
     let heads = ["result of `agent-cli ", "failed: agent-cli ", "failed: `agent-cli "];
     let end = prompt.split_once("Each result below ends at the line `").and_then(|(_, rest)| rest.split_once('`'));
@@ -251,7 +251,7 @@ fn sections(prompt: &str) -> Vec<Section> {
     sections.into_iter().map(section).collect()
 }
 
-/// Whether Claude Code put this in the place of a result that never came.
+/// Whether Claude Code wrote this in place of a result that never came.
 fn interrupted(result: &str) -> bool {
     let notes = ["[Tool call interrupted", "[Request interrupted", "The user doesn't want to proceed"];
     notes.iter().any(|note| result.starts_with(note))

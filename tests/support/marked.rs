@@ -1,18 +1,18 @@
-//! The processes of a state directory, found by the mark that they all inherit, and killed.
+//! Finds the processes of a state directory by the mark that they all inherit, and kills them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What a process is.
+/// The kinds of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A command of a person.
+    /// A person's command.
     Runner,
-    /// `claude`, or the stand-in for it.
+    /// `claude`, or its stand-in.
     Agent,
-    /// What an agent has called: its shell, this program in it, a hook.
+    /// An agent's call: its shell, agent-cli in it, a hook.
     Tool,
 }
 
@@ -30,14 +30,14 @@ impl Process {
     }
 }
 
-/// The processes that carry the mark of a state directory. Only Linux shows the environment of a process as a file.
+/// The processes with the mark of a state directory. Only Linux provides the environment of a process as a file.
 pub(crate) fn processes_of(state: &Path) -> Vec<Process> {
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
     pids.filter_map(|pid| seen(pid, state)).collect()
 }
 
-/// What a process is now, if it carries the mark: a runner's child is a copy of the runner until it becomes `claude`.
+/// What a process is now, if it has the mark: a runner's child is a copy of the runner until it becomes `claude`.
 pub(crate) fn seen(pid: Pid, state: &Path) -> Option<Process> {
     let folder = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
     let environment = fs::read(folder.join("environ")).ok()?;

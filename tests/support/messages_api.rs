@@ -13,10 +13,10 @@ use super::conversation::Conversation;
 use super::server::{Service, serve};
 use super::turn::Turn;
 
-/// How long a test waits for something that always comes.
+/// How long a test waits for something that always happens.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A Messages API whose model is a function. It ends when it is dropped, whatever it still holds back.
+/// A Messages API whose model is a function. It ends when it is dropped, even if it still holds answers back.
 pub struct MessagesApi {
     address: SocketAddr,
     record: Arc<Record>,
@@ -31,7 +31,6 @@ pub struct RecordedRequest {
     pub at: SystemTime,
     /// Its headers.
     pub headers: HeaderMap,
-    /// Its whole body.
     pub body: Value,
     /// The size of the body, in bytes.
     pub bytes: usize,
@@ -44,7 +43,7 @@ pub(super) struct Record {
 }
 
 impl MessagesApi {
-    /// Starts on a free port of loopback, in a thread of its own. The model may block: others are answered meanwhile.
+    /// Starts on a free port of loopback, in its own thread. The model may block: other requests are answered meanwhile.
     pub fn start(model: impl Fn(&Conversation) -> Turn + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
         listener.set_nonblocking(true).expect("a socket can be non-blocking");
@@ -56,7 +55,7 @@ impl MessagesApi {
         Self { address, record, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// What `ANTHROPIC_BASE_URL` is to be.
+    /// The value for `ANTHROPIC_BASE_URL`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -71,11 +70,11 @@ impl MessagesApi {
         self.record.requests().len()
     }
 
-    /// Waits until the requests are as `done` wants them. It is asked again at every request, before its answer.
+    /// Waits until `done` is true for the requests. It is checked again at every request, before the answer.
     ///
     /// # Panics
     ///
-    /// When that does not happen for a minute.
+    /// If that does not happen within a minute.
     pub fn wait_until(&self, mut done: impl FnMut(&[RecordedRequest]) -> bool) {
         let requests = self.record.requests();
         let waited = self.record.arrived.wait_timeout_while(requests, PATIENCE, |requests| !done(requests));
@@ -132,7 +131,7 @@ impl RecordedRequest {
 
 impl Record {
     fn requests(&self) -> MutexGuard<'_, Vec<RecordedRequest>> {
-        // A panic inside a test's predicate must not hide behind a second one.
+        // A panic inside a test's predicate must not be hidden by a second one.
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

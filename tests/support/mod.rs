@@ -1,5 +1,5 @@
-//! What the tests with the real Claude Code share: the program itself, a scripted Messages API for it to talk to, a
-//! scripted model that follows the chain convention, and a home folder to run in.
+//! What the tests with the real Claude Code share: the program itself, a scripted Messages API, a scripted model that follows the
+//! convention for chains, and a home folder.
 //!
 //! Tests say `mod support;`, examples and benches `#[path = "../tests/support/mod.rs"] mod support;`.
 #![allow(dead_code, reason = "each user takes what it needs")]

@@ -10,11 +10,11 @@ pub(super) const ONGOING: &str = "SGN_PEND_ONGOING";
 pub(super) struct Part {
     /// The last call made for it.
     pub(super) call: Option<String>,
-    /// What came of it.
+    /// Its result so far.
     pub(super) state: State,
 }
 
-/// How far a request has come.
+/// The progress of a request.
 #[derive(Default, PartialEq)]
 pub(super) enum State {
     /// Not asked, or asked with no result yet.
@@ -22,16 +22,16 @@ pub(super) enum State {
     Open,
     /// It has begun to wait. The frame's id, where the signal named one.
     Started(Option<String>),
-    /// It waits still.
+    /// It still waits.
     Ongoing(Option<String>),
-    /// It waited when the agent was resumed without a result for it: only asking again can tell.
+    /// It waited when the agent was resumed without a result for it: only asking again shows whether the wait is over.
     Due(Option<String>),
     /// It has its result.
     Done(String),
 }
 
 impl Part {
-    /// The call came back with `text`, which is the file itself where the question is asked `in_file`.
+    /// The call returned `text`, which is the file itself if the question is asked `in_file`.
     pub(super) fn returned(&mut self, text: &str, in_file: bool) {
         let asked_before = matches!(self.state, State::Due(_));
         let known = self.id();
@@ -60,14 +60,14 @@ impl Part {
         self.state = results.next().map_or_else(|| State::Due(self.id()), State::Done);
     }
 
-    /// The agent is told the result of a request that it made before it was killed, and does not know of.
+    /// The agent is given the result of a request that it made before it was killed, and does not know about.
     pub(super) fn recalled(&mut self, result: String) {
         if self.state == State::Open {
             *self = Self { call: None, state: State::Done(result) };
         }
     }
 
-    /// Whether the agent has yet to ask, or to hear what came of it.
+    /// Whether the agent must still ask, or receive the result.
     pub(super) fn is_asking(&self) -> bool {
         matches!(self.state, State::Open | State::Due(_))
     }

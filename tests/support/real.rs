@@ -1,4 +1,4 @@
-//! A home folder for the real Claude Code, and an environment that leads nowhere but to the scripted API.
+//! A home folder for the real Claude Code, and an environment in which it only reaches the scripted API.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// A home folder with a project in it, gone when dropped. Both paths are canonical, as Claude Code reports them.
+/// A home folder with a project in it, deleted when dropped. Both paths are canonical, as Claude Code reports them.
 pub struct RealHome {
     _folder: TempDir,
     home: PathBuf,
@@ -53,7 +53,7 @@ impl RealHome {
         path
     }
 
-    /// `program` in the project, with nothing of the environment but what Claude Code needs.
+    /// `program` in the project, with only the environment variables that Claude Code needs.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -65,7 +65,7 @@ impl RealHome {
             .env("ANTHROPIC_API_KEY", "dummy")
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
             .env("DISABLE_AUTOUPDATER", "1")
-            // Containers run tests as root, for whom bypassPermissions is refused otherwise.
+            // Containers run tests as root, for whom bypassPermissions is otherwise refused.
             .env("IS_SANDBOX", "1");
         command
     }
@@ -86,6 +86,6 @@ impl RealHome {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    // A folder that Claude Code has not made yet holds nothing.
+    // A folder that Claude Code has not created yet is empty.
     fs::read_dir(folder).map_or_else(|_| Vec::new(), |found| found.flatten().map(|entry| entry.path()).collect())
 }

@@ -18,7 +18,7 @@ use super::messages_api::{Record, RecordedRequest};
 use super::turn::{ApiError, Turn};
 use super::wire::{events, message};
 
-/// What every request is answered with.
+/// What every answer needs.
 pub(super) struct Service {
     /// Decides what the model says.
     pub(super) model: Box<Model>,
@@ -40,7 +40,7 @@ pub(super) fn serve(listener: TcpListener, service: Arc<Service>, stopped: onesh
             _ = stopped => {}
         }
     });
-    // Answers that are held back are dropped, not waited for.
+    // Answers that are held back are dropped without waiting.
     runtime.shutdown_background();
 }
 
@@ -61,7 +61,7 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
     let model = body["model"].as_str().unwrap_or_default().to_owned();
     let streamed = body["stream"] == true;
     let mut turn = if body["tools"].as_array().is_none_or(Vec::is_empty) {
-        // No agent asks this. It is a title or a probe, and any answer will do.
+        // This request is not from an agent. It is a title or a probe, and any answer is fine.
         Turn::text(r#"{"title": "A task"}"#)
     } else {
         ask(service, head, body, bytes.len()).await
@@ -86,7 +86,7 @@ async fn ask(service: Arc<Service>, head: Parts, body: Value, bytes: usize) -> T
     let conversation = Conversation::of(&body);
     service.record.add(RecordedRequest { at: SystemTime::now(), headers: head.headers, body, bytes });
     let turn = tokio::task::spawn_blocking(move || (service.model)(&conversation)).await;
-    // A client error is not tried again, so the test ends soon and shows why.
+    // A client error is not retried, so the test ends soon and shows why.
     turn.unwrap_or_else(|_| Turn::error(400, "invalid_request_error", "the scripted model panicked"))
 }
 

@@ -25,7 +25,7 @@ pub struct ToolCall {
     pub input: Value,
 }
 
-/// Keeps answers back until it is released, so that a test can act in the middle of a request.
+/// Holds answers back until it is released, so that a test can act in the middle of a request.
 #[derive(Clone)]
 pub struct Hold(Arc<Semaphore>);
 
@@ -94,14 +94,14 @@ impl Turn {
         self
     }
 
-    /// The same answer, but not before `hold` is released.
+    /// The same answer, but only after `hold` is released.
     #[must_use]
     pub fn held(mut self, hold: &Hold) -> Self {
         self.hold = Some(hold.clone());
         self
     }
 
-    /// The same answer, to a request that is said to have had so many tokens.
+    /// The same answer, for a request that claims to have had this many tokens.
     #[must_use]
     pub fn after_tokens(mut self, count: usize) -> Self {
         self.input_tokens = Some(count);
@@ -132,12 +132,12 @@ impl Turn {
 }
 
 impl Hold {
-    /// Keeps back every answer that it is given to.
+    /// Holds back every answer that it is given to.
     pub fn new() -> Self {
         Self(Arc::new(Semaphore::new(0)))
     }
 
-    /// Lets them go, those to come as well.
+    /// Releases these answers and all later ones.
     pub fn release(&self) {
         self.0.close();
     }

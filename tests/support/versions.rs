@@ -12,23 +12,23 @@ pub fn versions() -> &'static [&'static str] {
     if extent::is_whole() { &[NEWEST, OLDER] } else { &[NEWEST] }
 }
 
-/// Tries a function of the version with each version of this run.
+/// Runs a test function with each version of this run.
 pub fn with_each_version(test: impl Fn(&'static str)) {
     for version in versions() {
-        // A test that fails shows what it has printed.
+        // A failing test prints its output.
         println!("Claude Code {version}");
         test(version);
     }
 }
 
-/// Tries a function of the version with each version, in a whole run.
+/// Runs a test function with each version, but only in a whole run.
 pub fn in_a_whole_run(test: impl Fn(&'static str)) {
     if extent::is_whole() {
         with_each_version(test);
     }
 }
 
-/// Makes a test of each function of the version.
+/// Makes a test of each of these functions, which take a version.
 macro_rules! on_every_version {
     ($($test:ident),+ $(,)?) => {
         mod on_every_version {
@@ -38,7 +38,7 @@ macro_rules! on_every_version {
 }
 pub(crate) use on_every_version;
 
-/// The same of functions that tell little more than others do, or take long: they are left to whole runs.
+/// The same for functions that show little beyond what others show, or take long: only whole runs include them.
 macro_rules! on_every_version_of_a_whole_run {
     ($($test:ident),+ $(,)?) => {
         mod on_every_version_of_a_whole_run {

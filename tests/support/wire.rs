@@ -1,4 +1,4 @@
-//! An answer of the scripted model as it goes over the wire.
+//! An answer of the scripted model in the format of the API.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use super::turn::{ToolCall, Turn};
 /// The answer in one piece.
 pub(super) fn message(turn: &Turn, model: &str, input_tokens: usize) -> Value {
     let content = content(turn);
-    // Four bytes a token: near enough for costs that look like costs.
+    // Four bytes per token: close enough for plausible costs.
     let output_tokens = content.iter().map(|block| block.to_string().len() / 4).sum::<usize>();
     let stop_reason = if turn.tool_calls().is_empty() { "end_turn" } else { "tool_use" };
     json!({
