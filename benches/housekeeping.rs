@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use agent_cli::records::{
     AttemptEnd, AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, Origin, RequestKind,
-    SessionId, Situation, Store, Task, Usage, decide,
+    SessionId, Situation, Spending, Store, Task, Totals, decide,
 };
 use rusqlite::Connection;
 
@@ -210,9 +210,8 @@ fn end(store: &Store, caller: Caller, ending: Ending) {
         frame: caller.frame,
         attempt: caller.attempt,
         decision: &decision,
-        usage: Usage::default(),
-        cost_usd: 0.0,
-        total_cost_usd: 0.0,
+        spending: Spending::default(),
+        total: Totals::default(),
         model: None,
         version: None,
         transcript: None,

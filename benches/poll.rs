@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use agent_cli::records::{
     AttemptEnd, AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, RequestKind,
-    SessionId, Situation, Store, Task, Usage, decide,
+    SessionId, Situation, Spending, Store, Task, Totals, decide,
 };
 
 const FRAMES: usize = 10_000;
@@ -98,9 +98,8 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         frame,
         attempt: id,
         decision: &decision,
-        usage: Usage::default(),
-        cost_usd: 0.0,
-        total_cost_usd: 0.0,
+        spending: Spending::default(),
+        total: Totals::default(),
         model: None,
         version: None,
         transcript: None,

@@ -5,7 +5,7 @@ pub use crate::core::agent::situation::Situation;
 pub use crate::core::attempt::decision::decide;
 pub use crate::core::attempt::ending::Ending;
 pub use crate::core::attempt::facts::Facts;
-pub use crate::core::attempt::usage::Usage;
+pub use crate::core::attempt::usage::{Spending, Totals};
 pub use crate::core::chain::frame::Task;
 pub use crate::core::chain::limits::Limits;
 pub use crate::core::chain::origin::Origin;

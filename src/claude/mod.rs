@@ -14,3 +14,4 @@ pub(crate) mod transcript;
 
 pub(crate) mod ending;
 pub(crate) mod invocation;
+pub(crate) mod spent;

@@ -22,10 +22,11 @@ mod tables;
 #[cfg(test)]
 mod testing;
 
+pub(crate) use crate::store::attempts::attempt::Attempt;
 pub use crate::store::attempts::attempt::NewAttempt;
-pub(crate) use crate::store::attempts::attempt::{Attempt, Spent};
 pub use crate::store::attempts::end::AttemptEnd;
 pub(crate) use crate::store::chains::history::AttemptSpan;
+pub(crate) use crate::store::attempts::spent::Counted;
 pub(crate) use crate::store::chains::lookup::Target;
 pub(crate) use crate::store::chains::trees::Summary;
 pub use crate::store::database::store::Store;

@@ -9,7 +9,7 @@ use crate::core::agent::situation::Situation;
 use crate::core::attempt::decision::{Decision, decide};
 use crate::core::attempt::ending::{Ending, Objection};
 use crate::core::attempt::facts::Facts;
-use crate::core::attempt::usage::Usage;
+use crate::core::attempt::usage::{Spending, Totals, Usage};
 use crate::core::chain::frame::Task;
 use crate::core::chain::limits::Limits;
 use crate::core::chain::origin::Origin;
@@ -77,9 +77,13 @@ pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_>
         frame: caller.frame,
         attempt: caller.attempt,
         decision,
-        usage: Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() },
-        cost_usd: 0.25,
-        total_cost_usd: 0.5,
+        spending: Spending {
+            usage: Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() },
+            requests: 1,
+            usd: 0.25,
+            estimated: false,
+        },
+        total: Totals { usd: 0.5, usage: None },
         model: None,
         version: None,
         transcript: None,

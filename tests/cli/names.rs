@@ -8,8 +8,8 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Replaces ids by `[ID1]`, their first eight characters by `[ID1:8]`, times by `[TIME]`, ages by `[AGE]` and the
-    /// numbers of processes by `[PID]`.
+    /// Replaces ids by `[ID1]`, their first eight characters by `[ID1:8]`, times by `[TIME]`, ages by `[AGE]`, the
+    /// numbers of processes by `[PID]` and those of seconds in JSON by `[SECONDS]`.
     pub(crate) fn replace(&mut self, text: &str) -> String {
         let mut replaced = String::with_capacity(text.len());
         let mut rest = text;
@@ -22,6 +22,8 @@ impl Names {
                 rest = after;
             } else if is_number(word) && replaced.ends_with("process ") {
                 replaced.push_str("[PID]");
+            } else if word.parse::<f64>().is_ok() && replaced.ends_with("\"seconds\":") | replaced.ends_with("\"seconds\": ") {
+                replaced.push_str("[SECONDS]");
             } else {
                 replaced.push_str(&self.name(word));
             }

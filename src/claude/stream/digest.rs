@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::claude::spent::Answers;
 use crate::claude::stream::asking_hooks::AskingHooks;
 use crate::claude::stream::denials::Denials;
 use crate::claude::stream::event::{Block, Event};
@@ -37,6 +38,8 @@ pub(crate) struct Digest {
     pub denials: Denials,
     /// The hooks that ask for an approval.
     pub asking_hooks: AskingHooks,
+    /// The answers of the API that it got, its subagents included.
+    pub answers: Answers,
     /// What the agent may do.
     pub rights: Rights,
     /// What runs in the agent's background.
@@ -67,6 +70,10 @@ impl Digest {
         self.asking_hooks.absorb(&event);
         self.rights.absorb(&event);
         self.jobs.absorb(&event);
+        if event.kind == "assistant" {
+            let message = &event.message;
+            self.answers.absorb(&message.id, &message.model, &message.usage);
+        }
         match event.kind.as_str() {
             Some("system") => self.absorb_system(&event),
             Some("assistant") if event.parent_tool_use_id.is_null() => self.absorb_assistant(event),

@@ -38,6 +38,8 @@ pub(crate) struct Event {
     pub(crate) stop_reason: Value,
     pub(crate) terminal_reason: Value,
     pub(crate) total_cost_usd: Value,
+    #[serde(rename = "modelUsage")]
+    pub(crate) model_usage: Value,
     pub(crate) usage: Value,
     pub(crate) deferred_tool_use: Value,
     pub(crate) tool_use_result: Value,
@@ -66,6 +68,7 @@ pub(crate) struct Event {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Message {
+    pub(crate) id: Value,
     pub(crate) model: Value,
     pub(crate) usage: Value,
     #[serde_as(deserialize_as = "DefaultOnError<VecSkipError<_>>")]

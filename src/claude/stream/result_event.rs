@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::claude::spent;
 use crate::claude::stream::event::Event;
 use crate::core::attempt::usage::Usage;
 
@@ -24,6 +25,8 @@ pub(crate) struct ResultEvent {
     pub usage: Usage,
     /// US dollars, as `claude` counts them. Newer versions include what the session cost before it was resumed.
     pub total_cost_usd: f64,
+    /// Tokens, counted as `total_cost_usd` is; `None`: its version does not.
+    pub total_usage: Option<Usage>,
 }
 
 impl From<Event> for ResultEvent {
@@ -33,7 +36,6 @@ impl From<Event> for ResultEvent {
             Value::String(text) => text,
             _ => said_otherwise(&event.errors, &event.subtype),
         };
-        let tokens = |name| event.usage[name].as_u64().unwrap_or(0);
         Self {
             is_error: event.is_error.as_bool().unwrap_or(false),
             text,
@@ -41,12 +43,8 @@ impl From<Event> for ResultEvent {
             deferred,
             deferred_call: event.deferred_tool_use["id"].as_str().map(str::to_owned),
             stopped_by_hook: event.terminal_reason == "hook_stopped",
-            usage: Usage {
-                input_tokens: tokens("input_tokens"),
-                output_tokens: tokens("output_tokens"),
-                cache_creation_input_tokens: tokens("cache_creation_input_tokens"),
-                cache_read_input_tokens: tokens("cache_read_input_tokens"),
-            },
+            usage: spent::of_answer(&event.usage),
+            total_usage: spent::of_models(&event.model_usage),
             total_cost_usd: event.total_cost_usd.as_f64().unwrap_or(0.0),
         }
     }

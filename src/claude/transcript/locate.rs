@@ -6,7 +6,10 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde_json::Value;
 
+use crate::claude::spent::of_models;
+use crate::core::attempt::usage::Totals;
 use crate::core::id::SessionId;
 use crate::failpoint::{self, Moment, Step};
 
@@ -17,8 +20,8 @@ pub(crate) struct Origin {
     pub cwd: Option<PathBuf>,
     /// The model that answered last.
     pub model: Option<String>,
-    /// Its cost so far in US dollars; 0 if its version does not record it.
-    pub cost_usd: f64,
+    /// Its spending so far; nothing if its version does not record it.
+    pub total: Totals,
 }
 
 /// The transcript of a session, if there is one.
@@ -107,7 +110,9 @@ pub(crate) fn origin(transcript: &Path) -> io::Result<Origin> {
         if origin.cwd.is_none() || line.cwd.as_deref().is_some_and(belongs) {
             origin.cwd = line.cwd.or(origin.cwd);
         }
-        origin.cost_usd = line.cost_usd.unwrap_or(origin.cost_usd);
+        if let Some(usd) = line.cost_usd {
+            origin.total = Totals { usd, usage: of_models(&line.model_usage) };
+        }
         let model = line.message.and_then(|message| message.model).filter(|model| !model.starts_with('<'));
         origin.model = model.or(origin.model);
     }
@@ -126,6 +131,8 @@ struct OriginLine {
     message: Option<OriginMessage>,
     #[serde(rename = "totalCostUSD")]
     cost_usd: Option<f64>,
+    #[serde(rename = "modelUsage", default)]
+    model_usage: Value,
 }
 
 #[derive(Deserialize)]
@@ -245,7 +252,11 @@ mod tests {
              {\"cwd\":\"/a\",\"message\":{\"model\":\"<synthetic>\"}}\n\
              {\"type\":\"cost-state\",\"totalCostUSD\":0.25}\n{\"torn",
         );
-        let expected = Origin { cwd: Some("/a".into()), model: Some("claude-opus-4-8".into()), cost_usd: 0.25 };
+        let expected = Origin {
+            cwd: Some("/a".into()),
+            model: Some("claude-opus-4-8".into()),
+            total: Totals { usd: 0.25, usage: None },
+        };
         assert_eq!(origin(&transcript).unwrap(), expected);
     }
 }

@@ -13,6 +13,7 @@
 //! silently leave out whatever is not connected.
 
 pub(crate) mod ancestry;
+pub(crate) mod costs;
 pub(crate) mod insert_results;
 pub(crate) mod locate;
 pub(crate) mod others;

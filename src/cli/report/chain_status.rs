@@ -7,10 +7,11 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output::format::{cut, one_line};
 use crate::cli::output::{self, PrintError, print_json, print_line};
+use crate::cli::report::costs::SpentJson;
 use crate::cli::report::denied;
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::signal;
-use crate::core::attempt::usage::Usage;
+use crate::core::attempt::usage::Spent;
 use crate::core::chain::group::Member;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::{FrameId, RequestId};
@@ -21,7 +22,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::run::driven::Busy;
 use crate::runtime::run::frame_error::FrameError;
 use crate::runtime::run::status::ChainStatus;
-use crate::store::{Spent, Store};
+use crate::store::Store;
 
 /// How the caller wants to be told.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -30,7 +31,7 @@ pub(crate) struct OutputOptions {
     #[arg(long)]
     pub(crate) stream: bool,
 
-    /// Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage, cost_usd
+    /// Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage, cost_usd, estimated, requests, seconds
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -55,8 +56,8 @@ struct StatusJson<'a> {
     busy: &'a [Busy],
     errors: Vec<String>,
     denied: &'a [denied::DeniedCall],
-    usage: Usage,
-    cost_usd: f64,
+    #[serde(flatten)]
+    spent: SpentJson,
 }
 
 /// An agent of a group.
@@ -177,7 +178,7 @@ pub(crate) fn print_object(report: &StatusReport) -> Result<(), PrintError> {
     let Some(spent) = spent else { return Ok(()) };
     let members = (!members.is_empty()).then(|| members.iter().map(listed).collect());
     let worktree = worktree.as_ref();
-    print_json(&StatusJson { members, worktree, denied, ..as_json(*top, status, spent.usage, spent.cost_usd) })
+    print_json(&StatusJson { members, worktree, denied, ..as_json(*top, status, *spent) })
 }
 
 fn listed(member: &Member) -> MemberJson<'_> {
@@ -186,7 +187,7 @@ fn listed(member: &Member) -> MemberJson<'_> {
     MemberJson { id: *id, task, status: state.name(), reply: reply.as_deref(), error, worktree: worktree.as_ref() }
 }
 
-fn as_json<'a>(id: FrameId, status: &'a ChainStatus, usage: Usage, cost_usd: f64) -> StatusJson<'a> {
+fn as_json<'a>(id: FrameId, status: &'a ChainStatus, spent: Spent) -> StatusJson<'a> {
     let words = |errors: &[FrameError]| errors.iter().map(|error| error.kind.to_string()).collect();
     let mut json = StatusJson {
         id,
@@ -198,8 +199,7 @@ fn as_json<'a>(id: FrameId, status: &'a ChainStatus, usage: Usage, cost_usd: f64
         busy: &[],
         errors: Vec::new(),
         denied: &[],
-        usage,
-        cost_usd,
+        spent: spent.into(),
     };
     match status {
         ChainStatus::Done(reply) => {

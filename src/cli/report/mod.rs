@@ -2,6 +2,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod chain_status;
+pub(crate) mod costs;
 pub(crate) mod denied;
 pub(crate) mod event_lines;
 pub(crate) mod one_line;

@@ -4,4 +4,5 @@ pub(crate) mod doctor;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod show;
+pub(crate) mod stats;
 pub(crate) mod tree;

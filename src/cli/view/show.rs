@@ -14,10 +14,11 @@ use crate::cli::output::format::{age, one_line, table};
 use crate::cli::output::{self, print, print_json};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::{abandoned, described};
+use crate::cli::report::costs::{self, SpentJson};
 use crate::cli::report::denied;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::worktree::Worktree;
-use crate::core::attempt::usage::Usage;
+use crate::core::attempt::usage::Spent;
 use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::FrameState;
@@ -65,8 +66,13 @@ struct Shown {
     sessions: Vec<Session>,
     output: std::path::PathBuf,
     denied: Vec<denied::DeniedCall>,
-    usage: Usage,
-    cost_usd: f64,
+    /// What it has cost itself.
+    #[serde(flatten)]
+    spent: SpentJson,
+    /// What it and all agents below it have cost.
+    with_descendants: SpentJson,
+    #[serde(skip)]
+    costs: (Spent, Spent),
     events: Vec<EventJson>,
 }
 
@@ -81,8 +87,11 @@ struct Session {
     message: Option<String>,
     kept: Option<bool>,
     transcript: Option<std::path::PathBuf>,
-    usage: Usage,
-    cost_usd: f64,
+    #[serde(flatten)]
+    spent: SpentJson,
+    model: Option<String>,
+    #[serde(skip)]
+    cost: Spent,
 }
 
 #[derive(Debug, Serialize)]
@@ -113,19 +122,23 @@ impl Show {
 fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
     let tree = store.tree(frame.id)?;
     let attempts = store.attempts(frame.id)?;
-    let usage = attempts.iter().map(|attempt| attempt.usage).fold(Usage::default(), Usage::plus);
-    let blockers = tree.blockers(Timestamp::now()).into_iter();
+    let now = Timestamp::now();
+    let of = |attempt: &Attempt| costs::of_attempt(&attempt.spending, attempt.began, attempt.ended, now);
+    let own = attempts.iter().map(of).fold(Spent::default(), Spent::plus);
+    let all = store.spent(frame.id)?;
+    let blockers = tree.blockers(now).into_iter();
     let events = store.events(frame.id)?.into_iter();
     Ok(Shown {
-        doing: activity_of(store, frame.id, Timestamp::now())?,
+        doing: activity_of(store, frame.id, now)?,
         waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
         reply: store.reply(frame.id)?.filter(|_| frame.state.is_over()),
         children: tree.children(frame.id).to_vec(),
         denied: denied::of_frame(store, frame.id)?,
         output: store.dir().output(frame.id),
-        cost_usd: attempts.iter().fold(0.0, |sum, attempt| sum + attempt.cost_usd),
-        usage,
-        sessions: attempts.into_iter().map(|attempt| session(store, &frame, attempt)).collect(),
+        spent: own.into(),
+        with_descendants: all.into(),
+        costs: (own, all),
+        sessions: attempts.into_iter().map(|attempt| session(store, &frame, of(&attempt), attempt)).collect(),
         events: events.map(|event| EventJson { at: event.at, kind: event.kind, detail: event.detail }).collect(),
         id: frame.id,
         parent: frame.parent,
@@ -150,7 +163,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
 }
 
 /// The transcript in Claude Code's folder or, if that is missing, the kept copy.
-fn session(store: &Store, frame: &Frame, attempt: Attempt) -> Session {
+fn session(store: &Store, frame: &Frame, cost: Spent, attempt: Attempt) -> Session {
     let found = config_dir(&frame.launch).and_then(|config| locate::find(&config, &frame.cwd, attempt.session));
     let copy = || Some(store.dir().checkpoint(frame.id, attempt.id)).filter(|copy| copy.is_file());
     Session {
@@ -163,8 +176,9 @@ fn session(store: &Store, frame: &Frame, attempt: Attempt) -> Session {
         outcome: attempt.outcome,
         message: attempt.message,
         kept: attempt.kept,
-        usage: attempt.usage,
-        cost_usd: attempt.cost_usd,
+        spent: cost.into(),
+        model: attempt.model,
+        cost,
     }
 }
 
@@ -208,10 +222,12 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     if !shown.launch.args.is_empty() {
         rows.push(row("arguments", shown.launch.args.words().join(" ")));
     }
-    let tokens = [shown.usage.input_tokens, shown.usage.cache_read_input_tokens, shown.usage.output_tokens];
-    let [input, cached, output] = tokens;
-    rows.push(row("tokens", format!("{input} in, {cached} from cache, {output} out")));
-    rows.push(row("cost", format!("${:.4}", shown.cost_usd)));
+    let (own, all) = &shown.costs;
+    rows.push(row("tokens", costs::tokens(own.usage)));
+    rows.push(row("cost", costs::words(own)));
+    if !shown.children.is_empty() {
+        rows.push(row("in all", format!("{} with all agents below it", costs::words(all))));
+    }
     rows.push(row("output", shown.output.display().to_string()));
     for session in &shown.sessions {
         let kept = match session.kept {
@@ -221,7 +237,9 @@ fn words(shown: &Shown, now: Timestamp) -> String {
             None => "running",
         };
         let outcome = session.outcome.as_deref().unwrap_or("not ended");
-        rows.push(row("session", format!("{} {outcome}, {kept}, {} ago", session.id, age(session.began, now))));
+        let cost = costs::words(&session.cost);
+        let began = age(session.began, now);
+        rows.push(row("session", format!("{} {outcome}, {kept}, {began} ago, {cost}", session.id)));
         rows.extend(session.message.iter().map(|message| row("", one_line(message))));
         rows.extend(session.transcript.iter().map(|path| row("", path.display().to_string())));
     }

@@ -13,7 +13,9 @@ use crate::cli::lookup::frame_named;
 use crate::cli::output::format::{age, cut, fitted};
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::chain_status::{self, described};
+use crate::cli::report::costs::{self, SpentJson};
 use crate::core::agent::worktree::Worktree;
+use crate::core::attempt::usage::Spent;
 use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::Blocker;
@@ -25,6 +27,10 @@ pub(crate) struct TreeCommand {
     /// Id of an agent, or of one of its sessions [default: all chains that are not done]
     id: Option<String>,
 
+    /// Show what each agent cost, and all together
+    #[arg(long)]
+    cost: bool,
+
     /// Print a JSON array of agents, parents before children
     #[arg(long)]
     json: bool,
@@ -32,6 +38,9 @@ pub(crate) struct TreeCommand {
 
 /// The frames that nobody runs, each with its root.
 type Abandoned = HashMap<FrameId, FrameId>;
+
+/// What each frame has cost.
+type Costs = HashMap<FrameId, Spent>;
 
 /// A frame, as `--json` lists it: parents before their children.
 #[derive(Debug, Serialize)]
@@ -48,6 +57,9 @@ struct FrameJson<'a> {
     /// Only for an agent that has its own worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree: Option<Worktree>,
+    /// What it has cost itself.
+    #[serde(flatten)]
+    spent: SpentJson,
 }
 
 impl TreeCommand {
@@ -68,8 +80,13 @@ impl TreeCommand {
             let mut all = Vec::new();
             for tree in &trees {
                 let mut worktrees: HashMap<_, _> = store.worktrees(tree.top())?.into_iter().collect();
+                let costs: Costs = store.spent_by_frame(tree.top())?.into_iter().collect();
                 let listed = tree.parents_first().into_iter().map(|node| listed(tree, node, now, &abandoned));
-                all.extend(listed.map(|listed| FrameJson { worktree: worktrees.remove(&listed.id), ..listed }));
+                all.extend(listed.map(|listed| FrameJson {
+                    worktree: worktrees.remove(&listed.id),
+                    spent: costs.get(&listed.id).copied().unwrap_or_default().into(),
+                    ..listed
+                }));
             }
             print_json(&all)?;
             return Ok(ExitStatus::Ok);
@@ -78,7 +95,11 @@ impl TreeCommand {
             tell("no open chains");
             hint("agent-cli ls lists those that are done");
         }
-        print(&trees.iter().map(|tree| drawn(tree, now, &abandoned)).collect::<String>())?;
+        for tree in &trees {
+            let of = |top| Ok::<Costs, CliError>(store.spent_by_frame(top)?.into_iter().collect());
+            let costs = self.cost.then(|| of(tree.top())).transpose()?;
+            print(&drawn(tree, now, &abandoned, costs.as_ref()))?;
+        }
         Ok(ExitStatus::Ok)
     }
 }
@@ -91,12 +112,24 @@ fn listed<'a>(tree: &Tree, node: &'a Node, now: Timestamp, abandoned: &Abandoned
     let (status, waiting_on) = (node.state.name(), tree.blockers_of(node, now));
     let (id, parent, task, since) = (node.id, node.parent, &node.title, node.since);
     let abandoned = abandoned.contains_key(&id);
-    FrameJson { id, parent, task, status, abandoned, since, error, waiting_on, worktree: None }
+    FrameJson {
+        id,
+        parent,
+        task,
+        status,
+        abandoned,
+        since,
+        error,
+        waiting_on,
+        worktree: None,
+        spent: Spent::default().into(),
+    }
 }
 
 /// Each frame on a line, below its parent.
-fn drawn(tree: &Tree, now: Timestamp, abandoned: &Abandoned) -> String {
+fn drawn(tree: &Tree, now: Timestamp, abandoned: &Abandoned, costs: Option<&Costs>) -> String {
     let mut text = String::new();
+    let sums = costs.map(|costs| (costs, summed(tree, costs)));
     // The lines before a frame's children, which are printed after the frame.
     let mut bars = HashMap::from([(tree.top(), String::new())]);
     for node in tree.parents_first() {
@@ -107,12 +140,33 @@ fn drawn(tree: &Tree, now: Timestamp, abandoned: &Abandoned) -> String {
             Some(last) if *last == node.id => ("└─ ", "   "),
             Some(_) => ("├─ ", "│  "),
         };
-        let line = format!("{bar}{corner}{}", line(tree, node, now, abandoned));
+        let cost = sums.as_ref().map(|(own, all): &(&Costs, Costs)| {
+            let of = |costs: &Costs| costs::dollars(&costs.get(&node.id).copied().unwrap_or_default());
+            if tree.children(node.id).is_empty() {
+                return format!("{}  ", of(own));
+            }
+            format!("{} (in all {})  ", of(own), of(all))
+        });
+        let cost = cost.unwrap_or_default();
+        let line = format!("{bar}{corner}{cost}{}", line(tree, node, now, abandoned));
         text.push_str(&output::width().map_or_else(|| line.clone(), |width| fitted(&line, width)));
         text.push('\n');
         bars.extend(tree.children(node.id).iter().map(|child| (*child, format!("{bar}{next}"))));
     }
     text
+}
+
+/// What each agent cost with all agents below it.
+fn summed(tree: &Tree, costs: &Costs) -> Costs {
+    let mut all = costs.clone();
+    for node in tree.leaves_up() {
+        let own = all.get(&node.id).copied().unwrap_or_default();
+        if let Some(parent) = node.parent {
+            let above = all.entry(parent).or_default();
+            *above = above.plus(own);
+        }
+    }
+    all
 }
 
 fn line(tree: &Tree, node: &Node, now: Timestamp, abandoned: &Abandoned) -> String {

@@ -1,3 +1,6 @@
+//! Tokens and dollars: what an attempt spent, and how sure that is.
+
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 /// Tokens.
@@ -18,11 +21,196 @@ impl Usage {
     /// Adds each count.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    /// Takes each count off; nothing falls below zero.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_sub)
+    }
+
+    /// The larger of each count.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        self.with(other, u64::max)
+    }
+
+    fn with(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            input_tokens: self.input_tokens + other.input_tokens,
-            output_tokens: self.output_tokens + other.output_tokens,
-            cache_creation_input_tokens: self.cache_creation_input_tokens + other.cache_creation_input_tokens,
-            cache_read_input_tokens: self.cache_read_input_tokens + other.cache_read_input_tokens,
+            input_tokens: of(self.input_tokens, other.input_tokens),
+            output_tokens: of(self.output_tokens, other.output_tokens),
+            cache_creation_input_tokens: of(self.cache_creation_input_tokens, other.cache_creation_input_tokens),
+            cache_read_input_tokens: of(self.cache_read_input_tokens, other.cache_read_input_tokens),
         }
+    }
+
+    /// How many plain input tokens cost as much. The ratios are those of the API's price list, give or take a model: good
+    /// enough to estimate what a killed attempt cost.
+    #[must_use]
+    pub fn weight(self) -> f64 {
+        let Self { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = self;
+        input_tokens as f64
+            + 5.0 * output_tokens as f64
+            + 1.25 * cache_creation_input_tokens as f64
+            + 0.1 * cache_read_input_tokens as f64
+    }
+}
+
+/// What a session has spent so far, as Claude Code counts it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// US dollars.
+    pub usd: f64,
+    /// Tokens, where its version counts them.
+    pub usage: Option<Usage>,
+}
+
+/// What an attempt spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spending {
+    /// Its tokens.
+    pub usage: Usage,
+    /// The answers of the API that it got.
+    pub requests: u64,
+    /// US dollars.
+    pub usd: f64,
+    /// Whether its `claude` died before it said what it had spent: it is at least this much, and at most a request more.
+    pub estimated: bool,
+}
+
+/// What several attempts have cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// Tokens.
+    pub usage: Usage,
+    /// US dollars.
+    pub cost_usd: f64,
+    /// Whether that is the least that it can be: a `claude` died before it said what it had cost.
+    pub estimated: bool,
+    /// Answers of the API.
+    pub requests: u64,
+    /// `claude` processes.
+    pub attempts: u64,
+    /// How long they ran, all together.
+    pub time: SignedDuration,
+}
+
+impl Spent {
+    /// Adds what others have cost.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            usage: self.usage.plus(other.usage),
+            cost_usd: self.cost_usd + other.cost_usd,
+            estimated: self.estimated || other.estimated,
+            requests: self.requests + other.requests,
+            attempts: self.attempts + other.attempts,
+            time: self.time.saturating_add(other.time),
+        }
+    }
+}
+
+/// What is known about the spending of an attempt.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Account {
+    /// What its session had spent when it began, if its Claude Code counts on from there.
+    pub(crate) before: Totals,
+    /// What its session has spent, according to its last result or its transcript.
+    pub(crate) total: Option<Totals>,
+    /// The tokens of the attempt alone, according to its last result.
+    pub(crate) printed: Usage,
+    /// Whether the result was its last word.
+    pub(crate) is_final: bool,
+    /// Whether `claude` got as far as making requests.
+    pub(crate) began: bool,
+    /// The tokens of the answers that it got.
+    pub(crate) answers: Usage,
+    /// How many answers that were.
+    pub(crate) requests: u64,
+    /// US dollars for each unit of [`Usage::weight`], as its model cost elsewhere.
+    pub(crate) rate: Option<f64>,
+}
+
+impl Account {
+    /// What the attempt spent. Answers count where nothing else does: subagents and summaries are in the totals only.
+    pub(crate) fn spending(&self) -> Spending {
+        let own = |total: &Totals| {
+            let usage = match (total.usage, self.before.usage) {
+                (Some(usage), Some(before)) if usage.max(before) == usage => usage.minus(before),
+                // What is not known before cannot be taken off.
+                (Some(_), None) if self.before.usd > 0.0 => Usage::default(),
+                // What is less than before does not count on from there.
+                (usage, _) => usage.unwrap_or_default(),
+            };
+            let usd = if total.usd >= self.before.usd { total.usd - self.before.usd } else { total.usd };
+            (usage.max(self.printed), usd)
+        };
+        let (usage, usd) = self.total.as_ref().map_or((self.printed, 0.0), own);
+        if self.is_final {
+            return Spending { usage, requests: self.requests, usd, estimated: false };
+        }
+        let usage = usage.max(self.answers);
+        let usd = usd.max(self.rate.map_or(0.0, |rate| rate * usage.weight()));
+        Spending { usage, requests: self.requests, usd, estimated: self.began }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(input_tokens: u64, output_tokens: u64) -> Usage {
+        Usage { input_tokens, output_tokens, ..Usage::default() }
+    }
+
+    fn total(usd: f64, usage: Usage) -> Option<Totals> {
+        Some(Totals { usd, usage: Some(usage) })
+    }
+
+    #[test]
+    fn what_came_before_is_taken_off() {
+        let before = Totals { usd: 0.5, usage: Some(tokens(50, 5)) };
+        let spent = |total| {
+            let Spending { usage, usd, .. } =
+                Account { before, total, is_final: true, ..Account::default() }.spending();
+            (usage, usd)
+        };
+        assert_eq!(spent(total(0.75, tokens(70, 6))), (tokens(20, 1), 0.25));
+        assert_eq!(spent(total(0.5, tokens(50, 5))), (tokens(0, 0), 0.0));
+        assert_eq!(spent(total(0.25, tokens(20, 2))), (tokens(20, 2), 0.25), "it did not count on");
+        assert_eq!(spent(None), (tokens(0, 0), 0.0));
+    }
+
+    #[test]
+    fn a_result_that_counts_no_models_counts_its_own_tokens() {
+        let account = Account {
+            total: Some(Totals { usd: 0.25, usage: None }),
+            printed: tokens(7, 1),
+            is_final: true,
+            requests: 1,
+            ..Account::default()
+        };
+        let expected = Spending { usage: tokens(7, 1), requests: 1, usd: 0.25, estimated: false };
+        assert_eq!(account.spending(), expected);
+    }
+
+    #[test]
+    fn an_attempt_that_died_is_counted_by_its_answers() {
+        let died = Account { began: true, answers: tokens(100, 10), requests: 2, ..Account::default() };
+        let spent = died.spending();
+        assert_eq!(spent, Spending { usage: tokens(100, 10), requests: 2, usd: 0.0, estimated: true });
+        let priced = Account { rate: Some(0.01), ..died }.spending();
+        assert_eq!((priced.usd, priced.estimated), (1.5, true));
+        // An interim result has some of it.
+        let interim = Account { total: total(2.0, tokens(90, 20)), rate: Some(0.01), ..died }.spending();
+        assert_eq!((interim.usage, interim.usd), (tokens(100, 20), 2.0));
+        assert!(!Account::default().spending().estimated, "it made no request");
+    }
+
+    #[test]
+    fn a_token_that_is_generated_weighs_as_much_as_five() {
+        let usage = Usage { cache_creation_input_tokens: 4, cache_read_input_tokens: 10, ..tokens(1, 2) };
+        assert!((usage.weight() - 17.0).abs() < 1e-9);
     }
 }

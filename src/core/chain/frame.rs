@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
 use crate::core::agent::worktree;
+use crate::core::attempt::usage::Usage;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::requests::request::RequestResult;
@@ -76,6 +77,9 @@ pub struct Baseline {
     pub checkpoint: Option<AttemptId>,
     /// Its cost, in US dollars. Newer versions of Claude Code count it again for each fork.
     pub cost_usd: f64,
+    /// Its tokens, counted likewise, where its version counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// A conversation with a kept copy.

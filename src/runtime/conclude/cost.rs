@@ -1,28 +1,72 @@
-//! The cost of a single attempt.
+//! What a single attempt cost.
+
+use std::path::Path;
 
 use crate::claude::installation::version::Version;
+use crate::claude::stream::digest::Digest;
+use crate::claude::transcript::costs;
+use crate::core::attempt::usage::{Account, Spending, Totals, Usage};
 use crate::core::chain::frame::Frame;
-use crate::store::Attempt;
+use crate::runtime::requests::fork;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::{Attempt, Store};
 
-/// The cost of an attempt of `frame`, in US dollars, given the `total` cost of its session. `attempts`: the frame's
-/// attempts; `version`: that of its Claude Code.
-///
-/// Newer versions include the earlier cost of the resumed session, which belongs to earlier attempts.
-pub(super) fn own(total: f64, frame: &Frame, attempts: &[Attempt], version: Option<&str>) -> f64 {
-    let before = match (frame.checkpoint, frame.baseline) {
-        (Some(checkpoint), _) => {
-            attempts.iter().find(|attempt| attempt.id == checkpoint).map_or(0.0, |kept| kept.total_cost_usd)
-        }
-        (None, Some(baseline)) => baseline.cost_usd,
-        (None, None) => 0.0,
+/// What an attempt of `frame` spent, and what its session had spent when it ended. `attempts`: the frame's attempts;
+/// `transcript`: that of its session.
+pub(super) fn of(
+    store: &Store,
+    frame: &Frame,
+    attempts: &[Attempt],
+    digest: &Digest,
+    transcript: Option<&Path>,
+) -> Result<(Spending, Totals), RuntimeError> {
+    let written = transcript.map(costs::read).transpose().map_err(while_trying("read the transcript"))?;
+    let written = written.unwrap_or_default();
+    // An attempt that ends before its model is asked does not say its version.
+    let version = digest.version.as_deref().or_else(|| attempts.iter().rev().find_map(|it| it.version.as_deref()));
+    let accumulates = accumulates(version);
+    let before = if accumulates { before(frame, attempts) } else { Totals::default() };
+    let result = digest.result.as_ref().or(digest.interim.as_ref());
+    let printed = result.map(|result| Totals { usd: result.total_cost_usd, usage: result.total_usage });
+    let noted = written.total.filter(|_| accumulates);
+    let total = printed.filter(|total| total.usage.is_some()).or(noted).or(printed);
+    // A result that this program has put together after it ended `claude` does not count.
+    let has_counted = total.is_some_and(|total| total.usage.is_some() || total.usd > before.usd);
+    let is_final = digest.result.is_some() && has_counted;
+    let mut answers = digest.answers.clone();
+    answers.complete(&written.answers);
+    let rate = match &digest.model {
+        Some(model) if !is_final => store.rate(model)?,
+        _ => None,
     };
-    without(total, before, version)
+    let account = Account {
+        before,
+        total,
+        printed: result.map_or_else(Usage::default, |result| result.usage),
+        is_final,
+        began: digest.spoke,
+        answers: answers.usage(),
+        requests: answers.count(),
+        rate,
+    };
+    let carries_on = if accumulates { printed.unwrap_or(before) } else { Totals::default() };
+    Ok((account.spending(), written.total.unwrap_or(carries_on)))
 }
 
-fn without(total: f64, before: f64, version: Option<&str>) -> f64 {
+/// What the session that a frame's next attempt forks has spent. Newer versions count on from there, and that belongs to
+/// earlier attempts.
+fn before(frame: &Frame, attempts: &[Attempt]) -> Totals {
+    match (frame.continues(), frame.baseline) {
+        (Some(kept), _) if frame.checkpoint.is_some() => fork::totals(frame, attempts, kept),
+        (_, Some(baseline)) => Totals { usd: baseline.cost_usd, usage: baseline.usage },
+        _ => Totals::default(),
+    }
+}
+
+/// Whether this version counts on from what a session had spent before it was resumed.
+fn accumulates(version: Option<&str>) -> bool {
     let version = version.and_then(|version| version.parse::<Version>().ok());
-    let accumulates = version.is_some_and(|version| version >= Version::TOTAL_COST_ACCUMULATES);
-    if accumulates && total >= before { total - before } else { total }
+    version.is_some_and(|version| version >= Version::TOTAL_COST_ACCUMULATES)
 }
 
 #[cfg(test)]
@@ -30,17 +74,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_before_is_taken_off_where_it_was_counted() {
+    fn newer_versions_count_on() {
         let newer = Version::TOTAL_COST_ACCUMULATES.to_string();
-        for (total, before, version, own) in [
-            (0.75, 0.5, Some(newer.as_str()), 0.25),
-            (0.5, 0.5, Some(&newer), 0.0),
-            (0.25, 0.5, Some(&newer), 0.25),
-            (0.75, 0.5, Some("2.1.89"), 0.75),
-            (0.75, 0.5, Some("of next year"), 0.75),
-            (0.75, 0.5, None, 0.75),
-        ] {
-            assert!((without(total, before, version) - own).abs() < f64::EPSILON, "{total} {before} {version:?}");
+        for (version, expected) in
+            [(Some(newer.as_str()), true), (Some("2.1.89"), false), (Some("of next year"), false), (None, false)]
+        {
+            assert_eq!(accumulates(version), expected, "{version:?}");
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
 use crate::core::attempt::meaning::Meaning;
+use crate::core::attempt::usage::{Spending, Totals};
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
@@ -41,8 +42,9 @@ pub(super) struct Gathered {
     pub(super) suspended: Option<String>,
     pub(super) situation: Situation,
     pub(super) denied: Vec<Denied>,
-    /// Its own cost, in US dollars.
-    pub(super) cost_usd: f64,
+    pub(super) spending: Spending,
+    /// What its session had spent when it ended.
+    pub(super) total: Totals,
     /// Whether the processes that outlived its `claude` were ended.
     pub(super) is_swept: bool,
 }
@@ -97,12 +99,13 @@ pub(super) fn gather(
         silent,
         is_abandoned,
     };
-    let total = digest.result.as_ref().or(digest.interim.as_ref()).map_or(0.0, |result| result.total_cost_usd);
+    let (spending, total) = cost::of(store, frame, &attempts, &digest, transcript.as_deref())?;
     Ok(Gathered {
         facts,
         situation: situation::at_the_end(frame, attempt.mode.as_deref(), &digest, transcript.as_deref(), &given)?,
         denied: denied::denied(store, frame, &digest)?,
-        cost_usd: cost::own(total, frame, &attempts, digest.version.as_deref()),
+        spending,
+        total,
         attempt,
         digest,
         transcript,

@@ -34,14 +34,12 @@ pub(super) fn record(
         Some(transcript) => keep(store, frame, attempt, transcript)?,
         None => false,
     };
-    let result = digest.result.as_ref().or(digest.interim.as_ref());
     store.end_attempt(&AttemptEnd {
         frame: frame.id,
         attempt: attempt.id,
         decision,
-        usage: result.map(|result| result.usage).unwrap_or_default(),
-        cost_usd: gathered.cost_usd,
-        total_cost_usd: result.map_or(0.0, |result| result.total_cost_usd),
+        spending: gathered.spending,
+        total: gathered.total,
         model: digest.model.clone(),
         version: digest.version.clone(),
         transcript: gathered.transcript.clone(),

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::core::agent::launch::Launch;
-use crate::core::chain::frame::{Baseline, Frame};
+use crate::core::attempt::usage::Totals;
+use crate::core::chain::frame::{Baseline, Frame, Kept};
 use crate::core::chain::state::FrameState;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Caller, Store, StoreError, Target};
+use crate::store::{Attempt, Caller, Store, StoreError, Target};
 
 /// A conversation, and what its forks share with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,15 +94,21 @@ fn of_frame(store: &Store, frame: Frame) -> Result<Source, RuntimeError> {
     }
     let kept = frame.continues().filter(|_| frame.checkpoint.is_some()).ok_or(BadSource::Empty(frame.id))?;
     let attempts = store.attempts(frame.id)?;
-    let own = attempts.iter().find(|attempt| attempt.id == kept.copy).map(|attempt| attempt.total_cost_usd);
-    let before_adoption = || {
-        let found = locate::find(&config_dir(&frame.launch)?, &frame.cwd, kept.session)?;
-        Some(locate::origin(&found).ok()?.cost_usd)
-    };
-    let cost_usd = own.or_else(before_adoption).unwrap_or(0.0);
-    let baseline = Baseline { session: kept.session, frame: Some(frame.id), checkpoint: Some(kept.copy), cost_usd };
+    let Totals { usd: cost_usd, usage } = totals(&frame, &attempts, kept);
+    let baseline =
+        Baseline { session: kept.session, frame: Some(frame.id), checkpoint: Some(kept.copy), cost_usd, usage };
     let native_questions = frame.launch.native_questions;
     Ok(Source { baseline, root: Some(frame.root), cwd: frame.cwd, model: frame.launch.model, native_questions })
+}
+
+/// What the session of a kept conversation had spent: as recorded, or as its transcript says if it was adopted.
+pub(crate) fn totals(frame: &Frame, attempts: &[Attempt], kept: Kept) -> Totals {
+    let own = attempts.iter().find(|attempt| attempt.id == kept.copy).map(|attempt| attempt.total);
+    let before_adoption = || {
+        let found = locate::find(&config_dir(&frame.launch)?, &frame.cwd, kept.session)?;
+        Some(locate::origin(&found).ok()?.total)
+    };
+    own.or_else(before_adoption).unwrap_or_default()
 }
 
 fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<Source>, RuntimeError> {
@@ -109,6 +116,7 @@ fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<Source>, RuntimeE
     let Some(found) = locate::find_anywhere(&config, session) else { return Ok(None) };
     let origin = locate::origin(&found).map_err(while_trying("read the transcript"))?;
     let cwd = origin.cwd.ok_or(BadSource::NoWorkingDirectory(session))?;
-    let baseline = Baseline { session, frame: None, checkpoint: None, cost_usd: origin.cost_usd };
+    let Totals { usd: cost_usd, usage } = origin.total;
+    let baseline = Baseline { session, frame: None, checkpoint: None, cost_usd, usage };
     Ok(Some(Source { baseline, root: None, cwd, model: origin.model, native_questions: false }))
 }

@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::json;
 
-use crate::core::attempt::usage::Usage;
+use crate::core::attempt::usage::{Spending, Totals};
 use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::failpoint::Step;
+use crate::store::attempts::spent::{spending, totals};
 use crate::store::chains::limits;
 use crate::store::database::codec::{self, At, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
 use crate::store::database::store::Store;
@@ -76,12 +77,12 @@ pub struct Attempt {
     pub message: Option<String>,
     /// Whether its session was kept.
     pub kept: Option<bool>,
-    /// Its tokens.
-    pub usage: Usage,
-    /// What it cost.
-    pub cost_usd: f64,
-    /// What `claude` said that its session cost, perhaps with what came before.
-    pub total_cost_usd: f64,
+    /// What it spent; nothing, as long as it runs.
+    pub spending: Spending,
+    /// What its session had spent when it ended.
+    pub total: Totals,
+    /// The model that it ran with, as far as `claude` said.
+    pub model: Option<String>,
     /// The version of Claude Code.
     pub version: Option<String>,
     /// A digest of the transcript that it has left behind, where it was not kept.
@@ -94,17 +95,6 @@ pub struct Attempt {
     pub notice: Option<String>,
     /// The requests whose results it is given, or was given: a discarded attempt has none.
     pub delivering: Vec<RequestId>,
-}
-
-/// What frames have cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent {
-    /// Tokens.
-    pub usage: Usage,
-    /// US dollars.
-    pub cost_usd: f64,
-    /// `claude` processes.
-    pub attempts: u64,
 }
 
 impl Store {
@@ -213,16 +203,6 @@ impl Store {
     }
 }
 
-/// Tokens, from columns of their names.
-pub(crate) fn usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
-    Ok(Usage {
-        input_tokens: count(row, "input_tokens")?,
-        output_tokens: count(row, "output_tokens")?,
-        cache_creation_input_tokens: count(row, "cache_creation_input_tokens")?,
-        cache_read_input_tokens: count(row, "cache_read_input_tokens")?,
-    })
-}
-
 /// Gives the attempt the results that it carries.
 fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttempt) -> std::result::Result<(), Fault> {
     for id in &attempt.delivering {
@@ -257,9 +237,9 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         outcome: row.get("outcome")?,
         message: row.get("message")?,
         kept: row.get("kept")?,
-        usage: usage(row)?,
-        cost_usd: row.get("cost_usd")?,
-        total_cost_usd: row.get("total_cost_usd")?,
+        spending: spending(row)?,
+        total: totals(row)?,
+        model: row.get("model")?,
         version: row.get("version")?,
         leaves: row.get("leaves")?,
         transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
@@ -274,7 +254,6 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
-    use crate::core::attempt::ending::Ending;
     use crate::store::testing::{attempt, reply, store};
 
     #[test]
@@ -299,7 +278,7 @@ mod tests {
         let attempts = store.attempts(frame).unwrap();
         assert_eq!(attempts.len(), 1);
         assert_eq!((attempts[0].outcome.as_deref(), attempts[0].kept), (Some("reply"), Some(true)));
-        assert_eq!((attempts[0].usage.output_tokens, attempts[0].cost_usd), (2, 0.25));
+        assert_eq!((attempts[0].spending.usage.output_tokens, attempts[0].spending.usd), (2, 0.25));
     }
 
     #[test]
@@ -326,19 +305,5 @@ mod tests {
         });
         assert_eq!(won, 1);
         assert_eq!(store.attempts(frame).unwrap().len(), 1);
-    }
-
-    #[test]
-    fn a_tree_costs_what_its_attempts_cost() {
-        let (_temp, store) = store();
-        let caller = store.start(store.root());
-        let (_, child) = store.request_child(caller, None, &crate::store::testing::new("child"), "child").unwrap();
-        store.end(caller, &Ending::Suspended);
-        store.end(store.start(child), &reply("42"));
-        store.end(store.start(store.root()), &reply("another tree"));
-        let spent = store.spent(caller.frame).unwrap();
-        assert_eq!((spent.attempts, spent.cost_usd, spent.usage.output_tokens), (2, 0.5, 4));
-        assert_eq!(store.spent(child).unwrap().attempts, 1);
-        assert_eq!(store.spent(FrameId::random()).unwrap(), Spent::default());
     }
 }

@@ -10,13 +10,14 @@ use crate::core::agent::denied::Denied;
 use crate::core::agent::situation::Situation;
 use crate::core::attempt::decision::{Decision, Fate, Redelivery};
 use crate::core::attempt::meaning::Meaning;
-use crate::core::attempt::usage::Usage;
+use crate::core::attempt::usage::{Spending, Totals};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{Ended, FrameEvent, FrameState};
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
-use crate::store::database::codec::{self, At, Id, path_text, signed, time};
+use crate::store::attempts::spent;
+use crate::store::database::codec::{self, At, Id, path_text, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
@@ -35,12 +36,10 @@ pub struct AttemptEnd<'a> {
     pub attempt: AttemptId,
     /// What its end does.
     pub decision: &'a Decision,
-    /// Its tokens.
-    pub usage: Usage,
-    /// What it cost.
-    pub cost_usd: f64,
-    /// What `claude` said that its session cost, perhaps with what came before.
-    pub total_cost_usd: f64,
+    /// What it spent.
+    pub spending: Spending,
+    /// What its session had spent then. A fork of it may count on from there.
+    pub total: Totals,
     /// The model that it ran with, which the frame keeps with its session.
     pub model: Option<String>,
     /// The version of Claude Code.
@@ -75,12 +74,13 @@ impl Store {
             let state = frames::advance(connection, &before, event, since)?;
             requests::check(connection, Caller { frame, attempt })?;
             close(connection, now, end)?;
+            spent::record(connection, (frame, attempt), end.model.as_deref(), &end.spending, &end.total)?;
             update(connection, &before, end)?;
             let detail = json!({
                 "attempt": attempt,
                 "outcome": end.decision.meaning.name(),
                 "kept": end.decision.session == Fate::Keep,
-                "cost_usd": end.cost_usd,
+                "cost_usd": end.spending.usd,
                 "from": before.state,
                 "to": state,
             });
@@ -131,12 +131,10 @@ fn since(connection: &Connection, end: &AttemptEnd<'_>, now: At) -> std::result:
 
 /// Marks the attempt as ended.
 fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> std::result::Result<(), Fault> {
-    let usage = end.usage;
     connection
         .prepare_cached(
-            "UPDATE attempts SET ended = ?2, outcome = ?3, message = ?4, kept = ?5, input_tokens = ?6,
-             output_tokens = ?7, cache_creation_input_tokens = ?8, cache_read_input_tokens = ?9, cost_usd = ?10,
-             total_cost_usd = ?11, version = ?12, transcript = ?13, denied = ?14, leaves = ?15 WHERE id = ?1",
+            "UPDATE attempts SET ended = ?2, outcome = ?3, message = ?4, kept = ?5, version = ?6,
+             transcript = ?7, denied = ?8, leaves = ?9 WHERE id = ?1",
         )?
         .execute((
             Id(end.attempt),
@@ -144,12 +142,6 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> std::result:
             end.decision.meaning.name(),
             end.decision.meaning.message(),
             end.decision.session == Fate::Keep,
-            signed(usage.input_tokens),
-            signed(usage.output_tokens),
-            signed(usage.cache_creation_input_tokens),
-            signed(usage.cache_read_input_tokens),
-            finite(end.cost_usd),
-            finite(end.total_cost_usd),
             &end.version,
             end.transcript.as_deref().map(path_text).transpose()?,
             (!end.denied.is_empty()).then(|| codec::json(&end.denied, &[])).transpose()?,
@@ -200,11 +192,6 @@ fn keep(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> std::result::
     Ok(())
 }
 
-/// The database has no word for what is not a number.
-fn finite(cost: f64) -> f64 {
-    if cost.is_finite() { cost } else { 0.0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,8 +229,8 @@ mod tests {
         let decision = Decision { trouble, ..decide(&Facts::of(reply("done"))) };
         let end = |attempt| {
             store.end_attempt(&AttemptEnd {
-                cost_usd: f64::NAN,
-                total_cost_usd: f64::INFINITY,
+                spending: Spending { usd: f64::NAN, ..Spending::default() },
+                total: Totals { usd: f64::INFINITY, usage: None },
                 model: Some("claude-opus-4-8".into()),
                 version: Some("2.1.330".into()),
                 transcript: Some(PathBuf::from("/t.jsonl")),
@@ -258,7 +245,7 @@ mod tests {
         assert_eq!(frame.launch, Launch { model: Some("claude-opus-4-8".into()), ..Launch::default() });
         assert_eq!(frame.trouble.map(|trouble| trouble.what).as_deref(), Some("it"));
         let attempt = &store.attempts(caller.frame).unwrap()[0];
-        assert_eq!((attempt.cost_usd, attempt.version.as_deref()), (0.0, Some("2.1.330")));
+        assert_eq!((attempt.spending.usd, attempt.version.as_deref()), (0.0, Some("2.1.330")));
         assert_eq!(attempt.transcript, Some(PathBuf::from("/t.jsonl")));
     }
 

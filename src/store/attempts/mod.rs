@@ -3,3 +3,4 @@
 pub(crate) mod attempt;
 pub(crate) mod end;
 pub(crate) mod program_cache;
+pub(crate) mod spent;

@@ -12,7 +12,6 @@ use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::requests::request::Request;
-use crate::store::attempts::attempt::{Spent, usage};
 use crate::store::chains::limits;
 use crate::store::database::codec::{Id, count, from_json, id, maybe_id, path, time};
 use crate::store::database::store::Store;
@@ -57,14 +56,6 @@ const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.sta
      FROM frames AS f CROSS JOIN requests AS r ON r.frame = f.id
      WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.status IN ('open', 'resolved', 'delivering')
      ORDER BY r.seq";
-
-const SPENT: &str = below!(
-    "SELECT count(*) AS attempts, coalesce(sum(cost_usd), 0.0) AS cost_usd,
-       coalesce(sum(input_tokens), 0) AS input_tokens, coalesce(sum(output_tokens), 0) AS output_tokens,
-       coalesce(sum(cache_creation_input_tokens), 0) AS cache_creation_input_tokens,
-       coalesce(sum(cache_read_input_tokens), 0) AS cache_read_input_tokens
-     FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id"
-);
 
 const DENIED: &str = below!(
     "SELECT a.frame, a.denied FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id
@@ -153,21 +144,6 @@ impl Store {
             Ok(statement.query_map([Id(frame)], summary)?.collect::<rusqlite::Result<_>>()?)
         })
     }
-
-    /// What a frame and all frames below it have cost.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
-    pub fn spent(&self, top: FrameId) -> Result<Spent> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(SPENT)?;
-            Ok(statement.query_row([Id(top)], |row| {
-                let attempts = count(row, "attempts")?;
-                Ok(Spent { usage: usage(row)?, cost_usd: row.get("cost_usd")?, attempts })
-            })?)
-        })
-    }
 }
 
 fn nodes(
@@ -222,6 +198,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::runnable::Attempted;
+    use crate::store::attempts::spent::SPENT;
     use crate::store::testing::{ask, new, reply, store};
 
     /// Many rows, made by the database itself.

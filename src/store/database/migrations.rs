@@ -2,7 +2,7 @@
 //! filled database of the version before it stays among the fixtures, from which a test migrates it.
 
 /// Step `n` leads from version `n` to version `n + 1`.
-pub(crate) const STEPS: [&str; 2] = [FIRST, SECOND];
+pub(crate) const STEPS: [&str; 3] = [FIRST, SECOND, THIRD];
 
 // `seq` keeps the order in which rows were made: times may be equal or go backwards. Large texts stand last in their
 // row, or in a table of their own, so that reading the rest of a row does not read them. What a request was made for
@@ -204,4 +204,13 @@ CREATE INDEX pending_messages ON messages (frame) WHERE delivered_in IS NULL;
 CREATE INDEX stirring_frames ON frames (id, status, root) WHERE status IN ('ready', 'running', 'waiting');
 CREATE INDEX open_requests ON requests (frame) WHERE status = 'open';
 CREATE INDEX open_waits ON requests (frame) WHERE kind = 'wait' AND status = 'open';
+";
+
+const THIRD: &str = "
+-- model: what it ran with. requests: answers of the API. estimated: whether its claude died before it said what it had cost.
+-- total_usage: tokens of its session, as total_cost_usd; NULL: its version does not count them.
+ALTER TABLE attempts ADD COLUMN model TEXT;
+ALTER TABLE attempts ADD COLUMN requests INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE attempts ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE attempts ADD COLUMN total_usage TEXT;
 ";

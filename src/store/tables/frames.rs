@@ -222,6 +222,7 @@ mod tests {
     use crate::core::agent::claude_args::ClaudeArgs;
     use crate::core::agent::launch::OnPermission;
     use crate::core::agent::worktree::Worktree;
+    use crate::core::attempt::usage::Usage;
     use crate::store::testing::{new, store};
 
     #[test]
@@ -263,6 +264,7 @@ mod tests {
                 frame: Some(FrameId::random()),
                 checkpoint: Some(AttemptId::random()),
                 cost_usd: 0.25,
+                usage: Some(Usage { input_tokens: 7, ..Usage::default() }),
             }),
             started_from: None,
         };

@@ -1,0 +1,84 @@
+//! What a session has cost, as its transcript has it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::claude::spent::{Answers, of_models};
+use crate::core::attempt::usage::Totals;
+
+/// What a transcript says about costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Costs {
+    /// What the session had spent when Claude Code noted that last; a fork counts on from there. `None`: its version does not
+    /// note it.
+    pub(crate) total: Option<Totals>,
+    /// All answers in it, those of earlier attempts too.
+    pub(crate) answers: Answers,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    #[serde(rename = "totalCostUSD")]
+    total_cost_usd: Option<f64>,
+    #[serde(rename = "modelUsage", default)]
+    model_usage: Value,
+    message: Option<Message>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Message {
+    id: Value,
+    model: Value,
+    usage: Value,
+}
+
+/// Reads a transcript.
+///
+/// # Errors
+///
+/// Those of the file. Lines that are no JSON, or have other shapes, are passed over.
+pub(crate) fn read(transcript: &Path) -> io::Result<Costs> {
+    let mut costs = Costs::default();
+    for line in BufReader::new(File::open(transcript)?).split(b'\n') {
+        let Ok(line) = serde_json::from_slice::<Line>(&line?) else { continue };
+        if let Some(usd) = line.total_cost_usd {
+            costs.total = Some(Totals { usd, usage: of_models(&line.model_usage) });
+        }
+        if let Some(Message { id, model, usage }) = line.message {
+            costs.answers.absorb(&id, &model, &usage);
+        }
+    }
+    Ok(costs)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::core::attempt::usage::Usage;
+
+    #[test]
+    fn the_last_total_and_every_answer_count() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(
+            file.path(),
+            r#"garbage
+{"type":"cost-state","totalCostUSD":0.25,"modelUsage":{"m":{"inputTokens":5}}}
+{"type":"user","message":{"role":"user","content":"text"}}
+{"type":"assistant","message":{"id":"m1","model":"m","usage":{"input_tokens":3,"output_tokens":4}}}
+{"type":"cost-state","totalCostUSD":0.5,"modelUsage":{"m":{"inputTokens":8}}}
+{"torn"#,
+        )
+        .unwrap();
+        let costs = read(file.path()).unwrap();
+        let usage = Usage { input_tokens: 8, ..Usage::default() };
+        assert_eq!(costs.total, Some(Totals { usd: 0.5, usage: Some(usage) }));
+        assert_eq!((costs.answers.count(), costs.answers.usage().output_tokens), (1, 4));
+    }
+}

@@ -1,0 +1,76 @@
+//! What something cost, as people and programs see it.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::cli::output::format::age;
+use crate::core::attempt::usage::{Spending, Spent, Usage};
+
+/// What attempts cost, as every `--json` has it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct SpentJson {
+    usage: Usage,
+    cost_usd: f64,
+    /// Whether a `claude` died before it said what it cost: the rest is then the least that it can be.
+    estimated: bool,
+    /// Answers of the API.
+    requests: u64,
+    /// How long `claude` ran, all processes together.
+    seconds: f64,
+}
+
+impl From<Spent> for SpentJson {
+    fn from(spent: Spent) -> Self {
+        let Spent { usage, cost_usd, estimated, requests, attempts: _, time } = spent;
+        Self { usage, cost_usd, estimated, requests, seconds: time.as_secs_f64() }
+    }
+}
+
+/// What one attempt cost, which began and perhaps ended at these times.
+pub(crate) fn of_attempt(spending: &Spending, began: Timestamp, ended: Option<Timestamp>, now: Timestamp) -> Spent {
+    let Spending { usage, requests, usd, estimated } = *spending;
+    let time = ended.unwrap_or(now).duration_since(began).max(SignedDuration::ZERO);
+    Spent { usage, cost_usd: usd, estimated, requests, attempts: 1, time }
+}
+
+/// Dollars, in as few digits as say something.
+pub(crate) fn dollars(spent: &Spent) -> String {
+    let least = if spent.estimated { "≥" } else { "" };
+    let digits = if spent.cost_usd > 0.0 && spent.cost_usd < 0.995 { 4 } else { 2 };
+    format!("{least}${:.digits$}", spent.cost_usd)
+}
+
+/// Tokens, by what they cost.
+pub(crate) fn tokens(usage: Usage) -> String {
+    let Usage { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage;
+    format!(
+        "{input_tokens} in, {cache_creation_input_tokens} to cache, {cache_read_input_tokens} from cache, {output_tokens} out"
+    )
+}
+
+/// Dollars, requests and time.
+pub(crate) fn words(spent: &Spent) -> String {
+    let Spent { requests, time, .. } = spent;
+    let unit = if *requests == 1 { "request" } else { "requests" };
+    format!("{}, {requests} {unit}, {}", dollars(spent), length(*time))
+}
+
+/// How long something took, in one unit.
+pub(crate) fn length(time: SignedDuration) -> String {
+    let then = Timestamp::UNIX_EPOCH;
+    age(then, then.checked_add(time).unwrap_or(then))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_that_may_be_more_says_so() {
+        let spent = Spent { cost_usd: 0.05, requests: 2, time: SignedDuration::from_secs(90), ..Spent::default() };
+        assert_eq!(words(&spent), "$0.0500, 2 requests, 1 min");
+        let more = Spent { cost_usd: 12.3, requests: 1, estimated: true, ..spent };
+        assert_eq!(words(&more), "≥$12.30, 1 request, 1 min");
+        assert_eq!(dollars(&Spent::default()), "$0.00");
+    }
+}

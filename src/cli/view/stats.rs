@@ -1,0 +1,125 @@
+//! `agent-cli stats`: what agents cost, by day, model and file of instructions.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::cli::arguments::duration::duration;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::format::table;
+use crate::cli::output::{hint, print, print_json, tell};
+use crate::cli::report::costs::{self, SpentJson};
+use crate::core::attempt::usage::Spent;
+use crate::store::Counted;
+
+/// Show what agents cost, by day, model and file of instructions
+///
+/// Counts every attempt that began in that time and is still recorded: kept, discarded and killed ones. `gc` and `rm`
+/// remove chains with their costs. `≥` marks sums with an attempt that was killed before it said what it cost.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  agent-cli stats --since 7d --json | jq .total.cost_usd")]
+pub(crate) struct Stats {
+    /// Count attempts that began in this time
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = duration)]
+    since: SignedDuration,
+
+    /// Print a JSON object: since, total, days, models, instructions
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct StatsJson {
+    since: Timestamp,
+    total: SumJson,
+    days: Vec<SumJson>,
+    models: Vec<SumJson>,
+    instructions: Vec<SumJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct SumJson {
+    /// The day, model or file; `null`: none is known, or there was a prompt instead of a file.
+    name: Option<String>,
+    attempts: u64,
+    #[serde(flatten)]
+    spent: SpentJson,
+}
+
+/// Sums, each with what it is about.
+type Sums = Vec<(Option<String>, Spent)>;
+
+impl Stats {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        context.only_for_people("agents cannot see what others cost", "agent-cli show shows an agent's own costs")?;
+        let since = Timestamp::now().checked_sub(self.since).unwrap_or(Timestamp::MIN);
+        let counted = context.store()?.counted(since)?;
+        let zone = TimeZone::system();
+        let day = |it: &Counted| Some(it.began.to_zoned(zone.clone()).date().to_string());
+        let days = sums(&counted, day, |_, _| std::cmp::Ordering::Equal);
+        let dearest = |a: &Spent, b: &Spent| b.cost_usd.total_cmp(&a.cost_usd);
+        let models = sums(&counted, |it| it.model.clone(), dearest);
+        let files = sums(&counted, |it| it.file.clone(), dearest);
+        let total = counted.iter().fold(Spent::default(), |sum, it| sum.plus(it.spent));
+        if self.json {
+            let listed = |sums: Sums| sums.into_iter().map(|(name, spent)| as_json(name, spent)).collect();
+            print_json(&StatsJson {
+                since,
+                total: as_json(None, total),
+                days: listed(days),
+                models: listed(models),
+                instructions: listed(files),
+            })?;
+            return Ok(ExitStatus::Ok);
+        }
+        if counted.is_empty() {
+            tell("no agent ran in this time");
+            hint("agent-cli stats --since 365d looks further back");
+            return Ok(ExitStatus::Ok);
+        }
+        let head = |name: &str| ["COST", "REQUESTS", "TIME", "TOKENS", name].map(str::to_owned).to_vec();
+        let mut rows = Vec::new();
+        for (name, sums, none) in [("DAY", days, ""), ("MODEL", models, "unknown"), ("INSTRUCTIONS", files, "prompts")]
+        {
+            rows.push(head(name));
+            rows.extend(sums.into_iter().map(|(name, spent)| row(&spent, name.unwrap_or_else(|| none.to_owned()))));
+            rows.push(Vec::new());
+        }
+        rows.push(row(&total, "in all".to_owned()));
+        print(&table(&rows))?;
+        Ok(ExitStatus::Ok)
+    }
+}
+
+/// Sums by what `name` says, in this order; those that compare as equal by name.
+fn sums(
+    counted: &[Counted],
+    name: impl Fn(&Counted) -> Option<String>,
+    order: impl Fn(&Spent, &Spent) -> std::cmp::Ordering,
+) -> Sums {
+    let mut sums: BTreeMap<Option<String>, Spent> = BTreeMap::new();
+    for it in counted {
+        let sum = sums.entry(name(it)).or_default();
+        *sum = sum.plus(it.spent);
+    }
+    let mut sums: Sums = sums.into_iter().collect();
+    sums.sort_by(|(_, a), (_, b)| order(a, b));
+    sums
+}
+
+fn as_json(name: Option<String>, spent: Spent) -> SumJson {
+    SumJson { name, attempts: spent.attempts, spent: spent.into() }
+}
+
+fn row(spent: &Spent, name: String) -> Vec<String> {
+    let usage = spent.usage;
+    let sent = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
+    let tokens = format!("{sent} → {}", usage.output_tokens);
+    vec![costs::dollars(spent), spent.requests.to_string(), costs::length(spent.time), tokens, name]
+}

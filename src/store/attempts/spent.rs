@@ -1,0 +1,261 @@
+//! What attempts have cost.
+
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::core::attempt::usage::{Spending, Spent, Totals, Usage};
+use crate::core::id::{AttemptId, FrameId};
+use crate::store::database::codec::{self, At, Id, count, maybe_json, signed, time};
+use crate::store::database::store::Store;
+use crate::store::error::{Fault, Result};
+use crate::store::tables::below::below;
+
+/// An attempt, as statistics count it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Counted {
+    /// When it began.
+    pub(crate) began: Timestamp,
+    /// The model that it ran with, as far as `claude` said.
+    pub(crate) model: Option<String>,
+    /// The file of instructions of its agent; `None`: a prompt.
+    pub(crate) file: Option<String>,
+    /// What it cost.
+    pub(crate) spent: Spent,
+}
+
+/// What the attempts of a query have cost. `?2`: now, for those that still run.
+macro_rules! sums {
+    () => {
+        "count(*) AS attempts, coalesce(sum(a.cost_usd), 0.0) AS cost_usd, coalesce(max(a.estimated), 0) AS estimated,
+         coalesce(sum(a.requests), 0) AS requests,
+         coalesce(sum(max(coalesce(a.ended, ?2) - a.began, 0)), 0) AS milliseconds,
+         coalesce(sum(a.input_tokens), 0) AS input_tokens, coalesce(sum(a.output_tokens), 0) AS output_tokens,
+         coalesce(sum(a.cache_creation_input_tokens), 0) AS cache_creation_input_tokens,
+         coalesce(sum(a.cache_read_input_tokens), 0) AS cache_read_input_tokens"
+    };
+}
+
+/// Of a frame and all frames below it.
+pub(crate) const SPENT: &str = concat!(
+    below!("SELECT "),
+    sums!(),
+    " FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id"
+);
+
+/// Of each frame of a tree.
+const SPENT_BY_FRAME: &str = concat!(
+    "SELECT f.id, ",
+    sums!(),
+    " FROM frames AS f CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = f.id
+      WHERE f.root = (SELECT root FROM frames WHERE id = ?1) GROUP BY f.id"
+);
+
+const COUNTED: &str = concat!(
+    "SELECT a.began AS began, a.model, json_extract(f.task, '$.file') AS file, ",
+    sums!(),
+    " FROM attempts AS a JOIN frames AS f ON f.id = a.frame WHERE a.began >= ?1 GROUP BY a.seq ORDER BY a.seq"
+);
+
+impl Store {
+    /// What a frame and all frames below it have cost.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn spent(&self, top: FrameId) -> Result<Spent> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(SPENT)?;
+            Ok(statement.query_row((Id(top), codec::now()), spent)?)
+        })
+    }
+
+    /// What each frame of the tree has cost that a frame belongs to. Those without attempts are left out.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub(crate) fn spent_by_frame(&self, frame: FrameId) -> Result<Vec<(FrameId, Spent)>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(SPENT_BY_FRAME)?;
+            let found =
+                statement.query_map((Id(frame), codec::now()), |row| Ok((codec::id(row, "id")?, spent(row)?)))?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// The attempts that began at `since` or later, in order.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub(crate) fn counted(&self, since: Timestamp) -> Result<Vec<Counted>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(COUNTED)?;
+            let found = statement.query_map((At(since), codec::now()), |row| {
+                Ok(Counted {
+                    began: time(row, "began")?,
+                    model: row.get("model")?,
+                    file: row.get("file")?,
+                    spent: spent(row)?,
+                })
+            })?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// US dollars for each unit of [`Usage::weight`] in the newest attempt with this model that said what it cost.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub(crate) fn rate(&self, model: &str) -> Result<Option<f64>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT * FROM attempts WHERE model = ?1 AND NOT estimated AND cost_usd > 0 ORDER BY seq DESC LIMIT 1",
+            )?;
+            let found = statement.query_row([model], |row| Ok(rate(&spending(row)?))).optional()?;
+            Ok(found.flatten())
+        })
+    }
+}
+
+/// What a unit of [`Usage::weight`] cost in an attempt that said what it cost.
+fn rate(spending: &Spending) -> Option<f64> {
+    let weight = spending.usage.weight();
+    (!spending.estimated && spending.usd > 0.0 && weight > 0.0).then(|| spending.usd / weight)
+}
+
+fn spent(row: &Row<'_>) -> rusqlite::Result<Spent> {
+    Ok(Spent {
+        usage: usage(row)?,
+        cost_usd: row.get("cost_usd")?,
+        estimated: row.get("estimated")?,
+        requests: count(row, "requests")?,
+        attempts: count(row, "attempts")?,
+        time: SignedDuration::from_millis(row.get("milliseconds")?),
+    })
+}
+
+/// What one attempt spent, from columns of these names.
+pub(crate) fn spending(row: &Row<'_>) -> rusqlite::Result<Spending> {
+    Ok(Spending {
+        usage: usage(row)?,
+        requests: count(row, "requests")?,
+        usd: row.get("cost_usd")?,
+        estimated: row.get("estimated")?,
+    })
+}
+
+/// What the session of an attempt had spent when it ended.
+pub(crate) fn totals(row: &Row<'_>) -> rusqlite::Result<Totals> {
+    Ok(Totals { usd: row.get("total_cost_usd")?, usage: maybe_json(row, "total_usage")? })
+}
+
+fn usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
+    Ok(Usage {
+        input_tokens: count(row, "input_tokens")?,
+        output_tokens: count(row, "output_tokens")?,
+        cache_creation_input_tokens: count(row, "cache_creation_input_tokens")?,
+        cache_read_input_tokens: count(row, "cache_read_input_tokens")?,
+    })
+}
+
+/// Records what an attempt of `frame` spent. If its model's price was not known before, the attempts of the same tree that could
+/// not be estimated for want of it are estimated now.
+pub(crate) fn record(
+    connection: &Connection,
+    (frame, attempt): (FrameId, AttemptId),
+    model: Option<&str>,
+    spending: &Spending,
+    total: &Totals,
+) -> std::result::Result<(), Fault> {
+    let tokens = spending.usage;
+    connection
+        .prepare_cached(
+            "UPDATE attempts SET input_tokens = ?2, output_tokens = ?3, cache_creation_input_tokens = ?4,
+             cache_read_input_tokens = ?5, cost_usd = ?6, total_cost_usd = ?7, total_usage = ?8, requests = ?9,
+             estimated = ?10, model = ?11 WHERE id = ?1",
+        )?
+        .execute(params![
+            Id(attempt),
+            signed(tokens.input_tokens),
+            signed(tokens.output_tokens),
+            signed(tokens.cache_creation_input_tokens),
+            signed(tokens.cache_read_input_tokens),
+            finite(spending.usd),
+            finite(total.usd),
+            total.usage.map(|usage| codec::json(&usage, &[])).transpose()?,
+            signed(spending.requests),
+            spending.estimated,
+            model,
+        ])?;
+    let (Some(rate), Some(model)) = (rate(spending), model) else { return Ok(()) };
+    let mut statement = connection.prepare_cached(
+        "SELECT a.* FROM frames AS f CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = f.id
+         WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND a.estimated AND a.cost_usd = 0 AND a.model = ?2",
+    )?;
+    let unpriced: Vec<(AttemptId, Usage)> = statement
+        .query_map((Id(frame), model), |row| Ok((codec::id(row, "id")?, usage(row)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut price = connection.prepare_cached("UPDATE attempts SET cost_usd = ?2 WHERE id = ?1")?;
+    for (attempt, usage) in unpriced {
+        price.execute((Id(attempt), finite(rate * usage.weight())))?;
+    }
+    Ok(())
+}
+
+/// The database has no word for what is not a number.
+fn finite(cost: f64) -> f64 {
+    if cost.is_finite() { cost } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::decision::decide;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::attempt::facts::Facts;
+    use crate::store::AttemptEnd;
+    use crate::store::tables::caller::Caller;
+    use crate::store::testing::{attempt_end, new, reply, store};
+
+    fn end(store: &Store, caller: Caller, spending: Spending) {
+        let decision = decide(&Facts::of(reply("SGN_PEND_STARTED")));
+        let model = Some("opus".into());
+        store.end_attempt(&AttemptEnd { spending, model, ..attempt_end(caller, &decision) }).unwrap();
+    }
+
+    #[test]
+    fn a_tree_costs_what_its_attempts_cost() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        store.end(caller, &Ending::Suspended);
+        store.end(store.start(child), &reply("42"));
+        store.end(store.start(store.root()), &reply("another tree"));
+        let spent = store.spent(caller.frame).unwrap();
+        assert_eq!((spent.attempts, spent.requests, spent.estimated), (2, 2, false));
+        assert_eq!((spent.cost_usd, spent.usage.output_tokens), (0.5, 4));
+        assert_eq!(store.spent(child).unwrap().attempts, 1);
+        assert_eq!(store.spent(FrameId::random()).unwrap(), Spent::default());
+        let by_frame = store.spent_by_frame(child).unwrap();
+        assert_eq!(by_frame.iter().map(|(_, spent)| spent.cost_usd).collect::<Vec<_>>(), [0.25, 0.25]);
+        assert_eq!(store.counted(Timestamp::UNIX_EPOCH).unwrap().len(), 3);
+        assert_eq!(store.counted(Timestamp::MAX).unwrap(), []);
+    }
+
+    #[test]
+    fn what_died_is_priced_once_its_model_has_a_price() {
+        let (_temp, store) = store();
+        let usage = Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() };
+        let root = store.root();
+        let died = Spending { usage, requests: 1, usd: 0.0, estimated: true };
+        end(&store, store.start(root), died);
+        assert_eq!((store.rate("opus").unwrap(), store.spent(root).unwrap().cost_usd), (None, 0.0));
+        end(&store, store.start(root), Spending { usd: 0.5, estimated: false, ..died });
+        let spent = store.spent(root).unwrap();
+        assert_eq!((spent.cost_usd, spent.estimated, spent.requests), (1.0, true, 2));
+        assert_eq!(store.rate("opus").unwrap(), Some(0.0025));
+        assert_eq!(store.rate("haiku").unwrap(), None);
+    }
+}
