@@ -10,7 +10,7 @@ fn every_command_explains_itself() {
         // Where a default stands on a line of its own, clap indents the empty line above it.
         outcome.succeeds().stdout.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(help(&[]), @"
+    insta::assert_snapshot!(help(&[]), @r"
     Run chains of headless Claude Code agents that can pause for minutes or weeks
 
     An agent can spawn agents, to any depth, and each of them can stop to wait for a person, a file, a
@@ -30,6 +30,7 @@ fn every_command_explains_itself() {
       tree         Show a chain as a tree: every agent, its state, what it waits for and for how long
       show         Show everything known about an agent: sessions, transcripts, costs and history
       logs         Show what an agent said and did
+      stats        Show what agents cost, by day, model and file of instructions
       doctor       Check claude, login, settings, PATH and the state directory, and suggest fixes
       export       Export a chain to a file, so that another machine can resume it
       import       Import a chain written by `agent-cli export`
@@ -73,7 +74,7 @@ fn every_command_explains_itself() {
        75  waiting (with --exit-code)
       130  interrupted
     ");
-    insta::assert_snapshot!(help(&["spawn"]), @"
+    insta::assert_snapshot!(help(&["spawn"]), @r"
     Start one agent for each FILE of instructions
 
     Runs the agent, and every agent that it starts, until nothing in the chain can run. Prints the reply
@@ -139,7 +140,7 @@ fn every_command_explains_itself() {
 
           --json
               Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage,
-              cost_usd
+              cost_usd, estimated, requests, seconds
 
           --exit-code
               Exit with status 75 while the chain waits

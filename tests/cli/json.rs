@@ -55,7 +55,10 @@ fn spawn_and_resume_print_the_same_object() {
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": 0
       },
-      "cost_usd": 0.03
+      "cost_usd": 0.03,
+      "estimated": false,
+      "requests": 3,
+      "seconds": [SECONDS]
     }
     "#);
 
@@ -91,7 +94,7 @@ fn a_failure_in_json() {
     outcome.exits_with(1);
     assert_eq!(outcome.json()["status"], "failed");
     insta::assert_snapshot!(outcome, @r#"
-    {"id":"[ID1]","status":"failed","reply":null,"waiting_on":[],"busy":[],"errors":["boom"],"denied":[],"usage":{"input_tokens":1000,"output_tokens":20,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.01}
+    {"id":"[ID1]","status":"failed","reply":null,"waiting_on":[],"busy":[],"errors":["boom"],"denied":[],"usage":{"input_tokens":1000,"output_tokens":20,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.01,"estimated":false,"requests":1,"seconds":[SECONDS]}
     --- stderr
     error: boom ([ID1:8])
     hint: agent-cli resume [ID1:8] continues; nothing is lost
@@ -128,7 +131,17 @@ fn lists_in_json() {
         "abandoned": false,
         "since": "[TIME]",
         "error": null,
-        "waiting_on": []
+        "waiting_on": [],
+        "usage": {
+          "input_tokens": 3000,
+          "output_tokens": 60,
+          "cache_creation_input_tokens": 0,
+          "cache_read_input_tokens": 0
+        },
+        "cost_usd": 0.03,
+        "estimated": false,
+        "requests": 3,
+        "seconds": [SECONDS]
       },
       {
         "id": "[ID2]",
@@ -146,7 +159,17 @@ fn lists_in_json() {
             "id": "[ID3]",
             "question": "When?"
           }
-        ]
+        ],
+        "usage": {
+          "input_tokens": 3000,
+          "output_tokens": 60,
+          "cache_creation_input_tokens": 0,
+          "cache_read_input_tokens": 0
+        },
+        "cost_usd": 0.03,
+        "estimated": false,
+        "requests": 3,
+        "seconds": [SECONDS]
       }
     ]
     "#);
@@ -205,14 +228,14 @@ fn a_frame_in_json() {
     world.answer("now");
     world.run(&["resume", &id]).prints("now");
     let frame = world.run(&["show", &id, "--json"]).succeeds().json();
-    insta::assert_snapshot!(keys(&frame), @"id parent root depth task cwd status abandoned error since created waiting_on reply trouble children launch limits checkpoint baseline sessions output denied usage cost_usd events");
+    insta::assert_snapshot!(keys(&frame), @"id parent root depth task cwd status abandoned error since created waiting_on reply trouble children launch limits checkpoint baseline sessions output denied usage cost_usd estimated requests seconds with_descendants events");
     assert_eq!(frame["reply"], "now");
     assert_eq!(frame["launch"]["model"], "claude-opus-4-8");
     assert_eq!(frame["children"].as_array().map(Vec::len), Some(1));
 
     let sessions = frame["sessions"].as_array().expect("a list of sessions");
     let [first, second] = sessions.as_slice() else { panic!("two sessions: {frame}") };
-    insta::assert_snapshot!(keys(first), @"id attempt resumed began ended outcome message kept transcript usage cost_usd");
+    insta::assert_snapshot!(keys(first), @"id attempt resumed began ended outcome message kept transcript usage cost_usd estimated requests seconds model");
     assert_eq!((&first["id"], &first["resumed"]), (&json!(id), &json!(null)));
     assert_eq!((&second["resumed"], &second["kept"]), (&json!(id), &json!(true)));
     assert_eq!((&frame["checkpoint"], &second["id"]), (&second["attempt"], &first["id"]));

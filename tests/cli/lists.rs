@@ -34,7 +34,7 @@ fn a_chain_at_rest() {
     └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that only the agent can judge
     --- exit status: 0
     ");
-    insta::assert_snapshot!(columns(&world.run(&["show", &id[..8]])), @"
+    insta::assert_snapshot!(columns(&world.run(&["show", &id[..8]])), @r"
     agent  [ID1]
     chain  [ID1] (depth 1)
     task  [PROJECT]/root.md
@@ -45,10 +45,11 @@ fn a_chain_at_rest() {
     child  [ID4]
     claude  [STAND-IN]
     model  claude-opus-4-8
-    tokens  5000 in, 0 from cache, 100 out
-    cost  $0.0500
+    tokens  5000 in, 0 to cache, 0 from cache, 100 out
+    cost  $0.0500, 5 requests, [AGE]
+    in all  $0.1200, 12 requests, [AGE] with all agents below it
     output  [STATE]/frames/[ID1]/out.ndjson
-    session  [ID1] requested, kept, [AGE] ago
+    session  [ID1] requested, kept, [AGE] ago, $0.0500, 5 requests, [AGE]
                [HOME]/.claude/projects/[SLUG]/[ID1].jsonl
     --- exit status: 0
     ");

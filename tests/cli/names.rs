@@ -22,7 +22,9 @@ impl Names {
                 rest = after;
             } else if is_number(word) && replaced.ends_with("process ") {
                 replaced.push_str("[PID]");
-            } else if word.parse::<f64>().is_ok() && replaced.ends_with("\"seconds\":") | replaced.ends_with("\"seconds\": ") {
+            } else if word.parse::<f64>().is_ok()
+                && replaced.ends_with("\"seconds\":") | replaced.ends_with("\"seconds\": ")
+            {
                 replaced.push_str("[SECONDS]");
             } else {
                 replaced.push_str(&self.name(word));

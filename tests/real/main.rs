@@ -15,6 +15,7 @@ mod chain;
 #[path = "../crash/chance.rs"]
 mod chance;
 mod continued;
+mod costs;
 mod cron;
 mod deep;
 mod delivery;

@@ -36,9 +36,19 @@ pub struct RecordedRequest {
     pub bytes: usize,
 }
 
+/// What the API says that an answer has cost, in tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ServedTokens {
+    /// Sent to it.
+    pub input: u64,
+    /// Generated.
+    pub output: u64,
+}
+
 #[derive(Default)]
 pub(super) struct Record {
     requests: Mutex<Vec<RecordedRequest>>,
+    served: Mutex<Vec<ServedTokens>>,
     arrived: Condvar,
 }
 
@@ -63,6 +73,11 @@ impl MessagesApi {
     /// The requests of agents so far.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.record.requests().clone()
+    }
+
+    /// What agents were answered so far. Errors and answers that are still held back cost nothing.
+    pub fn served(&self) -> Vec<ServedTokens> {
+        self.record.served.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How many requests agents have made so far.
@@ -133,6 +148,10 @@ impl Record {
     fn requests(&self) -> MutexGuard<'_, Vec<RecordedRequest>> {
         // A panic inside a test's predicate must not be hidden by a second one.
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn serve(&self, tokens: ServedTokens) {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner).push(tokens);
     }
 
     pub(super) fn add(&self, request: RecordedRequest) {

@@ -26,7 +26,7 @@ pub use claude_package::claude;
 pub use conversation::{Conversation, Item, without_line_numbers};
 pub use follower::follow;
 pub(crate) use marked::{Kind, processes_of};
-pub use messages_api::{MessagesApi, RecordedRequest};
+pub use messages_api::{MessagesApi, RecordedRequest, ServedTokens};
 pub use real::RealHome;
 pub use turn::{Hold, ToolCall, Turn};
 pub use versions::{NEWEST, OLDER, in_a_whole_run, versions, with_each_version};

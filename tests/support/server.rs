@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::conversation::Conversation;
-use super::messages_api::{Record, RecordedRequest};
+use super::messages_api::{Record, RecordedRequest, ServedTokens};
 use super::turn::{ApiError, Turn};
 use super::wire::{events, message};
 
@@ -60,11 +60,12 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
     let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let model = body["model"].as_str().unwrap_or_default().to_owned();
     let streamed = body["stream"] == true;
-    let mut turn = if body["tools"].as_array().is_none_or(Vec::is_empty) {
+    let has_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+    let mut turn = if !has_tools {
         // This request is not from an agent. It is a title or a probe, and any answer is fine.
         Turn::text(r#"{"title": "A task"}"#)
     } else {
-        ask(service, head, body, bytes.len()).await
+        ask(Arc::clone(&service), head, body, bytes.len()).await
     };
     if let Some(hold) = turn.take_hold() {
         // When the client goes away, the server drops this call.
@@ -74,6 +75,10 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
         return refusal(error);
     }
     let message = message(&turn, &model, turn.input_tokens().unwrap_or(input_tokens));
+    if has_tools {
+        let tokens = |name: &str| message["usage"][name].as_u64().unwrap_or_default();
+        service.record.serve(ServedTokens { input: tokens("input_tokens"), output: tokens("output_tokens") });
+    }
     if streamed {
         ([(header::CONTENT_TYPE, "text/event-stream")], Body::from(events(&message))).into_response()
     } else {

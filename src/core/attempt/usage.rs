@@ -136,15 +136,13 @@ impl Account {
     /// What the attempt spent. Answers count where nothing else does: subagents and summaries are in the totals only.
     pub(crate) fn spending(&self) -> Spending {
         let own = |total: &Totals| {
-            let usage = match (total.usage, self.before.usage) {
-                (Some(usage), Some(before)) if usage.max(before) == usage => usage.minus(before),
+            let before = if self.counts_on(total) { self.before } else { Totals::default() };
+            let usage = match (total.usage, before.usage) {
                 // What is not known before cannot be taken off.
-                (Some(_), None) if self.before.usd > 0.0 => Usage::default(),
-                // What is less than before does not count on from there.
-                (usage, _) => usage.unwrap_or_default(),
+                (Some(_), None) if before.usd > 0.0 => Usage::default(),
+                (usage, before) => usage.unwrap_or_default().minus(before.unwrap_or_default()),
             };
-            let usd = if total.usd >= self.before.usd { total.usd - self.before.usd } else { total.usd };
-            (usage.max(self.printed), usd)
+            (usage.max(self.printed), total.usd - before.usd)
         };
         let (usage, usd) = self.total.as_ref().map_or((self.printed, 0.0), own);
         if self.is_final {
@@ -153,6 +151,15 @@ impl Account {
         let usage = usage.max(self.answers);
         let usd = usd.max(self.rate.map_or(0.0, |rate| rate * usage.weight()));
         Spending { usage, requests: self.requests, usd, estimated: self.began }
+    }
+
+    /// Whether the total includes what the session had spent before. Claude Code forgets that when it continues a session
+    /// whose last process was killed, so the total has to explain the answers: it does so better with or without it.
+    fn counts_on(&self, total: &Totals) -> bool {
+        let (Some(all), Some(before)) = (total.usage, self.before.usage) else { return total.usd >= self.before.usd };
+        let unexplained = |own: f64| (own - self.answers.weight()).abs();
+        let with = all.minus(before).weight();
+        all.max(before) == all && total.usd >= self.before.usd && unexplained(with) <= unexplained(all.weight())
     }
 }
 
@@ -180,6 +187,23 @@ mod tests {
         assert_eq!(spent(total(0.5, tokens(50, 5))), (tokens(0, 0), 0.0));
         assert_eq!(spent(total(0.25, tokens(20, 2))), (tokens(20, 2), 0.25), "it did not count on");
         assert_eq!(spent(None), (tokens(0, 0), 0.0));
+    }
+
+    #[test]
+    fn a_total_that_is_just_what_was_answered_includes_nothing_else() {
+        let before = Totals { usd: 0.5, usage: Some(tokens(50, 5)) };
+        let account = |input, usd| Account {
+            before,
+            total: total(usd, tokens(input, 6)),
+            answers: tokens(60, 1),
+            is_final: true,
+            ..Account::default()
+        };
+        assert_eq!(account(60, 0.6).spending().usage.input_tokens, 60);
+        assert_eq!(account(110, 1.1).spending().usage.input_tokens, 60);
+        // An answer that was interrupted is in no total, and what a subagent was answered may be in no stream.
+        assert_eq!(account(100, 1.0).spending().usage.input_tokens, 50);
+        assert_eq!(account(150, 1.5).spending().usage.input_tokens, 100);
     }
 
     #[test]
