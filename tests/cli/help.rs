@@ -232,7 +232,7 @@ fn every_command_explains_itself() {
 
           --json
               Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage,
-              cost_usd
+              cost_usd, estimated, requests, seconds
 
           --exit-code
               Exit with status 75 while the chain waits
