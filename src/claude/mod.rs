@@ -14,4 +14,3 @@ pub(crate) mod transcript;
 
 pub(crate) mod ending;
 pub(crate) mod invocation;
-pub(crate) mod spent;

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use crate::claude::spent::Answers;
 use crate::claude::stream::asking_hooks::AskingHooks;
 use crate::claude::stream::denials::Denials;
 use crate::claude::stream::event::{Block, Event};
@@ -11,6 +10,7 @@ use crate::claude::stream::result_event::ResultEvent;
 use crate::claude::stream::rights::Rights;
 use crate::claude::stream::tasks::{self, Task};
 use crate::claude::stream::tool_calls::ToolCalls;
+use crate::claude::transcript::tokens::Answers;
 use crate::core::requests::returned::Returned;
 use jiff::Timestamp;
 

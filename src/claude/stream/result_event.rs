@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::claude::spent;
 use crate::claude::stream::event::Event;
+use crate::claude::transcript::tokens;
 use crate::core::attempt::usage::Usage;
 
 /// The event that ends an attempt.
@@ -43,8 +43,8 @@ impl From<Event> for ResultEvent {
             deferred,
             deferred_call: event.deferred_tool_use["id"].as_str().map(str::to_owned),
             stopped_by_hook: event.terminal_reason == "hook_stopped",
-            usage: spent::of_answer(&event.usage),
-            total_usage: spent::of_models(&event.model_usage),
+            usage: tokens::of_answer(&event.usage),
+            total_usage: tokens::of_models(&event.model_usage),
             total_cost_usd: event.total_cost_usd.as_f64().unwrap_or(0.0),
         }
     }

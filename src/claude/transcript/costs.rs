@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::claude::spent::{Answers, of_models};
+use crate::claude::transcript::tokens::{Answers, of_models};
 use crate::core::attempt::usage::Totals;
 
 /// What a transcript says about costs.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::claude::spent::of_models;
+use crate::claude::transcript::tokens::of_models;
 use crate::core::attempt::usage::Totals;
 use crate::core::id::SessionId;
 use crate::failpoint::{self, Moment, Step};

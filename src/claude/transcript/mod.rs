@@ -21,5 +21,6 @@ pub(crate) mod reopen;
 pub(crate) mod rewrite;
 pub(crate) mod salvage;
 pub(crate) mod session_files;
+pub(crate) mod tokens;
 pub(crate) mod turn;
 pub(crate) mod whereabouts;

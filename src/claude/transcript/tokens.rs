@@ -1,4 +1,4 @@
-//! Tokens and dollars, in the shapes in which Claude Code reports them.
+//! Tokens, in the shapes in which Claude Code reports them: in its transcripts, its output and its totals.
 
 use std::collections::HashMap;
 
