@@ -61,6 +61,7 @@ struct Cli {
 enum Subcommands {
     Spawn(chain::spawn::Spawn),
     Resume(chain::resume::Resume),
+    Watch(chain::unattended::watch::Watch),
     Ask(chain::ask::Ask),
     Wait(chain::wait::WaitCommand),
     Questions(chain::questions::Questions),
@@ -101,12 +102,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     output::colour(cli.color);
-    let is_driver = matches!(cli.command, Subcommands::Spawn(_) | Subcommands::Resume(_));
+    let is_driver = matches!(cli.command, Subcommands::Spawn(_) | Subcommands::Resume(_) | Subcommands::Watch(_));
     let times = is_driver && !context::is_called_by_an_agent() && !io::stderr().is_terminal();
     output::write_errors(Manner { quiet: cli.quiet, times });
     let result = Context::from_environment(cli.verbose).and_then(|context| match cli.command {
         Subcommands::Spawn(command) => command.run(&context),
         Subcommands::Resume(command) => command.run(&context),
+        Subcommands::Watch(command) => command.run(&context),
         Subcommands::Ask(command) => command.run(&context),
         Subcommands::Wait(command) => command.run(&context),
         Subcommands::Questions(command) => command.run(&context),

@@ -26,7 +26,7 @@ use crate::claude::installation::program::ProgramError;
 use crate::claude::transcript::ancestry::Broken;
 use crate::core::agent::overrides::BadLaunch;
 use crate::core::id::{FrameId, SessionId};
-use crate::runtime::run::places::Places;
+use crate::runtime::run::unattended::places::Places;
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;
 

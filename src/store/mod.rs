@@ -31,6 +31,7 @@ pub(crate) use crate::store::chains::lookup::Target;
 pub(crate) use crate::store::chains::trees::Summary;
 pub use crate::store::database::store::Store;
 pub(crate) use crate::store::error::StoreError;
+pub(crate) use crate::store::files::driving::Driving;
 pub(crate) use crate::store::files::entries::size;
 pub use crate::store::files::lease::Lease;
 pub(crate) use crate::store::files::state_dir::StateDir;

@@ -22,6 +22,7 @@ fn every_command_explains_itself() {
     Commands:
       spawn        Start one agent for each FILE of instructions
       resume       Resume a chain, or show its status
+      watch        Continue chains as soon as they can continue, until you stop it
       ask          Ask a person (for agents)
       wait         Wait for a file, a time or a command (for agents)
       questions    List open questions, or show one in full

@@ -74,6 +74,7 @@ mod together;
 mod transcripts;
 mod usage_limit;
 mod waits;
+mod watch;
 mod went_on;
 mod worktree_moves;
 mod worktrees;

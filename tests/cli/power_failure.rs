@@ -64,6 +64,7 @@ fn what_is_new_is_entered_where_it_is_looked_for() {
         names,
         [
             world.kept(&id).with_extension("seen.json").file_name().unwrap().to_str().unwrap().to_owned(),
+            "driving.lock".to_owned(),
             "err.log".to_owned(),
             "out.ndjson".to_owned()
         ]

@@ -47,7 +47,7 @@ pub(crate) struct Resume {
     ///
     /// One line of a crontab is enough for all chains: what waits costs nothing. Chains that failed or were interrupted
     /// are left to you.
-    #[arg(long, conflicts_with_all = ["id", "now", "model", "permission_mode", "args", "stream", "LimitOptions"])]
+    #[arg(long, conflicts_with_all = ["id", "now", "stream", "model", "permission_mode", "args", "stream", "LimitOptions"])]
     all: bool,
 
     /// With --all: how many agents may run at once over all chains, whichever commands run them [default: 4]

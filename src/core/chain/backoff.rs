@@ -38,7 +38,7 @@ impl Wait {
 }
 
 /// The pause after this many consecutive failed tries.
-fn until_next_try(tries: u32) -> SignedDuration {
+pub(crate) fn until_next_try(tries: u32) -> SignedDuration {
     let doubled = 2_i32.saturating_pow(tries.saturating_sub(1));
     SHORTEST.saturating_mul(doubled).min(LONGEST)
 }

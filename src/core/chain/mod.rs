@@ -6,6 +6,7 @@ pub(crate) mod frame;
 pub(crate) mod group;
 pub(crate) mod limits;
 pub(crate) mod origin;
+pub(crate) mod pace;
 pub(crate) mod progress;
 pub(crate) mod runnable;
 pub(crate) mod state;

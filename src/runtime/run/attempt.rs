@@ -30,7 +30,7 @@ use crate::runtime::delivery::situation;
 use crate::runtime::delivery::ways::{self, AttemptInput, Means};
 use crate::runtime::programs::Program;
 use crate::runtime::recovery::restore;
-use crate::runtime::run::places::Places;
+use crate::runtime::run::unattended::places::Places;
 use crate::runtime::worktrees::worktree;
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, NewAttempt, Store, StoreError};

@@ -3,12 +3,11 @@
 pub(crate) mod attempt;
 pub(crate) mod background;
 pub(crate) mod driven;
-pub(crate) mod every_chain;
 pub(crate) mod external_waits;
 pub(crate) mod frame_error;
-pub(crate) mod places;
 pub(crate) mod running_agent;
 pub(crate) mod scheduler;
 pub(crate) mod signals;
 pub(crate) mod status;
 pub(crate) mod stopping;
+pub(crate) mod unattended;

@@ -23,12 +23,12 @@ use crate::runtime::programs;
 use crate::runtime::run::attempt::{self, AttemptStart, Live};
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::FrameErrorKind;
-use crate::runtime::run::places::{Place, Places};
 use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::stopping;
+use crate::runtime::run::unattended::places::{Place, Places};
 use crate::runtime::run::{background, external_waits};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
-use crate::store::{Lease, Store, StoreError};
+use crate::store::{Driving, Lease, Store, StoreError};
 
 /// Drives the chain below `top` until nothing in it can run.
 ///
@@ -46,6 +46,8 @@ pub(crate) async fn drive(
     let (attempted, driven) = (Attempted::default(), Driven::default());
     let (ways, refused_forks) = (HashMap::new(), HashMap::new());
     let taken = HashMap::new();
+    let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
+    let _driving = Driving::mark(store.dir(), frame.root)?;
     Drive { store, settings, top, stop, attempted, live, taken, ways, refused_forks, exits, driven }.run().await
 }
 

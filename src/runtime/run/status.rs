@@ -12,7 +12,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 use crate::runtime::run::{background, external_waits};
-use crate::store::{Lease, Store};
+use crate::store::{Driving, Lease, Store};
 
 /// The status of a chain in which nothing can run.
 #[derive(Debug)]
@@ -96,8 +96,12 @@ fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
     background::is_left(store, &known, &attempt)
 }
 
-/// Whether something in the chain of `root` can run now. Unlike [`poll`], it leaves alone what has failed.
+/// Whether something in the chain of `root` can run now. Unlike [`poll`], it leaves alone what has failed, and chains that
+/// another process drives.
 pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
+    if Driving::is_marked(store.dir(), root)? {
+        return Ok(false);
+    }
     let mut tree = store.tree(root)?;
     let now = Timestamp::now();
     if external_waits::without_processes(store, &tree, now)? {

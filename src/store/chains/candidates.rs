@@ -3,25 +3,17 @@
 use jiff::Timestamp;
 use rusqlite::Row;
 
+use crate::core::chain::pace::{self, Candidate, Stir};
 use crate::core::chain::state::FrameState;
-use crate::core::id::FrameId;
-use crate::core::requests::request::{External, RequestKind};
+use crate::core::chain::state::Wait;
+use crate::core::requests::request::RequestKind;
 use crate::store::database::codec::{from_json, id, time};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 
-/// A chain in which something may have changed.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Candidate {
-    /// Its root.
-    pub(crate) root: FrameId,
-    /// What one of its agents waits for outside; `None`: nothing keeps one of them.
-    pub(crate) wait: Option<External>,
-}
-
 // Both go through a partial index and repeat its condition word for word. A frame that waits for an open request does not
 // stir: whoever resolves the request makes it a candidate.
-const STIRRING: &str = "SELECT root, state, since FROM frames INDEXED BY stirring_frames
+const STIRRING: &str = "SELECT root, state, since, created FROM frames INDEXED BY stirring_frames
      WHERE status IN ('ready', 'running', 'waiting')
      AND (status <> 'waiting' OR NOT EXISTS
          (SELECT 1 FROM requests AS r INDEXED BY open_requests WHERE r.frame = frames.id AND r.status = 'open'))
@@ -36,20 +28,25 @@ impl Store {
     pub(crate) fn candidates(&self, now: Timestamp) -> Result<Vec<Candidate>> {
         self.query(|connection| {
             let mut candidates = Vec::new();
-            let stirring = |row: &Row<'_>| Ok((id(row, "root")?, from_json(row, "state")?, time(row, "since")?));
+            let stirring = |row: &Row<'_>| {
+                Ok((id(row, "root")?, from_json(row, "state")?, time(row, "since")?, time(row, "created")?))
+            };
             for found in connection.prepare_cached(STIRRING)?.query_map([], stirring)? {
-                let (root, state, since) = found?;
-                let is_paused =
-                    matches!(&state, FrameState::Waiting { wait } if wait.paused_until(since, now).is_some());
-                if !is_paused {
-                    candidates.push(Candidate { root, wait: None });
-                }
+                let (root, state, since, created) = found?;
+                let stir = match state {
+                    FrameState::Running { .. } => Stir::Running,
+                    FrameState::Waiting { wait: Wait::AgentDecides } => Stir::AgentDecides,
+                    FrameState::Waiting { wait } => wait.paused_until(since, now).map_or(Stir::Free, Stir::Until),
+                    FrameState::Ready => pace::left_to_its_maker(created, now).map_or(Stir::Free, Stir::Until),
+                    FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled => continue,
+                };
+                candidates.push(Candidate { root, stir });
             }
             let outside = |row: &Row<'_>| Ok((id(row, "root")?, from_json(row, "detail")?));
             for found in connection.prepare_cached(OUTSIDE)?.query_map([], outside)? {
                 let (root, asked) = found?;
                 if let RequestKind::Wait(wait) = asked {
-                    candidates.push(Candidate { root, wait: Some(wait) });
+                    candidates.push(Candidate { root, stir: Stir::Outside(wait) });
                 }
             }
             Ok(candidates)
@@ -63,26 +60,29 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::ending::Ending;
+    use crate::core::id::FrameId;
+    use crate::core::requests::request::External;
     use crate::store::testing::{ask, new, reply, store};
 
-    fn roots(store: &Store) -> Vec<FrameId> {
-        store.candidates(Timestamp::now()).unwrap().into_iter().map(|candidate| candidate.root).collect()
+    fn found(store: &Store) -> Vec<(FrameId, Stir)> {
+        let candidates = store.candidates(Timestamp::now()).unwrap();
+        candidates.into_iter().map(|candidate| (candidate.root, candidate.stir)).collect()
     }
 
     #[test]
     fn a_chain_that_waits_for_an_answer_is_none_until_it_has_one() {
         let (_temp, store) = store();
-        let ready = store.root();
-        assert_eq!(roots(&store), [ready]);
-        let caller = store.start(ready);
-        assert_eq!(roots(&store), [ready], "its runner may have died");
+        let root = store.root();
+        assert!(matches!(found(&store)[..], [(of, Stir::Until(_))] if of == root), "whoever made it starts it");
+        let caller = store.start(root);
+        assert_eq!(found(&store), [(root, Stir::Running)]);
         let question = store.request(caller, None, &ask("When?")).unwrap();
         store.end(caller, &Ending::Suspended);
-        assert_eq!(roots(&store), []);
+        assert_eq!(found(&store), []);
         store.answer(question, "now").unwrap();
-        assert_eq!(roots(&store), [ready]);
-        store.end(store.start(ready), &reply("done"));
-        assert_eq!(roots(&store), []);
+        assert_eq!(found(&store), [(root, Stir::Free)]);
+        store.end(store.start(root), &reply("done"));
+        assert_eq!(found(&store), []);
     }
 
     #[test]
@@ -94,28 +94,24 @@ mod tests {
         let caller = store.start(child);
         store.request(caller, None, &ask("When?")).unwrap();
         store.end(caller, &Ending::Suspended);
-        assert_eq!(roots(&store), []);
+        assert_eq!(found(&store), []);
     }
 
     #[test]
-    fn a_pause_is_none_until_it_is_over() {
+    fn what_keeps_a_chain_is_named() {
         let (_temp, store) = store();
-        let root = store.root();
+        let limited = store.root();
         let resets_at = "2100-01-01T00:00:00Z".parse().unwrap();
-        store.end(store.start(root), &Ending::UsageLimit { resets_at, worked: true });
-        assert_eq!(roots(&store), []);
-        assert_eq!(store.candidates(resets_at).unwrap().len(), 1);
-    }
-
-    #[test]
-    fn what_is_waited_for_outside_is_named() {
-        let (_temp, store) = store();
+        store.end(store.start(limited), &Ending::UsageLimit { resets_at, worked: true });
         let caller = store.start(store.root());
         let wait = External::File(PathBuf::from("/p/report"));
         store.request(caller, None, &RequestKind::Wait(wait.clone())).unwrap();
         store.end(caller, &Ending::Suspended);
-        let found = store.candidates(Timestamp::now()).unwrap();
-        assert_eq!(found, [Candidate { root: caller.frame, wait: Some(wait) }]);
+        let judging = store.root();
+        store.end(store.start(judging), &reply("SGN_PEND_STARTED"));
+        let named =
+            [(limited, Stir::Until(resets_at)), (judging, Stir::AgentDecides), (caller.frame, Stir::Outside(wait))];
+        assert_eq!(found(&store), named);
     }
 
     #[test]
@@ -123,6 +119,6 @@ mod tests {
         let (_temp, store) = store();
         let root = store.root();
         store.end(store.start(root), &Ending::Error("max turns".into()));
-        assert_eq!(roots(&store), []);
+        assert_eq!(found(&store), []);
     }
 }

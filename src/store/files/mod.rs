@@ -2,6 +2,7 @@
 
 pub(crate) mod canonical;
 pub(crate) mod checkpoint;
+pub(crate) mod driving;
 pub(crate) mod durable;
 pub(crate) mod entries;
 pub(crate) mod lease;

@@ -109,6 +109,11 @@ impl StateDir {
         self.frame_path(frame).join("out.ndjson")
     }
 
+    /// What is locked as long as a process drives the chain of a root.
+    pub(crate) fn driving(&self, root: FrameId) -> PathBuf {
+        self.frame_path(root).join("driving.lock")
+    }
+
     /// Another name of the same file, out of the way of an agent that removes its own frame's directory.
     pub(crate) fn lease_file(&self, frame: FrameId) -> PathBuf {
         self.path.join(LEASES).join(format!("{frame}.ndjson"))

@@ -11,9 +11,9 @@ use crate::cli::report::chain_status::{OutputOptions, StatusReport};
 use crate::cli::report::one_line;
 use crate::core::id::FrameId;
 use crate::runtime::run::driven::Driven;
-use crate::runtime::run::every_chain;
-use crate::runtime::run::places::Places;
 use crate::runtime::run::status;
+use crate::runtime::run::unattended::every_chain;
+use crate::runtime::run::unattended::places::Places;
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 

@@ -1,25 +1,24 @@
 //! Continues every chain that can continue.
 
-use std::collections::HashSet;
-
 use futures_util::stream::{self, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use crate::core::chain::pace::Pace;
 use crate::core::id::FrameId;
 use crate::runtime::run::driven::Driven;
-use crate::runtime::run::{external_waits, scheduler, status};
+use crate::runtime::run::{scheduler, status};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 
 /// The roots of the chains that can continue without a person. Failed and interrupted ones are not among them.
 pub(crate) fn to_continue(store: &Store) -> Result<Vec<FrameId>, RuntimeError> {
     let now = Timestamp::now();
-    let (mut roots, mut looked_at) = (Vec::new(), HashSet::new());
-    for candidate in store.candidates(now)? {
-        let may_be_over = candidate.wait.is_none_or(|wait| external_waits::may_be_over(&wait, now));
-        if may_be_over && looked_at.insert(candidate.root) && status::can_continue(store, candidate.root)? {
-            roots.push(candidate.root);
+    let due = Pace::default().plan(store.candidates(now)?, now, |path| path.exists()).due;
+    let mut roots = Vec::new();
+    for root in due {
+        if status::can_continue(store, root)? {
+            roots.push(root);
         }
     }
     Ok(roots)

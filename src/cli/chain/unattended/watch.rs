@@ -1,0 +1,58 @@
+//! `agent-cli watch`: stays, and continues every chain as soon as it can continue.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::chain::drive;
+use crate::cli::chain::unattended::resume_all::ResumeAll;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::tell;
+use crate::cli::report::chain_status::OutputOptions;
+use crate::runtime::RuntimeError;
+use crate::runtime::run::driven::Driven;
+use crate::runtime::run::unattended::watch;
+
+/// Continue chains as soon as they can continue, until you stop it
+///
+/// Reacts at once when a question is answered, a file appears or a time comes, and uses next to no CPU time otherwise. Prints a line
+/// for each chain that it has continued, or with --json an object. Chains that failed or were interrupted are left to you.
+/// Ctrl-C stops it, and the agents that it runs; they continue with the next `resume`.
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// The claude program, this once [default: $AGENT_CLI_CLAUDE, or the chain's own]
+    #[arg(long, value_name = "PATH")]
+    claude: Option<PathBuf>,
+
+    /// How many agents may run at once over all chains, whichever commands run them [default: 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_parallel_total: Option<u32>,
+
+    /// Print a JSON object for each chain, as `resume --json` does
+    #[arg(long)]
+    json: bool,
+}
+
+impl Watch {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        context
+            .only_for_people("agents cannot watch chains", "name the agent that you wait for: agent-cli resume ID")?;
+        let Self { claude, max_parallel_total, json } = self;
+        let output_options = OutputOptions { json, stream: false, exit_code: false };
+        let all = ResumeAll { claude, stale_check: true, max_parallel_total, output_options };
+        let store = context.store()?;
+        let settings = all.settings(context)?;
+        tell("watching for chains that can continue; Ctrl-C ends it");
+        let interrupted = Cell::new(false);
+        let ended = |root, driven: Result<Driven, RuntimeError>| {
+            interrupted.set(interrupted.get() || matches!(&driven, Ok(driven) if driven.interrupted));
+            all.report(&store, root, driven);
+        };
+        let (of_store, of_run) = (&store, &settings);
+        drive::run(context, |stop| watch::watch(of_store, of_run, stop, ended))?;
+        Ok(if interrupted.get() { ExitStatus::Interrupted } else { ExitStatus::Ok })
+    }
+}

@@ -1,0 +1,259 @@
+//! When a chain that may be able to continue is driven by a process that stays.
+//!
+//! Whatever changes in a chain has it driven at once. A chain that was driven and is as it was before rests: some of what
+//! agents wait for can only be found out by starting a process, or a request.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::core::chain::backoff;
+use crate::core::id::FrameId;
+use crate::core::requests::request::External;
+
+/// The longest time between two looks at anything. Not every change is seen by itself: a file in a network, a runner that
+/// is killed.
+pub(crate) const TICK: SignedDuration = SignedDuration::from_secs(60);
+
+/// Whoever makes a frame starts it, and is given this time before anybody else does.
+const MAKER_STARTS: SignedDuration = SignedDuration::from_secs(10);
+
+/// Until when a frame that is ready is left to the process that made it, if that is still to come.
+pub(crate) fn left_to_its_maker(created: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    let until = created.saturating_add(MAKER_STARTS).unwrap_or(created);
+    // If the clock was set back, that may be far away.
+    (created <= now && now < until).then_some(until)
+}
+
+/// Why a chain may be able to continue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stir {
+    /// Nothing keeps one of its agents.
+    Free,
+    /// One of its agents is recorded as running. Its runner may have died.
+    Running,
+    /// Only an agent can judge whether its wait is over.
+    AgentDecides,
+    /// Only time ends the wait of one of its agents.
+    Until(Timestamp),
+    /// One of its agents waits for something outside.
+    Outside(External),
+}
+
+/// A chain in which something may have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) root: FrameId,
+    pub(crate) stir: Stir,
+}
+
+/// What is to be done now.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Plan {
+    /// The chains to look at.
+    pub(crate) due: Vec<FrameId>,
+    /// When to look again, if nothing changes.
+    pub(crate) next: Option<Timestamp>,
+    /// The files that are waited for.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// What came of looking at a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It cannot continue.
+    NotDriven,
+    /// An agent ended its turn, and nothing went wrong.
+    GotOn,
+    /// It was driven, for nothing.
+    GotNowhere,
+}
+
+/// What is known about the chains that were looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    rests: HashMap<FrameId, Rest>,
+    seen: HashMap<FrameId, Vec<Stir>>,
+}
+
+#[derive(Debug)]
+struct Rest {
+    stirs: Vec<Stir>,
+    until: Timestamp,
+    times: u32,
+}
+
+impl Pace {
+    /// What `candidates` are due at `now`. `exists`: whether a file is there.
+    pub(crate) fn plan(
+        &mut self,
+        candidates: Vec<Candidate>,
+        now: Timestamp,
+        exists: impl Fn(&PathBuf) -> bool,
+    ) -> Plan {
+        let mut plan = Plan::default();
+        let mut order = Vec::new();
+        self.seen.clear();
+        for Candidate { root, stir } in candidates {
+            let time = match &stir {
+                Stir::Until(time) | Stir::Outside(External::Time(time)) => Some(*time),
+                Stir::Outside(External::Scheduled(scheduled)) => Some(scheduled.at),
+                Stir::Outside(External::File(path)) => {
+                    plan.files.push(path.clone());
+                    if !exists(path) {
+                        continue;
+                    }
+                    None
+                }
+                Stir::Free | Stir::Running | Stir::AgentDecides | Stir::Outside(External::Command(_)) => None,
+            };
+            if let Some(time) = time.filter(|time| *time > now) {
+                plan.look_again(time);
+                continue;
+            }
+            let stirs = self.seen.entry(root).or_default();
+            if stirs.is_empty() {
+                order.push(root);
+            }
+            stirs.push(stir);
+        }
+        self.rests.retain(|root, _| self.seen.contains_key(root));
+        for root in order {
+            let until = self.rests.get(&root).filter(|rest| rest.stirs == self.seen[&root]).map(|rest| rest.until);
+            match until.filter(|until| *until > now) {
+                Some(until) => plan.look_again(until),
+                None => plan.due.push(root),
+            }
+        }
+        plan
+    }
+
+    /// A chain with these `stirs` was looked at. It rests as long as they stay the same, unless it got on.
+    pub(crate) fn looked_at(&mut self, root: FrameId, stirs: Vec<Stir>, now: Timestamp, look: Look) {
+        if look == Look::GotOn && !stirs.contains(&Stir::AgentDecides) {
+            self.rests.remove(&root);
+            return;
+        }
+        let times = match self.rests.get(&root) {
+            Some(rest) if rest.stirs == stirs => rest.times.saturating_add(1),
+            _ => 1,
+        };
+        let is_polled = |stir: &Stir| matches!(stir, Stir::Outside(External::Command(_)));
+        let length = match look {
+            Look::GotOn | Look::GotNowhere if !stirs.iter().any(is_polled) => backoff::until_next_try(times),
+            _ => TICK,
+        };
+        let until = now.saturating_add(length).unwrap_or(now);
+        self.rests.insert(root, Rest { stirs, until, times });
+    }
+
+    /// Why a chain of the newest plan may be able to continue.
+    pub(crate) fn stirs(&self, root: FrameId) -> Vec<Stir> {
+        self.seen.get(&root).cloned().unwrap_or_default()
+    }
+}
+
+impl Plan {
+    fn look_again(&mut self, time: Timestamp) {
+        self.next = Some(self.next.map_or(time, |next| next.min(time)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    const ROOT: FrameId = FrameId(Uuid::from_u128(1));
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn plan(pace: &mut Pace, stirs: &[Stir], now: i64) -> Plan {
+        let candidates = stirs.iter().map(|stir| Candidate { root: ROOT, stir: stir.clone() }).collect();
+        pace.plan(candidates, at(now), |path| path.ends_with("there"))
+    }
+
+    fn is_due(pace: &mut Pace, stirs: &[Stir], now: i64) -> bool {
+        !plan(pace, stirs, now).due.is_empty()
+    }
+
+    #[test]
+    fn a_new_frame_is_left_to_its_maker_for_a_moment() {
+        let until = |now| left_to_its_maker(at(100), at(now));
+        assert_eq!([99, 100, 109, 110].map(until), [None, Some(at(110)), Some(at(110)), None]);
+    }
+
+    #[test]
+    fn what_nothing_keeps_is_due_once() {
+        let mut pace = Pace::default();
+        assert_eq!(plan(&mut pace, &[Stir::Free, Stir::Running], 0).due, [ROOT]);
+        assert_eq!(plan(&mut pace, &[], 0), Plan::default());
+    }
+
+    #[test]
+    fn a_time_is_waited_for_and_not_looked_at() {
+        let mut pace = Pace::default();
+        for stir in [Stir::Until(at(90)), Stir::Outside(External::Time(at(90)))] {
+            let before = plan(&mut pace, std::slice::from_ref(&stir), 89);
+            assert_eq!((before.due, before.next), (vec![], Some(at(90))));
+            assert!(is_due(&mut pace, &[stir], 90));
+        }
+    }
+
+    #[test]
+    fn a_file_is_due_when_it_is_there() {
+        let mut pace = Pace::default();
+        let file = |name: &str| [Stir::Outside(External::File(name.into()))];
+        let missing = plan(&mut pace, &file("/p/missing"), 0);
+        assert_eq!((missing.due, missing.files), (vec![], vec![PathBuf::from("/p/missing")]));
+        assert!(is_due(&mut pace, &file("/p/there"), 0));
+    }
+
+    #[test]
+    fn a_chain_that_is_as_it_was_rests_longer_every_time() {
+        let mut pace = Pace::default();
+        let stirs = [Stir::AgentDecides];
+        let mut now = 0;
+        for rest in [30, 60, 120] {
+            assert!(is_due(&mut pace, &stirs, now));
+            pace.looked_at(ROOT, stirs.to_vec(), at(now), Look::GotOn);
+            assert_eq!(plan(&mut pace, &stirs, now + rest - 1).next, Some(at(now + rest)));
+            now += rest;
+        }
+        assert!(is_due(&mut pace, &[Stir::AgentDecides, Stir::Free], now - 1), "something has changed");
+    }
+
+    #[test]
+    fn a_command_and_a_runner_are_looked_at_every_minute() {
+        let mut pace = Pace::default();
+        for stir in [Stir::Outside(External::Command("test -e x".into())), Stir::Running] {
+            for _ in 0..5 {
+                let look = if stir == Stir::Running { Look::NotDriven } else { Look::GotNowhere };
+                pace.looked_at(ROOT, vec![stir.clone()], at(0), look);
+                assert_eq!(plan(&mut pace, std::slice::from_ref(&stir), 59).next, Some(at(60)));
+            }
+            assert!(is_due(&mut pace, &[stir], 60));
+        }
+    }
+
+    #[test]
+    fn a_chain_that_got_on_and_can_continue_again_is_due_at_once() {
+        let mut pace = Pace::default();
+        assert!(is_due(&mut pace, &[Stir::Free], 0));
+        pace.looked_at(ROOT, vec![Stir::Free], at(0), Look::GotOn);
+        assert!(is_due(&mut pace, &[Stir::Free], 0), "its question was answered at once");
+    }
+
+    #[test]
+    fn what_is_known_about_a_chain_that_waits_is_forgotten() {
+        let mut pace = Pace::default();
+        pace.looked_at(ROOT, vec![Stir::Free], at(0), Look::GotNowhere);
+        assert!(!is_due(&mut pace, &[Stir::Free], 1));
+        plan(&mut pace, &[], 2);
+        assert!(is_due(&mut pace, &[Stir::Free], 3));
+    }
+}

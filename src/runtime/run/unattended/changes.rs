@@ -1,0 +1,64 @@
+//! Notices changes of the database and of files that agents wait for.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::Notify;
+
+use crate::store::StateDir;
+
+/// Watches directories, not files: a file may not exist yet, and may be replaced.
+pub(crate) struct Changes {
+    watcher: RecommendedWatcher,
+    changed: Arc<Notify>,
+    watched: HashSet<PathBuf>,
+}
+
+impl Changes {
+    /// Of the database in `dir`, for a start.
+    pub(crate) fn of(dir: &StateDir) -> notify::Result<Self> {
+        let changed = Arc::new(Notify::new());
+        let own = dir.path().to_owned();
+        let of_database = [dir.database(), dir.database_log()];
+        let notice = Arc::clone(&changed);
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            let matters = event.is_ok_and(|event| {
+                let is_of_others = |path: &PathBuf| path.parent() != Some(&own) || of_database.contains(path);
+                !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(is_of_others)
+            });
+            if matters {
+                notice.notify_one();
+            }
+        })?;
+        watcher.watch(dir.path(), RecursiveMode::NonRecursive)?;
+        Ok(Self { watcher, changed, watched: HashSet::from([dir.path().to_owned()]) })
+    }
+
+    /// Also watches for these files, and no longer for others. What the system cannot watch is found by looking.
+    pub(crate) fn watch_for(&mut self, dir: &StateDir, files: &[PathBuf]) {
+        let folders = files.iter().filter_map(|file| nearest_folder(file)).map(Path::to_owned);
+        let wanted: HashSet<PathBuf> = folders.chain([dir.path().to_owned()]).collect();
+        for folder in self.watched.difference(&wanted) {
+            // It may be gone.
+            let _ = self.watcher.unwatch(folder);
+        }
+        for folder in wanted.difference(&self.watched) {
+            if let Err(error) = self.watcher.watch(folder, RecursiveMode::NonRecursive) {
+                tracing::debug!("{} is not watched: {error}", folder.display());
+            }
+        }
+        self.watched = wanted;
+    }
+
+    /// Returns after a change, perhaps one that was made before this was called.
+    pub(crate) async fn next(&self) {
+        self.changed.notified().await;
+    }
+}
+
+/// The folder that changes when `file` or one of the folders above it is made.
+fn nearest_folder(file: &Path) -> Option<&Path> {
+    file.ancestors().skip(1).find(|folder| folder.is_dir())
+}

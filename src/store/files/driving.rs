@@ -1,0 +1,68 @@
+//! Marks a chain as driven by a process, so that whoever continues all chains leaves it alone.
+//!
+//! It is a shared lock on a file of the chain, which the system drops when the process ends, however that happens. It gives no
+//! right to anything: several commands may drive parts of one chain, and a lease decides who runs a frame.
+
+use std::fs::{File, TryLockError};
+use std::io;
+
+use crate::core::id::FrameId;
+use crate::store::error::{Result, StoreError};
+use crate::store::files::durable::open_private;
+use crate::store::files::state_dir::StateDir;
+
+/// The mark of a process that drives a chain.
+#[derive(Debug)]
+pub(crate) struct Driving {
+    _locked: File,
+}
+
+impl Driving {
+    /// Marks the chain of `root` as driven until this is dropped.
+    pub(crate) fn mark(dir: &StateDir, root: FrameId) -> Result<Self> {
+        let path = dir.driving(root);
+        let lock = || {
+            dir.frame_dir(root)?;
+            let file = open_private(&path)?;
+            // Only those who look keep it from being locked, for a moment.
+            file.lock_shared()?;
+            Ok(file)
+        };
+        Ok(Self { _locked: lock().map_err(|error: io::Error| StoreError::io(&path, error))? })
+    }
+
+    /// Whether a process drives the chain of `root`. Creates nothing.
+    pub(crate) fn is_marked(dir: &StateDir, root: FrameId) -> Result<bool> {
+        let path = dir.driving(root);
+        let broken = |error| StoreError::io(&path, error);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(broken(error)),
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(broken(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_is_driven_as_long_as_one_of_several_processes_drives_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(temp.path()).unwrap();
+        let root = FrameId::random();
+        assert!(!Driving::is_marked(&dir, root).unwrap());
+        let first = Driving::mark(&dir, root).unwrap();
+        let second = Driving::mark(&dir, root).unwrap();
+        drop(first);
+        assert!(Driving::is_marked(&dir, root).unwrap());
+        drop(second);
+        assert!(!Driving::is_marked(&dir, root).unwrap());
+    }
+}
