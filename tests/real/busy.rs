@@ -9,14 +9,18 @@ use crate::beside::{Beside, Task, started, task};
 use crate::chain::Chain;
 use crate::processes::wait_until;
 use crate::support::extent::some_of;
-use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, processes_of};
+use crate::support::{
+    Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
+    processes_of,
+};
 
 on_every_version!(
     it_pauses_and_its_server_is_ended,
     it_stops_for_an_approval_and_its_server_is_ended,
     its_claude_is_killed_and_it_continues,
-    its_runner_is_killed_and_it_continues,
 );
+
+on_every_version_of_a_whole_run!(its_runner_is_killed_and_it_continues,);
 
 /// One of the models that are offered tools for tasks.
 const MODEL: &str = "claude-sonnet-4-5-20250929";

@@ -10,9 +10,12 @@ use crate::support::{
     Conversation, Item, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
 };
 
-on_every_version!(tasks_and_plan_are_there_when_the_state_directory_has_moved, a_finished_subagent_can_be_messaged,);
+on_every_version!(a_finished_subagent_can_be_messaged,);
 
-on_every_version_of_a_whole_run!(a_finished_workflow_is_resumed_from_its_journal,);
+on_every_version_of_a_whole_run!(
+    a_finished_workflow_is_resumed_from_its_journal,
+    tasks_and_plan_are_there_when_the_state_directory_has_moved,
+);
 
 /// One of the models that are offered tools for tasks.
 const MODEL: &str = "claude-sonnet-4-5-20250929";

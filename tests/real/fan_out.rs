@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::{Chain, TEMPLATE};
-use crate::support::extent::{sample_or_all, some_of};
+use crate::support::extent::{is_whole, some_of};
 use crate::support::{
     Hold, Item, MessagesApi, NEWEST, Turn, claude, follow, on_every_version, on_every_version_of_a_whole_run,
 };
@@ -70,6 +70,9 @@ fn an_agent_fans_out_and_one_asks_and_one_fails(version: &str) {
 
 #[test]
 fn siblings_share_three_processes() {
+    if !is_whole() {
+        return;
+    }
     let hold = Hold::new();
     let model = {
         let hold = hold.clone();
@@ -78,7 +81,7 @@ fn siblings_share_three_processes() {
     let chain = Chain::with_model(NEWEST, MessagesApi::start(model));
     chain.home.write("CLAUDE.md", TEMPLATE);
     chain.home.write("child.md", "end ok\n");
-    let count = sample_or_all(6, 20);
+    let count = 20;
     let files = vec!["child.md"; count];
     let spawn = chain.start(&[&["spawn", "--max-parallel", "3"], files.as_slice()].concat());
     chain.api.wait_until(|requests| requests.len() == 3);

@@ -18,7 +18,6 @@ on_every_version!(
     a_command_that_was_allowed_runs_where_the_agent_was,
     an_agent_without_hooks_is_told_where_its_shell_is,
     nobody_gets_another_mode_by_what_is_forged,
-    plan_mode_and_the_shell_survive_kills_of_runner_and_claude,
 );
 
 on_every_version_of_a_whole_run!(
@@ -28,6 +27,7 @@ on_every_version_of_a_whole_run!(
     a_directory_that_is_gone_breaks_no_result_and_is_told,
     an_agent_in_a_worktree_that_it_entered_is_in_it_after_every_pause,
     a_command_that_was_allowed_runs_nowhere_else,
+    plan_mode_and_the_shell_survive_kills_of_runner_and_claude,
 );
 
 /// An agent that spawns another, whose calls are these, one after the other. It says the result of the last one.

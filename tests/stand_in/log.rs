@@ -4,7 +4,7 @@ use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process;
+use std::{mem, process};
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -45,7 +45,9 @@ impl Log {
     /// The agent ends normally.
     pub(crate) fn end(&mut self) -> Result<()> {
         self.append(&json!({"event": "end"}))?;
-        if let (Some(path), Some(_)) = (&self.path, self.alive.take()) {
+        if let (Some(path), Some(lock)) = (&self.path, self.alive.take()) {
+            // The lock ends with the process, which still holds the lease of its frame.
+            mem::forget(lock);
             // Otherwise later processes would check more and more of them.
             fs::remove_file(marks(path).join(process::id().to_string()))?;
         }
