@@ -22,6 +22,7 @@ mod delivery;
 mod denied;
 mod early_answers;
 mod environment;
+mod events;
 mod fan_out;
 mod identity;
 mod interactive;
