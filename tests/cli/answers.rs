@@ -108,6 +108,19 @@ fn an_answer_that_is_no_text_is_refused() {
 }
 
 #[test]
+fn an_answer_can_continue_its_chain_at_once() {
+    let world = World::new();
+    world.file("root.md", "spawn child.md\nreply {result}\n");
+    world.file("child.md", "ask a? &\nask b? &\nreply {results}\n");
+    world.spawn_paused("root.md");
+    let of = |question: &str| world.questions().into_iter().find(|(asked, _)| asked == question).unwrap().1;
+    let first = world.run(&["answer", &of("a?"), "one", "--resume"]);
+    first.prints("SGN_PEND_ONGOING");
+    assert!(first.stderr.contains("waits for an answer to"), "{first}");
+    world.run(&["answer", &of("b?"), "two", "--resume"]).prints("one; two");
+}
+
+#[test]
 fn a_question_is_answered_once() {
     let (world, id, question) = asked();
     world.run(&["answer", &question, "Jan 1st"]).succeeds();
@@ -149,7 +162,7 @@ fn only_a_question_can_be_answered() {
 #[test]
 fn an_option_is_no_answer() {
     let (world, id, question) = asked();
-    for arguments in [["--jsno"].as_slice(), &["--resume"], &["-5"], &["-x", "Jan 1st"], &["Jan 1st", "--force"]] {
+    for arguments in [["--jsno"].as_slice(), &["--resum"], &["-5"], &["-x", "Jan 1st"], &["Jan 1st", "--force"]] {
         let outcome = world.run(&[["answer", &question].as_slice(), arguments].concat());
         outcome.exits_with(2);
         assert!(outcome.stderr.contains("unexpected argument '-"), "{outcome}");

@@ -409,8 +409,11 @@ fn every_command_explains_itself() {
           --replace
               Replace an earlier answer that has not been delivered yet
 
+          --resume
+              Continue the chain at once, as `agent-cli resume` would
+
           --json
-              Print a JSON object: question, root, next
+              Print a JSON object: question, root, next; with --resume, that of `resume --json`
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -434,7 +437,7 @@ fn every_command_explains_itself() {
       agent-cli answer 4f2c1a90 -- --force
       agent-cli answer 4f2c1a90 "deny use the test server"
       agent-cli answer 4f2c1a90 allow --mode acceptEdits
-      agent-cli answer 4f2c1a90 < plan.md
+      agent-cli answer 4f2c1a90 --resume < plan.md
     "#);
     insta::assert_snapshot!(help(&["ls"]), @"
     List chains, newest first

@@ -5,11 +5,13 @@ use std::io::{self, Read};
 use clap::Args;
 
 use crate::claude::processes::marks;
+use crate::cli::chain::resume;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{self, print_json, print_line, tell};
 use crate::cli::report::asked;
+use crate::cli::report::chain_status::OutputOptions;
 use crate::core::id::{FrameId, IdPrefix, RequestId};
 use crate::core::requests::answer::{self, NoAnswer};
 use crate::core::requests::permit::{Permit, permit};
@@ -35,7 +37,7 @@ use crate::store::{Question, Store, StoreError, Target};
   agent-cli answer 4f2c1a90 -- --force
   agent-cli answer 4f2c1a90 \"deny use the test server\"
   agent-cli answer 4f2c1a90 allow --mode acceptEdits
-  agent-cli answer 4f2c1a90 < plan.md")]
+  agent-cli answer 4f2c1a90 --resume < plan.md")]
 pub(crate) struct Answer {
     /// Id of the question, as shown by `agent-cli questions`, or of a chain or agent with one open question
     id: String,
@@ -59,7 +61,11 @@ pub(crate) struct Answer {
     #[arg(long)]
     replace: bool,
 
-    /// Print a JSON object: question, root, next
+    /// Continue the chain at once, as `agent-cli resume` would
+    #[arg(long)]
+    resume: bool,
+
+    /// Print a JSON object: question, root, next; with --resume, that of `resume --json`
     #[arg(long)]
     json: bool,
 }
@@ -91,6 +97,11 @@ impl Answer {
             true => store.replace_answer(id, &text, &origin)?,
             false => store.record_answer(id, &text, &origin)?,
         };
+        if self.resume {
+            tell("answer recorded");
+            let output_options = OutputOptions { json: self.json, stream: false, exit_code: false };
+            return resume::continued(context, &store, || context.settings(None), question.root, output_options);
+        }
         let next = format!("agent-cli resume {}", question.root);
         if self.json {
             print_json(&serde_json::json!({"question": id, "root": question.root, "next": next}))?;

@@ -20,11 +20,25 @@ use crate::core::agent::launch::Launch;
 use crate::core::agent::repair::Repair;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
-use crate::runtime::RuntimeError;
 use crate::runtime::requests::record;
 use crate::runtime::requests::{adopt, agent_lookup};
 use crate::runtime::run::{scheduler, status};
+use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::{Store, StoreError, Target};
+
+/// Drives the chain below `top` if something in it can run, and reports its status.
+pub(super) fn continued(
+    context: &Context,
+    store: &Store,
+    settings: impl FnOnce() -> Result<RunSettings, CliError>,
+    top: FrameId,
+    output_options: OutputOptions,
+) -> Result<ExitStatus, CliError> {
+    match status::poll(store, top)? {
+        Some(status) => chain_status::print(&StatusReport::new(store, top, status, output_options)?, output_options),
+        None => drive::drive(context, store, &settings()?, top, output_options),
+    }
+}
 
 /// Resume a chain, or show its status
 ///
@@ -139,16 +153,11 @@ impl Resume {
         if repairs {
             self.repair(context, &store, top)?;
         }
-        match status::poll(&store, top)? {
-            Some(status) => {
-                chain_status::print(&StatusReport::new(&store, top, status, self.output_options)?, self.output_options)
-            }
-            None => {
-                let mut settings = context.settings(self.claude)?;
-                settings.stale_check = !self.no_stale_check;
-                drive::drive(context, &store, &settings, top, self.output_options)
-            }
-        }
+        let settings = || {
+            let stale_check = !self.no_stale_check;
+            Ok(RunSettings { stale_check, ..context.settings(self.claude)? })
+        };
+        continued(context, &store, settings, top, self.output_options)
     }
 
     fn refuse_to_agents(&self) -> Result<(), CliError> {
