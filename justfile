@@ -1,12 +1,12 @@
-# What there is to do. `cargo install just` brings the program that reads this file.
+# The recipes of this project. `cargo install just` installs the program that runs them.
 _list:
     @just --list
 
-# Run every kind of test on the newest Claude Code, or those that the arguments choose
+# Run every kind of test on the newest Claude Code, or those that the arguments select
 test *ARGS:
     cargo test --locked {{ ARGS }}
 
-# Run what has to pass before a change lands
+# Run everything that must pass before a change lands
 ci:
     .ci/run
 
@@ -18,11 +18,11 @@ demo:
 bench *ARGS:
     cargo bench --locked {{ ARGS }}
 
-# Write the documentation of the code, and fail at links that lead nowhere
+# Build the documentation of the code, and fail at broken links
 docs $RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links':
     cargo doc --locked --no-deps --document-private-items
 
-# Break the code on purpose, and list what no fast test notices: `just mutants --shard 0/100`, or `-F PART_OF_A_PATH`, `--in-diff`
+# Break the code on purpose, and list what no fast test notices: `just mutants --shard 0/100`, `-F PART_OF_A_PATH`, `--in-diff FILE`
 mutants *ARGS:
     command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
     cargo mutants {{ ARGS }}

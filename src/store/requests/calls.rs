@@ -19,7 +19,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), a path that is not valid UTF-8, or a database that
+    /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that
     /// cannot be written.
     pub fn request_all(&self, caller: Caller, call: &str, kinds: &[RequestKind]) -> Result<()> {
         self.write(Step::Request, |connection| {
@@ -53,7 +53,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
+    /// [`StoreError::StaleCaller`], or a database that cannot be written.
     pub fn use_permission(&self, caller: Caller, request: RequestId) -> Result<bool> {
         self.write(Step::Returned, |connection| {
             requests::check(connection, caller)?;
