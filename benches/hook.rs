@@ -89,6 +89,7 @@ fn running(store: &Store) -> (Caller, Lease) {
         to_return: None,
         mode: None,
         notice: None,
+        messages: Vec::new(),
         max_parallel_total: None,
     };
     store.begin(frame, &new).expect("the frame is ready");

@@ -198,6 +198,7 @@ fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
         mode: None,
         notice: None,
         max_parallel_total: None,
+        messages: Vec::new(),
     };
     store.begin(frame, &attempt).expect("the frame is ready");
     Caller { frame, attempt: id }
@@ -219,6 +220,9 @@ fn end(store: &Store, caller: Caller, ending: Ending) {
         suspended: None,
         situation: Situation::default(),
         denied: Vec::new(),
+        stop: None,
+        report: None,
+        unseen_messages: Vec::new(),
     };
     store.end_attempt(&end).expect("the attempt runs");
 }

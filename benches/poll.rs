@@ -82,6 +82,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         mode: None,
         notice: None,
         max_parallel_total: None,
+        messages: Vec::new(),
     };
     store.begin(frame, &attempt).expect("the frame is ready");
     let caller = Caller { frame, attempt: id };
@@ -107,6 +108,9 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         suspended: None,
         situation: Situation::default(),
         denied: Vec::new(),
+        stop: None,
+        report: None,
+        unseen_messages: Vec::new(),
     };
     store.end_attempt(&end).expect("the attempt runs");
     child

@@ -79,6 +79,12 @@ steps! {
     Begin: "begin", WRITE;
     /// The outcome of an attempt is recorded.
     EndAttempt: "end_attempt", WRITE;
+    /// It is recorded that agents are to stop.
+    OrderStop: "order_stop", WRITE;
+    /// A message to an agent is recorded, or that it is given.
+    Tell: "tell", WRITE;
+    /// A new instruction for an agent that is over is recorded.
+    Instruct: "instruct", WRITE;
     /// A failed frame is made ready again.
     TryAgain: "try_again", WRITE;
     /// The launch options of a tree are changed.

@@ -164,7 +164,7 @@ fn caller() -> Result<Option<Caller>, CliError> {
 }
 
 /// How agents are stopped: the user sets how long their tools may take to finish.
-fn stopping() -> Result<Stopping, CliError> {
+pub(crate) fn stopping() -> Result<Stopping, CliError> {
     Ok(Stopping { grace: length_of_time(STOP_GRACE)?.unwrap_or(GRACE), tell: output::tell })
 }
 

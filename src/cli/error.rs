@@ -206,6 +206,9 @@ impl From<StoreError> for CliError {
                 Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the questions")
             }
             StoreError::QuestionWithdrawn(_) => Self::failed(message).hint("agent-cli questions lists open questions"),
+            StoreError::IsOver(id) => Self::failed(message)
+                .hint(format!("agent-cli resume {} --prompt TEXT continues it with a new instruction", id.short())),
+            StoreError::Steered(_) => Self::failed(message).hint("run the command again"),
             StoreError::Running(id) => Self::failed(message).hint(format!(
                 "agent-cli resume {} shows its status, and continues it if its runner has died",
                 id.short()

@@ -47,6 +47,9 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
         FrameErrorKind::Ended(said) if said.contains("maximum number of turns") => {
             vec![format!("{resume} -- --max-turns=N carries on with another limit")]
         }
+        FrameErrorKind::Stopped(_) => {
+            vec![format!("{resume} --prompt TEXT continues it with a new instruction")]
+        }
         FrameErrorKind::NoWorktree(_) | FrameErrorKind::Ended(_) => vec![carries_on(&resume)],
     }
 }

@@ -59,6 +59,10 @@ id! {
     /// A request that an agent made. The id of a question is the id of the request that asked it.
     RequestId
 }
+id! {
+    /// What somebody told an agent.
+    MessageId
+}
 
 impl From<FrameId> for SessionId {
     fn from(frame: FrameId) -> Self {

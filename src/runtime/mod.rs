@@ -17,6 +17,7 @@ pub(crate) mod protocol;
 mod recovery;
 pub(crate) mod requests;
 pub(crate) mod run;
+pub(crate) mod steering;
 pub(crate) mod worktrees;
 
 use std::path::PathBuf;

@@ -102,6 +102,12 @@ pub enum StoreError {
         /// The attempt.
         attempt: AttemptId,
     },
+    /// The agent will not go on, so it cannot be told anything.
+    #[error("{} is over", .0.short())]
+    IsOver(FrameId),
+    /// Somebody has asked the agent to stop, or told it something, since it was decided what its end means.
+    #[error("{} was stopped or told something meanwhile", .0.short())]
+    Steered(FrameId),
     /// The tree may not grow.
     #[error(transparent)]
     Limit(#[from] LimitReached),

@@ -17,6 +17,7 @@ mod error;
 pub(crate) mod files;
 pub(crate) mod housekeeping;
 mod requests;
+mod steering;
 mod tables;
 
 #[cfg(test)]

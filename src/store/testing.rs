@@ -57,6 +57,7 @@ pub(crate) fn attempt(delivering: Vec<RequestId>) -> NewAttempt {
         mode: None,
         notice: None,
         max_parallel_total: None,
+        messages: Vec::new(),
     }
 }
 
@@ -91,6 +92,9 @@ pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_>
         suspended: None,
         situation: Situation::default(),
         denied: Vec::new(),
+        stop: None,
+        report: None,
+        unseen_messages: Vec::new(),
     }
 }
 

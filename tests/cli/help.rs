@@ -27,6 +27,8 @@ fn every_command_explains_itself() {
       wait         Wait for a file, a time or a command (for agents)
       questions    List open questions, or show one in full
       answer       Answer a question
+      stop         Stop an agent, or a whole chain
+      pause        Pause an agent, or a whole chain
       ls           List chains, newest first
       tree         Show a chain as a tree: every agent, its state, what it waits for and for how long
       show         Show everything known about an agent: sessions, transcripts, costs and history

@@ -66,6 +66,7 @@ mod retries;
 mod several_requests;
 mod state_directory;
 mod steps;
+mod stop;
 mod stopping;
 mod streams;
 mod suspended;

@@ -8,5 +8,6 @@ mod request;
 pub(crate) mod resume;
 pub(crate) mod rm;
 pub(crate) mod spawn;
+pub(crate) mod stop;
 pub(crate) mod unattended;
 pub(crate) mod wait;

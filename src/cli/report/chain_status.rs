@@ -1,5 +1,7 @@
 //! What `spawn` and `resume` print: one of three results, or an error.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::cli::error::CliError;
@@ -259,6 +261,13 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
     if let Some(answer) = answer {
         output::hint(&format!("agent-cli answer {answer}, then agent-cli resume {}", top.short()));
     }
+    let paused = blockers.iter().filter_map(|blocker| match &blocker.what {
+        Blocking::Paused { id, .. } => Some(*id),
+        _ => None,
+    });
+    for id in paused.collect::<BTreeSet<_>>() {
+        output::hint(&format!("agent-cli resume {} continues it", id.short()));
+    }
     if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })) {
         output::hint(&format!("agent-cli resume {} --max-budget-usd USD raises the budget", top.short()));
     }
@@ -317,6 +326,7 @@ pub(crate) fn described(what: &Blocking) -> String {
         }
         Blocking::Parallel { most } => format!("a free slot: other processes use all {most}"),
         Blocking::ParallelTotal { most } => format!("a free slot: other agents use all {most}"),
+        Blocking::Paused { said, .. } => format!("somebody to continue it: {}", cut(said, LONG)),
         Blocking::Agent => "something that only the agent can judge".to_owned(),
     }
 }

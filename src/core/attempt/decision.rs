@@ -12,6 +12,7 @@ use crate::core::attempt::signal::Signal;
 use crate::core::chain::frame::Trouble;
 use crate::core::chain::state::{Ended, Failure, FailureKind, Wait};
 use crate::core::id::RequestId;
+use crate::core::steering::stop::{How, Stop};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
@@ -87,6 +88,11 @@ impl Decision {
 pub fn decide(facts: &Facts) -> Decision {
     let meaning = Meaning::of(facts);
     let (session, frame) = row(&meaning, facts.has_checkpoint);
+    // A stop that is recorded changes what becomes of the frame, and nothing else. A reply was faster.
+    let frame = match &facts.stop {
+        Some(stop) if frame != Ended::Done => stop.applied_to(frame),
+        _ => frame,
+    };
     let session = match facts.salvage {
         // A reply needs no session.
         Salvage::Nothing if session == Fate::Keep && frame != Ended::Done => Fate::Lost,
@@ -98,7 +104,7 @@ pub fn decide(facts: &Facts) -> Decision {
         redelivery: redelivery(facts, session),
         trouble: trouble(facts, session, &frame),
         next,
-        error: error(&meaning).filter(|_| is_news),
+        error: error(facts, &meaning).filter(|_| is_news),
         notes: notes(facts, &meaning),
         meaning,
         session,
@@ -115,6 +121,7 @@ fn row(meaning: &Meaning, has_checkpoint: bool) -> (Fate, Ended) {
     let worth = |worked: &bool| if *worked { Keep } else { Discard };
     match (meaning, has_checkpoint) {
         (Meaning::Reply(_), _) => (Keep, Ended::Done),
+        (Meaning::Told, _) => (Keep, Ended::Again),
         (Meaning::Requested, _) => (Keep, Ended::Wait(Wait::Requests)),
         (Meaning::Started, _) => (Keep, Ended::Wait(Wait::AgentDecides)),
         (Meaning::Ongoing, false) => (Keep, Ended::Wait(Wait::AgentDecides)),
@@ -153,12 +160,15 @@ fn trouble(facts: &Facts, session: Fate, frame: &Ended) -> Option<Trouble> {
     if session == Fate::Discard {
         return facts.trouble.clone();
     }
-    let what = match (frame, &facts.ending) {
-        (Ended::Fail(Failure { message, .. }), _) => message.clone(),
-        (Ended::Cancel, _) => "a person stopped it".to_owned(),
-        (_, Ending::UsageLimit { .. }) => "the usage limit was reached".to_owned(),
-        (_, Ending::Unavailable { why, .. }) => why.clone(),
-        (_, Ending::Died { how, .. }) => how.clone(),
+    let what = match (frame, &facts.ending, &facts.stop) {
+        // It had ended its turn by itself, and was not cut short.
+        (_, Ending::Reply(_) | Ending::Suspended, Some(_)) if facts.salvage == Salvage::Whole => return None,
+        (_, _, Some(stop)) => stop.in_words(),
+        (Ended::Fail(Failure { message, .. }), ..) => message.clone(),
+        (Ended::Cancel, ..) => "a person stopped it".to_owned(),
+        (_, Ending::UsageLimit { .. }, _) => "the usage limit was reached".to_owned(),
+        (_, Ending::Unavailable { why, .. }, _) => why.clone(),
+        (_, Ending::Died { how, .. }, _) => how.clone(),
         _ if facts.salvage != Salvage::Whole => "claude could not record all of it".to_owned(),
         _ => return None,
     };
@@ -169,13 +179,14 @@ fn trouble(facts: &Facts, session: Fate, frame: &Ended) -> Option<Trouble> {
 }
 
 fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next {
-    if let (Meaning::Refused { objection: Objection::Unknown, .. }, Some(way), true) =
-        (meaning, facts.silent.and_then(Way::after_refusal), facts.has_checkpoint)
+    if let (Meaning::Refused { objection: Objection::Unknown, .. }, Some(way), true, None) =
+        (meaning, facts.silent.and_then(Way::after_refusal), facts.has_checkpoint, &facts.stop)
     {
         return Next::Continue(way);
     }
     let is_limited = matches!(meaning, Meaning::UsageLimit { .. } | Meaning::Unavailable { .. });
-    match session == Fate::Discard || *frame == Ended::Again || is_limited {
+    let is_again = *frame == Ended::Again && *meaning != Meaning::Told;
+    match session == Fate::Discard || is_again || is_limited {
         true if !died_elsewhere(facts, meaning) => Next::Skip,
         _ => Next::AsItComes,
     }
@@ -186,19 +197,26 @@ fn died_elsewhere(facts: &Facts, meaning: &Meaning) -> bool {
     facts.is_abandoned && matches!(meaning, Meaning::Died { .. })
 }
 
-fn error(meaning: &Meaning) -> Option<String> {
+fn error(facts: &Facts, meaning: &Meaning) -> Option<String> {
     match meaning {
+        Meaning::Reply(_) => None,
+        _ if is_wanted(facts, How::Stop) => facts.stop.as_ref().map(Stop::in_words),
+        Meaning::Stopped { .. } | Meaning::Died { .. } if is_wanted(facts, How::Pause) => None,
         Meaning::Refused { why, .. } | Meaning::Error(why) => Some(why.clone()),
         Meaning::Unhandled => Some(UNHANDLED.to_owned()),
         Meaning::Died { how, .. } => Some(format!("{how} before the agent had finished")),
         Meaning::Stopped { .. } => Some("stopped".to_owned()),
-        Meaning::Reply(_)
+        Meaning::Told
         | Meaning::Requested
         | Meaning::Started
         | Meaning::Ongoing
         | Meaning::UsageLimit { .. }
         | Meaning::Unavailable { .. } => None,
     }
+}
+
+fn is_wanted(facts: &Facts, how: How) -> bool {
+    facts.stop.as_ref().is_some_and(|stop| stop.how == how)
 }
 
 fn notes(facts: &Facts, meaning: &Meaning) -> Vec<Note> {

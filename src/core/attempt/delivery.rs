@@ -85,6 +85,7 @@ pub(crate) mod testing {
             suspended: None,
             situation: Situation::default(),
             trouble: None,
+            outcome: None,
             created: Timestamp::UNIX_EPOCH,
         }
     }

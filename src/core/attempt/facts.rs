@@ -6,6 +6,7 @@ use crate::core::attempt::ending::Ending;
 use crate::core::attempt::salvage::Salvage;
 use crate::core::chain::frame::Trouble;
 use crate::core::id::RequestId;
+use crate::core::steering::stop::Stop;
 
 /// What is known about an attempt when it has ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +40,10 @@ pub struct Facts {
     pub silent: Option<Way>,
     /// Whether the run of the program that started it is over.
     pub is_abandoned: bool,
+    /// What was recorded while it ran: that its agent is to stop.
+    pub stop: Option<Stop>,
+    /// Whether its agent has not been given all that it was told.
+    pub has_messages: bool,
 }
 
 impl Facts {
@@ -60,6 +65,8 @@ impl Facts {
             earlier_pauses: 0,
             silent: None,
             is_abandoned: false,
+            stop: None,
+            has_messages: false,
         }
     }
 }

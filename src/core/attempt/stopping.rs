@@ -51,6 +51,12 @@ impl Phase {
         }
     }
 
+    /// The phase when its running tool is not to finish.
+    #[must_use]
+    pub(crate) fn without_grace(self) -> Self {
+        if self == Self::Finishes { Self::Interrupted } else { self }
+    }
+
     /// The phase after the current one has lasted `lasted`. `grace`: how long a tool may take to finish.
     #[must_use]
     pub(crate) fn on_time(self, lasted: Duration, tool: Tool, grace: Duration) -> Self {

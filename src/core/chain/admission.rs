@@ -145,6 +145,8 @@ mod tests {
             since: at(0),
             kept: true,
             is_group: false,
+            is_settled: false,
+            stop: None,
             requests,
         };
         let numbers = (1..).zip(states);

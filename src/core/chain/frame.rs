@@ -48,6 +48,8 @@ pub struct Frame {
     pub situation: Situation,
     /// What went wrong in its last attempt, for the agent when it is resumed.
     pub trouble: Option<Trouble>,
+    /// The state in which its parent sees it for good, if a person has continued it since.
+    pub outcome: Option<FrameState>,
     /// When it was made.
     pub created: Timestamp,
 }
@@ -108,6 +110,12 @@ pub struct Trouble {
 }
 
 impl Frame {
+    /// The state in which its parent sees it.
+    #[must_use]
+    pub fn for_its_parent(&self) -> &FrameState {
+        self.outcome.as_ref().unwrap_or(&self.state)
+    }
+
     /// What its agent said, as its parent receives it. A group names the worktree of each of its agents itself.
     #[must_use]
     pub fn reported(&self, said: String) -> String {
@@ -115,12 +123,16 @@ impl Frame {
     }
 
     /// What its parent receives, if it is over. `reply` is its reply, or that of all agents of a group; a group that failed has
-    /// one, too.
+    /// one, too, and an agent that was stopped says what it has done.
     #[must_use]
     pub fn result(&self, reply: Option<String>) -> Option<RequestResult> {
-        match (&self.state, reply) {
+        match (self.for_its_parent(), reply) {
             (FrameState::Done, reply) => Some(RequestResult::Text(self.reported(reply.unwrap_or_default()))),
-            (FrameState::Failed { .. }, Some(replies)) => Some(RequestResult::PartlyFailed(self.reported(replies))),
+            (FrameState::Failed { .. }, Some(replies)) if self.task.is_group() => {
+                Some(RequestResult::PartlyFailed(self.reported(replies)))
+            }
+            // What it has done so far.
+            (FrameState::Failed { .. }, Some(done)) => Some(RequestResult::Failed(self.reported(done))),
             (FrameState::Failed { failure }, None) => {
                 Some(RequestResult::Failed(self.reported(failure.message.clone())))
             }
@@ -206,7 +218,10 @@ mod tests {
         // Its parent must not wait for ever.
         assert_eq!(result(&FrameState::Done, None), Some(RequestResult::Text(String::new())));
         assert_eq!(result(&failed, None), Some(RequestResult::Failed("boom".into())));
-        assert_eq!(result(&failed, Some("one of two")), Some(RequestResult::PartlyFailed("one of two".into())));
+        assert_eq!(result(&failed, Some("half")), Some(RequestResult::Failed("half".into())));
+        let group = Frame { state: failed.clone(), ..testing::frame(Task::Group(Vec::new())) };
+        let replies = RequestResult::PartlyFailed("one of two".into());
+        assert_eq!(group.result(Some("one of two".into())), Some(replies));
         let running = FrameState::Running { waited: None };
         for state in [FrameState::Ready, running, FrameState::Waiting { wait: Wait::Requests }, FrameState::Cancelled] {
             assert_eq!(result(&state, None), None, "{state:?}");

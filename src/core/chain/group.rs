@@ -34,8 +34,10 @@ pub(crate) fn ended(state: &FrameState, members: &[Member]) -> Option<Ended> {
     if failed.is_empty() {
         return Some(Ended::Done);
     }
+    let stopped = members.iter().filter(|member| member.state.was_stopped()).count();
+    let kind = if stopped == failed.len() { FailureKind::Stopped } else { FailureKind::Error };
     let message = format!("{} of {} agents failed: {}", failed.len(), members.len(), failed.join(", "));
-    Some(Ended::Fail(Failure { kind: FailureKind::Error, message }))
+    Some(Ended::Fail(Failure { kind, message }))
 }
 
 /// The replies of all members, or why they failed, each exact to the byte between a heading and an empty line.
@@ -74,8 +76,9 @@ impl Member {
     }
 
     fn result(&self) -> String {
-        let reply = || self.reply.as_deref().unwrap_or_default();
-        let said = self.failure().map_or_else(reply, |failure| failure.message.as_str());
+        // Of one that was stopped, this says what it has done so far.
+        let reply = self.reply.as_deref();
+        let said = reply.or(self.failure().map(|failure| failure.message.as_str())).unwrap_or_default();
         worktree::with_place(said.to_owned(), self.worktree.as_ref())
     }
 }
@@ -129,7 +132,18 @@ mod tests {
 
     fn node(n: u128, parent: Option<u128>, state: FrameState) -> Node {
         let (id, parent, title) = (id(n), parent.map(id), String::new());
-        Node { id, parent, title, state, since: NOW, kept: false, is_group: false, requests: Vec::new() }
+        Node {
+            id,
+            parent,
+            title,
+            state,
+            since: NOW,
+            kept: false,
+            is_group: false,
+            is_settled: false,
+            stop: None,
+            requests: Vec::new(),
+        }
     }
 
     fn group(n: u128, parent: Option<u128>, state: FrameState) -> Node {

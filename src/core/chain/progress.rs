@@ -8,6 +8,7 @@ use crate::core::chain::waiting_on::Blocking;
 use crate::core::id::FrameId;
 use crate::core::requests::request::External;
 use crate::core::requests::scheduled::Scheduled;
+use crate::core::steering::stop::Stop;
 use crate::core::text::escape;
 
 /// How long ago `then` was, in one unit: `5 s`, `3 min`, `2 h`, `9 d`.
@@ -36,6 +37,7 @@ pub(crate) fn ended(tree: &Tree, node: &Node, now: Timestamp) -> String {
         FrameState::Done => "done".to_owned(),
         FrameState::Failed { failure } => format!("failed: {}", failure.message.trim()),
         FrameState::Cancelled => "stopped".to_owned(),
+        FrameState::Paused { .. } => node.stop.as_ref().map_or_else(|| "paused".to_owned(), Stop::in_words),
         FrameState::Ready => "will be retried".to_owned(),
         FrameState::Running { .. } => "runs".to_owned(),
         FrameState::Waiting { .. } => waits(tree, node, now),
@@ -72,6 +74,7 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
         Blocking::Retry { at, why, .. } => format!("a retry in {}, after: {}", age(now, *at), why.trim()),
         Blocking::Budget { .. } => "a larger budget".to_owned(),
         Blocking::Parallel { .. } | Blocking::ParallelTotal { .. } => "a free slot".to_owned(),
+        Blocking::Paused { .. } => "somebody to continue it".to_owned(),
         Blocking::Agent => "something that only the agent can judge".to_owned(),
     }
 }
@@ -100,7 +103,18 @@ mod tests {
         };
         let requests = kinds.into_iter().map(request).collect();
         let title = String::new();
-        let node = Node { id, parent: None, title, state, since: at(0), kept: true, is_group: false, requests };
+        let node = Node {
+            id,
+            parent: None,
+            title,
+            state,
+            since: at(0),
+            kept: true,
+            is_group: false,
+            is_settled: false,
+            stop: None,
+            requests,
+        };
         let tree = Tree::new(id, vec![node]);
         ended(&tree, tree.get(id).unwrap(), at(5))
     }

@@ -8,6 +8,7 @@ use crate::core::chain::state::{FrameState, Wait};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::requests::request;
+use crate::core::steering::stop::How;
 
 /// What happened to frames in this run of the program, so that it does not try the same thing twice.
 #[derive(Clone, Debug, Default)]
@@ -35,10 +36,23 @@ impl Tree {
             .filter(|node| self.is_awaited(node))
             .filter(|node| match node.state {
                 FrameState::Cancelled => true,
-                FrameState::Failed { .. } => !self.parent_waits_for_others(node),
+                FrameState::Failed { .. } => !node.state.was_stopped() && !self.parent_waits_for_others(node),
                 _ => false,
             })
             .collect()
+    }
+
+    /// The frames that a person continues who resumes the top, parents first: those that were paused with it, or with one
+    /// above it. What was paused by an id further down is continued by that id, so that a poll of the chain leaves it alone.
+    #[must_use]
+    pub fn to_continue(&self) -> Vec<FrameId> {
+        let is_below = |of: FrameId| of != self.top() && self.parents_first().iter().any(|node| node.id == of);
+        let is_paused = |node: &&Node| {
+            let of = node.stop.as_ref().map_or(node.id, |stop| stop.of);
+            let will_be_over = node.stop.as_ref().is_some_and(|stop| stop.how == How::Stop);
+            matches!(node.state, FrameState::Paused { .. }) && !will_be_over && !is_below(of)
+        };
+        self.parents_first().into_iter().filter(is_paused).map(|node| node.id).collect()
     }
 
     /// Whether a frame is ready for another attempt, which may still be [denied
@@ -57,7 +71,11 @@ impl Tree {
                 }
                 Wait::AgentDecides => !attempted.begun.contains(&node.id),
             },
-            FrameState::Running { .. } | FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled => false,
+            FrameState::Running { .. }
+            | FrameState::Done
+            | FrameState::Failed { .. }
+            | FrameState::Cancelled
+            | FrameState::Paused { .. } => false,
         }
     }
 
@@ -68,7 +86,11 @@ impl Tree {
         self.get(frame).is_some_and(|node| match node.state {
             FrameState::Done => false,
             FrameState::Failed { .. } => self.is_awaited(node),
-            FrameState::Ready | FrameState::Running { .. } | FrameState::Waiting { .. } | FrameState::Cancelled => true,
+            FrameState::Ready
+            | FrameState::Running { .. }
+            | FrameState::Waiting { .. }
+            | FrameState::Cancelled
+            | FrameState::Paused { .. } => true,
         })
     }
 
@@ -129,7 +151,18 @@ mod tests {
         };
         let requests = kinds.into_iter().map(request).collect();
         let title = String::new();
-        Node { id: id(n), parent: parent.map(id), title, state, since: NOW, kept: true, is_group: false, requests }
+        Node {
+            id: id(n),
+            parent: parent.map(id),
+            title,
+            state,
+            since: NOW,
+            kept: true,
+            is_group: false,
+            is_settled: false,
+            stop: None,
+            requests,
+        }
     }
 
     fn spawn(child: u128) -> (RequestKind, bool) {

@@ -5,10 +5,14 @@
 //! ```text
 //!   ┌──────────── end ──────────────┐
 //!   v                               │
-//! Ready ──begin──> Running ──end──> ┴ Done | Waiting | Failed | Cancelled
+//! Ready ──begin──> Running ──end──> ┴ Done | Waiting | Failed | Cancelled | Paused
 //!   ^                 ^                       │          │         │
 //!   │                 └──────── begin ────────┘          │         │
 //!   └──────────────────── try again ─────────────────────┴─────────┘
+//!
+//! Ready | Waiting | Cancelled ──pause──> Paused ──continue──> Ready | Waiting
+//! Ready | Waiting | Cancelled | Paused ──stop──> Failed
+//! Done | Failed ──instruct──> Ready
 //! ```
 
 use jiff::Timestamp;
@@ -37,8 +41,13 @@ pub enum FrameState {
         /// How and why.
         failure: Failure,
     },
-    /// A person stopped it. A retry continues from the checkpoint.
+    /// A person interrupted the program that ran it. A retry continues from the checkpoint.
     Cancelled,
+    /// Somebody wants it to rest until they continue it.
+    Paused {
+        /// What it waits for again then; `None`: nothing.
+        waited: Option<Wait>,
+    },
 }
 
 /// What a waiting frame waits for.
@@ -82,6 +91,8 @@ pub enum FailureKind {
     Error,
     /// The agent said that it does not know why it was resumed.
     Unhandled,
+    /// Somebody stopped it. Nothing is tried again.
+    Stopped,
 }
 
 /// Something that happened to a frame.
@@ -96,6 +107,14 @@ pub enum FrameEvent {
         /// Whether some of its requests have no result yet: it waits for those first.
         open_requests: bool,
     },
+    /// Somebody wants a frame to rest that does not run.
+    Pause,
+    /// They want it to go on.
+    Continue,
+    /// Somebody wants a frame to be over that does not run.
+    Stop(Failure),
+    /// A person has a new instruction for an agent that is over.
+    Instruct,
 }
 
 /// What the end of an attempt does to the frame.
@@ -114,6 +133,8 @@ pub enum Ended {
     Fail(Failure),
     /// It was stopped.
     Cancel,
+    /// It rests, and then goes on as after this end.
+    Pause(Box<Ended>),
     /// It needs another attempt, which continues from what this one did.
     Again,
     /// As if the attempt had not happened: it waits for the same thing again, or is ready again.
@@ -135,10 +156,11 @@ impl FrameState {
     ///
     /// [`IllegalEvent`] for every pair that the diagram in the module's documentation does not show.
     pub fn after(self, event: FrameEvent) -> Result<Self, IllegalEvent> {
-        use FrameEvent::{Begin, End, TryAgain};
+        use FrameEvent::{Begin, Continue, End, Instruct, Pause, Stop, TryAgain};
         match (self, event) {
             (Self::Ready, Begin) => Ok(Self::Running { waited: None }),
             (Self::Waiting { wait }, Begin) => Ok(Self::Running { waited: Some(wait) }),
+            (running @ Self::Running { .. }, End(Ended::Pause(ended))) => Ok(running.after(End(*ended))?.paused()),
             (Self::Running { waited }, End(ended)) => Ok(match ended {
                 Ended::Done => Self::Done,
                 Ended::Wait(wait) => Self::Waiting { wait },
@@ -152,6 +174,7 @@ impl FrameState {
                 Ended::Fail(failure) => Self::Failed { failure },
                 Ended::Cancel => Self::Cancelled,
                 Ended::Again => Self::Ready,
+                Ended::Pause(_) => Self::Paused { waited: None },
                 // A pause that is over is not restored.
                 Ended::Back => match waited {
                     Some(wait) if !wait.is_pause() => Self::Waiting { wait },
@@ -160,7 +183,22 @@ impl FrameState {
             }),
             (Self::Waiting { wait }, TryAgain { open_requests }) if wait.is_pause() => Ok(after_all(open_requests)),
             (Self::Failed { .. } | Self::Cancelled, TryAgain { open_requests }) => Ok(after_all(open_requests)),
+            (state @ (Self::Ready | Self::Waiting { .. } | Self::Cancelled), Pause) => Ok(state.paused()),
+            (Self::Paused { waited }, Continue) => Ok(waited.map_or(Self::Ready, |wait| Self::Waiting { wait })),
+            (Self::Ready | Self::Waiting { .. } | Self::Cancelled | Self::Paused { .. }, Stop(failure)) => {
+                Ok(Self::Failed { failure })
+            }
+            (Self::Done | Self::Failed { .. }, Instruct) => Ok(Self::Ready),
             (state, event) => Err(IllegalEvent { state: state.name(), event: event.name() }),
+        }
+    }
+
+    /// The state of a frame that is to rest in this one.
+    fn paused(self) -> Self {
+        match self {
+            Self::Waiting { wait } => Self::Paused { waited: Some(wait) },
+            Self::Ready | Self::Cancelled => Self::Paused { waited: None },
+            state @ (Self::Running { .. } | Self::Done | Self::Failed { .. } | Self::Paused { .. }) => state,
         }
     }
 
@@ -174,6 +212,7 @@ impl FrameState {
             Self::Done => "done",
             Self::Failed { .. } => "failed",
             Self::Cancelled => "cancelled",
+            Self::Paused { .. } => "paused",
         }
     }
 
@@ -185,10 +224,16 @@ impl FrameState {
 
     /// Whether a parent need no longer wait for this frame.
     ///
-    /// A cancelled frame is not over: a person stopped it and may continue it.
+    /// A cancelled or paused frame is not over: a person may continue it.
     #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Done | Self::Failed { .. })
+    }
+
+    /// Whether somebody stopped it.
+    #[must_use]
+    pub fn was_stopped(&self) -> bool {
+        matches!(self, Self::Failed { failure: Failure { kind: FailureKind::Stopped, .. } })
     }
 }
 
@@ -203,6 +248,10 @@ impl FrameEvent {
             Self::Begin => "begin an attempt",
             Self::End(_) => "end an attempt",
             Self::TryAgain { .. } => "be retried",
+            Self::Pause => "be paused",
+            Self::Continue => "be continued",
+            Self::Stop(_) => "be stopped",
+            Self::Instruct => "get a new instruction",
         }
     }
 }
@@ -211,7 +260,7 @@ impl FrameEvent {
 mod tests {
     use super::*;
 
-    fn states() -> [FrameState; 7] {
+    fn states() -> [FrameState; 8] {
         let failure = Failure { kind: FailureKind::Error, message: "api error".into() };
         [
             FrameState::Ready,
@@ -221,7 +270,46 @@ mod tests {
             FrameState::Done,
             FrameState::Failed { failure },
             FrameState::Cancelled,
+            FrameState::Paused { waited: None },
         ]
+    }
+
+    fn allowed(event: &FrameEvent) -> Vec<&'static str> {
+        let names = states().into_iter().filter(|state| state.clone().after(event.clone()).is_ok());
+        let mut names: Vec<_> = names.map(|state| state.name()).collect();
+        names.dedup();
+        names
+    }
+
+    #[test]
+    fn what_rests_goes_on_where_it_was() {
+        for before in [FrameState::Ready, FrameState::Waiting { wait: Wait::Requests }] {
+            let paused = before.clone().after(FrameEvent::Pause).unwrap();
+            assert_eq!(paused.name(), "paused");
+            assert_eq!(paused.after(FrameEvent::Continue), Ok(before.clone()));
+            let running = before.clone().after(FrameEvent::Begin).unwrap();
+            let paused = running.clone().after(FrameEvent::End(Ended::Pause(Box::new(Ended::Back)))).unwrap();
+            assert_eq!(paused.after(FrameEvent::Continue), Ok(before));
+            let asked = Ended::Pause(Box::new(Ended::Wait(Wait::AgentDecides)));
+            let paused = running.after(FrameEvent::End(asked)).unwrap();
+            assert_eq!(paused, FrameState::Paused { waited: Some(Wait::AgentDecides) });
+        }
+        assert_eq!(allowed(&FrameEvent::Pause), ["ready", "waiting", "cancelled"]);
+        assert_eq!(allowed(&FrameEvent::Continue), ["paused"]);
+    }
+
+    #[test]
+    fn what_does_not_run_and_is_not_over_is_stopped_at_once() {
+        let failure = Failure { kind: FailureKind::Stopped, message: "stopped by a person".into() };
+        assert_eq!(allowed(&FrameEvent::Stop(failure.clone())), ["ready", "waiting", "cancelled", "paused"]);
+        let stopped = FrameState::Cancelled.after(FrameEvent::Stop(failure)).unwrap();
+        assert!(stopped.was_stopped() && stopped.is_over());
+    }
+
+    #[test]
+    fn only_what_is_over_gets_a_new_instruction() {
+        assert_eq!(allowed(&FrameEvent::Instruct), ["done", "failed"]);
+        assert_eq!(FrameState::Done.after(FrameEvent::Instruct), Ok(FrameState::Ready));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::core::chain::limits::Limits;
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
 use crate::core::requests::request::{Request, RequestKind};
+use crate::core::steering::stop::Stop;
 
 /// A frame and all frames below it.
 #[derive(Clone, Debug)]
@@ -48,8 +49,20 @@ pub struct Node {
     pub kept: bool,
     /// Whether it is a group, which has no agent and waits for its children.
     pub is_group: bool,
+    /// Whether it is over for its parent, whatever a person has had it do since.
+    pub is_settled: bool,
+    /// What somebody wants stopped of it, or has paused.
+    pub stop: Option<Stop>,
     /// The requests whose results have not been delivered to it.
     pub requests: Vec<Request>,
+}
+
+impl Node {
+    /// Whether its parent need no longer wait for it.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.is_settled || self.state.is_over()
+    }
 }
 
 impl Tree {
@@ -148,7 +161,7 @@ impl Tree {
     /// Whether a request has everything it asked for.
     #[must_use]
     pub fn is_over(&self, request: &Request) -> bool {
-        let is_child_over = |child| Ok::<_, Infallible>(self.get(child).is_none_or(|child| child.state.is_over()));
+        let is_child_over = |child| Ok::<_, Infallible>(self.get(child).is_none_or(Node::is_over));
         request.is_over(is_child_over).unwrap_or_else(|never| match never {})
     }
 
@@ -163,7 +176,7 @@ impl Tree {
     /// How many members of this group are not over; 0 for a frame that is not a group.
     fn open_members(&self, node: &Node) -> usize {
         let members = self.children(node.id).iter().filter(|_| node.is_group).filter_map(|child| self.get(*child));
-        members.filter(|member| !member.state.is_over()).count()
+        members.filter(|member| !member.is_over()).count()
     }
 
     /// How many children a waiting frame still waits for.
@@ -208,6 +221,8 @@ mod tests {
             since: Timestamp::UNIX_EPOCH,
             kept: true,
             is_group: false,
+            is_settled: false,
+            stop: None,
             requests: Vec::new(),
         }
     }

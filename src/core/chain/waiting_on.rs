@@ -94,6 +94,13 @@ pub enum Blocking {
         /// How many may run.
         most: u32,
     },
+    /// Somebody to continue what was paused.
+    Paused {
+        /// What to resume.
+        id: FrameId,
+        /// Who paused it, and why.
+        said: String,
+    },
     /// Something that only the agent can judge.
     Agent,
 }
@@ -108,6 +115,12 @@ impl Tree {
     /// What one frame waits for, not counting its children.
     #[must_use]
     pub fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
+        if let (FrameState::Paused { .. }, Some(stop)) = (&node.state, &node.stop) {
+            // Whoever resumes the top continues what was paused above it.
+            let id = if self.get(stop.of).is_some() { stop.of } else { self.top() };
+            let what = Blocking::Paused { id, said: stop.in_words() };
+            return vec![Blocker { frame: node.id, since: node.since, what }];
+        }
         let not_admitted = self.not_admitted(node, now).map(|why| (node.since, Blocking::from(why)));
         let FrameState::Waiting { wait } = &node.state else {
             return not_admitted.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect();
@@ -191,6 +204,8 @@ mod tests {
                 since: NOW,
                 kept: true,
                 is_group: false,
+                is_settled: false,
+                stop: None,
                 requests,
             }],
         )

@@ -50,7 +50,18 @@ mod tests {
 
     fn node(id: FrameId, parent: Option<FrameId>, state: FrameState) -> Node {
         let (title, since) = (String::new(), Timestamp::UNIX_EPOCH);
-        Node { id, parent, title, state, since, kept: true, is_group: false, requests: Vec::new() }
+        Node {
+            id,
+            parent,
+            title,
+            state,
+            since,
+            kept: true,
+            is_group: false,
+            is_settled: false,
+            stop: None,
+            requests: Vec::new(),
+        }
     }
 
     fn of(nodes: Vec<Node>, runs: bool) -> Outlook {

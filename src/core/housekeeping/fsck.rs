@@ -107,6 +107,8 @@ fn state(facts: &FrameFacts) -> Vec<FindingKind> {
     match (state, facts.replied) {
         (FrameState::Done, false) => found.push(FindingKind::NoReply),
         (FrameState::Done, true) | (_, false) => {}
+        // What it had done when it was stopped, or replied before a person continued it.
+        (state, true) if state.was_stopped() || facts.frame.outcome.is_some() => {}
         // The replies of a group's members are kept when one of them failed, and while that one is retried.
         (_, true) if facts.frame.task.is_group() => {}
         (_, true) => found.push(FindingKind::EarlyReply),
@@ -172,6 +174,7 @@ mod tests {
             suspended: None,
             situation: Situation::default(),
             trouble: None,
+            outcome: None,
             created: Timestamp::UNIX_EPOCH,
         };
         let replied = frame.state == FrameState::Done;

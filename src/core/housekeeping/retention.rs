@@ -41,7 +41,9 @@ impl Retention {
         let finished = match tree.root {
             FrameState::Done => true,
             FrameState::Failed { .. } | FrameState::Cancelled => self.failed,
-            FrameState::Ready | FrameState::Running { .. } | FrameState::Waiting { .. } => self.open,
+            FrameState::Ready | FrameState::Running { .. } | FrameState::Waiting { .. } | FrameState::Paused { .. } => {
+                self.open
+            }
         };
         finished && (self.open || tree.open == 0) && tree.latest <= self.before && !tree.needed
     }

@@ -71,6 +71,7 @@ fn ended(detail: &Value) -> Option<Happening> {
         FrameState::Waiting { wait: Wait::UsageLimit { .. } } => waits_for("usage_limit"),
         FrameState::Waiting { wait: Wait::Retry { .. } } => waits_for("retry"),
         FrameState::Waiting { wait: Wait::AgentDecides } => waits_for("agent_decides"),
+        FrameState::Paused { .. } => waits_for("resume"),
         FrameState::Ready | FrameState::Running { .. } => waits_for("ready"),
     })
 }

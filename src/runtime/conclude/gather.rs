@@ -1,6 +1,7 @@
 //! Gathers what is known about an attempt that has ended.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::claude::processes::orphans;
 use crate::claude::stream::digest::Digest;
@@ -10,16 +11,18 @@ use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
 use crate::core::attempt::meaning::Meaning;
+use crate::core::attempt::salvage::Salvage;
 use crate::core::attempt::usage::{Spending, Totals};
 use crate::core::chain::frame::Frame;
-use crate::core::id::{AttemptId, FrameId};
+use crate::core::id::{AttemptId, FrameId, MessageId};
+use crate::core::steering::message::Message;
 use crate::failpoint::{self, Step};
-use crate::runtime::RuntimeError;
 use crate::runtime::conclude::printed::{Printed, transcript_of};
 use crate::runtime::conclude::salvage::{self, Salvaged};
 use crate::runtime::conclude::unseen::unseen;
 use crate::runtime::conclude::{cost, denied, given, jobs};
 use crate::runtime::delivery::situation;
+use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, Store};
 
 /// Who started the attempt that is to be concluded.
@@ -45,6 +48,8 @@ pub(super) struct Gathered {
     pub(super) spending: Spending,
     /// What its session had spent when it ended.
     pub(super) total: Totals,
+    /// The messages that its agent was given and that its conversation does not have.
+    pub(super) unseen_messages: Vec<MessageId>,
     /// Whether the processes that outlived its `claude` were ended.
     pub(super) is_swept: bool,
 }
@@ -69,7 +74,8 @@ pub(super) fn gather(
     let mut given = store.deliveries(frame.id)?;
     given.retain(|delivery| attempt.delivering.contains(&delivery.request));
     let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
-    let texts = given::texts(frame, &given);
+    let messages = store.messages_given_in(attempt.id)?;
+    let texts = given::texts(frame, &given, &messages);
     // Results that the agent looked up itself were not given to it at the start.
     given.retain(|delivery| !looked_up.contains(&delivery.request));
     let has_jobs = store.jobs(frame.id)?.iter().any(|job| !attempt.delivering.contains(&job.id));
@@ -77,13 +83,14 @@ pub(super) fn gather(
     let transcript = transcript_of(frame, &attempt);
     let Salvaged { salvage, suspended, uncertain_calls } =
         salvage::look(store, frame, &printed, transcript.as_deref(), &given)?;
+    let unseen_messages = unseen_messages(&messages, transcript.as_deref(), salvage)?;
     let Printed { digest, ending, .. } = printed;
     let attempts = store.attempts(frame.id)?;
     let (silent, is_abandoned) = match begun {
         Begun::Here { silent } => (silent, false),
         Begun::Earlier => (None, true),
     };
-    let facts = Facts {
+    let mut facts = Facts {
         ending,
         has_checkpoint: frame.checkpoint.is_some(),
         has_requests: has_jobs || store.has_undelivered_requests(attempt.id)?,
@@ -98,7 +105,10 @@ pub(super) fn gather(
         earlier_pauses: pauses_before(&attempts, attempt.id),
         silent,
         is_abandoned,
+        stop: None,
+        has_messages: false,
     };
+    steered(store, frame.id, &mut facts)?;
     let (spending, total) = cost::of(store, frame, &attempts, &digest, transcript.as_deref())?;
     Ok(Gathered {
         facts,
@@ -110,8 +120,31 @@ pub(super) fn gather(
         digest,
         transcript,
         suspended,
+        unseen_messages,
         is_swept,
     })
+}
+
+/// Adds what people and agents above want of the agent.
+pub(super) fn steered(store: &Store, frame: FrameId, facts: &mut Facts) -> Result<(), RuntimeError> {
+    facts.stop = store.wanted_stop(frame)?;
+    facts.has_messages = !store.pending_messages(frame)?.is_empty();
+    Ok(())
+}
+
+/// Those of `messages` that a conversation does not have. It is looked at only if an agent was given some.
+fn unseen_messages(
+    messages: &[Message],
+    transcript: Option<&Path>,
+    salvage: Salvage,
+) -> Result<Vec<MessageId>, RuntimeError> {
+    let read = || transcript.map(fs::read).transpose().map_err(while_trying("read the transcript"));
+    let written = if messages.is_empty() { None } else { read()? };
+    let unseen = |message: &&Message| match &written {
+        Some(text) => !message.is_in(&String::from_utf8_lossy(text)),
+        None => salvage != Salvage::Whole,
+    };
+    Ok(messages.iter().filter(unseen).map(|message| message.id).collect())
 }
 
 /// Ends the processes that carry the mark of a frame.

@@ -6,16 +6,18 @@ use std::io::Read;
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::requests::request::Delivery;
+use crate::core::steering::message::Message;
 
 /// No agent reads more of its instructions at once.
 const MOST_INSTRUCTIONS: u64 = 1024 * 1024;
 
 /// The texts in the prompt of an attempt of `frame` that was given `deliveries`.
-pub(super) fn texts(frame: &Frame, deliveries: &[Delivery]) -> Vec<String> {
+pub(super) fn texts(frame: &Frame, deliveries: &[Delivery], messages: &[Message]) -> Vec<String> {
     let scheduled = deliveries.iter().filter_map(|delivery| Some(delivery.kind.scheduled()?.prompt.clone()));
     let trouble = frame.trouble.as_ref().map(prompt::of_trouble);
     let task = frame.checkpoint.is_none().then(|| task(frame));
-    scheduled.chain(trouble).chain(task).collect()
+    let told = messages.iter().map(|message| message.text.clone());
+    scheduled.chain(trouble).chain(task).chain(told).collect()
 }
 
 /// The task in a frame's first prompt, or the content of the file that the prompt names.

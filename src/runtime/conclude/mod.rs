@@ -21,7 +21,7 @@ use crate::runtime::RuntimeError;
 pub(crate) use crate::runtime::conclude::gather::Begun;
 use crate::runtime::conclude::gather::gather;
 use crate::runtime::conclude::printed::Printed;
-use crate::store::{Attempt, Lease, Store};
+use crate::store::{Attempt, Lease, Store, StoreError};
 
 /// Concludes the attempt of `frame` that is recorded as running. The lease proves that its process has ended.
 pub(crate) fn conclude(
@@ -49,9 +49,14 @@ fn finish(
     attempt: Attempt,
     printed: Printed,
 ) -> Result<Decision, RuntimeError> {
-    let gathered = gather(store, frame, begun, attempt, printed)?;
-    let decision = decide(&gathered.facts);
-    let has_copy = record::record(store, frame, &gathered, &decision)?;
+    let mut gathered = gather(store, frame, begun, attempt, printed)?;
+    let (decision, has_copy) = loop {
+        let decision = decide(&gathered.facts);
+        match record::record(store, frame, &gathered, &decision) {
+            Err(RuntimeError::Store(StoreError::Steered(_))) => gather::steered(store, frame.id, &mut gathered.facts)?,
+            recorded => break (decision, recorded?),
+        }
+    };
     apply::apply(store, frame, &gathered, &decision, has_copy)?;
     Ok(decision)
 }

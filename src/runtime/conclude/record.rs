@@ -6,10 +6,11 @@ use std::path::Path;
 use crate::core::attempt::decision::{Decision, Fate};
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::Ended;
+use crate::core::chain::state::{Ended, FailureKind};
 use crate::runtime::conclude::gather::{Gathered, sweep};
 use crate::runtime::delivery::{situation, stale_files};
 use crate::runtime::recovery::{diverged_session, restore};
+use crate::runtime::steering::report;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{Attempt, AttemptEnd, Store};
@@ -51,8 +52,23 @@ pub(super) fn record(
         },
         suspended: gathered.suspended.clone(),
         denied: gathered.denied.clone(),
+        stop: gathered.facts.stop.clone(),
+        report: steering_report(store, frame, gathered, decision)?,
+        unseen_messages: gathered.unseen_messages.clone(),
     })?;
     Ok(has_copy)
+}
+
+/// What an agent that was stopped has done so far.
+fn steering_report(
+    store: &Store,
+    frame: &Frame,
+    gathered: &Gathered,
+    decision: &Decision,
+) -> Result<Option<String>, RuntimeError> {
+    let is_over = matches!(&decision.frame, Ended::Fail(failure) if failure.kind == FailureKind::Stopped);
+    let stop = gathered.facts.stop.as_ref().filter(|_| is_over);
+    stop.map(|stop| report::of(store, frame.id, stop)).transpose()
 }
 
 /// Keeps a copy of the transcript. Returns whether there was anything to keep.

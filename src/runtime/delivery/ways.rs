@@ -22,6 +22,7 @@ use crate::core::attempt::prompt;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, RequestId};
 use crate::core::requests::request::{Delivery, RequestKind};
+use crate::core::steering::message::{self, Message};
 use crate::runtime::delivery::situation::Restored;
 use crate::runtime::delivery::{stale_files, transcript_copies};
 use crate::runtime::{RunSettings, RuntimeError};
@@ -53,10 +54,12 @@ pub(crate) fn input(
     own: &RunSettings,
     frame: &Frame,
     deliveries: &[Delivery],
+    messages: &[Message],
     restored: &Restored,
     means: &Means,
 ) -> Result<AttemptInput, RuntimeError> {
     let mut notices = notices(store, own, frame);
+    notices.extend(message::in_words(messages));
     let way = DeliveryWay::of(frame, deliveries, &notices, means.hooks, exact_output::returns_unchanged(deliveries));
     if way != DeliveryWay::ResumedCall {
         notices.extend(restored.notices(begins_with_command(&way, deliveries)));

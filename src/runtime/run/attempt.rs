@@ -113,10 +113,11 @@ pub(crate) fn start(
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
     let (text, transcript, prompt, launch) = loop {
         let deliveries = store.deliveries(frame.id)?;
+        let messages = store.pending_messages(frame.id)?;
         let chosen = plans::chosen(store, frame.id, &deliveries)?;
         let restored = situation::restored(&frame, program, chosen.as_ref().map(plans::ChosenMode::as_chosen));
         let AttemptInput { prompt: text, transcript, to_return, notice } =
-            ways::input(store, own, &frame, &deliveries, &restored, &means)?;
+            ways::input(store, own, &frame, &deliveries, &messages, &restored, &means)?;
         let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
         let attempt = NewAttempt {
             id,
@@ -131,11 +132,18 @@ pub(crate) fn start(
             mode: restored.mode,
             notice,
             max_parallel_total: own.places.as_ref().map(Places::most),
+            messages: messages.iter().map(|message| message.id).collect(),
         };
         match store.begin(frame.id, &attempt) {
             Err(StoreError::Held(why)) => {
                 store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
                 return Ok(AttemptStart::Held(why));
+            }
+            // Somebody has stopped or paused it in the meantime.
+            Err(StoreError::Illegal(error)) => {
+                tracing::info!("{} does not start: {error}", frame.id.short());
+                store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
+                return Ok(AttemptStart::Changed);
             }
             // The prompt contains the answer that was replaced.
             Err(StoreError::AnswerReplaced(_)) => {}

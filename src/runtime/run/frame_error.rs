@@ -5,6 +5,7 @@ use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::decision::Decision;
 use crate::core::attempt::ending::Objection;
 use crate::core::attempt::meaning::Meaning;
+use crate::core::chain::state::{Ended, FailureKind};
 use crate::core::id::FrameId;
 use crate::runtime::worktrees::worktree::WorktreeError;
 
@@ -42,6 +43,9 @@ pub(crate) enum FrameErrorKind {
     /// Its worktree could not be created.
     #[error(transparent)]
     NoWorktree(WorktreeError),
+    /// Somebody stopped it, or it ran for too long.
+    #[error("{0}")]
+    Stopped(String),
     /// The attempt ended badly.
     #[error("{0}")]
     Ended(String),
@@ -51,7 +55,9 @@ impl FrameErrorKind {
     /// What went wrong with an attempt, if anything did. `anew`: the command that starts its chain again.
     pub(super) fn of<E>(decision: &Decision, anew: impl FnOnce() -> Result<String, E>) -> Result<Option<Self>, E> {
         let Some(said) = decision.error.clone() else { return Ok(None) };
+        let was_stopped = matches!(&decision.frame, Ended::Fail(failure) if failure.kind == FailureKind::Stopped);
         Ok(Some(match decision.meaning {
+            _ if was_stopped => Self::Stopped(said),
             Meaning::Refused { objection: Objection::Session, .. } => Self::NoConversation { said, anew: anew()? },
             Meaning::Refused { .. } => Self::Refused(said),
             _ => Self::Ended(said),

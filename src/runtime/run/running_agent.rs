@@ -8,6 +8,7 @@ use crate::claude::environment::variables::Variables;
 use crate::claude::processes::process::Running;
 use crate::core::agent::launch::Launch;
 use crate::core::id::{AttemptId, FrameId};
+use crate::runtime::steering::asked::Timeout;
 use crate::store::StateDir;
 
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(crate) struct RunningAgent {
     pub(crate) transcript: Option<PathBuf>,
     /// How long its `claude` may stay alive with background work after its reply.
     pub(crate) background_grace: Duration,
+    /// How long it may still run, if there is a limit.
+    pub(crate) timeout: Option<Timeout>,
     /// Whether it has a hook that stops it when its running tool is done.
     pub(crate) has_stop_hook: bool,
 }

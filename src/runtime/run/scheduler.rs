@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -27,8 +28,12 @@ use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::stopping;
 use crate::runtime::run::unattended::places::{Place, Places};
 use crate::runtime::run::{background, external_waits};
+use crate::runtime::steering::asked;
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Driving, Lease, Store, StoreError};
+
+/// How often the records are read for agents that are to stop. Their runner looks for a file more often.
+const LOOK_FOR_STOPS: Duration = Duration::from_secs(2);
 
 /// Drives the chain below `top` until nothing in it can run.
 ///
@@ -58,6 +63,9 @@ pub(crate) async fn resume(
     top: FrameId,
     stop: watch::Receiver<u32>,
 ) -> Result<Driven, RuntimeError> {
+    for frame in store.tree(top)?.to_continue() {
+        store.continue_paused(frame)?;
+    }
     for node in store.tree(top)?.to_try_again() {
         try_again(store, node.id)?;
     }
@@ -104,19 +112,23 @@ struct Drive<'a> {
 impl Drive<'_> {
     async fn run(mut self) -> Result<Driven, RuntimeError> {
         let mut looked_again = false;
-        loop {
+        'turns: loop {
             let tree = self.tree_as_it_is().await?;
             let seen = self.settings.places.as_ref().map_or(0, Places::ended);
             self.driven.no_place = None;
             let look_again = self.start_what_can_run(&tree).await?;
             let (waits_for_place, place) = self.place(seen);
-            let ended = tokio::select! {
-                ended = self.exits.join_next(), if !self.exits.is_empty() => ended,
-                () = place, if waits_for_place => {
-                    looked_again = false;
-                    continue;
+            tokio::pin!(place);
+            let ended = loop {
+                tokio::select! {
+                    ended = self.exits.join_next(), if !self.exits.is_empty() => break ended,
+                    () = &mut place, if waits_for_place => {
+                        looked_again = false;
+                        continue 'turns;
+                    }
+                    () = tokio::time::sleep(LOOK_FOR_STOPS), if !self.exits.is_empty() => asked::tell(self.store, |id| self.live.contains_key(&id))?,
+                    else => break None,
                 }
-                else => None,
             };
             match ended {
                 Some(ended) => {
@@ -277,6 +289,7 @@ impl Drive<'_> {
                     has_stop_hook,
                     transcript,
                     background_grace,
+                    timeout: None,
                 };
                 let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
                 self.exits.spawn(async move { (id, ended.await) });

@@ -50,7 +50,8 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
     let mut tree = store.tree(top)?;
     match tree.get(top).map(|node| &node.state) {
         None => return Ok(None),
-        Some(FrameState::Done) => return Ok(store.reply(top)?.map(ChainStatus::Done)),
+        Some(FrameState::Done) => return Ok(latest_reply(store, top)?.map(ChainStatus::Done)),
+        Some(state) if state.was_stopped() => return Ok(Some(stopped(store, top, state)?)),
         Some(_) => {}
     }
     let now = Timestamp::now();
@@ -61,6 +62,7 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
         tree = store.tree(top)?;
     }
     if !tree.to_try_again().is_empty()
+        || !tree.to_continue().is_empty()
         || !tree.runnable(&Attempted::default(), now).is_empty()
         || !tree.groups_to_end().is_empty()
     {
@@ -85,6 +87,21 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
         }
     }
     Ok(Some(ChainStatus::Waits { new: false, blockers, busy, errors: Vec::new() }))
+}
+
+/// What the agent of a frame replied last, to whomever.
+fn latest_reply(store: &Store, frame: FrameId) -> Result<Option<String>, RuntimeError> {
+    Ok(store.later_reply(frame)?.map_or_else(|| store.reply(frame), |reply| Ok(Some(reply)))?)
+}
+
+/// The status of a chain whose top was stopped.
+fn stopped(store: &Store, top: FrameId, state: &FrameState) -> Result<ChainStatus, RuntimeError> {
+    let members = store.members(top)?;
+    if let Some(replies) = store.reply(top)?.filter(|_| !members.is_empty()) {
+        return Ok(ChainStatus::PartlyFailed { replies, errors: members.iter().filter_map(error).collect() });
+    }
+    let FrameState::Failed { failure } = state else { return Ok(ChainStatus::Interrupted) };
+    Ok(ChainStatus::Failed(vec![FrameError { frame: top, kind: FrameErrorKind::Stopped(failure.message.clone()) }]))
 }
 
 /// Whether the attempt of a running frame can be concluded: nobody runs it, or its runner has abandoned it.
@@ -124,7 +141,8 @@ pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, Runtime
 /// The status of the chain after it was driven.
 pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
     let tree = store.tree(top)?;
-    match (tree.get(top).map(|node| &node.state), store.reply(top)?) {
+    match (tree.get(top).map(|node| &node.state), latest_reply(store, top)?) {
+        (Some(state), _) if state.was_stopped() => return stopped(store, top, state),
         (Some(FrameState::Done), Some(reply)) => return Ok(ChainStatus::Done(reply)),
         (Some(FrameState::Failed { .. }), Some(replies)) => {
             let errors = store.members(top)?.iter().filter_map(error).collect();
@@ -152,8 +170,11 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
 /// Why a member of a group failed, if it did.
 fn error(member: &Member) -> Option<FrameError> {
     let Failure { kind, message } = member.failure()?.clone();
-    let why =
-        if kind == FailureKind::Refused { FrameErrorKind::Refused(message) } else { FrameErrorKind::Ended(message) };
+    let why = match kind {
+        FailureKind::Refused => FrameErrorKind::Refused(message),
+        FailureKind::Stopped => FrameErrorKind::Stopped(message),
+        FailureKind::Error | FailureKind::Unhandled => FrameErrorKind::Ended(message),
+    };
     Some(FrameError { frame: member.id, kind: why })
 }
 

@@ -13,6 +13,7 @@ use crate::core::attempt::stopping::{Phase, Tool};
 use crate::runtime::Stopping;
 use crate::runtime::run::background::{self, RunningTurn};
 use crate::runtime::run::running_agent::RunningAgent;
+use crate::runtime::steering::asked;
 
 /// How often an agent that is to stop is observed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -20,23 +21,30 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Waits until an agent has ended, and ends it if there are `signals`.
 pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<u32>, stopping: Stopping) -> Exit {
     let mut turn = RunningTurn::of(&agent);
-    tokio::select! {
+    let (dir, frame) = (agent.dir.clone(), agent.frame);
+    let stop = tokio::select! {
         exit = agent.running.ended() => return exit,
         () = turn.is_over(stopping.tell) => return background::end(&mut agent.running, &turn).await,
-        () = another(&mut signals, 0) => {}
-    }
+        () = another(&mut signals, 0) => None,
+        stop = asked::to_stop(&dir, frame, agent.timeout) => Some(stop),
+    };
+    let (mut now, ordered) = (stop.as_ref().is_some_and(|stop| stop.now), u32::from(stop.is_some()));
     let can_finish = agent.can_finish();
     // Before its tools are observed: a tool that is seen running will still run its hook, and the hook finds the file.
-    if can_finish && let Err(error) = agent.dir.ask_to_stop(agent.frame) {
+    let asked = if stop.is_some() { dir.notice_stop(frame) } else { dir.ask_to_stop(frame, false) };
+    if let Err(error) = asked {
         tracing::warn!("the agent cannot be stopped after its running tool: {error}");
     }
     let mut tools = Tools::new(&agent, can_finish);
     let (mut phase, mut since, mut seen) = (Phase::Runs, Instant::now(), 0);
     let exit = loop {
-        let sent = *signals.borrow();
+        let sent = *signals.borrow() + ordered;
+        now |= dir.is_to_stop_now(frame);
         let next = if seen < sent {
             seen += 1;
             phase.on_signal(tools.look())
+        } else if now && phase.without_grace() != phase {
+            phase.without_grace()
         } else {
             phase.on_time(since.elapsed(), tools.look(), stopping.grace)
         };
@@ -49,7 +57,7 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
         }
         tokio::select! {
             _ = agent.running.ended() => break if phase == Phase::Killed { Exit::Killed } else { Exit::Stopped },
-            () = another(&mut signals, seen) => {}
+            () = another(&mut signals, seen.saturating_sub(ordered)) => {}
             () = tokio::time::sleep(LOOK) => {}
         }
     };

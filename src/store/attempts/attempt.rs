@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::core::attempt::usage::{Spending, Totals};
 use crate::core::chain::state::{FrameEvent, FrameState, Wait};
-use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, FrameId, MessageId, RequestId, SessionId};
 use crate::failpoint::Step;
 use crate::store::attempts::spent::{spending, totals};
 use crate::store::chains::limits;
@@ -17,6 +17,7 @@ use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
 use crate::store::requests::questions;
+use crate::store::steering::messages;
 use crate::store::tables::{events, frames, requests};
 
 /// An attempt that is about to start.
@@ -46,6 +47,8 @@ pub struct NewAttempt {
     pub notice: Option<String>,
     /// How many agents of all chains may run, with this one.
     pub max_parallel_total: Option<u32>,
+    /// The messages that its prompt has.
+    pub messages: Vec<MessageId>,
 }
 
 /// One `claude` process on behalf of a frame.
@@ -138,6 +141,7 @@ impl Store {
                     &attempt.notice,
                 ))?;
             deliver(connection, now, frame, attempt)?;
+            messages::give(connection, frame, attempt.id, &attempt.messages)?;
             questions::unchanged(connection, &attempt.answers)?;
             let detail = json!({
                 "attempt": attempt.id,

@@ -13,8 +13,9 @@ use crate::core::attempt::meaning::Meaning;
 use crate::core::attempt::usage::{Spending, Totals};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{Ended, FrameEvent, FrameState};
-use crate::core::id::{AttemptId, FrameId};
+use crate::core::id::{AttemptId, FrameId, MessageId};
 use crate::core::requests::state::RequestEvent;
+use crate::core::steering::stop::Stop;
 use crate::failpoint::Step;
 use crate::store::attempts::spent;
 use crate::store::database::codec::{self, At, Id, path_text, time};
@@ -24,6 +25,7 @@ use crate::store::error::Result;
 use crate::store::requests::groups;
 use crate::store::requests::request;
 use crate::store::requests::withdraw;
+use crate::store::steering::{self, messages, stops};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::{events, frames, requests};
 
@@ -54,6 +56,12 @@ pub struct AttemptEnd<'a> {
     pub situation: Situation,
     /// The calls that were denied in it.
     pub denied: Vec<Denied>,
+    /// The stop that the decision takes into account.
+    pub stop: Option<Stop>,
+    /// What its agent has done so far, for its parent, if it was stopped.
+    pub report: Option<String>,
+    /// The messages that its agent was given and has not seen.
+    pub unseen_messages: Vec<MessageId>,
 }
 
 impl Store {
@@ -63,12 +71,14 @@ impl Store {
     ///
     /// [`StoreError::Illegal`](crate::store::StoreError::Illegal) when the frame does not run,
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller) when another attempt of it does, a path that is not
-    /// valid UTF-8, or a database that cannot be written.
+    /// valid UTF-8, or a database that cannot be written; [`Steered`](crate::store::StoreError::Steered) when somebody has asked the
+    /// agent to stop or told it something that the decision does not know.
     pub fn end_attempt(&self, end: &AttemptEnd<'_>) -> Result<FrameState> {
         self.write(Step::EndAttempt, |connection| {
             let (frame, attempt) = (end.frame, end.attempt);
             let now = codec::now();
             let before = frames::existing(connection, frame)?;
+            steering::check_known(connection, frame, end.stop.as_ref(), end.decision.frame == Ended::Done)?;
             let since = since(connection, end, now)?;
             let event = FrameEvent::End(end.decision.frame.clone());
             let state = frames::advance(connection, &before, event, since)?;
@@ -90,6 +100,9 @@ impl Store {
                 Fate::Discard => withdraw::discard(connection, now, attempt)?,
                 Fate::Lost => withdraw::give_back(connection, now, attempt)?,
             }
+            let unseen = (end.decision.session == Fate::Keep).then_some(end.unseen_messages.as_slice());
+            messages::give_back(connection, attempt, unseen)?;
+            stops::settled(connection, now, &before, &state, end.report.as_deref())?;
             Ok(state)
         })
     }
@@ -109,7 +122,7 @@ impl Store {
 fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::Result<FrameState, Fault> {
     let before = frames::existing(connection, frame)?;
     let members = groups::members(connection, &before)?;
-    for member in members.iter().filter(|member| member.failure().is_some()) {
+    for member in members.iter().filter(|member| member.failure().is_some() && !member.state.was_stopped()) {
         try_again(connection, now, member.id)?;
     }
     let open_members = members.iter().any(|member| member.state != FrameState::Done);
@@ -166,6 +179,9 @@ fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> std:
             .execute((Id(before.id), frames::launch_text(&launch)?))?;
     }
     if let Meaning::Reply(reply) = &end.decision.meaning {
+        if before.outcome.is_some() {
+            return messages::reply(connection, before.id, reply);
+        }
         connection
             .prepare_cached("INSERT INTO replies (frame, reply) VALUES (?1, ?2)")?
             .execute((Id(before.id), reply))?;

@@ -24,7 +24,7 @@ const OUTSIDE: &str =
 
 impl Store {
     /// The chains that may be able to continue at `now`, some of them more than once. Those that are failed or
-    /// interrupted are not among them: whether they are tried again is for a person to say.
+    /// interrupted or paused are not among them: whether they are tried again is for a person to say.
     pub(crate) fn candidates(&self, now: Timestamp) -> Result<Vec<Candidate>> {
         self.query(|connection| {
             let mut candidates = Vec::new();
@@ -38,7 +38,10 @@ impl Store {
                     FrameState::Waiting { wait: Wait::AgentDecides } => Stir::AgentDecides,
                     FrameState::Waiting { wait } => wait.paused_until(since, now).map_or(Stir::Free, Stir::Until),
                     FrameState::Ready => pace::left_to_its_maker(created, now).map_or(Stir::Free, Stir::Until),
-                    FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled => continue,
+                    FrameState::Done
+                    | FrameState::Failed { .. }
+                    | FrameState::Cancelled
+                    | FrameState::Paused { .. } => continue,
                 };
                 candidates.push(Candidate { root, stir });
             }

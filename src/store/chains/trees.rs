@@ -12,11 +12,13 @@ use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::requests::request::Request;
+use crate::core::steering::stop::Stop;
 use crate::store::chains::limits;
 use crate::store::database::codec::{Id, count, from_json, id, maybe_id, path, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
+use crate::store::steering::stops;
 use crate::store::tables::below::below;
 use crate::store::tables::requests;
 
@@ -45,11 +47,13 @@ pub struct Summary {
 
 // The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
 // time to prepare than the rest takes to read.
-const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group FROM frames
+const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
+     outcome IS NOT NULL AS is_settled FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
 /// The same of a frame and its children.
-const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group FROM frames
+const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
+     outcome IS NOT NULL AS is_settled FROM frames
      WHERE id = ?1 OR parent = ?1 ORDER BY seq";
 
 const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made
@@ -163,10 +167,21 @@ fn nodes(
             since: time(row, "since")?,
             kept: row.get("kept")?,
             is_group: row.get("is_group")?,
+            is_settled: row.get("is_settled")?,
+            stop: None,
             requests: requests.remove(&id).unwrap_or_default(),
         })
     })?;
-    Ok(nodes.collect::<rusqlite::Result<_>>()?)
+    let mut nodes = nodes.collect::<rusqlite::Result<Vec<_>>>()?;
+    let wanted: HashMap<FrameId, Stop> = stops::all_open(connection)?.into_iter().collect();
+    for node in &mut nodes {
+        node.stop = match (wanted.get(&node.id), &node.state) {
+            (Some(stop), _) => Some(stop.clone()),
+            (None, FrameState::Paused { .. }) => stops::last(connection, node.id)?,
+            (None, _) => None,
+        };
+    }
+    Ok(nodes)
 }
 
 fn pending(connection: &Connection, top: FrameId) -> std::result::Result<HashMap<FrameId, Vec<Request>>, Fault> {

@@ -16,6 +16,10 @@ use crate::store::files::durable::{Durability, TEMPORARY, make_private, open_pri
 
 /// The name of the file that stops a frame's agent.
 pub(crate) const STOP: &str = "stop";
+/// What it holds if the running tool is not to finish.
+const STOP_NOW: &[u8] = b"now";
+/// What it holds when whoever runs the agent has read it.
+const STOP_NOTICED: &[u8] = b"noticed";
 /// How the names of files end that hold what lay around an agent.
 pub(crate) const SEEN: &str = ".seen.json";
 
@@ -209,8 +213,29 @@ impl StateDir {
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn ask_to_stop(&self, frame: FrameId) -> io::Result<()> {
-        self.write(Step::Stop, &self.stop_file(frame), b"")
+    pub fn ask_to_stop(&self, frame: FrameId, now: bool) -> io::Result<()> {
+        self.write(Step::Stop, &self.stop_file(frame), if now { STOP_NOW } else { b"" })
+    }
+
+    /// Notes that whoever runs a frame's `claude` stops it.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn notice_stop(&self, frame: FrameId) -> io::Result<()> {
+        self.write(Step::Stop, &self.stop_file(frame), STOP_NOTICED)
+    }
+
+    /// Whether they have noted it, or the file is gone: they have stopped it.
+    #[must_use]
+    pub fn is_stop_noticed(&self, frame: FrameId) -> bool {
+        fs::read(self.stop_file(frame)).map_or(true, |text| text == STOP_NOTICED)
+    }
+
+    /// Whether its running tool is not to finish.
+    #[must_use]
+    pub fn is_to_stop_now(&self, frame: FrameId) -> bool {
+        fs::read(self.stop_file(frame)).is_ok_and(|text| text == STOP_NOW)
     }
 
     /// Takes that back.

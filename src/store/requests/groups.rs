@@ -117,7 +117,7 @@ impl Store {
 pub(crate) fn members(connection: &Connection, group: &Frame) -> std::result::Result<Vec<Member>, Fault> {
     let Task::Group(tasks) = &group.task else { return Ok(Vec::new()) };
     let mut statement = connection.prepare_cached(
-        "SELECT f.id, f.title, f.state, f.launch, r.reply FROM frames AS f LEFT JOIN replies AS r ON r.frame = f.id
+        "SELECT f.id, f.title, ifnull(f.outcome, f.state) AS state, f.launch, r.reply FROM frames AS f LEFT JOIN replies AS r ON r.frame = f.id
          WHERE f.parent = ?1 ORDER BY f.seq",
     )?;
     let mut tasks = tasks.iter();

@@ -168,7 +168,8 @@ pub(crate) fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::
 }
 
 fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Option<FrameState>, Fault> {
-    let mut statement = connection.prepare_cached("SELECT state FROM frames WHERE id = ?1")?;
+    let mut statement =
+        connection.prepare_cached("SELECT ifnull(outcome, state) AS state FROM frames WHERE id = ?1")?;
     Ok(statement.query_row([Id(frame)], |row| from_json(row, "state")).optional()?)
 }
 

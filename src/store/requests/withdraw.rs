@@ -78,6 +78,8 @@ fn delete_unborn(connection: &Connection, now: At, parent: FrameId, child: Frame
             "DELETE FROM frames WHERE id = ?1 AND parent = ?2
              AND NOT EXISTS (SELECT 1 FROM attempts WHERE frame = ?1)
              AND NOT EXISTS (SELECT 1 FROM frames WHERE parent = ?1)
+             AND NOT EXISTS (SELECT 1 FROM stops WHERE frame = ?1)
+             AND NOT EXISTS (SELECT 1 FROM messages WHERE frame = ?1)
              AND NOT EXISTS (SELECT 1 FROM requests WHERE frame = ?2 AND child = ?1 AND status <> 'withdrawn')",
         )?
         .execute((Id(child), Id(parent)))?;

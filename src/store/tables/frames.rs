@@ -212,6 +212,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
         situation: maybe_json(row, "situation")?.unwrap_or_default(),
         baseline: maybe_json(row, "baseline")?,
         trouble: maybe_json(row, "trouble")?,
+        outcome: maybe_json(row, "outcome")?,
         created: time(row, "created")?,
     })
 }

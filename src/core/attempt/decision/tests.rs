@@ -2,6 +2,8 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
+use crate::core::id::FrameId;
+use crate::core::steering::stop::By;
 
 const RESETS_AT: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -41,6 +43,7 @@ fn error() -> Ending {
 fn rows() -> Vec<(&'static str, Facts)> {
     vec![
         ("reply", first(said("Jan 1st"))),
+        ("reply, and it was told something since", Facts { has_messages: true, ..first(said("Jan 1st")) }),
         (
             "requests whose results it has not been given, whatever was said",
             Facts { has_requests: true, ..first(said("I asked.")) },
@@ -61,15 +64,17 @@ fn rows() -> Vec<(&'static str, Facts)> {
     ]
 }
 
-/// A decision in the words of the table.
-fn in_words(facts: &Facts) -> String {
-    let Decision { session, frame, error, next, .. } = decide(facts);
-    let session = match session {
-        Fate::Keep => "keep",
-        Fate::Discard => "discard",
-        Fate::Lost => "lost",
-    };
-    let frame = match frame {
+fn to_stop(how: How) -> Stop {
+    Stop { how, now: false, by: By::Person, reason: None, of: FrameId::random(), report: None }
+}
+
+fn frame_in_words(frame: &Ended, facts: &Facts) -> String {
+    let words = match frame {
+        Ended::Pause(then) => {
+            let words = frame_in_words(then, facts).replace("cancelled", "ready again");
+            return if matches!(**then, Ended::Fail(_)) { words } else { format!("paused, then {words}") };
+        }
+        Ended::Fail(Failure { kind: FailureKind::Stopped, .. }) => "stopped",
         Ended::Done => "done",
         Ended::Wait(Wait::Requests) => "waits for them",
         Ended::Wait(Wait::AgentDecides) => "waits, agent decides",
@@ -81,6 +86,18 @@ fn in_words(facts: &Facts) -> String {
         Ended::Back if facts.has_checkpoint => "as before",
         Ended::Again | Ended::Back => "ready again",
     };
+    words.to_owned()
+}
+
+/// A decision in the words of the table.
+fn in_words(facts: &Facts) -> String {
+    let Decision { session, frame, error, next, .. } = decide(facts);
+    let session = match session {
+        Fate::Keep => "keep",
+        Fate::Discard => "discard",
+        Fate::Lost => "lost",
+    };
+    let frame = frame_in_words(&frame, facts);
     let error = if error.is_some() { "; error" } else { "" };
     let skip = if next == Next::Skip { "; not again" } else { "" };
     format!("{session}; {frame}{error}{skip}")
@@ -96,6 +113,30 @@ fn the_table_of_the_documentation_holds() {
         format!("| {row} | {} | {} |", in_words(&facts), in_words(&later))
     });
     assert_eq!(written, decided.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_stop_changes_only_what_becomes_of_the_frame() {
+    let recovery = include_str!("../../../../docs/recovery.md");
+    let (_, table) = recovery.split_once("| how the attempt ended | to be stopped | to be paused |").unwrap();
+    let written: Vec<_> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
+    let names = ["reply", "requests", "`SGN_PEND_STARTED`", "error", "stopped, after", "died, before", "died, after"];
+    let rows = rows().into_iter().filter(|(row, _)| names.iter().any(|name| row.starts_with(name)));
+    let decided = rows.map(|(row, facts)| {
+        let [stopped, paused] = [How::Stop, How::Pause].map(|how| Facts { stop: Some(to_stop(how)), ..facts.clone() });
+        format!("| {row} | {} | {} |", in_words(&stopped), in_words(&paused))
+    });
+    assert_eq!(written, decided.collect::<Vec<_>>());
+}
+
+#[test]
+fn who_is_stopped_is_told_so_only_if_it_was_cut_short() {
+    let stop = Some(to_stop(How::Pause));
+    let asked = Facts { has_requests: true, ..later(Ending::Suspended) };
+    assert_eq!(decide(&Facts { stop: stop.clone(), ..asked }).trouble, None);
+    let cut = Facts { stop, uncertain_calls: vec!["Bash: make".into()], ..later(Ending::Stopped { worked: true }) };
+    let trouble = decide(&cut).trouble.unwrap();
+    assert_eq!((trouble.what.as_str(), trouble.calls.len()), ("paused by a person", 1));
 }
 
 #[test]
@@ -272,6 +313,8 @@ prop_compose! {
         has_trouble: bool,
         silent in prop_oneof![Just(None), Just(Some(Way::Fork)), Just(Some(Way::InPlace)), Just(Some(Way::Prompt))],
         earlier_pauses in 0..5_usize,
+        how in prop_oneof![Just(None), Just(Some(How::Stop)), Just(Some(How::Pause))],
+        has_messages: bool,
     ) -> Facts {
         let trouble = Trouble { what: "it".into(), calls: vec!["Bash: a".into()], lost: false };
         Facts {
@@ -289,11 +332,22 @@ prop_compose! {
             earlier_pauses,
             silent,
             is_abandoned,
+            stop: how.map(to_stop),
+            has_messages,
         }
     }
 }
 
 proptest! {
+    #[test]
+    fn who_is_to_stop_does_not_run_again(facts in any_facts()) {
+        let decision = decide(&facts);
+        if facts.stop.is_some() {
+            let rests = matches!(decision.frame, Ended::Done | Ended::Fail(_) | Ended::Pause(_));
+            prop_assert!(rests && !matches!(decision.next, Next::Continue(_)));
+        }
+    }
+
     #[test]
     fn a_frame_is_done_only_with_a_reply_of_an_agent_that_waits_for_nothing(facts in any_facts()) {
         let is_done = decide(&facts).frame == Ended::Done;
@@ -337,7 +391,7 @@ proptest! {
     #[test]
     fn nobody_who_went_back_is_attempted_twice_in_a_run(facts in any_facts()) {
         let decision = decide(&facts);
-        let is_again = matches!(decision.frame, Ended::Back | Ended::Again);
+        let is_again = matches!(decision.frame, Ended::Back | Ended::Again) && decision.meaning.name() != "told";
         let died_elsewhere = facts.is_abandoned && decision.error.is_none() && decision.meaning.name() == "died";
         prop_assert!(!is_again || died_elsewhere || decision.next != Next::AsItComes);
     }

@@ -1,0 +1,168 @@
+//! `agent-cli stop` and `agent-cli pause`: end or pause an agent and everything below it.
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::context::{self, Context};
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::lookup::frame_named;
+use crate::cli::output::{self, print_json, print_line};
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::FrameState;
+use crate::core::id::FrameId;
+use crate::core::steering::stop::{By, How, Stop as Wanted};
+use crate::runtime::steering::stop::{self, Stopped};
+use crate::store::StoreError;
+
+/// Stop an agent, or a whole chain
+///
+/// Ends the agent and everything below it; siblings and the parent continue. A running tool finishes first, for up to
+/// a minute ($AGENT_CLI_STOP_GRACE). The parent gets the outcome as that of a failed child: who stopped it and why,
+/// what it had said, which tools it had used and which files they had written. Open questions below it are withdrawn.
+/// Works from any terminal. An agent can stop the agents that it has started.
+///
+/// Waits until the agent has ended, and prints what happened. Stopping what is over already does nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli stop 4f2c1a90 --reason \"wrong branch\"
+  agent-cli stop 4f2c1a90 --now
+  agent-cli resume 4f2c1a90 --prompt \"Undo what you did.\"")]
+pub(crate) struct Stop {
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Pause an agent, or a whole chain
+///
+/// Like `stop`, but the agent and everything below it can continue: `agent-cli resume ID` does that, with the id that
+/// was paused, or one below or above it that was paused with it. A resume of the chain leaves an agent alone that was
+/// paused by its own id. Nobody is told, and questions stay open.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli pause 4f2c1a90
+  agent-cli tell 4f2c1a90 \"Use the test server.\"
+  agent-cli resume 4f2c1a90")]
+pub(crate) struct Pause {
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(Debug, Args)]
+struct Options {
+    /// Id of an agent or a chain; its first four characters are enough if unique
+    id: String,
+
+    /// Do not let a running tool finish
+    #[arg(long)]
+    now: bool,
+
+    /// Why, for the parent and for people
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// Return at once: whoever runs the agent stops it
+    #[arg(long)]
+    no_wait: bool,
+
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Stop {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        self.options.run(context, How::Stop)
+    }
+}
+
+impl Pause {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        self.options.run(context, How::Pause)
+    }
+}
+
+/// What became of an agent, as JSON.
+#[derive(Serialize)]
+struct AgentJson {
+    id: FrameId,
+    status: &'static str,
+}
+
+#[derive(Serialize)]
+struct StoppedJson<'a> {
+    id: FrameId,
+    /// How it is now.
+    status: &'static str,
+    /// `stopped`, `paused`, `asked` (it still runs), `replied` (before it could be stopped), or `nothing` (it was over, or paused).
+    outcome: &'static str,
+    reason: Option<&'a str>,
+    /// The agents that this was about, the deepest first.
+    agents: Vec<AgentJson>,
+}
+
+impl Options {
+    fn run(self, context: &Context, how: How) -> Result<ExitStatus, CliError> {
+        let store = context.store()?;
+        let id = frame_named(context, &store, &self.id)?;
+        if context.caller.is_some_and(|caller| caller.frame == id) {
+            return Err(CliError::usage("an agent cannot stop itself").hint("end your turn"));
+        }
+        let frame = store.frame(id)?.ok_or(StoreError::UnknownFrame(id))?;
+        let by = context.caller.map_or(By::Person, |caller| By::Agent(caller.frame));
+        let reason = self.reason.filter(|reason| !reason.trim().is_empty());
+        let wanted = Wanted { how, now: self.now, by, reason, of: id, report: None };
+        let grace = if self.no_wait { None } else { Some(context::stopping()?.grace) };
+        let stopped = stop::stop(&store, &frame, &wanted, grace)?;
+        let outcome = outcome(&stopped, how);
+        if self.json {
+            let agents = stopped.agents.iter().map(|(id, state)| AgentJson { id: *id, status: state.name() });
+            let reason = wanted.reason.as_deref();
+            let status = stopped.after.name();
+            print_json(&StoppedJson { id, status, outcome, reason, agents: agents.collect() })?;
+        } else {
+            print_line(&said(&frame, &stopped, outcome))?;
+        }
+        match (outcome, how) {
+            ("stopped", _) if !self.json => {
+                output::hint(&format!(
+                    "agent-cli resume {} --prompt TEXT continues it with a new instruction",
+                    id.short()
+                ));
+            }
+            ("paused", _) if !self.json => output::hint(&format!("agent-cli resume {} continues it", id.short())),
+            _ => {}
+        }
+        Ok(ExitStatus::Ok)
+    }
+}
+
+fn outcome(stopped: &Stopped, how: How) -> &'static str {
+    let runs = |state: &FrameState| matches!(state, FrameState::Running { .. });
+    match &stopped.after {
+        _ if stopped.agents.is_empty() => "nothing",
+        _ if stopped.agents.iter().any(|(_, state)| runs(state)) => "asked",
+        FrameState::Done if stopped.before != FrameState::Done => "replied",
+        _ if how == How::Pause => "paused",
+        _ => "stopped",
+    }
+}
+
+/// What happened, in one line.
+fn said(frame: &Frame, stopped: &Stopped, outcome: &str) -> String {
+    let id = frame.id.short();
+    let below = match stopped.agents.iter().filter(|(other, _)| *other != frame.id).count() {
+        0 => String::new(),
+        1 => " and 1 agent below it".to_owned(),
+        others => format!(" and {others} agents below it"),
+    };
+    match (outcome, &stopped.after) {
+        ("nothing", FrameState::Done) => format!("{id} is done already"),
+        ("nothing", FrameState::Paused { .. }) => format!("{id} is paused already"),
+        ("nothing", state) if state.was_stopped() => format!("{id} was stopped already"),
+        ("nothing", state) => format!("{id} is not running: {}", state.name()),
+        ("asked", _) => format!("asked {id}{below} to stop"),
+        ("replied", _) => format!("{id} had replied before it could be stopped"),
+        (outcome, _) => format!("{outcome} {id}{below}"),
+    }
+}

@@ -1,0 +1,140 @@
+//! What a person, an agent above or a timeout wants stopped.
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::chain::state::{Ended, Failure, FailureKind};
+use crate::core::id::FrameId;
+use crate::core::text::escape;
+
+/// That an agent is to stop, as it is recorded for each agent that it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// What becomes of the agent.
+    pub how: How,
+    /// Whether its running tool does not get to finish.
+    #[serde(default)]
+    pub now: bool,
+    /// Who wants it.
+    pub by: By,
+    /// Why, in that one's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The agent that was named. This one is that agent, or stands below it.
+    pub of: FrameId,
+    /// What the agent has done so far, for its parent, where that was known when the stop was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
+}
+
+/// What becomes of an agent that is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// It rests until somebody resumes it.
+    Pause,
+    /// It is over, and its parent is told what it has done so far.
+    Stop,
+}
+
+/// Who wants an agent stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// A person.
+    Person,
+    /// An agent above.
+    Agent(FrameId),
+    /// The time for which it may run is over: so many seconds.
+    Timeout(u64),
+}
+
+impl Stop {
+    /// What is wanted when `later` is wanted too: whoever wants more gets it.
+    #[must_use]
+    pub fn and(self, later: Self) -> Self {
+        let now = self.now || later.now;
+        let report = self.report.clone().or(later.report.clone());
+        let first = self.how == How::Stop || later.how == How::Pause;
+        Self { now, report, ..if first { self } else { later } }
+    }
+
+    /// What happened, in one line: `stopped by a person: wrong branch`.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let happened = match self.how {
+            How::Pause => "paused",
+            How::Stop => "stopped",
+        };
+        let by = match self.by {
+            By::Person => "by a person".to_owned(),
+            By::Agent(agent) => format!("by agent {}", agent.short()),
+            By::Timeout(seconds) => format!("after its timeout of {}", length(seconds)),
+        };
+        match &self.reason {
+            Some(reason) => format!("{happened} {by}: {}", escape::one_line(reason.trim())),
+            None => format!("{happened} {by}"),
+        }
+    }
+
+    /// As a failure, for one that is over.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        Failure { kind: FailureKind::Stopped, message: self.in_words() }
+    }
+
+    /// What the end of an attempt does to the frame when this is wanted and the agent has not replied. `ended`: what it
+    /// would do otherwise.
+    #[must_use]
+    pub fn applied_to(&self, ended: Ended) -> Ended {
+        match self.how {
+            How::Stop => Ended::Fail(self.failure()),
+            How::Pause => Ended::Pause(Box::new(ended)),
+        }
+    }
+}
+
+/// A number of seconds in the largest unit in which it is whole.
+fn length(seconds: u64) -> String {
+    match seconds {
+        0 => "0 s".to_owned(),
+        _ if seconds % 86_400 == 0 => format!("{} d", seconds / 86_400),
+        _ if seconds % 3_600 == 0 => format!("{} h", seconds / 3_600),
+        _ if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        _ => format!("{seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn stop(how: How, by: By, reason: Option<&str>) -> Stop {
+        Stop { how, now: false, by, reason: reason.map(str::to_owned), of: FrameId(Uuid::nil()), report: None }
+    }
+
+    #[test]
+    fn who_stopped_it_and_why_is_one_line() {
+        let agent = By::Agent(FrameId(Uuid::from_u128(0x4f2c_1a90 << 96)));
+        for (stop, words) in [
+            (stop(How::Stop, By::Person, Some("wrong\nbranch ")), "stopped by a person: wrong⏎branch"),
+            (stop(How::Stop, agent, None), "stopped by agent 4f2c1a90"),
+            (stop(How::Pause, By::Person, None), "paused by a person"),
+            (stop(How::Stop, By::Timeout(600), None), "stopped after its timeout of 10 min"),
+            (stop(How::Stop, By::Timeout(90), None), "stopped after its timeout of 90 s"),
+            (stop(How::Stop, By::Timeout(7200), None), "stopped after its timeout of 2 h"),
+        ] {
+            assert_eq!(stop.in_words(), words);
+        }
+    }
+
+    #[test]
+    fn whoever_wants_more_gets_it() {
+        let (pause, stopped) = (stop(How::Pause, By::Person, None), stop(How::Stop, By::Person, Some("first")));
+        let again = Stop { now: true, ..stop(How::Stop, By::Timeout(1), Some("second")) };
+        assert_eq!(pause.clone().and(stopped.clone()), stopped);
+        assert_eq!(stopped.clone().and(pause.clone()), stopped);
+        assert_eq!(stopped.clone().and(again), Stop { now: true, ..stopped });
+        assert_eq!(pause.clone().and(Stop { now: true, ..pause.clone() }), Stop { now: true, ..pause });
+    }
+}

@@ -1,0 +1,64 @@
+//! Notices that somebody has asked a running agent to stop, or that its time is over.
+
+use std::time::{Duration, Instant};
+
+use crate::core::id::FrameId;
+use crate::core::steering::stop::{By, How, Stop};
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::{StateDir, Store, StoreError};
+
+/// How often it is looked whether there is a file.
+const LOOK: Duration = Duration::from_millis(150);
+
+/// Returns when it is recorded that an agent is to stop. When it has run for `timeout`, this records it.
+pub(crate) async fn to_stop(dir: &StateDir, frame: FrameId, timeout: Option<Timeout>) -> Stop {
+    let began = Instant::now();
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let is_over = timeout.is_some_and(|timeout| began.elapsed() >= timeout.rest);
+        if !is_over && !dir.stop_file(frame).exists() {
+            continue;
+        }
+        let over = timeout.filter(|_| is_over).map(|timeout| timeout.whole);
+        match recorded(dir, frame, over) {
+            Ok(Some(stop)) => return stop,
+            // The file says nothing by itself.
+            Ok(None) => {}
+            Err(error) => tracing::warn!("{} cannot be stopped: {error}", frame.short()),
+        }
+    }
+}
+
+/// Tells agents of this process that are to stop. Whoever wants that may have died before it could say so: the records say it.
+pub(crate) fn tell(store: &Store, is_live: impl Fn(FrameId) -> bool) -> Result<(), RuntimeError> {
+    for (frame, stop) in store.wanted_stops()? {
+        if is_live(frame) && !store.dir().stop_file(frame).exists() {
+            let asked = store.dir().ask_to_stop(frame, stop.now);
+            asked.map_err(while_trying("write the file that stops an agent"))?;
+        }
+    }
+    Ok(())
+}
+
+/// How long an agent may run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeout {
+    /// In all.
+    pub(crate) whole: Duration,
+    /// In this attempt.
+    pub(crate) rest: Duration,
+}
+
+fn recorded(dir: &StateDir, frame: FrameId, over: Option<Duration>) -> Result<Option<Stop>, StoreError> {
+    let store = Store::open(dir.path())?;
+    let wanted = store.wanted_stop(frame)?;
+    let Some(whole) = over.filter(|_| wanted.is_none()) else { return Ok(wanted) };
+    let by = By::Timeout(whole.as_secs());
+    let stop = Stop { how: How::Stop, now: false, by, reason: None, of: frame, report: None };
+    let ordered = store.order_stop(frame, &stop, &[])?;
+    for below in ordered.running.into_iter().filter(|below| *below != frame) {
+        // Its runner finds it in the records if this fails.
+        let _ = dir.ask_to_stop(below, false);
+    }
+    store.wanted_stop(frame)
+}

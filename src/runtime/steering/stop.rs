@@ -1,0 +1,111 @@
+//! Stops or pauses agents: records that first, then waits until whoever runs them has carried it out, or does so itself.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::claude::processes::orphans;
+use crate::claude::processes::process::Exit;
+use crate::claude::stream::reader::Follower;
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::FrameState;
+use crate::core::id::FrameId;
+use crate::core::steering::stop::{How, Stop};
+use crate::failpoint::{self, Step};
+use crate::runtime::conclude::{self, Begun};
+use crate::runtime::steering::report;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::{Lease, Store};
+
+/// How often it is looked whether an agent has ended.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long whoever runs an agent may take to notice that it is to stop. It looks several times a second.
+const NOTICES: Duration = Duration::from_secs(5);
+
+/// What came of a stop.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    /// How the named agent was before; its state was recorded at that time.
+    pub before: FrameState,
+    /// How it is now.
+    pub after: FrameState,
+    /// All agents that were to stop, with how they are now. The named one is among them, unless there was nothing to stop.
+    pub agents: Vec<(FrameId, FrameState)>,
+}
+
+/// Stops an agent and all below it. `grace`: how long a running tool may take to finish; `None`: nobody waits for the end.
+pub(crate) fn stop(
+    store: &Store,
+    frame: &Frame,
+    stop: &Stop,
+    grace: Option<Duration>,
+) -> Result<Stopped, RuntimeError> {
+    let reports = reports(store, frame, stop)?;
+    let ordered = store.order_stop(frame.id, stop, &reports)?;
+    for agent in &ordered.running {
+        let asked = store.dir().ask_to_stop(*agent, stop.now);
+        asked.map_err(while_trying("write the file that stops an agent"))?;
+    }
+    if let Some(grace) = grace {
+        for agent in &ordered.running {
+            wait_for_end(store, *agent, if stop.now { Duration::ZERO } else { grace })?;
+        }
+    }
+    if frame.task.is_group() {
+        store.end_group(frame.id)?;
+    }
+    let state = |id| Ok::<_, RuntimeError>(store.frame(id)?.map_or(FrameState::Cancelled, |frame| frame.state));
+    let agents = ordered.running.iter().chain(&ordered.ended).map(|id| Ok((*id, state(*id)?)));
+    Ok(Stopped {
+        before: frame.state.clone(),
+        after: state(frame.id)?,
+        agents: agents.collect::<Result<_, RuntimeError>>()?,
+    })
+}
+
+/// What agents have done so far whose parents go on, and which may not run any more to say it themselves.
+fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, String)>, RuntimeError> {
+    if stop.how == How::Pause {
+        return Ok(Vec::new());
+    }
+    let named = if frame.task.is_group() {
+        store.members(frame.id)?.into_iter().map(|member| (member.id, member.state)).collect()
+    } else {
+        vec![(frame.id, frame.state.clone())]
+    };
+    let rest = named.into_iter().filter(|(_, state)| !state.is_over() && !matches!(state, FrameState::Running { .. }));
+    rest.map(|(id, _)| Ok((id, report::of(store, id, stop)?))).collect()
+}
+
+/// Waits until an agent has ended that runs. If nobody runs it any more, this ends it.
+fn wait_for_end(store: &Store, id: FrameId, grace: Duration) -> Result<(), RuntimeError> {
+    let asked = Instant::now();
+    let mut output: Option<Follower> = None;
+    loop {
+        let Some(frame) = store.frame(id)? else { return Ok(()) };
+        if !matches!(frame.state, FrameState::Running { .. }) {
+            return Ok(());
+        }
+        if let Some(lease) = Lease::try_take(store.dir(), id)? {
+            // Its runner may have just ended it, and recorded that.
+            let Some(frame) = store.frame(id)? else { return Ok(()) };
+            if matches!(frame.state, FrameState::Running { .. }) {
+                let harvested = || conclude::conclude(store, &frame, Begun::Earlier, Exit::Unknown, &lease);
+                failpoint::around(Step::Harvest, harvested)?;
+                store.dir().forget_stop(id).map_err(while_trying("remove the file that stops an agent"))?;
+            }
+            return Ok(());
+        }
+        if asked.elapsed() >= NOTICES && !store.dir().is_stop_noticed(id) {
+            // Its runner is gone. A hook still ends it after the running tool.
+            let from = store.running_attempt(id)?.map_or(0, |attempt| attempt.output_from);
+            let output = output.get_or_insert_with(|| Follower::new(store.dir().printed(id), from));
+            let runs_a_tool =
+                output.read().is_ok_and(|digest| digest.result.is_none() && !digest.calls.open.is_empty());
+            if !runs_a_tool || asked.elapsed() >= grace {
+                let ended = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), id));
+                tracing::info!("{}: ended {ended} processes that no runner ended", id.short());
+            }
+        }
+        thread::sleep(LOOK);
+    }
+}

@@ -1,0 +1,184 @@
+//! Messages to agents: what a person or an agent above tells one that runs or waits, and new instructions for one that is over.
+
+use rusqlite::{Connection, Row};
+use serde_json::json;
+
+use crate::core::chain::state::FrameEvent;
+use crate::core::id::{AttemptId, FrameId, MessageId};
+use crate::core::steering::message::{Message, Sender};
+use crate::failpoint::Step;
+use crate::store::database::codec::{self, At, Id, id, maybe_id, maybe_json, time};
+use crate::store::database::store::Store;
+use crate::store::error::{Fault, Result, StoreError};
+use crate::store::tables::caller::Caller;
+use crate::store::tables::{events, frames, requests};
+
+type Written<T> = std::result::Result<T, Fault>;
+
+impl Store {
+    /// Records a message to an agent.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::IsOver`] when the agent will not go on; there is no such frame, or the database cannot be written.
+    pub fn tell(&self, frame: FrameId, text: &str, sender: &Sender) -> Result<MessageId> {
+        self.write(Step::Tell, |connection| {
+            let before = frames::existing(connection, frame)?;
+            if before.state.is_over() {
+                return Err(StoreError::IsOver(frame).into());
+            }
+            insert(connection, codec::now(), frame, text, sender, false)
+        })
+    }
+
+    /// Records a new instruction for an agent that is over, and has it go on. What its parent sees stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Illegal`] when the agent is not over; there is no such frame, or the database cannot be written.
+    pub fn instruct(&self, frame: FrameId, text: &str, sender: &Sender) -> Result<MessageId> {
+        self.write(Step::Instruct, |connection| {
+            let before = frames::existing(connection, frame)?;
+            let now = codec::now();
+            let state = frames::advance(connection, &before, FrameEvent::Instruct, now.0)?;
+            connection
+                .prepare_cached("UPDATE frames SET outcome = ifnull(outcome, ?2) WHERE id = ?1")?
+                .execute((Id(frame), codec::json(&before.state, &[])?))?;
+            events::append(connection, now, frame, "instructed", &json!({"from": before.state, "to": state}))?;
+            insert(connection, now, frame, text, sender, true)
+        })
+    }
+
+    /// The messages to an agent, in order.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn messages(&self, frame: FrameId) -> Result<Vec<Message>> {
+        self.query(|connection| {
+            let sql = "SELECT * FROM messages WHERE frame = ?1 ORDER BY seq";
+            let mut statement = connection.prepare_cached(sql)?;
+            Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// The messages that an agent has not been given.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn pending_messages(&self, frame: FrameId) -> Result<Vec<Message>> {
+        self.query(|connection| pending(connection, frame))
+    }
+
+    /// Records that a running agent is given its messages now, and returns them. Of two that ask at once, one gets them.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`], or a database that cannot be written.
+    pub fn give_messages(&self, caller: Caller) -> Result<Vec<Message>> {
+        self.write(Step::Tell, |connection| {
+            requests::check(connection, caller)?;
+            let given = pending(connection, caller.frame)?;
+            let ids: Vec<_> = given.iter().map(|message| message.id).collect();
+            give(connection, caller.frame, caller.attempt, &ids)?;
+            Ok(given)
+        })
+    }
+
+    /// The messages that an attempt was given.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn messages_given_in(&self, attempt: AttemptId) -> Result<Vec<Message>> {
+        self.query(|connection| {
+            let sql = "SELECT * FROM messages WHERE delivered_in = ?1 ORDER BY seq";
+            let mut statement = connection.prepare_cached(sql)?;
+            Ok(statement.query_map([Id(attempt)], from_row)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// What an agent said last to a person who had a new instruction for it.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn later_reply(&self, frame: FrameId) -> Result<Option<String>> {
+        Ok(self.messages(frame)?.into_iter().rev().find_map(|message| message.reply))
+    }
+}
+
+fn insert(
+    connection: &Connection,
+    now: At,
+    frame: FrameId,
+    text: &str,
+    sender: &Sender,
+    instructs: bool,
+) -> Written<MessageId> {
+    let message = MessageId::random();
+    connection
+        .prepare_cached(
+            "INSERT INTO messages (id, frame, made, instructs, origin, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute((Id(message), Id(frame), now, instructs, codec::json(sender, &[])?, text))?;
+    events::append(connection, now, frame, "told", &json!({"message": message, "by": sender.by}))?;
+    Ok(message)
+}
+
+/// The messages that a frame's agent has not been given.
+pub(crate) fn pending(connection: &Connection, frame: FrameId) -> Written<Vec<Message>> {
+    let sql = "SELECT * FROM messages WHERE frame = ?1 AND delivered_in IS NULL ORDER BY seq";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Records that an attempt is given these messages.
+pub(crate) fn give(connection: &Connection, frame: FrameId, attempt: AttemptId, given: &[MessageId]) -> Written<()> {
+    for message in given {
+        connection.prepare_cached("UPDATE messages SET delivered_in = ?3 WHERE id = ?1 AND frame = ?2")?.execute((
+            Id(*message),
+            Id(frame),
+            Id(attempt),
+        ))?;
+    }
+    Ok(())
+}
+
+/// What an attempt was given is given again: all of it, or what its agent has not seen.
+pub(crate) fn give_back(connection: &Connection, attempt: AttemptId, unseen: Option<&[MessageId]>) -> Written<()> {
+    match unseen {
+        None => {
+            let sql = "UPDATE messages SET delivered_in = NULL WHERE delivered_in = ?1";
+            connection.prepare_cached(sql)?.execute([Id(attempt)])?;
+        }
+        Some(unseen) => {
+            for message in unseen {
+                let sql = "UPDATE messages SET delivered_in = NULL WHERE id = ?2 AND delivered_in = ?1";
+                connection.prepare_cached(sql)?.execute((Id(attempt), Id(*message)))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Records what an agent said to its last instruction.
+pub(crate) fn reply(connection: &Connection, frame: FrameId, reply: &str) -> Written<()> {
+    let sql = "UPDATE messages SET reply = ?2
+               WHERE seq = (SELECT max(seq) FROM messages WHERE frame = ?1 AND instructs)";
+    connection.prepare_cached(sql)?.execute((Id(frame), reply))?;
+    Ok(())
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: id(row, "id")?,
+        made: time(row, "made")?,
+        delivered_in: maybe_id(row, "delivered_in")?,
+        instructs: row.get("instructs")?,
+        sender: maybe_json(row, "origin")?,
+        text: row.get("text")?,
+        reply: row.get("reply")?,
+    })
+}

@@ -1,0 +1,253 @@
+//! Stops: recorded for an agent and all below it, and carried out when none of them runs any more.
+
+use rusqlite::{Connection, OptionalExtension};
+use serde_json::json;
+
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::id::FrameId;
+use crate::core::requests::request::RequestKind;
+use crate::core::requests::state::RequestState;
+use crate::core::steering::stop::{How, Stop};
+use crate::failpoint::Step;
+use crate::store::database::codec::{self, At, Id, from_json, id};
+use crate::store::database::store::Store;
+use crate::store::error::{Fault, Result};
+use crate::store::requests::withdraw;
+use crate::store::tables::below::below;
+use crate::store::tables::{events, frames, requests};
+
+type Written<T> = std::result::Result<T, Fault>;
+
+/// What a stop has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ordered {
+    /// The agents that run, which are to end now.
+    pub running: Vec<FrameId>,
+    /// Those that rest or are over now, because they did not run.
+    pub ended: Vec<FrameId>,
+}
+
+impl Store {
+    /// Records that an agent and all below it are to stop or to rest. Those that do not run do so at once, unless one below
+    /// them runs. `reports`: what some of them have done so far, for their parents.
+    ///
+    /// Nothing was found if all of them are over, or rest already.
+    ///
+    /// # Errors
+    ///
+    /// There is no such frame, or the database cannot be written.
+    pub fn order_stop(&self, frame: FrameId, stop: &Stop, reports: &[(FrameId, String)]) -> Result<Ordered> {
+        self.write(Step::OrderStop, |connection| {
+            frames::existing(connection, frame)?;
+            order(connection, codec::now(), frame, stop, reports)
+        })
+    }
+
+    /// What is wanted of an agent that runs; `None`: nothing.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn wanted_stop(&self, frame: FrameId) -> Result<Option<Stop>> {
+        self.query(|connection| open(connection, frame))
+    }
+
+    /// The agents that somebody wants stopped and that run, in all chains.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn wanted_stops(&self) -> Result<Vec<(FrameId, Stop)>> {
+        self.query(|connection| Ok(all_open(connection)?))
+    }
+
+    /// The last stop of an agent.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn last_stop(&self, frame: FrameId) -> Result<Option<Stop>> {
+        self.query(|connection| last(connection, frame))
+    }
+
+    /// Lets an agent go on that rests. Returns whether it did: another process may have been faster.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be written.
+    pub fn continue_paused(&self, frame: FrameId) -> Result<bool> {
+        self.write(Step::TryAgain, |connection| {
+            let before = frames::existing(connection, frame)?;
+            if !matches!(before.state, FrameState::Paused { .. }) || open(connection, frame)?.is_some() {
+                return Ok(false);
+            }
+            let now = codec::now();
+            let state = frames::advance(connection, &before, FrameEvent::Continue, now.0)?;
+            events::append(connection, now, frame, "continued", &json!({"from": before.state, "to": state}))?;
+            Ok(true)
+        })
+    }
+}
+
+const BELOW: &str =
+    below!("SELECT f.id FROM below CROSS JOIN frames AS f ON f.id = below.id ORDER BY f.depth DESC, f.seq");
+
+const RUNS_BELOW: &str = below!(
+    "SELECT 1 FROM below CROSS JOIN frames AS f ON f.id = below.id WHERE f.id <> ?1 AND f.status = 'running' LIMIT 1"
+);
+
+/// Records a stop for a frame and all below it, the deepest first.
+fn order(
+    connection: &Connection,
+    now: At,
+    top: FrameId,
+    stop: &Stop,
+    reports: &[(FrameId, String)],
+) -> Written<Ordered> {
+    let mut statement = connection.prepare_cached(BELOW)?;
+    let below = statement.query_map([Id(top)], |row| id(row, "id"))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut ordered = Ordered::default();
+    for id in below {
+        let frame = frames::existing(connection, id)?;
+        // A group has no agent: it ends when its members have, and says what each of them has done. One that nobody waits for
+        // any more does not.
+        if frame.state.is_over() || frame.task.is_group() && (id == top || stop.how == How::Pause) {
+            continue;
+        }
+        let of_this = reports.iter().find(|(of, _)| *of == id).map(|(_, report)| report.clone());
+        let stop = Stop { report: of_this, ..stop.clone() };
+        if matches!(frame.state, FrameState::Running { .. }) {
+            want(connection, now, id, &stop)?;
+            ordered.running.push(id);
+        } else if rest(connection, now, &frame, &stop)? {
+            ordered.ended.push(id);
+        }
+    }
+    Ok(ordered)
+}
+
+/// Has a frame that does not run rest or be over. Returns whether that changed anything.
+fn rest(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> Written<bool> {
+    let is_paused = matches!(frame.state, FrameState::Paused { .. });
+    if stop.how == How::Stop && runs_below(connection, frame.id)? {
+        // It is over when nothing below it runs any more. Until then it rests.
+        want(connection, now, frame.id, stop)?;
+        if !is_paused {
+            frames::advance(connection, frame, FrameEvent::Pause, now.0)?;
+        }
+        return Ok(true);
+    }
+    if is_paused && stop.how == How::Pause {
+        return Ok(false);
+    }
+    want(connection, now, frame.id, stop)?;
+    carry_out(connection, now, frame)?;
+    Ok(true)
+}
+
+/// Carries out what is wanted of a frame that does not run.
+fn carry_out(connection: &Connection, now: At, frame: &Frame) -> Written<()> {
+    let Some(stop) = open(connection, frame.id)? else { return Ok(()) };
+    let (event, word) = match stop.how {
+        How::Pause => (FrameEvent::Pause, "paused"),
+        How::Stop => (FrameEvent::Stop(stop.failure()), "stopped"),
+    };
+    let state = frames::advance(connection, frame, event, now.0)?;
+    let detail = json!({"from": frame.state, "to": state, "by": stop.by, "reason": stop.reason});
+    events::append(connection, now, frame.id, word, &detail)?;
+    is_over(connection, now, frame, &stop)
+}
+
+/// What follows when a stop has been carried out.
+fn is_over(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> Written<()> {
+    connection
+        .prepare_cached("UPDATE stops SET ended = ?2 WHERE frame = ?1 AND ended IS NULL")?
+        .execute((Id(frame.id), now))?;
+    if stop.how == How::Pause {
+        return Ok(());
+    }
+    // What a child has replied is told to whoever continues the agent. Nobody waits for anything else.
+    let is_moot = |kind: &RequestKind| !matches!(kind, RequestKind::Spawn { .. });
+    for request in requests::pending(connection, frame.id)? {
+        if request.state == RequestState::Open && is_moot(&request.kind) {
+            withdraw::withdraw(connection, now, &request)?;
+        }
+    }
+    if let Some(report) = stop.report.as_ref().filter(|_| frame.outcome.is_none()) {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO replies (frame, reply) VALUES (?1, ?2)")?
+            .execute((Id(frame.id), report))?;
+    }
+    Ok(())
+}
+
+/// What follows for stops when an attempt of `before` has ended and its frame is in the state `after`, within the transaction that
+/// records that. `report`: what the agent has done so far.
+pub(crate) fn settled(
+    connection: &Connection,
+    now: At,
+    before: &Frame,
+    after: &FrameState,
+    report: Option<&str>,
+) -> Written<()> {
+    if let Some(stop) = open(connection, before.id)? {
+        let stop = Stop { report: report.map(str::to_owned), ..stop };
+        // A reply was faster.
+        let was_faster = !(after.was_stopped() || matches!(after, FrameState::Paused { .. }));
+        let how = if was_faster { How::Pause } else { stop.how };
+        is_over(connection, now, before, &Stop { how, ..stop.clone() })?;
+        if !was_faster {
+            // Its agent may have started others since it was asked to stop.
+            order(connection, now, before.id, &Stop { report: None, ..stop }, &[])?;
+        }
+    }
+    let mut above = before.parent;
+    while let Some(frame) = above.map(|id| frames::load(connection, id)).transpose()?.flatten() {
+        above = frame.parent;
+        let rests = matches!(frame.state, FrameState::Paused { .. });
+        if rests && !runs_below(connection, frame.id)? {
+            carry_out(connection, now, &frame)?;
+        }
+    }
+    Ok(())
+}
+
+fn runs_below(connection: &Connection, frame: FrameId) -> Written<bool> {
+    Ok(connection.prepare_cached(RUNS_BELOW)?.exists([Id(frame)])?)
+}
+
+/// Records what is wanted of a frame, beside what was wanted already.
+fn want(connection: &Connection, now: At, frame: FrameId, stop: &Stop) -> Written<()> {
+    let before = open(connection, frame)?;
+    let text = |stop: &Stop| codec::json(stop, &[]);
+    match before {
+        Some(before) => connection
+            .prepare_cached("UPDATE stops SET stop = ?2 WHERE frame = ?1 AND ended IS NULL")?
+            .execute((Id(frame), text(&before.and(stop.clone()))?))?,
+        None => connection.prepare_cached("INSERT INTO stops (frame, asked, stop) VALUES (?1, ?2, ?3)")?.execute((
+            Id(frame),
+            now,
+            text(stop)?,
+        ))?,
+    };
+    Ok(())
+}
+
+/// What is wanted of a frame and not yet carried out.
+pub(crate) fn open(connection: &Connection, frame: FrameId) -> Written<Option<Stop>> {
+    let mut statement = connection.prepare_cached("SELECT stop FROM stops WHERE frame = ?1 AND ended IS NULL")?;
+    Ok(statement.query_row([Id(frame)], |row| from_json(row, "stop")).optional()?)
+}
+
+pub(crate) fn all_open(connection: &Connection) -> rusqlite::Result<Vec<(FrameId, Stop)>> {
+    let mut statement = connection.prepare_cached("SELECT frame, stop FROM stops WHERE ended IS NULL")?;
+    statement.query_map([], |row| Ok((id(row, "frame")?, from_json(row, "stop")?)))?.collect()
+}
+
+/// The last stop of a frame.
+pub(crate) fn last(connection: &Connection, frame: FrameId) -> Written<Option<Stop>> {
+    let mut statement =
+        connection.prepare_cached("SELECT stop FROM stops WHERE frame = ?1 ORDER BY seq DESC LIMIT 1")?;
+    Ok(statement.query_row([Id(frame)], |row| from_json(row, "stop")).optional()?)
+}

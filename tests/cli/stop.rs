@@ -1,0 +1,230 @@
+//! A person, or an agent above, stops or pauses agents that another process runs.
+
+use std::fs;
+
+use crate::gate::{Gate, wait_until};
+use crate::world::World;
+
+fn marks(world: &World) -> String {
+    fs::read_to_string(world.project().join("marks")).unwrap_or_default()
+}
+
+/// A parent whose child holds a tool at a gate.
+fn with_a_running_child() -> (World, Gate) {
+    let world = World::with_hooks();
+    let gate = world.gate("gate");
+    world.file("parent.md", "spawn child.md\nreply {results}\n");
+    world.file("child.md", "run echo worked >> marks\nhold gate\nrun echo after >> marks\nreply ok\n");
+    (world, gate)
+}
+
+fn session(world: &World, start: usize) -> String {
+    world.log().starts[start].session().to_owned()
+}
+
+fn is_told_to_stop(world: &World, id: &str) {
+    wait_until("the agent is told to stop", || {
+        fs::read_to_string(world.state().join("frames").join(id).join("stop")).is_ok_and(|text| text == "noticed")
+    });
+}
+
+#[test]
+fn the_tool_of_a_child_finishes_and_its_parent_hears_what_was_done() {
+    let (world, gate) = with_a_running_child();
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(1);
+    let child = session(&world, 1);
+    let stop = world.command(["stop", &child[..8], "--reason", "wrong branch"]).start();
+    is_told_to_stop(&world, &child);
+    gate.open_for_one();
+    insta::assert_snapshot!(stop.ends(), @r"
+    stopped [ID1:8]
+    --- stderr
+    hint: agent-cli resume [ID1:8] --prompt TEXT continues it with a new instruction
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.named(&spawn.ends().stdout), @r#"
+    Exit code 1
+    stopped by a person: wrong branch
+
+    The tool calls that it made:
+    - Read: {"file_path":"[PROJECT]/child.md"}
+    - Bash: echo worked >> marks
+    - Bash: echo held >> gate.held; read go < gate
+    "#);
+    assert_eq!(marks(&world), "worked\n");
+    insta::assert_snapshot!(world.run(&["stop", &child]), @r"
+    [ID1:8] was stopped already
+    --- exit status: 0
+    ");
+}
+
+#[test]
+fn now_means_that_the_tool_does_not_finish() {
+    let (world, gate) = with_a_running_child();
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(1);
+    let child = session(&world, 1);
+    let stop = world.command(["stop", &child]).start();
+    is_told_to_stop(&world, &child);
+    world.run(&["stop", &child, "--now", "--json"]).succeeds();
+    stop.ends().succeeds();
+    let outcome = spawn.ends();
+    outcome.succeeds();
+    assert!(outcome.stdout.contains("stopped by a person"), "{outcome}");
+}
+
+#[test]
+fn everything_below_is_stopped_and_siblings_go_on() {
+    let world = World::with_hooks();
+    let gate = world.gate("gate");
+    world.file("parent.md", "spawn a.md b.md\nreply {results}\n");
+    world.file("a.md", "spawn deep.md\nreply {results}\n");
+    world.file("b.md", "hold gate\nreply B\n");
+    world.file("deep.md", "hold gate\nreply deep\n");
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(2);
+    let a = world.log().starts.iter().find(|start| start.prompt.contains("/a.md")).unwrap().session().to_owned();
+    world.run(&["stop", &a, "--now"]).succeeds();
+    let show = world.run(&["show", &a, "--json"]).json();
+    assert_eq!(show["status"], "failed");
+    gate.open_for_one();
+    gate.open_for_one();
+    let outcome = spawn.ends();
+    outcome.succeeds();
+    assert!(outcome.stdout.contains("stopped by a person") && outcome.stdout.contains("\nB"), "{outcome}");
+    assert!(!outcome.stdout.contains("deep\n"), "{outcome}");
+}
+
+#[test]
+fn a_waiting_agent_is_over_at_once_and_its_question_is_withdrawn() {
+    let world = World::with_hooks();
+    world.file("parent.md", "spawn child.md\nreply {results}\n");
+    world.file("child.md", "ask When?\nreply {result}\n");
+    world.run(&["spawn", "parent.md"]).succeeds();
+    let question = world.question();
+    let [root, child] = [0, 1].map(|start| session(&world, start));
+    insta::assert_snapshot!(world.run(&["stop", &child, "--reason", "not now"]), @r"
+    stopped [ID2:8]
+    --- stderr
+    hint: agent-cli resume [ID2:8] --prompt TEXT continues it with a new instruction
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["answer", &question, "now"]), @r"
+    --- stderr
+    error: question [ID3] was withdrawn
+    hint: agent-cli questions lists open questions
+    --- exit status: 1
+    ");
+    insta::assert_snapshot!(world.run(&["resume", &root]), @r#"
+    Exit code 1
+    stopped by a person: not now
+
+    The tool calls that it made:
+    - Read: {"file_path":"[PROJECT]/child.md"}
+    - Bash: agent-cli ask 'When?'
+    --- exit status: 0
+    "#);
+}
+
+#[test]
+fn a_stopped_chain_stays_stopped() {
+    let world = World::with_hooks();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    world.run(&["spawn", "root.md"]).succeeds();
+    let root = session(&world, 0);
+    world.run(&["stop", &root]).succeeds();
+    insta::assert_snapshot!(world.run(&["resume", &root]), @r"
+    --- stderr
+    error: stopped by a person ([ID1:8])
+    hint: agent-cli resume [ID1:8] --prompt TEXT continues it with a new instruction
+    --- exit status: 1
+    ");
+    insta::assert_snapshot!(world.run(&["pause", &root]), @r"
+    [ID1:8] was stopped already
+    --- exit status: 0
+    ");
+    assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn what_is_paused_by_its_id_is_continued_by_its_id() {
+    let world = World::with_hooks();
+    world.file("parent.md", "spawn child.md\nreply {results}\n");
+    world.file("child.md", "ask When?\nreply {result}\n");
+    world.run(&["spawn", "parent.md"]).succeeds();
+    let [root, child] = [0, 1].map(|start| session(&world, start));
+    insta::assert_snapshot!(world.run(&["pause", &child, "--reason", "lunch"]), @r"
+    paused [ID2:8]
+    --- stderr
+    hint: agent-cli resume [ID2:8] continues it
+    --- exit status: 0
+    ");
+    world.answer("now");
+    insta::assert_snapshot!(world.run(&["resume", &root]), @r"
+    SGN_PEND_ONGOING
+    --- stderr
+    [ID2:8] waits for somebody to continue it: paused by a person: lunch
+    hint: agent-cli resume [ID2:8] continues it
+    --- exit status: 0
+    ");
+    assert_eq!(world.starts(), 2);
+    world.run(&["resume", &child]).prints("now");
+    world.run(&["resume", &root]).succeeds();
+    assert_eq!(world.starts(), 4);
+}
+
+#[test]
+fn a_paused_chain_is_continued_with_its_id() {
+    let (world, gate) = with_a_running_child();
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(1);
+    let [root, child] = [0, 1].map(|start| session(&world, start));
+    let pause = world.command(["pause", &root]).start();
+    is_told_to_stop(&world, &child);
+    gate.open_for_one();
+    insta::assert_snapshot!(pause.ends(), @r"
+    paused [ID1:8] and 1 agent below it
+    --- stderr
+    hint: agent-cli resume [ID1:8] continues it
+    --- exit status: 0
+    ");
+    let outcome = spawn.ends();
+    outcome.prints("SGN_PEND_ONGOING").succeeds();
+    let said = "and 1 other wait for somebody to continue it: paused by a person\nhint: agent-cli resume";
+    assert!(outcome.stderr.contains(said), "{outcome}");
+    world.run(&["resume", &root]).succeeds();
+    assert_eq!(marks(&world), "worked\nafter\n");
+    let prompt = &world.log().starts[2].prompt;
+    assert_eq!(prompt, "SGN_RESUME\n\nYour last turn was cut short: paused by a person. Carry on where you stopped.");
+}
+
+#[test]
+fn an_agent_without_a_runner_is_stopped_all_the_same() {
+    let (world, gate) = with_a_running_child();
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(1);
+    spawn.kill();
+    spawn.ends();
+    let [root, child] = [0, 1].map(|start| session(&world, start));
+    world.run(&["stop", &child, "--now"]).succeeds();
+    assert!(!world.log().starts[1].is_alive());
+    world.run(&["resume", &root]).succeeds();
+    assert_eq!(marks(&world), "worked\n");
+}
+
+#[test]
+fn an_agent_stops_its_own_descendants_and_nobody_else() {
+    let world = World::with_hooks();
+    let gate = world.gate("gate");
+    world.file("other.md", "ask When?\nreply {result}\n");
+    world.run(&["spawn", "other.md"]).succeeds();
+    let other = session(&world, 0);
+    world.file("root.md", format!("run agent-cli stop {other} || true\nhold gate\nreply {{result}}\n"));
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    gate.open_for_one();
+    spawn.ends().succeeds();
+    assert_eq!(world.run(&["show", &other, "--json"]).json()["status"], "waiting");
+    world.run(&["stop", "ffffffff"]).exits_with(3);
+}
