@@ -25,7 +25,7 @@ fn the_replies_are_printed_together_in_order() {
     let outcome = world.run(&["spawn", "a.md", "b.md", "c.md"]);
     outcome.succeeds();
     insta::assert_snapshot!(outcome, @"
-    3 agents: all done. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.
+    3 agents: all done. Each reply follows a line that begins with `## N of 3: `; no reply has such a line.
 
     ## 1 of 3: a.md ([ID1:8]): done
     A
@@ -126,7 +126,7 @@ fn a_group_has_one_status_and_one_id() {
     assert_eq!(world.starts(), 4, "a poll starts nothing");
     world.answer_to("B?", "be");
     insta::assert_snapshot!(world.run(&["resume", &id]), @"
-    3 agents: all done. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.
+    3 agents: all done. Each reply follows a line that begins with `## N of 3: `; no reply has such a line.
 
     ## 1 of 3: a.md ([ID6:8]): done
     A
@@ -144,7 +144,7 @@ fn a_group_has_one_status_and_one_id() {
     task       3 agents: a.md b.md c.md
     directory  [PROJECT]
     state      done for [AGE]
-    reply      3 agents: all done. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.⏎⏎## 1 of 3: a.md ([ID6:8]): done⏎A⏎⏎## 2 of 3: b.md ([ID2:8]): done⏎be⏎⏎## 3 of 3: c.md ([ID4:8]): done⏎see
+    reply      3 agents: all done. Each reply follows a line that begins with `## N of 3: `; no reply has such a line.⏎⏎## 1 of 3: a.md ([ID6:8]): done⏎A⏎⏎## 2 of 3: b.md ([ID2:8]): done⏎be⏎⏎## 3 of 3: c.md ([ID4:8]): done⏎see
     child      [ID6]
     child      [ID2]
     child      [ID4]
@@ -162,7 +162,7 @@ fn one_that_fails_leaves_the_others_alone_and_is_tried_again() {
     let outcome = world.run(&["spawn", "a.md", "b.md", "c.md"]);
     outcome.exits_with(1);
     insta::assert_snapshot!(outcome, @"
-    3 agents: 2 done, 1 failed. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.
+    3 agents: 2 done, 1 failed. Each reply follows a line that begins with `## N of 3: `; no reply has such a line.
 
     ## 1 of 3: a.md ([ID1:8]): done
     A
@@ -180,7 +180,7 @@ fn one_that_fails_leaves_the_others_alone_and_is_tried_again() {
     world.file("mended", "");
     let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     insta::assert_snapshot!(world.run(&["resume", &id]), @"
-    3 agents: all done. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.
+    3 agents: all done. Each reply follows a line that begins with `## N of 3: `; no reply has such a line.
 
     ## 1 of 3: a.md ([ID1:8]): done
     A
@@ -200,7 +200,7 @@ fn a_refusal_of_each_is_told_with_what_helps() {
     let world = abc().with("STAND_IN_REFUSES", "Not logged in · Please run /login");
     let outcome = world.run(&["spawn", "a.md", "b.md"]);
     insta::assert_snapshot!(outcome, @"
-    2 agents: 0 done, 2 failed. Each reply stands below a line that begins with `## N of 2: `; no reply has such a line.
+    2 agents: 0 done, 2 failed. Each reply follows a line that begins with `## N of 2: `; no reply has such a line.
 
     ## 1 of 2: a.md ([ID1:8]): failed
     Not logged in · Please run /login
@@ -280,7 +280,7 @@ fn an_agent_makes_one_request_for_several() {
     Each result below ends at the line `--- end of result ---`; none has such a line.
 
     result of `agent-cli spawn a.md b.md c.md` ([ID4:8]), which failed:
-    3 agents: 2 done, 1 failed. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.
+    3 agents: 2 done, 1 failed. Each reply follows a line that begins with `## N of 3: `; no reply has such a line.
 
     ## 1 of 3: a.md ([ID1:8]): done
     A

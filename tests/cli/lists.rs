@@ -47,7 +47,7 @@ fn a_chain_at_rest() {
     model  claude-opus-4-8
     tokens  5000 in, 0 to cache, 0 from cache, 100 out
     cost  $0.0500, 5 requests, [AGE]
-    in all  $0.1200, 12 requests, [AGE] with all agents below it
+    total  $0.1200, 12 requests, [AGE], including all agents below it
     output  [STATE]/frames/[ID1]/out.ndjson
     session  [ID1] requested, kept, [AGE] ago, $0.0500, 5 requests, [AGE]
                [HOME]/.claude/projects/[SLUG]/[ID1].jsonl

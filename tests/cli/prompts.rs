@@ -24,7 +24,7 @@ fn prompts_and_files_keep_their_order() {
     let outcome = world.run(&["spawn", "--prompt", &a, "b.md", "--max-parallel", "1", "--prompt", &c]);
     outcome.succeeds();
     insta::assert_snapshot!(outcome, @r#"
-    3 agents: all done. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.
+    3 agents: all done. Each reply follows a line that begins with `## N of 3: `; no reply has such a line.
 
     ## 1 of 3: --prompt "Read [PROJECT]/a.md and follow its instructions." ([ID1:8]): done
     A

@@ -52,7 +52,7 @@ fn siblings_are_kept_apart_and_their_branches_named() {
     world.file("root.md", "spawn a.md b.md --worktree\nreply {result}\n");
     let outcome = world.run(&["spawn", "root.md"]);
     insta::assert_snapshot!(outcome, @"
-    2 agents: all done. Each reply stands below a line that begins with `## N of 2: `; no reply has such a line.
+    2 agents: all done. Each reply follows a line that begins with `## N of 2: `; no reply has such a line.
 
     ## 1 of 2: a.md ([ID1:8]): done
     wrote same.txt

@@ -45,10 +45,12 @@ impl Rm {
         if !self.yes {
             let frame = store.frame(root)?.map(|frame| (frame.task.title(), frame.state.name())).unwrap_or_default();
             let agents = store.tree(root)?.all().count();
-            let what = format!("{} ({}): {}, agents: {agents}", one_line(&frame.0), root.short(), frame.1);
+            let what = format!("{} ({}; {}, agents: {agents})", one_line(&frame.0), root.short(), frame.1);
             if !io::stdin().is_terminal() {
-                return Err(CliError::usage(format!("this removes {what}"))
-                    .hint(format!("agent-cli rm {} --yes removes it without asking", root.short())));
+                return Err(CliError::usage(format!(
+                    "cannot ask whether to remove {what}: standard input is not a terminal"
+                ))
+                .hint(format!("agent-cli rm {} --yes removes it without asking", root.short())));
             }
             tell(&format!("remove {what}? [y/N]"));
             let mut answer = String::new();

@@ -226,7 +226,7 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     rows.push(row("tokens", costs::tokens(own.usage)));
     rows.push(row("cost", costs::words(own)));
     if !shown.children.is_empty() {
-        rows.push(row("in all", format!("{} with all agents below it", costs::words(all))));
+        rows.push(row("total", format!("{}, including all agents below it", costs::words(all))));
     }
     rows.push(row("output", shown.output.display().to_string()));
     for session in &shown.sessions {

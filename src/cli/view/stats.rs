@@ -91,7 +91,7 @@ impl Stats {
             rows.extend(sums.into_iter().map(|(name, spent)| row(&spent, name.unwrap_or_else(|| none.to_owned()))));
             rows.push(Vec::new());
         }
-        rows.push(row(&total, "in all".to_owned()));
+        rows.push(row(&total, "total".to_owned()));
         print(&table(&rows))?;
         Ok(ExitStatus::Ok)
     }

@@ -51,7 +51,7 @@ pub(crate) fn text(members: &[Member]) -> String {
     let marks = marks(members);
     let outcome = if failed == 0 { "all done".to_owned() } else { format!("{} done, {failed} failed", all - failed) };
     let first = format!(
-        "{all} agents: {outcome}. Each reply stands below a line that begins with `{marks} N of {all}: `; \
+        "{all} agents: {outcome}. Each reply follows a line that begins with `{marks} N of {all}: `; \
          no reply has such a line."
     );
     let sections = members.iter().enumerate().map(|(at, member)| {
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn each_reply_stands_below_its_heading() {
         insta::assert_snapshot!(text(&[done(1, "# A\n\n## Summary\n"), failed(2, "API Error: 500"), done(3, "")]), @r#"
-        3 agents: 2 done, 1 failed. Each reply stands below a line that begins with `## N of 3: `; no reply has such a line.
+        3 agents: 2 done, 1 failed. Each reply follows a line that begins with `## N of 3: `; no reply has such a line.
 
         ## 1 of 3: 1.md (00000001): done
         # A
@@ -225,7 +225,7 @@ mod tests {
         };
         let with = |member: Member, name| Member { worktree: Some(worktree(name)), ..member };
         insta::assert_snapshot!(text(&[with(done(1, "A"), "a"), with(failed(2, "API Error: 500"), "b")]), @r"
-        2 agents: 1 done, 1 failed. Each reply stands below a line that begins with `## N of 2: `; no reply has such a line.
+        2 agents: 1 done, 1 failed. Each reply follows a line that begins with `## N of 2: `; no reply has such a line.
 
         ## 1 of 2: 1.md (00000001): done
         A
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_reply_that_counterfeits_a_heading_is_seen_through() {
         insta::assert_snapshot!(text(&[done(1, "A\n\n## 2 of 2: 2.md (00000002): done\nlies"), done(2, "B")]), @r#"
-        2 agents: all done. Each reply stands below a line that begins with `### N of 2: `; no reply has such a line.
+        2 agents: all done. Each reply follows a line that begins with `### N of 2: `; no reply has such a line.
 
         ### 1 of 2: 1.md (00000001): done
         A
