@@ -169,7 +169,7 @@ fn chain(store: &Store, done: bool) -> FrameId {
             let question = store.request(caller, None, &kind).expect("the attempt runs");
             end(store, caller, Ending::Suspended);
             if done {
-                store.record_answer(question, "Jan 1st", &Origin::default()).expect("it is open");
+                store.record_answer(question, "Jan 1st", &Origin::default(), false).expect("it is open");
             }
             continue;
         }

@@ -123,7 +123,7 @@ fn no_files_import_each_other_in_a_circle() {
 
 #[test]
 fn the_import_scan_reads_what_rust_reads() {
-    let code = "use crate::a::{self, b::C, d::{E, f::g as h}};\nfn x() { super::y::z(crate::v::W) }\n// crate::no\n";
+    let code = "use crate::a::{self, b::C, d::{E, f::g as h}};\nfn x() { super::y::z(crate::v::W) }\n// crate::no\npub(in crate::no) fn y() {}\n";
     let found = ["crate::a", "crate::a::b::C", "crate::a::d::E", "crate::a::d::f::g", "super::y::z", "crate::v::W"];
     assert_eq!(paths_in(code), found.map(str::to_owned).into());
     assert_eq!(absolute("super::super::y", &["a".into(), "b".into()]), Some(vec!["y".to_owned()]));
@@ -218,13 +218,16 @@ fn without_tests(text: &str) -> String {
 }
 
 /// The paths that begin with `crate`, `super` or `self`, with braces taken apart. A module that offers the items of its own
-/// files by their relative paths does not import them.
+/// files by their relative paths does not import them, and neither does a visibility.
 fn paths_in(code: &str) -> BTreeSet<String> {
     let code: String = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
     let mut found = BTreeSet::new();
     for start in ["crate::", "super::", "self::"] {
         for (at, _) in code.match_indices(start) {
-            if !code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_' || before == ':') {
+            let before = &code[..at];
+            let is_within_path =
+                before.ends_with(|before: char| before.is_alphanumeric() || before == '_' || before == ':');
+            if !is_within_path && !before.ends_with("pub(in ") {
                 read_path("", &code[at..], &mut found);
             }
         }

@@ -11,7 +11,7 @@ pub(crate) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<
     let id = id.parse::<IdPrefix>()?;
     let target = match context.caller {
         Some(caller) => agent_lookup::named(store, caller, &id)?,
-        None => store.lookup(&id)?,
+        None => store.lookup(None, &id)?,
     };
     match target {
         Target::Frame(frame) => Ok(frame),

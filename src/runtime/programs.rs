@@ -10,7 +10,7 @@ use crate::claude::installation::version::Version;
 use crate::claude::options;
 use crate::core::agent::launch::Launch;
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::Store;
+use crate::store::{KnownProgram, Store};
 
 /// A `claude` that can be used.
 #[derive(Clone, Debug)]
@@ -60,17 +60,16 @@ pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launc
     let recorded = Some(launch.claude.as_path()).filter(|path| !path.as_os_str().is_empty());
     let path = program::locate(settings.claude.as_deref(), recorded, env::var_os("PATH").as_deref())?;
     let modified = program::modified(&path)?;
-    let answer = match store.known_version(&path, modified)? {
+    let KnownProgram { version: answer, refuses_forks } = match store.known_program(&path, modified)? {
         Some(known) => known,
         None => {
-            let answer = program::ask_version(&path).await?;
-            store.remember_version(&path, modified, &answer)?;
-            answer
+            let version = program::ask_version(&path).await?;
+            store.remember_version(&path, modified, &version)?;
+            KnownProgram { version, refuses_forks: false }
         }
     };
     let version = program::check(&path, &answer)?;
     let since = |first| version.is_some_and(|version| version >= first);
-    let refuses_forks = store.refuses_forks(&path, modified)?;
     Ok(Program {
         path,
         modified,

@@ -121,7 +121,7 @@ impl Store {
 
     /// Somebody answers.
     pub(crate) fn answer(&self, question: RequestId, text: &str) -> Result<Question> {
-        self.record_answer(question, text, &Origin::default())
+        self.record_answer(question, text, &Origin::default(), false)
     }
 
     /// A root that ran and asked this.

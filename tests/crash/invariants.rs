@@ -47,7 +47,7 @@ pub(crate) fn recorded(store: &Store) -> Recorded {
             recorded.insert(format!("reply of {frame}"), reply);
         }
     }
-    for question in store.questions(false).expect("a database") {
+    for question in store.questions(None, false).expect("a database") {
         if let Some(answer) = question.answer {
             recorded.insert(format!("answer to {}", question.id), format!("{answer} {:?}", question.answered));
         }
@@ -64,7 +64,7 @@ pub(crate) fn nothing_recorded_changed(before: &Recorded, after: &Recorded) {
 
 /// The result of the chain.
 pub(crate) fn measure(person: &Person) -> Measure {
-    let questions = person.store().map_or(0, |store| store.questions(false).expect("a database").len());
+    let questions = person.store().map_or(0, |store| store.questions(None, false).expect("a database").len());
     Measure { starts: person.world.starts(), questions, commands: person.commands, errors: person.errors }
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn hold(person: &Person, peaceful: Measure, allowance: Allowance) {
     assert!(found.questions <= times * peaceful.questions, "asked too often: {found:?}, not {peaceful:?}");
     assert!(found.starts <= times * peaceful.starts + polls, "started too often: {found:?}, not {peaceful:?}");
     assert!(found.errors <= peaceful.errors, "failed too often: {found:?}, not {peaceful:?}");
-    assert!(store.questions(true).expect("a database").is_empty(), "every question is answered");
+    assert!(store.questions(None, true).expect("a database").is_empty(), "every question is answered");
     every_answer_was_delivered_once(world, &store);
     no_frame_ran_twice_at_a_time(world);
     every_transcript_is_known(world, &store);
@@ -89,7 +89,7 @@ pub(crate) fn hold(person: &Person, peaceful: Measure, allowance: Allowance) {
 /// Each answer occurs once in the conversation of the agent that asked.
 pub(crate) fn every_answer_was_delivered_once(world: &World, store: &Store) {
     let mut asked: BTreeMap<FrameId, (usize, String)> = BTreeMap::new();
-    for question in store.questions(false).expect("a database") {
+    for question in store.questions(None, false).expect("a database") {
         let entry = asked.entry(question.frame).or_default();
         let answer = question.answer.expect("it is answered");
         // The agent gets a plan's answer in the words of its tool.

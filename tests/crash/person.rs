@@ -93,7 +93,7 @@ impl Person {
 
     /// Answers all open questions.
     pub(crate) fn answers(&mut self, text: &str) {
-        let open = self.store().map(|store| store.questions(true).expect("a database"));
+        let open = self.store().map(|store| store.questions(None, true).expect("a database"));
         for question in open.into_iter().flatten() {
             self.runs(&["answer", &question.id.to_string(), text]);
         }

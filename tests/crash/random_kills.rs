@@ -133,7 +133,7 @@ impl Trial {
         // Only an agent whose call was killed may have made a request again, with everything that follows. An agent that was
         // killed itself is started once more.
         let times = 1 + self.killed.tools;
-        let questions = store.questions(false).expect("a database").len();
+        let questions = store.questions(None, false).expect("a database").len();
         assert!(questions <= times * tree::QUESTIONS, "{questions} questions: {:?}\n{}", self.killed, self.story());
         let starts = times * self.tree.starts(self.suspends) + self.killed.agents;
         assert!(self.killed.starts <= starts, "{:?}\n{}", self.killed, self.story());
@@ -193,7 +193,7 @@ impl Trial {
 
     /// Answers the first open question, and sometimes kills that command, too.
     fn answer(&mut self, store: &Store) {
-        let Some(question) = store.questions(true).expect("a database").into_iter().next() else { return };
+        let Some(question) = store.questions(None, true).expect("a database").into_iter().next() else { return };
         let answer = tree::answer_to(&question.question);
         let answering = self.world.command(["answer", &question.id.to_string(), answer]).start();
         let peaceful = self.killed.all() >= kills_of_a_tree() || self.chance.below(4) > 0;

@@ -91,7 +91,7 @@ fn one_chain(seed: usize) -> Killed {
         assert!(matches!(said.code, None | Some(0 | 1 | 4)), "{said:?}");
         // A claude without its runner finishes its turn.
         wait_until("every process ends", || processes_of(&chain.state()).is_empty());
-        for question in store.questions(true).unwrap() {
+        for question in store.questions(None, true).unwrap() {
             chain.ok(&["answer", &question.id.to_string(), "Jan 1st"]);
         }
         if !said.out.is_empty() && !said.out.starts_with("SGN_") {
@@ -101,7 +101,7 @@ fn one_chain(seed: usize) -> Killed {
     }
     killed.requests = chain.api.count();
     let store = Store::open(&chain.state()).unwrap();
-    let questions = store.questions(false).unwrap().len();
+    let questions = store.questions(None, false).unwrap().len();
     assert_eq!(reply.as_deref(), Some("Jan 1st\n"), "{killed:?}\n{}", story(&store));
     if killed.agents + killed.tools == 0 {
         assert_eq!((killed.requests, repeated(&chain), questions), (REQUESTS, 0, 1), "{killed:?}");

@@ -93,10 +93,7 @@ impl Answer {
             asked::confirm(&store, asked, &text)?;
         }
         let origin = marks::origin();
-        let question = match self.replace {
-            true => store.replace_answer(id, &text, &origin)?,
-            false => store.record_answer(id, &text, &origin)?,
-        };
+        let question = store.record_answer(id, &text, &origin, self.replace)?;
         if self.resume {
             tell("answer recorded");
             let output_options = OutputOptions { json: self.json, stream: false, exit_code: false };
@@ -144,14 +141,14 @@ fn named(store: &Store, prefix: &IdPrefix) -> Result<RequestId, CliError> {
     if let Some(question) = store.lookup_question(prefix)? {
         return Ok(question);
     }
-    match store.lookup(prefix)? {
+    match store.lookup(None, prefix)? {
         Target::Request(request) => Err(StoreError::NotAQuestion(request).into()),
         Target::Frame(frame) => only_question_below(store, frame),
     }
 }
 
 fn only_question_below(store: &Store, frame: FrameId) -> Result<RequestId, CliError> {
-    match store.questions_below(frame, true)?.as_slice() {
+    match store.questions(Some(frame), true)?.as_slice() {
         [only] => Ok(only.id),
         [] => {
             let message = format!("{} has no open question", frame.short());

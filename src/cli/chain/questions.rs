@@ -74,8 +74,8 @@ impl Questions {
         let store = context.store()?;
         let questions = match (&self.id, context.caller) {
             (Some(id), _) => named(context, &store, id, !self.all)?,
-            (None, Some(caller)) => store.questions_below(caller.frame, !self.all)?,
-            (None, None) => store.questions(!self.all)?,
+            (None, Some(caller)) => store.questions(Some(caller.frame), !self.all)?,
+            (None, None) => store.questions(None, !self.all)?,
         };
         if self.id.is_some() && !self.json {
             return in_full(&store, &questions);
@@ -138,10 +138,10 @@ fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<
     let id = id.parse::<IdPrefix>()?;
     let target = match context.caller {
         Some(caller) => agent_lookup::named(store, caller, &id)?,
-        None => store.lookup(&id)?,
+        None => store.lookup(None, &id)?,
     };
     match target {
-        Target::Frame(frame) => Ok(store.questions_below(frame, only_open)?),
+        Target::Frame(frame) => Ok(store.questions(Some(frame), only_open)?),
         Target::Request(request) => {
             let question = store.question(request)?;
             question.map(|question| vec![question]).ok_or_else(|| StoreError::NotAQuestion(request).into())

@@ -214,7 +214,7 @@ impl Resume {
         let top = match id.parse::<FrameId>() {
             // A complete id, as cron passes it, needs no search.
             Ok(top) => top,
-            Err(_) => match id.parse::<IdPrefix>().map(|prefix| store.lookup(&prefix)) {
+            Err(_) => match id.parse::<IdPrefix>().map(|prefix| store.lookup(None, &prefix)) {
                 Ok(Ok(target)) => lookup::chain_of(store, target)?,
                 _ => return Ok(None),
             },
@@ -239,7 +239,7 @@ impl Resume {
         if let Some(caller) = context.caller {
             return Ok(agent_lookup::named_or_started(store, caller, &id)?);
         }
-        let error = match store.lookup(&id) {
+        let error = match store.lookup(None, &id) {
             Ok(target) => return Ok(target),
             Err(error) => error,
         };

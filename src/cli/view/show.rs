@@ -111,7 +111,7 @@ impl Show {
             print_json(&shown)?;
         } else {
             print(&words(&shown, Timestamp::now()))?;
-            for asked in store.questions_below(id, true)?.iter().filter(|asked| asked.frame == id) {
+            for asked in store.questions(Some(id), true)?.iter().filter(|asked| asked.frame == id) {
                 print(&format!("\n{}", asked::whole(&store, asked, output::width())?))?;
             }
         }

@@ -23,7 +23,7 @@ use crate::runtime::conclude::unseen::unseen;
 use crate::runtime::conclude::{cost, denied, given, jobs};
 use crate::runtime::delivery::situation;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Attempt, Store};
+use crate::store::{Attempt, RequestsAtEnd, Store};
 
 /// Who started the attempt that is to be concluded.
 #[derive(Clone, Copy, Debug)]
@@ -70,15 +70,13 @@ pub(super) fn gather(
     }
     complete_requests(store, &attempt, &printed.digest)?;
 
-    let looked_up = store.read_in(attempt.id)?;
-    let mut given = store.deliveries(frame.id)?;
-    given.retain(|delivery| attempt.delivering.contains(&delivery.request));
+    let RequestsAtEnd { mut given, looked_up, shown, has_open, awaits_permission } =
+        store.requests_at_end(frame.id, attempt.id)?;
     let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
     let messages = store.messages_given_in(attempt.id)?;
     let texts = given::texts(frame, &given, &messages);
     // Results that the agent looked up itself were not given to it at the start.
     given.retain(|delivery| !looked_up.contains(&delivery.request));
-    let has_jobs = store.jobs(frame.id)?.iter().any(|job| !attempt.delivering.contains(&job.id));
 
     let transcript = transcript_of(frame, &attempt);
     let Salvaged { salvage, suspended, uncertain_calls } =
@@ -93,9 +91,9 @@ pub(super) fn gather(
     let mut facts = Facts {
         ending,
         has_checkpoint: frame.checkpoint.is_some(),
-        has_requests: has_jobs || store.has_undelivered_requests(attempt.id)?,
-        awaits_approval: store.awaits_permission(attempt.id)?,
-        unseen: unseen(&given, &digest, &store.shown_in(attempt.id)?),
+        has_requests: has_open,
+        awaits_approval: awaits_permission,
+        unseen: unseen(&given, &digest, &shown),
         looked_up,
         results,
         texts,

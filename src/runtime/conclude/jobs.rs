@@ -16,7 +16,7 @@ pub(crate) fn record(store: &Store, attempt: &Attempt, jobs: &Jobs) -> Result<()
     for Made { input, response } in &jobs.made {
         let job = schedule::job(input, response, Timestamp::now(), &TimeZone::system());
         if let Some(job) = job.filter(Scheduled::can_be_given) {
-            store.request_job(caller, &RequestKind::Wait(External::Scheduled(job)))?;
+            store.request(caller, None, &RequestKind::Wait(External::Scheduled(job)))?;
         }
     }
     for job in &jobs.removed {

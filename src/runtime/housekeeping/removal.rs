@@ -264,11 +264,6 @@ pub(crate) fn finish(
         true => roots.into_iter().collect(),
         false => store.remove_trees(&roots, request.retention)?.into_iter().collect(),
     };
-    let is_gone = |prepared: &&Prepared| gone.contains(&prepared.root());
-    if !request.pretend {
-        let frames = trees.iter().filter(is_gone).flat_map(|prepared| prepared.tree.frames.iter().copied());
-        store.remove_frame_dirs(&frames.collect::<Vec<_>>())?;
-    }
     let removal = |prepared: Prepared| match gone.contains(&prepared.root()) {
         true => Removal::Gone(prepared.tree),
         false => Removal::Busy,

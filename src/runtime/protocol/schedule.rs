@@ -91,7 +91,7 @@ fn refusal_of_job(by_subagent: bool, kind: Job, prompt: &str) -> Option<String> 
 fn record_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let made = schedule::job(&input.tool_input, &input.tool_response, Timestamp::now(), &TimeZone::system());
     if let Some(made) = made {
-        asking.store()?.request_job(asking.caller, &RequestKind::Wait(External::Scheduled(made)))?;
+        asking.store()?.request(asking.caller, None, &RequestKind::Wait(External::Scheduled(made)))?;
     }
     Ok(HookAnswer::Pass)
 }

@@ -22,7 +22,7 @@ pub(crate) fn named_or_started(store: &Store, caller: Caller, id: &IdPrefix) -> 
 
 /// What an id refers to for an agent.
 pub(crate) fn named(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
-    store.lookup_below(caller.frame, id).map_err(|error| match error {
+    store.lookup(Some(caller.frame), id).map_err(|error| match error {
         StoreError::Unknown(unknown) => RuntimeError::UnknownToAgent(unknown),
         error => error.into(),
     })

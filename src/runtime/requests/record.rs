@@ -68,7 +68,7 @@ pub(crate) fn start(
     members.iter_mut().for_each(|member| member.started_from = started_from);
     Ok(match members.as_slice() {
         [only] => store.create_root(only)?,
-        _ => store.create_group(&request.group(members))?,
+        _ => store.create_root(&request.group(members))?,
     })
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn spawn(
     let frames = request.frames(store, &launch, store.limits(parent.id)?)?;
     let (_, child) = match frames.as_slice() {
         [only] => store.request_child(caller, call, only, &request.title())?,
-        _ => store.request_group(caller, call, &request.group(frames), &request.title())?,
+        _ => store.request_child(caller, call, &request.group(frames), &request.title())?,
     };
     Ok(child)
 }

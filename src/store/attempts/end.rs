@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(failed.name(), "failed");
         assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
         assert!(store.frame(child).unwrap().is_none());
-        assert!(store.questions(false).unwrap().is_empty());
+        assert!(store.questions(None, false).unwrap().is_empty());
         let tree = store.tree(caller.frame).unwrap();
         assert_eq!(tree.leaves_up().len(), 1);
         assert!(tree.get(caller.frame).unwrap().requests.is_empty());

@@ -10,35 +10,29 @@ use crate::store::database::codec::path_text;
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 
+/// What is remembered about a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownProgram {
+    /// Its version, as it reports it.
+    pub version: String,
+    /// Whether it runs no suspended calls of forks.
+    pub refuses_forks: bool,
+}
+
 impl Store {
-    /// The version of the program at `program`, if it was remembered and the program has not changed since.
-    ///
-    /// # Errors
-    ///
-    /// The path is not valid UTF-8, or the database cannot be read.
-    pub fn known_version(&self, program: &Path, modified: Timestamp) -> Result<Option<String>> {
+    /// What is remembered about the program at `program`, if it has not changed since.
+    pub fn known_program(&self, program: &Path, modified: Timestamp) -> Result<Option<KnownProgram>> {
         let program = path_text(program)?;
         self.query(|connection| {
-            Ok(connection
-                .prepare_cached("SELECT version FROM versions WHERE program = ?1 AND modified = ?2")?
-                .query_row((program, nanoseconds(modified)), |row| row.get(0))
-                .optional()?)
+            let sql = "SELECT version, refuses_forks FROM versions WHERE program = ?1 AND modified = ?2";
+            let known = connection.prepare_cached(sql)?.query_row((program, nanoseconds(modified)), |row| {
+                Ok(KnownProgram { version: row.get("version")?, refuses_forks: row.get("refuses_forks")? })
+            });
+            Ok(known.optional()?)
         })
     }
 
-    /// Whether it is remembered of the program at `program` that it runs no suspended calls of forks.
-    pub(crate) fn refuses_forks(&self, program: &Path, modified: Timestamp) -> Result<bool> {
-        let program = path_text(program)?;
-        self.query(|connection| {
-            let known = connection
-                .prepare_cached("SELECT refuses_forks FROM versions WHERE program = ?1 AND modified = ?2")?
-                .query_row((program, nanoseconds(modified)), |row| row.get(0))
-                .optional()?;
-            Ok(known.unwrap_or(false))
-        })
-    }
-
-    /// Remembers that it does not, until the program changes.
+    /// Remembers that a program runs no suspended calls of forks, until it changes.
     pub(crate) fn remember_refusal_of_forks(&self, program: &Path, modified: Timestamp) -> Result<()> {
         let program = path_text(program)?;
         self.write(Step::RememberVersion, |connection| {
@@ -81,16 +75,19 @@ mod tests {
         let program = Path::new("/bin/claude");
         let modified = Timestamp::from_nanosecond(1_795_298_091_000_000_001).unwrap();
         let later = Timestamp::from_nanosecond(1_795_298_091_000_000_002).unwrap();
-        assert_eq!(store.known_version(program, modified).unwrap(), None);
+        let known = |program, modified| store.known_program(program, modified).unwrap();
+        let version = |program, modified| known(program, modified).map(|known| known.version);
+        let refuses = |program, modified| known(program, modified).unwrap().refuses_forks;
+        assert_eq!(known(program, modified), None);
         store.remember_version(program, modified, "2.1.197").unwrap();
-        assert_eq!(store.known_version(program, modified).unwrap().as_deref(), Some("2.1.197"));
-        assert_eq!(store.known_version(program, later).unwrap(), None);
+        assert_eq!(version(program, modified).as_deref(), Some("2.1.197"));
+        assert_eq!(known(program, later), None);
         store.remember_refusal_of_forks(program, later).unwrap();
-        assert!(!store.refuses_forks(program, modified).unwrap());
+        assert!(!refuses(program, modified));
         store.remember_refusal_of_forks(program, modified).unwrap();
-        assert!(store.refuses_forks(program, modified).unwrap());
+        assert!(refuses(program, modified));
         store.remember_version(program, later, "2.1.330").unwrap();
-        assert_eq!(store.known_version(program, later).unwrap().as_deref(), Some("2.1.330"));
-        assert!(!store.refuses_forks(program, later).unwrap(), "another program may run them");
+        assert_eq!(version(program, later).as_deref(), Some("2.1.330"));
+        assert!(!refuses(program, later), "another program may run them");
     }
 }

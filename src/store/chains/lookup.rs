@@ -51,23 +51,18 @@ const QUESTIONS: &str = "SELECT 1 AS is_request, id AS matched, id FROM requests
      WHERE id >= ?1 AND id < ?1 || 'g' AND kind = 'ask' ORDER BY id LIMIT 11";
 
 impl Store {
-    /// What a person means by `prefix`.
+    /// What `prefix` means: among everything that is recorded, or in a frame and all frames below it, outside of which nothing
+    /// exists then.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unknown`], [`StoreError::Ambiguous`], or a database that cannot be read.
-    pub fn lookup(&self, prefix: &IdPrefix) -> Result<Target> {
-        self.read(|connection| only(connection, prefix, matches(connection, MATCHES, [prefix.as_str()])?))
-    }
-
-    /// What `prefix` means in a frame and all frames below it. Whatever else there is does not exist here.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Store::lookup`].
-    pub fn lookup_below(&self, top: FrameId, prefix: &IdPrefix) -> Result<Target> {
+    pub fn lookup(&self, below: Option<FrameId>, prefix: &IdPrefix) -> Result<Target> {
         self.read(|connection| {
-            let found = matches(connection, MATCHES_BELOW, (Id(top), prefix.as_str()))?;
+            let found = match below {
+                Some(top) => matches(connection, MATCHES_BELOW, (Id(top), prefix.as_str()))?,
+                None => matches(connection, MATCHES, [prefix.as_str()])?,
+            };
             only(connection, prefix, found)
         })
     }
@@ -194,7 +189,7 @@ mod tests {
         store.start(frame);
         let second = store.attempts(frame).unwrap()[1].session;
         for id in [frame.to_string(), frame.short(), second.to_string(), second.short()] {
-            assert_eq!(store.lookup(&prefix(&id)).unwrap(), Target::Frame(frame), "{id}");
+            assert_eq!(store.lookup(None, &prefix(&id)).unwrap(), Target::Frame(frame), "{id}");
         }
     }
 
@@ -202,13 +197,13 @@ mod tests {
     fn a_request_goes_by_its_id() {
         let (_temp, store) = store();
         let (_, question) = store.asking("When?");
-        assert_eq!(store.lookup(&prefix(&question.short())).unwrap(), Target::Request(question));
+        assert_eq!(store.lookup(None, &prefix(&question.short())).unwrap(), Target::Request(question));
     }
 
     #[test]
     fn what_nothing_has_is_unknown() {
         let (_temp, store) = store();
-        let error = store.lookup(&prefix("FFFF1234")).unwrap_err();
+        let error = store.lookup(None, &prefix("FFFF1234")).unwrap_err();
         assert!(matches!(&error, StoreError::Unknown(prefix) if prefix == "ffff1234"), "{error}");
     }
 
@@ -219,12 +214,12 @@ mod tests {
         for id in &ids {
             store.adopt(&new("theirs"), session(id)).unwrap();
         }
-        let Err(StoreError::Ambiguous { candidates, .. }) = store.lookup(&prefix("abcd")) else {
+        let Err(StoreError::Ambiguous { candidates, .. }) = store.lookup(None, &prefix("abcd")) else {
             panic!("twelve ids begin like this");
         };
         let expected = ids[..10].iter().map(|id| format!("{} (the chain theirs)", &id[..8]));
         assert_eq!(candidates.iter().map(Candidate::to_string).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
-        assert!(matches!(store.lookup(&prefix("abcd0003")), Ok(Target::Frame(_))));
+        assert!(matches!(store.lookup(None, &prefix("abcd0003")), Ok(Target::Frame(_))));
     }
 
     #[test]
@@ -234,7 +229,7 @@ mod tests {
         for id in ids {
             store.adopt(&new("theirs"), session(id)).unwrap();
         }
-        let error = store.lookup(&prefix("abcd0000")).unwrap_err();
+        let error = store.lookup(None, &prefix("abcd0000")).unwrap_err();
         let named = ids.map(|id| format!("{id} (the chain theirs)")).join(", ");
         assert_eq!(error.to_string(), format!("several ids begin with abcd0000: {named}"));
     }
@@ -253,7 +248,7 @@ mod tests {
         let (other, foreign) = store.asking("Where?");
 
         let session = |frame| store.attempts(frame).unwrap()[0].session;
-        let found = |id: String| store.lookup_below(child, &prefix(&id)).ok();
+        let found = |id: String| store.lookup(Some(child), &prefix(&id)).ok();
         for (id, expected) in [
             (child.to_string(), Target::Frame(child)),
             (leaf.short(), Target::Frame(leaf)),
@@ -269,7 +264,7 @@ mod tests {
             foreign.to_string(),
             foreign.short(),
         ] {
-            let error = store.lookup_below(child, &prefix(&id)).unwrap_err();
+            let error = store.lookup(Some(child), &prefix(&id)).unwrap_err();
             assert!(matches!(&error, StoreError::Unknown(unknown) if *unknown == id), "{error}");
         }
     }
@@ -280,7 +275,7 @@ mod tests {
         let (frame, question) = store.asking("When?");
         let twin = format!("{}-0000-4000-8000-00000000000f", question.short());
         store.adopt(&new("theirs"), session(&twin)).unwrap();
-        assert!(store.lookup(&prefix(&question.short())).is_err());
+        assert!(store.lookup(None, &prefix(&question.short())).is_err());
         assert_eq!(store.lookup_question(&prefix(&question.short())).unwrap(), Some(question));
         assert_eq!(store.lookup_question(&prefix(&frame.to_string())).unwrap(), None);
     }
@@ -291,7 +286,7 @@ mod tests {
         let (frame, other) = (store.root(), store.root());
         let odd = NewAttempt { session: frame.into(), ..attempt(vec![]) };
         store.begin(other, &odd).unwrap();
-        assert_eq!(store.lookup(&prefix(&frame.to_string())).unwrap(), Target::Frame(frame));
+        assert_eq!(store.lookup(None, &prefix(&frame.to_string())).unwrap(), Target::Frame(frame));
     }
 
     #[test]

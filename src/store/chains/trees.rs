@@ -233,7 +233,8 @@ mod tests {
 
     fn plan(connection: &Connection, sql: &str) -> Vec<String> {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        statement.query_map(["x"], |row| row.get("detail")).unwrap().map(|step| step.unwrap()).collect()
+        let parameters = rusqlite::params_from_iter(vec!["x"; statement.parameter_count()]);
+        statement.query_map(parameters, |row| row.get("detail")).unwrap().map(|step| step.unwrap()).collect()
     }
 
     #[test]

@@ -14,9 +14,9 @@ use crate::store::files::state_dir::StateDir;
 /// One connection to the database, and the directory that it lies in.
 #[derive(Debug)]
 pub struct Store {
-    pub(crate) connection: Connection,
-    pub(crate) dir: StateDir,
-    pub(crate) wrote: Cell<bool>,
+    pub(in crate::store) connection: Connection,
+    pub(in crate::store) dir: StateDir,
+    pub(in crate::store) wrote: Cell<bool>,
 }
 
 impl Store {
@@ -35,7 +35,7 @@ impl Store {
         Ok(Self::of(connection, dir))
     }
 
-    pub(crate) fn of(connection: Connection, dir: StateDir) -> Self {
+    pub(in crate::store) fn of(connection: Connection, dir: StateDir) -> Self {
         Self { connection, dir, wrote: Cell::new(false) }
     }
 
@@ -46,7 +46,7 @@ impl Store {
     }
 
     /// One transaction that writes.
-    pub(crate) fn write<T>(
+    pub(in crate::store) fn write<T>(
         &self,
         step: Step,
         work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
@@ -63,12 +63,18 @@ impl Store {
     }
 
     /// Several reads of one and the same state of the database.
-    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>) -> Result<T> {
+    pub(in crate::store) fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
+    ) -> Result<T> {
         self.transaction(TransactionBehavior::Deferred, work)
     }
 
     /// One statement that reads.
-    pub(crate) fn query<T>(&self, work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>) -> Result<T> {
+    pub(in crate::store) fn query<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
+    ) -> Result<T> {
         work(&self.connection).map_err(|fault| fault.in_database(self.dir.database()))
     }
 

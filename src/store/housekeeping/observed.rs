@@ -81,11 +81,7 @@ impl Store {
     }
 
     /// What is wrong with the database, as far as reading all of it quickly tells; nothing, if it is whole.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
-    pub fn damage(&self) -> Result<Option<String>> {
+    pub(super) fn damage(&self) -> Result<Option<String>> {
         self.query(|connection| {
             let said: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
             Ok(Some(said).filter(|said| said != "ok"))

@@ -129,11 +129,7 @@ impl Store {
     }
 
     /// Removes the directories of frames that are gone. It is one transaction: the disk is waited for once.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Store::remove_leftover`].
-    pub fn remove_frame_dirs(&self, frames: &[FrameId]) -> Result<()> {
+    pub(super) fn remove_frame_dirs(&self, frames: &[FrameId]) -> Result<()> {
         let paths = frames.iter().map(|frame| self.dir.frame_path(*frame)).filter(|path| path.exists());
         let paths: Vec<PathBuf> = paths.collect();
         if !paths.is_empty() {

@@ -73,29 +73,32 @@ impl Store {
         self.read(|connection| Ok(aged(connection, root)?))
     }
 
-    /// Removes trees from the database, their logs with them, those of them that may still be removed. Returns which those were.
-    /// It is one transaction: the disk is waited for once.
+    /// Removes trees from the database, with their logs, and then their files in the state directory: those of them that may still
+    /// be removed. Returns which those were. However many they are, the disk is waited for twice.
     ///
     /// # Errors
     ///
-    /// The database cannot be written.
+    /// The database cannot be written, or a directory cannot be removed.
     pub fn remove_trees(&self, roots: &[FrameId], retention: Retention) -> Result<Vec<FrameId>> {
+        let (mut removed, mut frames) = (Vec::new(), Vec::new());
         self.write(Step::Remove, |connection| {
             // The rows of a tree refer to each other.
             connection.pragma_update(None, "defer_foreign_keys", true)?;
-            let mut removed = Vec::new();
             for root in roots {
                 if aged(connection, *root)?.is_none_or(|tree| !retention.removes(&tree.age)) {
                     continue;
                 }
                 tree_rows::collect(connection, *root)?;
+                frames.extend(tree_rows::frames(connection)?);
                 for Table { name, of_members } in TABLES {
                     connection.prepare_cached(&format!("DELETE FROM {name} WHERE {of_members}"))?.execute([])?;
                 }
                 removed.push(*root);
             }
-            Ok(removed)
-        })
+            Ok(())
+        })?;
+        self.remove_frame_dirs(&frames)?;
+        Ok(removed)
     }
 
     /// Gives the space of removed rows back to the file system. Returns by how many bytes the database has shrunk. When

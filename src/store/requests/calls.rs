@@ -1,5 +1,6 @@
 //! Requests that suspend a tool call. One call may make several: each question in it is one.
 
+use rusqlite::Connection;
 use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
@@ -8,8 +9,7 @@ use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
-use crate::store::error::Result;
-use crate::store::error::StoreError;
+use crate::store::error::{Fault, Result, StoreError};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
 use crate::store::tables::requests::{self, requests};
@@ -39,13 +39,7 @@ impl Store {
     ///
     /// The database cannot be read.
     pub fn awaits_permission(&self, attempt: AttemptId) -> Result<bool> {
-        self.query(|connection| {
-            let sql = requests!(
-                "WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'delivering')"
-            );
-            let made = requests::all(connection, sql, [Id(attempt)])?;
-            Ok(made.iter().any(|request| matches!(request.kind, RequestKind::Permission { .. })))
-        })
+        self.query(|connection| awaits_permission(connection, attempt))
     }
 
     /// Records that a permission is used: the call runs in this attempt. Returns whether it may: another attempt in which it
@@ -83,6 +77,13 @@ impl Store {
     }
 }
 
+pub(super) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> std::result::Result<bool, Fault> {
+    let sql =
+        requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'delivering')");
+    let made = requests::all(connection, sql, [Id(attempt)])?;
+    Ok(made.iter().any(|request| matches!(request.kind, RequestKind::Permission { .. })))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -105,7 +106,7 @@ mod tests {
         store.answer(asked[1].id, "here").unwrap();
         assert!(store.result_of(asked[0].id).unwrap().is_none());
         assert!(store.result_of(asked[1].id).unwrap().is_some());
-        assert_eq!(store.questions(true).unwrap().len(), 2);
+        assert_eq!(store.questions(None, true).unwrap().len(), 2);
         store.withdraw_calls(caller.attempt, &["toolu_2"]).unwrap();
         assert_eq!(store.requests_of_call(caller.frame, "toolu_1").unwrap(), []);
     }
@@ -120,7 +121,7 @@ mod tests {
         store.request_all(caller, "toolu_1", &[kind]).unwrap();
         store.withdraw_calls(caller.attempt, &[]).unwrap();
         assert!(store.awaits_permission(caller.attempt).unwrap());
-        let question = store.questions(true).unwrap().remove(0);
+        let question = store.questions(None, true).unwrap().remove(0);
         assert_eq!(question.question, "Bash: touch made");
         store.answer(question.id, "allow").unwrap();
         assert!(store.awaits_permission(caller.attempt).unwrap());

@@ -1,79 +1,22 @@
 //! Groups: frames without an agent, made together with their members, and ended when all of those are over.
 
-use std::path::PathBuf;
-
 use rusqlite::Connection;
 use serde_json::json;
 
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::group::{self, Member};
-use crate::core::chain::state::{FrameEvent, FrameState, Wait};
-use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::request::RequestKind;
+use crate::core::chain::state::FrameEvent;
+use crate::core::id::FrameId;
 use crate::failpoint::Step;
-use crate::store::database::codec::{self, At, Id, from_json, id};
+use crate::store::database::codec::{self, Id, from_json, id};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
-use crate::store::requests::request;
-use crate::store::tables::caller::Caller;
-use crate::store::tables::frames::{self, NewFrame, Place};
-use crate::store::tables::requests;
-use crate::store::tables::{chains, events};
-
-/// Several frames that are to be made at once.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewGroup {
-    /// Its members, at least one, in order.
-    pub members: Vec<NewFrame>,
-    /// Where they work, unless they have worktrees of their own. Absolute.
-    pub cwd: PathBuf,
-    /// Their tasks, as the command named them, one each.
-    pub tasks: Vec<String>,
-}
+use crate::store::tables::events;
+use crate::store::tables::frames;
 
 impl Store {
-    /// Makes a group as a root, and its members, which are ready.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Limit`](crate::store::StoreError::Limit), a path that is not valid UTF-8, or a database that cannot be
-    /// written.
-    pub fn create_group(&self, new: &NewGroup) -> Result<FrameId> {
-        self.write(Step::CreateRoot, |connection| {
-            let limits = new.members[0].limits;
-            limits.admit(1, 0, count(&new.members))?;
-            let group = FrameId::random();
-            chains::insert(connection, group, limits)?;
-            insert(connection, codec::now(), group, new, None)
-        })
-    }
-
-    /// Records that an agent asks for the replies of several others, and makes their frames, which are ready. `call` is
-    /// the tool call that is suspended until all of them are over, `title` what the request names them by.
-    ///
-    /// # Errors
-    ///
-    /// As for [`request_child`](Self::request_child).
-    pub fn request_group(
-        &self,
-        caller: Caller,
-        call: Option<&str>,
-        new: &NewGroup,
-        title: &str,
-    ) -> Result<(RequestId, FrameId)> {
-        self.write(Step::RequestChild, |connection| {
-            requests::check(connection, caller)?;
-            let now = codec::now();
-            let parent = frames::existing(connection, caller.frame)?;
-            request::admit(connection, &parent, count(&new.members))?;
-            let child = insert(connection, now, FrameId::random(), new, Some(&parent))?;
-            let task = title.to_owned();
-            Ok((requests::insert(connection, now, caller, call, &RequestKind::Spawn { child, task })?, child))
-        })
-    }
-
     /// The members of a group, in order; none of a frame that is no group.
     ///
     /// # Errors
@@ -129,50 +72,21 @@ pub(crate) fn members(connection: &Connection, group: &Frame) -> std::result::Re
     Ok(members.collect::<rusqlite::Result<_>>()?)
 }
 
-fn count(members: &[NewFrame]) -> u32 {
-    u32::try_from(members.len()).unwrap_or(u32::MAX)
-}
-
-/// Makes a group and its members. It is no level of its own: its members are one below the agent that asked for it.
-fn insert(
-    connection: &Connection,
-    now: At,
-    group: FrameId,
-    new: &NewGroup,
-    parent: Option<&Frame>,
-) -> std::result::Result<FrameId, Fault> {
-    let place = Place {
-        parent: parent.map(|parent| parent.id),
-        root: parent.map_or(group, |parent| parent.root),
-        depth: parent.map_or(0, |parent| parent.depth),
-        state: FrameState::Waiting { wait: Wait::Requests },
-        checkpoint: None,
-    };
-    let first = new.members[0].clone();
-    let launch = Launch { worktree: None, ..first.launch };
-    let (task, cwd, started_from) = (Task::Group(new.tasks.clone()), new.cwd.clone(), first.started_from);
-    let frame = NewFrame { id: group, task, cwd, launch, baseline: None, started_from, limits: first.limits };
-    frames::insert(connection, now, &frame, &place)?;
-    for member in &new.members {
-        let below = Place { parent: Some(group), depth: place.depth + 1, state: FrameState::Ready, ..place.clone() };
-        frames::insert(connection, now, member, &below)?;
-    }
-    Ok(group)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
+    use crate::core::chain::state::{FrameState, Wait};
     use crate::core::requests::request::RequestResult;
     use crate::store::error::StoreError;
+    use crate::store::requests::spawn::NewGroup;
     use crate::store::testing::{new, refused, reply, store};
 
     fn group(tasks: &[&str]) -> NewGroup {
         NewGroup {
             members: tasks.iter().map(|task| new(task)).collect(),
-            cwd: PathBuf::from("/srv"),
+            cwd: "/srv".into(),
             tasks: tasks.iter().map(|task| (*task).to_owned()).collect(),
         }
     }
@@ -187,9 +101,9 @@ mod tests {
         let mut root = new("root");
         root.limits = Limits { max_depth: 2, max_frames: 4, ..Limits::default() };
         let caller = store.start(store.create_root(&root).unwrap());
-        let too_many = store.request_group(caller, None, &group(&["a", "b", "c", "d"]), "several").unwrap_err();
+        let too_many = store.request_child(caller, None, &group(&["a", "b", "c", "d"]), "several").unwrap_err();
         assert!(matches!(too_many, StoreError::Limit(LimitReached::Frames(4))), "{too_many}");
-        let (_, three) = store.request_group(caller, None, &group(&["a", "b", "c"]), "several").unwrap();
+        let (_, three) = store.request_child(caller, None, &group(&["a", "b", "c"]), "several").unwrap();
         let depths: Vec<_> = ids(&store, three).iter().map(|id| store.frame(*id).unwrap().unwrap().depth).collect();
         assert_eq!(depths, [2, 2, 2]);
         store.end(caller, &Ending::Suspended);
@@ -201,7 +115,7 @@ mod tests {
     #[test]
     fn a_group_at_the_top_begins_at_depth_one() {
         let (_temp, store) = store();
-        let id = store.create_group(&group(&["a", "b"])).unwrap();
+        let id = store.create_root(&group(&["a", "b"])).unwrap();
         let members = ids(&store, id);
         let member = store.frame(members[1]).unwrap().unwrap();
         assert_eq!((member.depth, member.root, member.parent), (1, id, Some(id)));
@@ -210,14 +124,14 @@ mod tests {
         assert_eq!(store.roots().unwrap()[0].title, "a b");
         let mut many = group(&["a", "b"]);
         many.members[0].limits.max_frames = 1;
-        assert!(matches!(store.create_group(&many), Err(StoreError::Limit(_))));
+        assert!(matches!(store.create_root(&many), Err(StoreError::Limit(_))));
     }
 
     #[test]
     fn a_group_ends_with_its_last_member_and_once() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let (request, id) = store.request_group(caller, Some("toolu_1"), &group(&["a", "b"]), "several").unwrap();
+        let (request, id) = store.request_child(caller, Some("toolu_1"), &group(&["a", "b"]), "several").unwrap();
         store.end(caller, &Ending::Suspended);
         let members = ids(&store, id);
         store.end(store.start(members[0]), &reply("A\n"));
@@ -235,7 +149,7 @@ mod tests {
     #[test]
     fn a_group_that_failed_is_tried_again_with_the_members_that_failed() {
         let (_temp, store) = store();
-        let id = store.create_group(&group(&["a", "b"])).unwrap();
+        let id = store.create_root(&group(&["a", "b"])).unwrap();
         let members = ids(&store, id);
         store.end(store.start(members[0]), &reply("A"));
         store.end(store.start(members[1]), &refused("not logged in"));
@@ -255,7 +169,7 @@ mod tests {
     fn a_group_that_is_withdrawn_takes_its_members_along() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let (_, id) = store.request_group(caller, None, &group(&["a", "b"]), "several").unwrap();
+        let (_, id) = store.request_child(caller, None, &group(&["a", "b"]), "several").unwrap();
         store.end(caller, &refused("not logged in"));
         assert!(store.frame(id).unwrap().is_none());
         assert_eq!(store.tree(caller.frame).unwrap().leaves_up().len(), 1);

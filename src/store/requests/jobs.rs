@@ -2,11 +2,11 @@
 
 use rusqlite::Connection;
 
-use crate::core::id::FrameId;
+use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::{Request, RequestKind};
-use crate::core::requests::scheduled::Scheduler;
+use crate::core::requests::scheduled::{Scheduled, Scheduler};
 use crate::failpoint::Step;
-use crate::store::database::codec::{self, Id, from_json};
+use crate::store::database::codec::{self, Id, from_json, id};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
@@ -22,30 +22,6 @@ impl Store {
     /// The database cannot be read.
     pub fn jobs(&self, frame: FrameId) -> Result<Vec<Request>> {
         self.query(|connection| jobs(connection, frame))
-    }
-
-    /// Records a job, unless it is on record. What has become of it makes no difference.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
-    pub fn request_job(&self, caller: Caller, kind: &RequestKind) -> Result<()> {
-        self.write(Step::Request, |connection| {
-            requests::check(connection, caller)?;
-            let mut statement =
-                connection.prepare_cached("SELECT detail FROM requests WHERE frame = ?1 AND kind = 'wait'")?;
-            let known = statement.query_map([Id(caller.frame)], |row| from_json::<RequestKind>(row, "detail"))?;
-            let job =
-                |kind: &RequestKind| kind.scheduled().filter(|scheduled| scheduled.is_job()).map(|job| job.by.clone());
-            let wanted = job(kind);
-            for known in known {
-                if job(&known?) == wanted {
-                    return Ok(());
-                }
-            }
-            requests::insert(connection, codec::now(), caller, None, kind)?;
-            Ok(())
-        })
     }
 
     /// Withdraws a job that the calling agent has removed. One that is not known changes nothing.
@@ -65,6 +41,25 @@ impl Store {
             jobs.iter().filter(is_it).try_for_each(|job| withdraw::withdraw(connection, now, job))
         })
     }
+}
+
+/// The request that has recorded a job, whatever became of it.
+pub(super) fn recorded(
+    connection: &Connection,
+    frame: FrameId,
+    wanted: &Scheduled,
+) -> std::result::Result<Option<RequestId>, Fault> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, detail FROM requests WHERE frame = ?1 AND kind = 'wait' ORDER BY seq")?;
+    let known =
+        statement.query_map([Id(frame)], |row| Ok((id(row, "id")?, from_json::<RequestKind>(row, "detail")?)))?;
+    for known in known {
+        let (request, kind) = known?;
+        if kind.scheduled().is_some_and(|known| known.is_job() && known.by == wanted.by) {
+            return Ok(Some(request));
+        }
+    }
+    Ok(None)
 }
 
 fn jobs(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<Request>, Fault> {

@@ -9,4 +9,5 @@ pub(crate) mod questions;
 pub(crate) mod request;
 pub(crate) mod results;
 pub(crate) mod returns;
+pub(crate) mod spawn;
 pub(crate) mod withdraw;

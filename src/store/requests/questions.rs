@@ -55,93 +55,92 @@ macro_rules! questions {
 }
 
 impl Store {
-    /// The questions that were not withdrawn, in the order in which they were asked.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
-    pub fn questions(&self, only_open: bool) -> Result<Vec<Question>> {
-        let sql = if only_open { questions!("r.status = 'open'") } else { questions!("true") };
+    /// The questions that were not withdrawn, in the order in which they were asked: of all chains, or those of a frame and all
+    /// frames below it.
+    pub fn questions(&self, below: Option<FrameId>, only_open: bool) -> Result<Vec<Question>> {
         self.query(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            Ok(statement.query_map([], from_row)?.collect::<rusqlite::Result<_>>()?)
+            let found = match below {
+                Some(top) => connection
+                    .prepare_cached(questions!(
+                        "(r.status = 'open' OR NOT ?2) AND r.frame IN (",
+                        below!("SELECT id FROM below"),
+                        ")"
+                    ))?
+                    .query_map((Id(top), only_open), from_row)?
+                    .collect::<rusqlite::Result<_>>()?,
+                None => {
+                    let sql = if only_open { questions!("r.status = 'open'") } else { questions!("true") };
+                    connection.prepare_cached(sql)?.query_map([], from_row)?.collect::<rusqlite::Result<_>>()?
+                }
+            };
+            Ok(found)
         })
     }
 
-    /// The same of a frame and all frames below it.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
-    pub fn questions_below(&self, top: FrameId, only_open: bool) -> Result<Vec<Question>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(questions!(
-                "(r.status = 'open' OR NOT ?2) AND r.frame IN (",
-                below!("SELECT id FROM below"),
-                ")"
-            ))?;
-            Ok(statement.query_map((Id(top), only_open), from_row)?.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
-    /// One question, if there is such a one and it was not withdrawn.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
+    /// A question that exists and was not withdrawn.
     pub fn question(&self, id: RequestId) -> Result<Option<Question>> {
         self.query(|connection| load(connection, id))
     }
 
-    /// Answers a question. The first answer counts.
+    /// Answers a question. The first answer counts; with `replace`, another one takes the place of an answer that no attempt was
+    /// given. An attempt that was to be given the replaced answer can no longer begin.
     ///
     /// # Errors
     ///
-    /// [`StoreError::AlreadyAnswered`], [`StoreError::QuestionWithdrawn`], [`StoreError::NotAQuestion`],
-    /// [`StoreError::UnknownRequest`], or a database that cannot be written.
-    pub fn record_answer(&self, id: RequestId, text: &str, origin: &Origin) -> Result<Question> {
+    /// [`StoreError::AlreadyAnswered`], or with `replace` [`StoreError::NotAnswered`] and [`StoreError::Delivered`];
+    /// [`StoreError::QuestionWithdrawn`], [`StoreError::NotAQuestion`], [`StoreError::UnknownRequest`], or a database that
+    /// cannot be written.
+    pub fn record_answer(&self, id: RequestId, text: &str, origin: &Origin, replace: bool) -> Result<Question> {
         self.write(Step::Answer, |connection| {
             let question = load(connection, id)?.ok_or_else(|| why_not(connection, id))?;
-            if let (Some(answered), Some(answer)) = (question.answered, question.answer.clone()) {
-                return Err(StoreError::AlreadyAnswered { question: id, answered, answer }.into());
-            }
             let now = codec::now();
-            connection
-                .prepare_cached("INSERT INTO answers (question, answered, answer, origin) VALUES (?1, ?2, ?3, ?4)")?
-                .execute((Id(id), now, text, codec::json(origin, &[])?))?;
-            advance(connection, now, id, RequestEvent::Resolve)?;
-            let detail = json!({"request": id, "answer": text, "by": origin});
-            events::append(connection, now, question.frame, "answered", &detail)?;
+            if replace {
+                replace_answer(connection, now, &question, text, origin)?;
+            } else {
+                first_answer(connection, now, &question, text, origin)?;
+            }
             Ok(question.with(now, text, origin))
         })
     }
+}
 
-    /// Puts another answer in the place of one that no attempt was given. Whoever has read the old one to give it to an
-    /// attempt cannot begin that attempt any more.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Delivered`], [`StoreError::NotAnswered`], [`StoreError::QuestionWithdrawn`],
-    /// [`StoreError::NotAQuestion`], [`StoreError::UnknownRequest`], or a database that cannot be written.
-    pub fn replace_answer(&self, id: RequestId, text: &str, origin: &Origin) -> Result<Question> {
-        self.write(Step::Answer, |connection| {
-            let question = load(connection, id)?.ok_or_else(|| why_not(connection, id))?;
-            let Some(replaced) = question.answer.as_deref() else {
-                return Err(StoreError::NotAnswered(id).into());
-            };
-            let now = codec::now();
-            match advance(connection, now, id, RequestEvent::Replace) {
-                Err(Fault::Known(StoreError::IllegalRequest(_))) => return Err(StoreError::Delivered(id).into()),
-                advanced => advanced?,
-            }
-            connection
-                .prepare_cached("UPDATE answers SET answered = ?2, answer = ?3, origin = ?4 WHERE question = ?1")?
-                .execute((Id(id), now, text, codec::json(origin, &[])?))?;
-            let detail = json!({"request": id, "answer": text, "replaced": replaced, "by": origin});
-            events::append(connection, now, question.frame, "answer_replaced", &detail)?;
-            Ok(question.with(now, text, origin))
-        })
+fn first_answer(
+    connection: &Connection,
+    now: At,
+    question: &Question,
+    text: &str,
+    origin: &Origin,
+) -> std::result::Result<(), Fault> {
+    if let (Some(answered), Some(answer)) = (question.answered, question.answer.clone()) {
+        return Err(StoreError::AlreadyAnswered { question: question.id, answered, answer }.into());
     }
+    connection
+        .prepare_cached("INSERT INTO answers (question, answered, answer, origin) VALUES (?1, ?2, ?3, ?4)")?
+        .execute((Id(question.id), now, text, codec::json(origin, &[])?))?;
+    advance(connection, now, question.id, RequestEvent::Resolve)?;
+    let detail = json!({"request": question.id, "answer": text, "by": origin});
+    events::append(connection, now, question.frame, "answered", &detail)
+}
+
+fn replace_answer(
+    connection: &Connection,
+    now: At,
+    question: &Question,
+    text: &str,
+    origin: &Origin,
+) -> std::result::Result<(), Fault> {
+    let Some(replaced) = question.answer.as_deref() else {
+        return Err(StoreError::NotAnswered(question.id).into());
+    };
+    match advance(connection, now, question.id, RequestEvent::Replace) {
+        Err(Fault::Known(StoreError::IllegalRequest(_))) => return Err(StoreError::Delivered(question.id).into()),
+        advanced => advanced?,
+    }
+    connection
+        .prepare_cached("UPDATE answers SET answered = ?2, answer = ?3, origin = ?4 WHERE question = ?1")?
+        .execute((Id(question.id), now, text, codec::json(origin, &[])?))?;
+    let detail = json!({"request": question.id, "answer": text, "replaced": replaced, "by": origin});
+    events::append(connection, now, question.frame, "answer_replaced", &detail)
 }
 
 impl Question {
@@ -219,7 +218,7 @@ mod tests {
     fn a_question_gets_one_answer() {
         let (_temp, store) = store();
         let (frame, id) = store.asking("When?");
-        let open = store.questions(true).unwrap();
+        let open = store.questions(None, true).unwrap();
         assert_eq!(open.len(), 1);
         assert_eq!((open[0].id, open[0].frame, open[0].root), (id, frame, frame));
         assert_eq!((open[0].question.as_str(), open[0].title.as_str()), ("When?", "a task"));
@@ -227,8 +226,8 @@ mod tests {
         assert_eq!(store.question(id).unwrap(), Some(answered));
         let error = store.answer(id, "Jan 2nd").unwrap_err();
         assert!(matches!(&error, StoreError::AlreadyAnswered { answer, .. } if answer == "Jan 1st\n"), "{error}");
-        assert!(store.questions(true).unwrap().is_empty());
-        assert_eq!(store.questions(false).unwrap().len(), 1);
+        assert!(store.questions(None, true).unwrap().is_empty());
+        assert_eq!(store.questions(None, false).unwrap().len(), 1);
     }
 
     #[test]
@@ -236,14 +235,14 @@ mod tests {
         let (_temp, store) = store();
         let (frame, id) = store.asking("When?");
         let ann = Origin { user: Some("ann".into()), terminal: Some("/dev/pts/1".into()), ..Origin::default() };
-        let unanswered = store.replace_answer(id, "x", &ann);
+        let unanswered = store.record_answer(id, "x", &ann, true);
         assert!(matches!(unanswered, Err(StoreError::NotAnswered(question)) if question == id), "{unanswered:?}");
-        store.record_answer(id, "Jan 1st", &ann).unwrap();
+        store.record_answer(id, "Jan 1st", &ann, false).unwrap();
 
         // A runner has read the answer, and then it is replaced.
         let read = |answer: &str| NewAttempt { answers: vec![(id, answer.to_owned())], ..attempt(vec![id]) };
         let bob = Origin { user: Some("bob".into()), ..Origin::default() };
-        let replaced = store.replace_answer(id, "Feb 2nd", &bob).unwrap();
+        let replaced = store.record_answer(id, "Feb 2nd", &bob, true).unwrap();
         assert_eq!(store.question(id).unwrap().as_ref(), Some(&replaced));
         assert_eq!((replaced.answer.as_deref(), replaced.origin), (Some("Feb 2nd"), Some(bob.clone())));
         let late = store.begin(frame, &read("Jan 1st"));
@@ -252,14 +251,14 @@ mod tests {
 
         let new = read("Feb 2nd");
         store.begin(frame, &new).unwrap();
-        let late = store.replace_answer(id, "Mar 3rd", &bob);
+        let late = store.record_answer(id, "Mar 3rd", &bob, true);
         assert!(matches!(late, Err(StoreError::Delivered(question)) if question == id), "{late:?}");
         // What no session has kept is not delivered.
         let caller = crate::store::Caller { frame, attempt: new.id };
         store.end(caller, &refused("a bad flag"));
-        store.replace_answer(id, "Mar 3rd", &ann).unwrap();
+        store.record_answer(id, "Mar 3rd", &ann, true).unwrap();
         store.end(store.start(frame), &reply("done"));
-        assert!(matches!(store.replace_answer(id, "Apr 4th", &ann), Err(StoreError::Delivered(_))));
+        assert!(matches!(store.record_answer(id, "Apr 4th", &ann, true), Err(StoreError::Delivered(_))));
         let log = store.events(frame).unwrap();
         let by = |kind: &str| {
             let of_kind = log.iter().filter(|event| event.kind == kind);
@@ -307,7 +306,7 @@ mod tests {
         let question = store.request(below, None, &ask("When?")).unwrap();
         store.end(below, &refused("no"));
         assert!(matches!(store.answer(question, "x"), Err(StoreError::QuestionWithdrawn(id)) if id == question));
-        assert!(store.questions(false).unwrap().is_empty());
+        assert!(store.questions(None, false).unwrap().is_empty());
     }
 
     #[test]

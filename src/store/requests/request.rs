@@ -3,7 +3,6 @@
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::json;
 
-use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::{RequestEvent, RequestState};
@@ -11,52 +10,18 @@ use crate::store::database::codec::{self, Id, from_json, id};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
+use crate::store::requests::jobs;
 use crate::store::requests::results::result;
 use crate::store::tables::caller::Caller;
-use crate::store::tables::frames::{self, NewFrame, Place};
+use crate::store::tables::events;
 use crate::store::tables::requests;
-use crate::store::tables::{chains, events};
 
 use crate::core::chain::state::FrameState;
 use crate::failpoint::Step;
 
 impl Store {
-    /// Records that an agent asks for another agent's reply, and makes the frame for it, which is ready. `call` is the tool
-    /// call that is suspended until the reply is there.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::StaleCaller`], [`StoreError::Limit`], a path that is not valid UTF-8, or a database that cannot be
-    /// written.
-    pub fn request_child(
-        &self,
-        caller: Caller,
-        call: Option<&str>,
-        new: &NewFrame,
-        title: &str,
-    ) -> Result<(RequestId, FrameId)> {
-        self.write(Step::RequestChild, |connection| {
-            requests::check(connection, caller)?;
-            let now = codec::now();
-            let parent = frames::existing(connection, caller.frame)?;
-            admit(connection, &parent, 1)?;
-            let child = new.id;
-            let place = Place {
-                parent: Some(parent.id),
-                root: parent.root,
-                depth: parent.depth + 1,
-                state: FrameState::Ready,
-                checkpoint: None,
-            };
-            frames::insert(connection, now, new, &place)?;
-            let request =
-                requests::insert(connection, now, caller, call, &RequestKind::Spawn { child, task: title.to_owned() })?;
-            Ok((request, child))
-        })
-    }
-
     /// Records what an agent asks for: an answer, something outside, or the reply of a frame that exists. `call` is the
-    /// tool call that is suspended until it is there.
+    /// tool call that is suspended until it is there. A job that was recorded before is not recorded again.
     ///
     /// # Errors
     ///
@@ -64,6 +29,11 @@ impl Store {
     pub fn request(&self, caller: Caller, call: Option<&str>, kind: &RequestKind) -> Result<RequestId> {
         self.write(Step::Request, |connection| {
             requests::check(connection, caller)?;
+            if let Some(job) = kind.scheduled().filter(|scheduled| scheduled.is_job())
+                && let Some(recorded) = jobs::recorded(connection, caller.frame, job)?
+            {
+                return Ok(recorded);
+            }
             requests::insert(connection, codec::now(), caller, call, kind)
         })
     }
@@ -74,13 +44,7 @@ impl Store {
     ///
     /// The database cannot be read.
     pub fn has_undelivered_requests(&self, attempt: AttemptId) -> Result<bool> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT 1 FROM requests WHERE attempt = ?1 AND status IN ('open', 'resolved', 'delivering')
-                 AND delivered_in IS NOT ?1",
-            )?;
-            Ok(statement.exists([Id(attempt)])?)
-        })
+        self.query(|connection| has_undelivered(connection, attempt))
     }
 
     /// The frame whose agent made a request.
@@ -116,15 +80,7 @@ impl Store {
     ///
     /// The database cannot be read.
     pub fn deliveries(&self, frame: FrameId) -> Result<Vec<Delivery>> {
-        self.read(|connection| {
-            let mut deliveries = Vec::new();
-            for request in requests::pending(connection, frame)? {
-                if let Some(result) = result(connection, &request)? {
-                    deliveries.push(Delivery { request: request.id, call: request.call, kind: request.kind, result });
-                }
-            }
-            Ok(deliveries)
-        })
+        self.read(|connection| deliveries(connection, &requests::pending(connection, frame)?))
     }
 
     /// Records that an external wait was seen to be over. Doing it again changes nothing.
@@ -159,18 +115,30 @@ pub(crate) fn any_open(connection: &Connection, requests: &[Request]) -> std::re
     Ok(false)
 }
 
-/// Whether `parent` may have so many more children.
-pub(crate) fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::result::Result<(), Fault> {
-    let frames: u32 = connection
-        .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group")?
-        .query_row([Id(parent.root)], |row| row.get(0))?;
-    Ok(chains::limits(connection, parent.root)?.admit(parent.depth + 1, frames, more)?)
-}
-
 fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Option<FrameState>, Fault> {
     let mut statement =
         connection.prepare_cached("SELECT ifnull(outcome, state) AS state FROM frames WHERE id = ?1")?;
     Ok(statement.query_row([Id(frame)], |row| from_json(row, "state")).optional()?)
+}
+
+pub(super) fn has_undelivered(connection: &Connection, attempt: AttemptId) -> std::result::Result<bool, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT 1 FROM requests WHERE attempt = ?1 AND status IN ('open', 'resolved', 'delivering')
+         AND delivered_in IS NOT ?1",
+    )?;
+    Ok(statement.exists([Id(attempt)])?)
+}
+
+/// The results of those requests that have one.
+pub(super) fn deliveries(connection: &Connection, of: &[Request]) -> std::result::Result<Vec<Delivery>, Fault> {
+    let mut deliveries = Vec::new();
+    for request in of {
+        if let Some(result) = result(connection, request)? {
+            let (call, kind) = (request.call.clone(), request.kind.clone());
+            deliveries.push(Delivery { request: request.id, call, kind, result });
+        }
+    }
+    Ok(deliveries)
 }
 
 #[cfg(test)]
@@ -264,6 +232,6 @@ mod tests {
         let (_, question) = store.asking("When?");
         assert!(matches!(store.resolve_wait(question), Err(StoreError::NotAWait(id)) if id == question));
         assert!(matches!(store.resolve_wait(RequestId::random()), Err(StoreError::UnknownRequest(_))));
-        assert_eq!(store.questions(true).unwrap().len(), 1);
+        assert_eq!(store.questions(None, true).unwrap().len(), 1);
     }
 }

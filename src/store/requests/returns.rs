@@ -4,16 +4,33 @@
 //! The hook returns it, as a rule. Where hooks were switched off meanwhile, or a user's hook has rewritten the call, the
 //! call runs as the program that it names, which then must not ask a second time.
 
-use crate::core::id::{AttemptId, RequestId};
-use crate::core::requests::request::{Request, RequestKind};
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::request::{Delivery, Request, RequestKind};
 use crate::core::requests::state::{Handover, RequestEvent, RequestState};
 use crate::failpoint::Step;
 use crate::store::chains::lookup::Target;
-use crate::store::database::codec::{self, Id, id};
+use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
+use crate::store::requests::calls;
+use crate::store::requests::request::{deliveries, has_undelivered};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::requests::{self, requests};
+
+/// What is recorded about requests when an attempt has ended.
+#[derive(Clone, Debug)]
+pub struct RequestsAtEnd {
+    /// The results that its agent was given, at its start or when it looked them up.
+    pub given: Vec<Delivery>,
+    /// Those requests among them that it made itself, and whose results it has looked up.
+    pub looked_up: Vec<RequestId>,
+    /// Those whose results a resumed call has returned.
+    pub shown: Vec<RequestId>,
+    /// Whether it waits for something: it has made requests whose results it has not been given, or has jobs.
+    pub has_open: bool,
+    /// Whether it has asked for a permission.
+    pub awaits_permission: bool,
+}
 
 impl Store {
     /// The request whose result the resumed call of a running attempt has still to return.
@@ -52,20 +69,6 @@ impl Store {
         })
     }
 
-    /// The requests of an attempt whose results its agent has read in the same attempt.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
-    pub fn read_in(&self, attempt: AttemptId) -> Result<Vec<RequestId>> {
-        self.query(|connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT id FROM requests WHERE attempt = ?1 AND delivered_in = ?1")?;
-            let read = statement.query_map([Id(attempt)], |row| id(row, "id"))?;
-            Ok(read.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
     /// Records that the resumed call of an attempt returns its result: the same request, made again, is a new one.
     ///
     /// # Errors
@@ -97,15 +100,21 @@ impl Store {
         })
     }
 
-    /// The requests whose results a resumed call of this attempt has returned, while it runs.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
-    pub fn shown_in(&self, attempt: AttemptId) -> Result<Vec<RequestId>> {
-        self.query(|connection| {
-            let given = requests::delivering(connection, attempt)?.into_iter();
-            Ok(given.filter(|it| handover(it) == Some(Handover::Shown)).map(|request| request.id).collect())
+    /// What is recorded about requests at the end of an attempt of `frame`.
+    pub fn requests_at_end(&self, frame: FrameId, attempt: AttemptId) -> Result<RequestsAtEnd> {
+        self.read(|connection| {
+            let delivering = requests::delivering(connection, attempt)?;
+            let is_given = |id: &RequestId| delivering.iter().any(|request| request.id == *id);
+            let has_jobs = requests::pending(connection, frame)?.iter().any(|it| it.kind.is_job() && !is_given(&it.id));
+            let shown = delivering.iter().filter(|it| handover(it) == Some(Handover::Shown));
+            let looked_up = delivering.iter().filter(|request| request.attempt == attempt);
+            Ok(RequestsAtEnd {
+                given: deliveries(connection, &delivering)?,
+                looked_up: looked_up.map(|request| request.id).collect(),
+                shown: shown.map(|request| request.id).collect(),
+                has_open: has_jobs || has_undelivered(connection, attempt)?,
+                awaits_permission: calls::awaits_permission(connection, attempt)?,
+            })
         })
     }
 }
@@ -162,7 +171,7 @@ mod tests {
             store.read_by_agent(caller, made).unwrap();
         }
         assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
-        assert_eq!(store.read_in(caller.attempt).unwrap().len(), 2);
+        assert_eq!(store.requests_at_end(caller.frame, caller.attempt).unwrap().looked_up.len(), 2);
         assert_eq!(store.deliveries(caller.frame).unwrap().len(), 1);
         store.end(caller, &reply("over"));
         assert_eq!(store.deliveries(caller.frame).unwrap(), []);
@@ -184,13 +193,13 @@ mod tests {
         let new = attempt(vec![question]);
         store.begin(frame, &new).unwrap();
         let caller = Caller { frame, attempt: new.id };
-        assert!(store.shown_in(new.id).unwrap().is_empty());
+        assert!(store.requests_at_end(frame, new.id).unwrap().shown.is_empty());
         store.shown(caller, &[question, RequestId::random()]).unwrap();
-        assert_eq!(store.shown_in(new.id).unwrap(), [question]);
+        assert_eq!(store.requests_at_end(frame, new.id).unwrap().shown, [question]);
         store.end(caller, &reply("SGN_PEND_ONGOING"));
         assert!(store.shown(caller, &[question]).is_err());
         let again = attempt(vec![question]);
         store.begin(frame, &again).unwrap();
-        assert!(store.shown_in(again.id).unwrap().is_empty());
+        assert!(store.requests_at_end(frame, again.id).unwrap().shown.is_empty());
     }
 }

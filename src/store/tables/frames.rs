@@ -48,16 +48,20 @@ pub(crate) struct Place {
     pub(crate) checkpoint: Option<AttemptId>,
 }
 
-impl Store {
-    /// Makes a root, which is ready.
-    ///
-    /// # Errors
-    ///
-    /// A path is not valid UTF-8, or the database cannot be written.
-    pub fn create_root(&self, new: &NewFrame) -> Result<FrameId> {
-        self.create(Step::CreateRoot, new, FrameState::Ready, None)
+impl Place {
+    /// That of a frame which is ready: below `parent`, or at the top of a chain of its own.
+    pub(crate) fn of(frame: FrameId, parent: Option<&Frame>) -> Self {
+        Self {
+            parent: parent.map(|parent| parent.id),
+            root: parent.map_or(frame, |parent| parent.root),
+            depth: parent.map_or(0, |parent| parent.depth) + 1,
+            state: FrameState::Ready,
+            checkpoint: None,
+        }
     }
+}
 
+impl Store {
     /// Makes a root of a session that `claude` was started for by someone else. What that session waits for, only its
     /// agent knows. The frame has the id of the session, and goes on in another one: that session is its user's.
     ///
@@ -66,7 +70,12 @@ impl Store {
     /// There is such a frame already, a path is not valid UTF-8, or the database cannot be written.
     pub fn adopt(&self, new: &NewFrame, session: SessionId) -> Result<FrameId> {
         let new = NewFrame { id: FrameId(session.0), ..new.clone() };
-        self.create(Step::Adopt, &new, FrameState::Waiting { wait: Wait::AgentDecides }, Some(AttemptId(session.0)))
+        let (state, checkpoint) = (FrameState::Waiting { wait: Wait::AgentDecides }, Some(AttemptId(session.0)));
+        self.write(Step::Adopt, |connection| {
+            chains::insert(connection, new.id, new.limits)?;
+            insert(connection, codec::now(), &new, &Place { state, checkpoint, ..Place::of(new.id, None) })?;
+            Ok(new.id)
+        })
     }
 
     /// One frame.
@@ -100,16 +109,6 @@ impl Store {
     /// The database cannot be read.
     pub fn reply(&self, frame: FrameId) -> Result<Option<String>> {
         self.query(|connection| reply(connection, frame))
-    }
-
-    fn create(&self, step: Step, new: &NewFrame, state: FrameState, checkpoint: Option<AttemptId>) -> Result<FrameId> {
-        let id = new.id;
-        let place = Place { parent: None, root: id, depth: 1, state, checkpoint };
-        self.write(step, |connection| {
-            chains::insert(connection, id, new.limits)?;
-            insert(connection, codec::now(), new, &place)
-        })?;
-        Ok(id)
     }
 }
 

@@ -1,0 +1,163 @@
+//! New agents: as a chain of their own, or because an agent asked for them.
+
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+
+use crate::core::agent::launch::Launch;
+use crate::core::chain::frame::{Frame, Task};
+use crate::core::chain::limits::Limits;
+use crate::core::chain::state::{FrameState, Wait};
+use crate::core::id::{FrameId, RequestId};
+use crate::core::requests::request::RequestKind;
+use crate::failpoint::Step;
+use crate::store::database::codec::{self, At, Id};
+use crate::store::database::store::Store;
+use crate::store::error::{Fault, Result};
+use crate::store::tables::caller::Caller;
+use crate::store::tables::chains;
+use crate::store::tables::frames::{self, NewFrame, Place};
+use crate::store::tables::requests;
+
+/// Several frames that are to be made at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewGroup {
+    /// Its members, at least one, in order.
+    pub members: Vec<NewFrame>,
+    /// Where they work, unless they have worktrees of their own. Absolute.
+    pub cwd: PathBuf,
+    /// Their tasks, as the command named them, one each.
+    pub tasks: Vec<String>,
+}
+
+/// What is to be started: an agent, or a group of several.
+#[derive(Clone, Copy, Debug)]
+pub enum NewChain<'a> {
+    Agent(&'a NewFrame),
+    Group(&'a NewGroup),
+}
+
+impl<'a> From<&'a NewFrame> for NewChain<'a> {
+    fn from(new: &'a NewFrame) -> Self {
+        Self::Agent(new)
+    }
+}
+
+impl<'a> From<&'a NewGroup> for NewChain<'a> {
+    fn from(new: &'a NewGroup) -> Self {
+        Self::Group(new)
+    }
+}
+
+impl NewChain<'_> {
+    /// How many agents it has.
+    pub(super) fn agents(&self) -> u32 {
+        match self {
+            Self::Agent(_) => 1,
+            Self::Group(group) => u32::try_from(group.members.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// The limits that it brings if it is a chain of its own.
+    pub(super) fn limits(&self) -> Limits {
+        match self {
+            Self::Agent(agent) => agent.limits,
+            Self::Group(group) => group.members[0].limits,
+        }
+    }
+
+    /// The id of its top frame, a new one for a group.
+    pub(super) fn top(&self) -> FrameId {
+        match self {
+            Self::Agent(agent) => agent.id,
+            Self::Group(_) => FrameId::random(),
+        }
+    }
+
+    /// Records its frames, which are ready, as `top` and what is below that.
+    pub(super) fn insert(
+        &self,
+        connection: &Connection,
+        now: At,
+        top: FrameId,
+        parent: Option<&Frame>,
+    ) -> std::result::Result<(), Fault> {
+        match self {
+            Self::Agent(agent) => frames::insert(connection, now, agent, &Place::of(top, parent)),
+            Self::Group(group) => insert(connection, now, top, group, parent),
+        }
+    }
+}
+
+impl Store {
+    /// Records a chain: an agent that is ready, or a group and its members.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Limit`](crate::store::StoreError::Limit), a path that is not valid UTF-8, or a database that cannot be
+    /// written.
+    pub fn create_root<'a>(&self, new: impl Into<NewChain<'a>>) -> Result<FrameId> {
+        let new = new.into();
+        self.write(Step::CreateRoot, |connection| {
+            let (limits, top) = (new.limits(), new.top());
+            limits.admit(1, 0, new.agents())?;
+            chains::insert(connection, top, limits)?;
+            new.insert(connection, codec::now(), top, None)?;
+            Ok(top)
+        })
+    }
+
+    /// Records that an agent asks for the reply of another one, or of a group, and makes their frames, which are ready. `call` is
+    /// the tool call that is suspended until they are over, `title` what the request names them by.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or those of [`create_root`](Self::create_root).
+    pub fn request_child<'a>(
+        &self,
+        caller: Caller,
+        call: Option<&str>,
+        new: impl Into<NewChain<'a>>,
+        title: &str,
+    ) -> Result<(RequestId, FrameId)> {
+        let new = new.into();
+        self.write(Step::RequestChild, |connection| {
+            requests::check(connection, caller)?;
+            let (now, child, task) = (codec::now(), new.top(), title.to_owned());
+            let parent = frames::existing(connection, caller.frame)?;
+            admit(connection, &parent, new.agents())?;
+            new.insert(connection, now, child, Some(&parent))?;
+            Ok((requests::insert(connection, now, caller, call, &RequestKind::Spawn { child, task })?, child))
+        })
+    }
+}
+
+/// Whether `parent` may have so many more children.
+fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::result::Result<(), Fault> {
+    let frames: u32 = connection
+        .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group")?
+        .query_row([Id(parent.root)], |row| row.get(0))?;
+    Ok(chains::limits(connection, parent.root)?.admit(parent.depth + 1, frames, more)?)
+}
+
+/// Makes a group and its members. It is no level of its own: its members are one below the agent that asked for it.
+fn insert(
+    connection: &Connection,
+    now: At,
+    group: FrameId,
+    new: &NewGroup,
+    parent: Option<&Frame>,
+) -> std::result::Result<(), Fault> {
+    let depth = parent.map_or(0, |parent| parent.depth);
+    let place = Place { depth, state: FrameState::Waiting { wait: Wait::Requests }, ..Place::of(group, parent) };
+    let first = new.members[0].clone();
+    let launch = Launch { worktree: None, ..first.launch };
+    let (task, cwd, started_from) = (Task::Group(new.tasks.clone()), new.cwd.clone(), first.started_from);
+    let frame = NewFrame { id: group, task, cwd, launch, baseline: None, started_from, limits: first.limits };
+    frames::insert(connection, now, &frame, &place)?;
+    for member in &new.members {
+        let below = Place { parent: Some(group), depth: place.depth + 1, state: FrameState::Ready, ..place.clone() };
+        frames::insert(connection, now, member, &below)?;
+    }
+    Ok(())
+}
