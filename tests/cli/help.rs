@@ -29,6 +29,7 @@ fn every_command_explains_itself() {
       answer       Answer a question
       stop         Stop an agent, or a whole chain
       pause        Pause an agent, or a whole chain
+      tell         Tell a running or waiting agent something
       ls           List chains, newest first
       tree         Show a chain as a tree: every agent, its state, what it waits for and for how long
       show         Show everything known about an agent: sessions, transcripts, costs and history
@@ -184,7 +185,7 @@ fn every_command_explains_itself() {
       agent-cli spawn review1.md review2.md --fork-from 4f2c1a90
       agent-cli spawn --prompt 'Which licence is this under?'
     ");
-    insta::assert_snapshot!(help(&["resume"]), @"
+    insta::assert_snapshot!(help(&["resume"]), @r"
     Resume a chain, or show its status
 
     Continues the chain where it stopped. Prints the reply once the agent is done (every time),
@@ -216,6 +217,13 @@ fn every_command_explains_itself() {
 
           --claude <PATH>
               The claude program from now on [default: $AGENT_CLI_CLAUDE this once, or the chain's own]
+
+          --prompt <TEXT>
+              Continue an agent that is done, failed or stopped with a new instruction; `-`: from
+              standard input
+
+              It goes on with its whole conversation, and its new reply is printed. The result that its
+              parent got, or will get, stays as it is.
 
           --now
               Retry now instead of waiting for a usage limit or backoff
@@ -453,7 +461,7 @@ fn every_command_explains_itself() {
           --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
       -h, --help          Print help
     ");
-    insta::assert_snapshot!(help(&["tree"]), @"
+    insta::assert_snapshot!(help(&["tree"]), @r"
     Show a chain as a tree: every agent, its state, what it waits for and for how long
 
     Usage: agent-cli tree [OPTIONS] [ID]
@@ -462,6 +470,7 @@ fn every_command_explains_itself() {
       [ID]  Id of an agent, or of one of its sessions [default: all chains that are not done]
 
     Options:
+          --cost          Show what each agent cost, and all together
           --json          Print a JSON array of agents, parents before children
       -v, --verbose       Print progress to standard error, as on a terminal
       -q, --quiet         Print nothing but errors to standard error

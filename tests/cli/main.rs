@@ -70,6 +70,7 @@ mod stop;
 mod stopping;
 mod streams;
 mod suspended;
+mod tell;
 mod terminal;
 mod together;
 mod transcripts;

@@ -73,14 +73,17 @@ impl Hooks {
         Ok(hooks)
     }
 
-    /// Whether a hook stops the agent when all calls of a message are done.
-    pub(crate) async fn stop(&self, told: &Value) -> Result<bool> {
+    /// Whether a hook stops the agent when all calls of a message are done, and what hooks tell it.
+    pub(crate) async fn after(&self, told: &Value) -> Result<(bool, Vec<Value>)> {
+        let mut texts = Vec::new();
         for hook in &self.after {
-            if hook.ask(&told.to_string()).await?["continue"] == false {
-                return Ok(true);
+            let answer = hook.ask(&told.to_string()).await?;
+            if answer["continue"] == false {
+                return Ok((true, texts));
             }
+            texts.extend(Some(answer["hookSpecificOutput"]["additionalContext"].clone()).filter(Value::is_string));
         }
-        Ok(false)
+        Ok((false, texts))
     }
 
     /// Asks all hooks that a call concerns. `call` is their input.

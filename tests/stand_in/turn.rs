@@ -99,10 +99,15 @@ impl Turn<'_> {
         }
         match deferred {
             Some(call) => self.end_deferred(&call).map(Flow::Over),
-            None if self.hooks.stop(&json!({"hook_event_name": "PostToolBatch"})).await? => {
-                self.end(&End::Stopped).map(|()| Flow::Over(ExitCode::SUCCESS))
+            None => {
+                let (stops, texts) = self.hooks.after(&json!({"hook_event_name": "PostToolBatch"})).await?;
+                if !texts.is_empty() {
+                    let attachment = json!({"type": "hook_additional_context", "content": texts});
+                    self.transcript.attach(&attachment)?;
+                    self.events.attachment(&attachment)?;
+                }
+                if stops { self.end(&End::Stopped).map(|()| Flow::Over(ExitCode::SUCCESS)) } else { Ok(Flow::Goes) }
             }
-            None => Ok(Flow::Goes),
         }
     }
 

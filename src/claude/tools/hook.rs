@@ -58,6 +58,12 @@ pub(crate) enum HookAnswer {
         /// What the agent is told.
         reason: String,
     },
+    /// After calls: what the agent is told beside their results.
+    Tell {
+        /// The event.
+        event: String,
+        text: String,
+    },
     /// After a Bash call: the agent sees this output, and nothing that the shell printed around it.
     Show { output: String },
 }
@@ -100,6 +106,10 @@ impl HookAnswer {
         let mut output = json!({"hookEventName": PRE_TOOL_USE});
         match self {
             Self::Pass => return None,
+            Self::Tell { event, text } => {
+                let output = json!({"hookEventName": event, "additionalContext": text});
+                return Some(json!({"hookSpecificOutput": output}));
+            }
             Self::Show { output } => {
                 let shown = json!({"stdout": output, "stderr": "", "interrupted": false, "isImage": false});
                 let output = json!({"hookEventName": POST_TOOL_USE, "updatedToolOutput": shown});

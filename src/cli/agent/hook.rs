@@ -10,18 +10,22 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::print_json;
-use crate::runtime::protocol::{HookResponse, ProtocolError, Typed, hook};
+use crate::runtime::protocol::{HookResponse, ProtocolError, Typed, hook, messages};
 
 /// Answer a hook of Claude Code: for claude, not for people
 #[derive(Debug, Args)]
 #[command(hide = true)]
-pub(crate) struct Hook {}
+pub(crate) struct Hook {
+    /// After calls: give the agent its messages
+    #[arg(long)]
+    messages: bool,
+}
 
 impl Hook {
     /// `parse` reads the words of a command that an agent calls.
     pub(crate) fn run(self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<ExitStatus, CliError> {
         let Some(caller) = context.caller else { return Ok(ExitStatus::Ok) };
-        let answered = answer(context, parse).unwrap_or_else(|error| {
+        let answered = answer(context, self.messages, parse).unwrap_or_else(|error| {
             note(context, caller, "hook", &error);
             HookAnswer::Pass.into()
         });
@@ -33,12 +37,13 @@ impl Hook {
     }
 }
 
-fn answer(context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<HookResponse, CliError> {
+fn answer(context: &Context, messages: bool, parse: impl FnOnce(&[String]) -> Typed) -> Result<HookResponse, CliError> {
     let Some(asking) = context.asking()? else { return Ok(HookAnswer::Pass.into()) };
     let mut input = Vec::new();
     let read = io::stdin().read_to_end(&mut input);
     read.map_err(|error| CliError::failed(format!("failed to read the hook's input: {error}")))?;
-    hook::answer(&asking, &input, parse).map_err(|error| match error {
+    let answered = if messages { messages::answer(&asking, &input) } else { hook::answer(&asking, &input, parse) };
+    answered.map_err(|error| match error {
         ProtocolError::Runtime(error) => error.into(),
         ProtocolError::Request(error) => CliError::usage(error),
     })

@@ -9,5 +9,6 @@ pub(crate) mod resume;
 pub(crate) mod rm;
 pub(crate) mod spawn;
 pub(crate) mod stop;
+pub(crate) mod tell;
 pub(crate) mod unattended;
 pub(crate) mod wait;

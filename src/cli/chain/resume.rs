@@ -9,6 +9,7 @@ use crate::cli::arguments::claude_args::ForClaude;
 use crate::cli::arguments::limits::LimitOptions;
 use crate::cli::chain::drive;
 use crate::cli::chain::request;
+use crate::cli::chain::tell;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -72,6 +73,13 @@ pub(crate) struct Resume {
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
 
+    /// Continue an agent that is done, failed or stopped with a new instruction; `-`: from standard input
+    ///
+    /// It goes on with its whole conversation, and its new reply is printed. The result that its parent got, or will
+    /// get, stays as it is.
+    #[arg(long, value_name = "TEXT", conflicts_with = "all")]
+    prompt: Option<String>,
+
     /// Retry now instead of waiting for a usage limit or backoff
     #[arg(long)]
     now: bool,
@@ -98,6 +106,17 @@ pub(crate) struct Resume {
     limits: LimitOptions,
 }
 
+/// Records a new instruction for an agent that is over.
+fn instruct(context: &Context, store: &Store, id: FrameId, prompt: String) -> Result<(), CliError> {
+    let frame = tell::agent_named(context, store, &id.to_string())?;
+    if !frame.state.is_over() {
+        let error = CliError::usage(format!("{} is not over: it is {}", id.short(), frame.state.name()));
+        return Err(error.hint(format!("agent-cli tell {} TEXT tells it something", id.short())));
+    }
+    store.instruct(id, &tell::given(Some(prompt))?, &tell::sender(context))?;
+    Ok(())
+}
+
 /// Explains the options that `spawn` has, too, for a chain that exists: what is not given stays as it is.
 fn without_changes(argument: Arg) -> Arg {
     let text = match argument.get_id().as_str() {
@@ -122,7 +141,8 @@ impl Resume {
             return all.run(context);
         };
         let repairs = self.repairs()?;
-        let only_looks = context.caller.is_none() && !self.limits.given().any() && !self.now && !repairs;
+        let changes = self.limits.given().any() || self.now || repairs || self.prompt.is_some();
+        let only_looks = context.caller.is_none() && !changes;
         if let Some(report) =
             only_looks.then(|| context.read_snapshot(|store| self.look(store, &id)).flatten()).flatten()
         {
@@ -153,6 +173,9 @@ impl Resume {
         if repairs {
             self.repair(context, &store, top)?;
         }
+        if let Some(prompt) = self.prompt.clone() {
+            instruct(context, &store, top, prompt)?;
+        }
         let settings = || {
             let stale_check = !self.no_stale_check;
             Ok(RunSettings { stale_check, ..context.settings(self.claude)? })
@@ -163,6 +186,10 @@ impl Resume {
     fn refuse_to_agents(&self) -> Result<(), CliError> {
         self.limits.refuse_to_agents()?;
         self.output_options.refuse_to_agents()?;
+        if self.prompt.is_some() {
+            return Err(CliError::usage("agents cannot give others new instructions")
+                .hint("agent-cli spawn --prompt TEXT starts an agent with them"));
+        }
         if self.now || self.repairs()? {
             let message = "agents cannot use --now or change how claude is started";
             return Err(CliError::usage(message).hint("leave it out"));

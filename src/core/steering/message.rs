@@ -45,6 +45,7 @@ pub(crate) fn in_words(messages: &[Message]) -> Option<String> {
     let sections = messages.iter().map(|message| {
         let who = match message.sender.as_ref().map(|sender| sender.by) {
             Some(By::Agent(agent)) => format!("Agent {}, which is above you, tells you", agent.short()),
+            _ if message.instructs => "A person has a new instruction for you".to_owned(),
             _ => "A person tells you".to_owned(),
         };
         let first = fence.rule(&format!("{who} (message {}). It", message.id.short()), "it has no such line");

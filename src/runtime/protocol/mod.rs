@@ -15,6 +15,7 @@
 
 mod command;
 pub(crate) mod hook;
+pub(crate) mod messages;
 pub(crate) mod permission;
 mod plan;
 mod printed;

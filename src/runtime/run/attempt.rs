@@ -110,14 +110,16 @@ pub(crate) fn start(
     let continued = frame.continues().map(|kept| kept.session);
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     store.dir().forget_stop(frame.id).map_err(while_trying("remove the file that stops the agent"))?;
+    store.dir().forget_messages(frame.id).map_err(while_trying("remove the file that names messages"))?;
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
     let (text, transcript, prompt, launch) = loop {
         let deliveries = store.deliveries(frame.id)?;
         let messages = store.pending_messages(frame.id)?;
+        let given: Vec<_> = deliveries.iter().cloned().chain(store.moot_call(&frame)?).collect();
         let chosen = plans::chosen(store, frame.id, &deliveries)?;
         let restored = situation::restored(&frame, program, chosen.as_ref().map(plans::ChosenMode::as_chosen));
         let AttemptInput { prompt: text, transcript, to_return, notice } =
-            ways::input(store, own, &frame, &deliveries, &messages, &restored, &means)?;
+            ways::input(store, own, &frame, &given, &messages, &restored, &means)?;
         let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
         let attempt = NewAttempt {
             id,
@@ -211,7 +213,8 @@ fn settings(
     let returning = has_hooks(frame, program).then_some(own.own_program.as_path());
     let rules = permission_rules::rules(returning, instructions_to_allow(store, frame)?, &frame.situation.rules);
     let stop_file = store.dir().stop_file(frame.id);
-    let stop = StopHook { file: &stop_file, after_all_calls: program.hooks_after_all_calls };
+    let told = store.dir().told_file(frame.id);
+    let stop = StopHook { file: &stop_file, told: &told, after_all_calls: program.hooks_after_all_calls };
     let hooks = OwnHooks { program: &own.own_program, native_questions: frame.launch.native_questions, stop };
     let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
     let text = merged::settings(user.as_ref(), &rules, hooks.as_ref()).to_string();

@@ -3,3 +3,4 @@
 pub(crate) mod asked;
 pub(crate) mod report;
 pub(crate) mod stop;
+pub(crate) mod tell;

@@ -16,6 +16,8 @@ use crate::store::files::durable::{Durability, TEMPORARY, make_private, open_pri
 
 /// The name of the file that stops a frame's agent.
 pub(crate) const STOP: &str = "stop";
+/// The name of the file that says that there are messages for a frame's agent.
+pub(crate) const TOLD: &str = "told";
 /// What it holds if the running tool is not to finish.
 const STOP_NOW: &[u8] = b"now";
 /// What it holds when whoever runs the agent has read it.
@@ -206,6 +208,33 @@ impl StateDir {
     #[must_use]
     pub fn stop_file(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join(STOP)
+    }
+
+    /// The file that tells a frame's `claude` that there are messages for its agent.
+    #[must_use]
+    pub fn told_file(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join(TOLD)
+    }
+
+    /// Tells a frame's `claude` that there are messages for its agent.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn note_message(&self, frame: FrameId) -> io::Result<()> {
+        self.write(Step::Tell, &self.told_file(frame), b"")
+    }
+
+    /// Forgets that. Messages that are recorded later are noted again.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be removed.
+    pub fn forget_messages(&self, frame: FrameId) -> io::Result<()> {
+        match fs::remove_file(self.told_file(frame)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Tells a frame's `claude` to stop when its running tool is done.

@@ -19,7 +19,7 @@ use crate::store::files::checkpoint::attempt_of;
 use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::{entries, remove, size};
 use crate::store::files::lease::Lease;
-use crate::store::files::state_dir::{STOP, StateDir};
+use crate::store::files::state_dir::{STOP, StateDir, TOLD};
 
 /// A file or directory that can go.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +33,7 @@ pub struct Leftover {
 }
 
 /// What every attempt writes anew and removes at its end.
-const ROUTINE: [&str; 4] = ["answered.jsonl", "settings.json", "permission-tool.json", STOP];
+const ROUTINE: [&str; 5] = ["answered.jsonl", "settings.json", "permission-tool.json", STOP, TOLD];
 /// How directories are named that are about to be deleted.
 const TRASH: &str = "trash-";
 /// How directories are named that are about to be a frame's.

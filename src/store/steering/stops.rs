@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{FrameEvent, FrameState};
 use crate::core::id::FrameId;
-use crate::core::requests::request::RequestKind;
+use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::RequestState;
 use crate::core::steering::stop::{How, Stop};
 use crate::failpoint::Step;
@@ -15,7 +15,8 @@ use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result};
 use crate::store::requests::withdraw;
 use crate::store::tables::below::below;
-use crate::store::tables::{events, frames, requests};
+use crate::store::tables::requests::{self, requests};
+use crate::store::tables::{events, frames};
 
 type Written<T> = std::result::Result<T, Fault>;
 
@@ -69,6 +70,25 @@ impl Store {
     /// The database cannot be read.
     pub fn last_stop(&self, frame: FrameId) -> Result<Option<Stop>> {
         self.query(|connection| last(connection, frame))
+    }
+
+    /// What the call returns at which an agent stood when it was stopped, if it goes on. Nobody waits for its result any more.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn moot_call(&self, frame: &Frame) -> Result<Option<Delivery>> {
+        let (Some(call), Some(_)) = (&frame.suspended, &frame.outcome) else { return Ok(None) };
+        // Results that are there are delivered.
+        if !self.requests_of_call(frame.id, call)?.is_empty() {
+            return Ok(None);
+        }
+        let sql = requests!("WHERE r.frame = ?1 AND r.call = ?2 ORDER BY r.seq LIMIT 1");
+        let first = self.query(|connection| requests::all(connection, sql, (Id(frame.id), call)))?.pop();
+        Ok(first.map(|Request { id, call, kind, .. }| {
+            let result = RequestResult::Failed("You were stopped before there was a result.".to_owned());
+            Delivery { request: id, call, kind, result }
+        }))
     }
 
     /// Lets an agent go on that rests. Returns whether it did: another process may have been faster.

@@ -1,0 +1,33 @@
+//! Tells agents something, and gives those that are over a new instruction.
+
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::FrameState;
+use crate::core::id::MessageId;
+use crate::core::steering::message::Sender;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::Store;
+
+/// When an agent gets a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrives {
+    /// Beside the results of its next tool call, or when its turn ends.
+    NextCall,
+    /// When it goes on.
+    NextWakeUp,
+}
+
+/// Records a message, and notes it where the agent's hook looks.
+pub(crate) fn tell(
+    store: &Store,
+    frame: &Frame,
+    text: &str,
+    sender: &Sender,
+) -> Result<(MessageId, Arrives), RuntimeError> {
+    let message = store.tell(frame.id, text, sender)?;
+    // It may have begun to run since.
+    let runs = store.frame(frame.id)?.is_some_and(|frame| matches!(frame.state, FrameState::Running { .. }));
+    if runs {
+        store.dir().note_message(frame.id).map_err(while_trying("write the file that names messages"))?;
+    }
+    Ok((message, if runs { Arrives::NextCall } else { Arrives::NextWakeUp }))
+}
