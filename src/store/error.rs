@@ -1,4 +1,4 @@
-//! What can go wrong in the store, told apart by what a person can do about it.
+//! What can go wrong in the store, by what a person can do about it.
 
 use std::error::Error;
 use std::io;
@@ -31,7 +31,7 @@ pub enum StoreError {
     /// The disk is full.
     #[error("the disk of {0} is full")]
     Full(PathBuf),
-    /// There is a file in the database's place that is no database of this program.
+    /// The file in the database's place is not a database of agent-cli.
     #[error("{0} is not a database of agent-cli")]
     NotADatabase(PathBuf),
     /// The database was written by a newer version of this program.
@@ -77,10 +77,10 @@ pub enum StoreError {
     /// Paths are stored as text.
     #[error("{0:?} is not valid UTF-8")]
     NotUtf8(PathBuf),
-    /// There is no such frame.
+    /// The frame does not exist.
     #[error("there is no frame {0}")]
     UnknownFrame(FrameId),
-    /// There is no such request.
+    /// The request does not exist.
     #[error("there is no request {0}")]
     UnknownRequest(RequestId),
     /// Nothing has an id that begins like this.
@@ -156,7 +156,7 @@ pub enum StoreError {
     QuestionWithdrawn(RequestId),
 }
 
-/// An error inside a transaction, which does not know where the database lies.
+/// An error inside a transaction, which does not know the path of the database.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Sql(rusqlite::Error),

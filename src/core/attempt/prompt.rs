@@ -137,8 +137,7 @@ fn said(delivery: &Delivery) -> &str {
     if let Some(scheduled) = delivery.kind.scheduled() {
         return &scheduled.prompt;
     }
-    let text = delivery.result.text();
-    text
+    delivery.result.text()
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub struct NewAttempt {
     pub to_return: Option<RequestId>,
     /// The permission mode with which it begins, where that is another than that of the launch options.
     pub mode: Option<String>,
-    /// What its agent is told, beside the result of the call that it resumes.
+    /// A text for its agent besides the result of the call that it resumes.
     pub notice: Option<String>,
     /// How many agents of all chains may run, with this one.
     pub max_parallel_total: Option<u32>,
@@ -94,7 +94,7 @@ pub struct Attempt {
     pub transcript: Option<PathBuf>,
     /// The permission mode with which it began, where that was another than that of the launch options.
     pub mode: Option<String>,
-    /// What its agent is told, beside the result of the call that it resumed.
+    /// A text for its agent besides the result of the call that it resumed.
     pub notice: Option<String>,
     /// The requests whose results it is given, or was given: a discarded attempt has none.
     pub delivering: Vec<RequestId>,
@@ -158,10 +158,6 @@ impl Store {
     }
 
     /// The attempt of a frame whose end nobody has recorded.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn running_attempt(&self, frame: FrameId) -> Result<Option<Attempt>> {
         self.read(|connection| {
             let mut statement =
@@ -174,7 +170,7 @@ impl Store {
         })
     }
 
-    /// Records that the transcript of a session, and what lies beside it, is in another place now.
+    /// Records that the transcript of a session was moved, together with the files beside it.
     ///
     /// # Errors
     ///
@@ -190,10 +186,6 @@ impl Store {
     }
 
     /// The attempts of a frame, in order.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn attempts(&self, frame: FrameId) -> Result<Vec<Attempt>> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached("SELECT * FROM attempts WHERE frame = ?1 ORDER BY seq")?;
@@ -207,7 +199,7 @@ impl Store {
     }
 }
 
-/// Gives the attempt the results that it carries.
+/// Records that the attempt delivers its results.
 fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttempt) -> std::result::Result<(), Fault> {
     for id in &attempt.delivering {
         let unknown = || StoreError::UnknownRequest(*id);

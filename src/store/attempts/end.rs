@@ -29,7 +29,7 @@ use crate::store::steering::{self, messages, stops};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::{events, frames, requests};
 
-/// How an attempt ended, and what that does.
+/// How an attempt ended, and what follows from it.
 #[derive(Clone, Debug)]
 pub struct AttemptEnd<'a> {
     /// The frame.
@@ -50,7 +50,7 @@ pub struct AttemptEnd<'a> {
     pub transcript: Option<PathBuf>,
     /// A digest of the transcript that it leaves behind, when it is not kept.
     pub leaves: Option<String>,
-    /// The tool call at which its session stands suspended.
+    /// The tool call at which its session is suspended.
     pub suspended: Option<String>,
     /// What its agent has besides its conversation.
     pub situation: Situation,
@@ -132,7 +132,7 @@ fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::R
     Ok(state)
 }
 
-/// Since when the frame is in its next state. One that goes back has been there since before the attempt.
+/// When the frame entered its next state. One that goes back has been in it since before the attempt.
 fn since(connection: &Connection, end: &AttemptEnd<'_>, now: At) -> std::result::Result<Timestamp, Fault> {
     if end.decision.frame != Ended::Back {
         return Ok(now.0);
@@ -163,7 +163,7 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> std::result:
     Ok(())
 }
 
-/// What the frame keeps of the attempt besides its state.
+/// What the frame takes over from the attempt besides its state.
 fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> std::result::Result<(), Fault> {
     let trouble = end.decision.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
     let situation = (end.decision.session != Fate::Discard).then(|| codec::json(&end.situation, &[]));

@@ -1,4 +1,4 @@
-//! What version of Claude Code a program is, remembered so that it need not be started to find out.
+//! Caches the version of each `claude` program, so that it need not be started to find out.
 
 use std::path::Path;
 

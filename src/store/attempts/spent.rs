@@ -58,10 +58,6 @@ const COUNTED: &str = concat!(
 
 impl Store {
     /// What a frame and all frames below it have cost.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn spent(&self, top: FrameId) -> Result<Spent> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(SPENT)?;
@@ -70,10 +66,6 @@ impl Store {
     }
 
     /// What each frame of the tree has cost that a frame belongs to. Those without attempts are left out.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub(crate) fn spent_by_frame(&self, frame: FrameId) -> Result<Vec<(FrameId, Spent)>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(SPENT_BY_FRAME)?;
@@ -84,10 +76,6 @@ impl Store {
     }
 
     /// The attempts that began at `since` or later, in order.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub(crate) fn counted(&self, since: Timestamp) -> Result<Vec<Counted>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(COUNTED)?;
@@ -104,10 +92,6 @@ impl Store {
     }
 
     /// US dollars for each unit of [`Usage::weight`] in the newest attempt with this model that said what it cost.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub(crate) fn rate(&self, model: &str) -> Result<Option<f64>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(

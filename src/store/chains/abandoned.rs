@@ -10,13 +10,9 @@ use crate::store::files::lease::Lease;
 
 impl Store {
     /// The frames that their runner has abandoned, each with the root of its tree. The next `resume` continues them.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn abandoned(&self) -> Result<HashMap<FrameId, FrameId>> {
         let mut found = self.running()?;
-        // Where that cannot be told, somebody may have it.
+        // If that is unknown, somebody may hold it.
         found.retain(|(frame, _), _| !Lease::is_held(&self.dir, *frame).unwrap_or(true));
         if !found.is_empty() {
             // An attempt may have come to its end in between, and its lease with it.

@@ -33,10 +33,6 @@ const EVENTS: &str = below!(
 
 impl Store {
     /// The attempts of a frame and of all frames below it, in order.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub(crate) fn attempt_spans(&self, top: FrameId) -> Result<Vec<AttemptSpan>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(SPANS)?;
@@ -45,10 +41,6 @@ impl Store {
     }
 
     /// The attempts of a frame, in order.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub(crate) fn attempt_spans_of(&self, frame: FrameId) -> Result<Vec<AttemptSpan>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
@@ -59,10 +51,6 @@ impl Store {
     }
 
     /// The entries of the log of a frame and of all frames below it that come after entry `after`, in order.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub(crate) fn events_below(&self, top: FrameId, after: u64) -> Result<Vec<EventRecord>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(EVENTS)?;

@@ -36,7 +36,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// There is no such frame, or the database cannot be read.
+    /// The frame does not exist, or the database cannot be read.
     pub fn limits(&self, frame: FrameId) -> Result<Limits> {
         self.read(|connection| chains::limits(connection, frames::existing(connection, frame)?.root))
     }
@@ -45,7 +45,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// There is no such frame, or the database cannot be written.
+    /// The frame does not exist, or the database cannot be written.
     pub fn set_limits(&self, frame: FrameId, new: NewLimits) -> Result<Limits> {
         self.write(Step::ChangeLimits, |connection| {
             let frame = frames::existing(connection, frame)?;
@@ -85,7 +85,7 @@ pub(crate) fn hold(
     Ok((anywhere >= most).then_some(NotAdmitted::ParallelTotal { most }))
 }
 
-/// What is true of the whole tree of a frame, of which `nodes` are all frames.
+/// Facts about the whole tree of a frame. `nodes` are all of its frames.
 pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -> std::result::Result<Whole, Fault> {
     let mut statement = connection
         .prepare_cached("SELECT root, limits FROM chains WHERE root = (SELECT root FROM frames WHERE id = ?1)")?;
@@ -96,7 +96,7 @@ pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -
     Ok(Whole { limits, spent_usd: spent_for_budget(connection, root, limits)?, accounts })
 }
 
-/// What a tree has spent. Nobody needs to know where there is no budget.
+/// What a tree has spent. It is only needed if there is a budget.
 fn spent_for_budget(connection: &Connection, root: FrameId, limits: Limits) -> std::result::Result<f64, Fault> {
     if limits.max_budget_usd.is_none() {
         return Ok(0.0);
@@ -125,7 +125,7 @@ mod tests {
     use crate::store::tables::caller::Caller;
     use crate::store::testing::{attempt, new, refused, reply, store};
 
-    /// A root that waits for so many children.
+    /// A root that waits for this many children.
     fn parent(store: &Store, limits: Limits, children: usize) -> (Caller, Vec<FrameId>) {
         let root = store.create_root(&crate::store::NewFrame { limits, ..new("root") }).unwrap();
         let caller = store.start(root);

@@ -1,4 +1,4 @@
-//! What a person means by the beginning of an id.
+//! What a shortened id names.
 
 use rusqlite::{Connection, Params};
 

@@ -20,7 +20,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// There is no such frame, one of the tree runs, or the database cannot be written.
+    /// The frame does not exist, one of the tree runs, or the database cannot be written.
     pub fn repair(&self, root: FrameId, repair: &Repair) -> Result<usize> {
         self.write(Step::ChangeLaunch, |connection| {
             let ids = connection

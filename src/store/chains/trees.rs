@@ -78,10 +78,6 @@ const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM 
 impl Store {
     /// The calls of a frame and of all frames below it that were denied, each with its frame, in order. Of what a discarded
     /// attempt did nothing counts.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn denied(&self, top: FrameId) -> Result<Vec<(FrameId, Denied)>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(DENIED)?;
@@ -92,10 +88,6 @@ impl Store {
     }
 
     /// A frame and all frames below it, with the requests whose results their agents have not been given.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn tree(&self, top: FrameId) -> Result<Tree> {
         self.read(|connection| {
             let nodes = nodes(connection, top, NODES, pending(connection, top)?)?;
@@ -105,10 +97,6 @@ impl Store {
     }
 
     /// A frame and its children, with the requests of the frame: all that says whether it can run when it is awaited.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn family(&self, top: FrameId) -> Result<Tree> {
         self.read(|connection| {
             let own = HashMap::from([(top, requests::pending(connection, top)?)]);
@@ -117,10 +105,6 @@ impl Store {
     }
 
     /// All roots, the newest first.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn roots(&self) -> Result<Vec<Summary>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
@@ -138,10 +122,6 @@ impl Store {
     }
 
     /// The children of a frame, each with what is below it, the newest first.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn children(&self, frame: FrameId) -> Result<Vec<Summary>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(CHILDREN)?;

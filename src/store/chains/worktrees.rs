@@ -11,10 +11,6 @@ use crate::store::error::Result;
 
 impl Store {
     /// The worktrees of all frames in the tree of `frame`, the deepest frames first.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn worktrees(&self, frame: FrameId) -> Result<Vec<(FrameId, Worktree)>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
@@ -29,10 +25,6 @@ impl Store {
 
     /// The worktrees of agents that are done since `before` at the latest, and whose result another agent has been given. One that
     /// failed could still be carried on with.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn handed_over_worktrees(&self, before: Timestamp) -> Result<Vec<(FrameId, Worktree)>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
@@ -49,10 +41,6 @@ impl Store {
     }
 
     /// The agents that work in a worktree or would continue in it: all that are not done.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn workers(&self, worktree: &Worktree) -> Result<Vec<Worker>> {
         self.query(|connection| {
             // What is below a folder comes between its name with `/` and its name with the next character, `0`.

@@ -82,7 +82,7 @@ pub(crate) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// The same way back. There are no negative counts.
+/// The same in the other direction. Counts are not negative.
 pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
 }

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// More statements than the store has.
 const STATEMENTS: usize = 64;
 
-/// A connection to the database of `dir`, which is made when it is absent.
+/// A connection to the database of `dir`, which is created if it does not exist.
 pub(crate) fn connection(dir: &StateDir) -> Result<Connection, StoreError> {
     dir.create()?;
     let path = dir.database();
@@ -55,19 +55,19 @@ fn connect(path: &Path) -> Result<Connection, Fault> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // Where the system has a sync that reaches the disk itself, files are synced with it: the database must not be behind them.
+    // On macOS only this sync reaches the disk. Files are synced with it, and the database must not be behind them.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     Ok(connection)
 }
 
-/// Makes the database beside its place and moves it there complete, so that nobody ever meets half a database or one
+/// Creates the database under another name and renames it when it is complete, so that nobody ever opens half a database or one
 /// that others may read. Switching a database to its log while others open it would fail for some of them.
 fn make(dir: &StateDir) -> Result<(), StoreError> {
     let path = dir.database();
     let broken = |error| StoreError::io(dir.path(), error);
     let guard = File::open(dir.path()).map_err(broken)?;
-    // Whoever holds this makes a database, which takes milliseconds.
+    // It is held while a database is created, which takes milliseconds.
     guard.lock().map_err(broken)?;
     if path.try_exists().map_err(broken)? {
         return Ok(());

@@ -20,7 +20,7 @@ const UNRELEASED: i32 = 0x6167_6e74;
 /// What a file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A database that can be used as it is.
+    /// A database that can be used without a migration.
     Current,
     /// A database, perhaps an empty one, that needs [`migrate`].
     Older,
@@ -51,7 +51,7 @@ pub(crate) fn inspect(connection: &Connection) -> rusqlite::Result<Found> {
     })
 }
 
-/// Whether the header of a database file says that it can be used as it is.
+/// Whether a database can be used without a migration, according to the header of its file.
 pub(crate) fn is_current(path: &Path) -> bool {
     let mut header = [0; 100];
     let number =

@@ -11,7 +11,7 @@ use crate::store::database::{full_disk, open, schema};
 use crate::store::error::{Fault, Result};
 use crate::store::files::state_dir::StateDir;
 
-/// One connection to the database, and the directory that it lies in.
+/// One connection to the database, and the directory that contains it.
 #[derive(Debug)]
 pub struct Store {
     pub(in crate::store) connection: Connection,
@@ -23,12 +23,12 @@ impl Store {
     /// A log of this size takes longer to read than to empty.
     const LOG_LIMIT: u64 = 64 * 1024;
 
-    /// Opens the store in `dir`. Creates the directory and the database when they are absent.
+    /// Opens the store in `dir`. Creates the directory and the database if they do not exist.
     ///
     /// # Errors
     ///
-    /// `dir` is no directory, cannot be written, or is on a full disk; what lies there is no database of this program,
-    /// or one of a newer version of it.
+    /// `dir` is not a directory, cannot be written, or is on a full disk; the file in it is not a database of agent-cli, or is
+    /// one of a newer version.
     pub fn open(dir: &Path) -> Result<Self> {
         let dir = StateDir::new(dir)?;
         let connection = open::connection(&dir)?;

@@ -65,17 +65,17 @@ pub(crate) fn attempt_of(name: &str) -> Option<AttemptId> {
 /// A transcript in Claude Code's folder, compared with the copy that was kept of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
-    /// No copy was kept, or nothing of use.
+    /// There is no usable copy.
     NoCopy,
-    /// It is what was kept.
+    /// It is the same as the copy.
     Same,
-    /// It is not there, or not all of it is.
+    /// It is missing, or incomplete.
     Less,
-    /// It holds something else: somebody has gone on in the session.
+    /// It holds something else: somebody has continued the session.
     Other,
 }
 
-/// Compares what lies at `transcript` with the copy that was kept of the attempt.
+/// Compares the file at `transcript` with the kept copy of the attempt.
 ///
 /// # Errors
 ///
@@ -120,8 +120,8 @@ pub(crate) fn is_same(one: File, other: File, length: u64) -> io::Result<bool> {
     }
 }
 
-/// Puts a copy back to where Claude Code looks for the session, unless it is there. Returns whether it did so: without a copy
-/// there is nothing to put back.
+/// Restores a session in Claude Code's folder from its copy, unless it is there. Returns whether it did: without a copy it
+/// cannot.
 ///
 /// # Errors
 ///
@@ -134,7 +134,7 @@ pub(crate) fn restore(dir: &StateDir, frame: FrameId, attempt: AttemptId, to: &P
     Ok(true)
 }
 
-/// Puts a conversation to where Claude Code looks for its session.
+/// Writes a conversation to Claude Code's folder as a session.
 ///
 /// # Errors
 ///
@@ -150,7 +150,7 @@ pub(crate) fn put_text(conversation: &[u8], to: &Path) -> io::Result<()> {
     replace(Step::PutBack, to, Durability::PowerFailure, |file| file.write_all(conversation))
 }
 
-/// Whether what lies at `path` is a session: whole lines, the last of them JSON.
+/// Whether the file at `path` is a session: complete lines, the last of them JSON.
 ///
 /// # Errors
 ///

@@ -13,7 +13,7 @@ use crate::failpoint::{self, Moment, Step};
 pub(crate) const PRIVATE_DIR: u32 = 0o700;
 /// The permissions of every file in the state directory.
 pub(crate) const PRIVATE: u32 = 0o600;
-/// How the names of files end that are about to be renamed or removed. They are left over when the process is killed.
+/// How the names of files end that are about to be renamed or removed. If the process is killed, they remain.
 pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// What a file has to outlive, and who writes it.
@@ -25,7 +25,7 @@ pub(crate) enum Durability {
     PowerFailure,
 }
 
-/// A file that is written beside its place. When it is dropped before it gets there, nothing of it remains.
+/// A file that is written under another name beside its place. If it is dropped before it is renamed, it is deleted.
 pub(crate) struct Replacement {
     step: Step,
     durability: Durability,
@@ -56,12 +56,12 @@ impl Replacement {
         self.file.as_file_mut()
     }
 
-    /// Where it lies until it is in its place.
+    /// Its path until it is renamed.
     pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Moves it to its place. The content is on the disk before the name: after a power failure the name belongs to all of the
+    /// Renames it. The content is on the disk before the name: after a power failure the name belongs to all of the
     /// new file or all of the old one.
     pub(crate) fn put(self) -> io::Result<()> {
         let survives = self.durability == Durability::PowerFailure;
@@ -74,7 +74,7 @@ impl Replacement {
     }
 }
 
-/// Writes a file as a `step` of its own. Whoever opens it meets all of it, or what was there before.
+/// Writes a file as a `step` of its own. Readers see all of it, or the file before it.
 pub(crate) fn replace(
     step: Step,
     to: &Path,
@@ -122,7 +122,7 @@ pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file for reading and appending, created with the right permissions when it is absent.
+/// Opens a file for reading and appending, and creates it with the right permissions if it does not exist.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE).open(path)?;
     restrict(&file)?;
@@ -149,7 +149,7 @@ pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
     sync(&File::open(path)?, path)
 }
 
-/// Waits until the disk holds the file or directory that lies at `path`.
+/// Waits until the disk holds the file or directory at `path`.
 pub(crate) fn sync(file: &File, path: &Path) -> io::Result<()> {
     file.sync_all()?;
     failpoint::synced(path);

@@ -48,7 +48,7 @@ impl Lease {
             if locked(output.try_lock()).map_err(broken)? {
                 return Ok(Some(Self { output }));
             }
-            // Whoever looks whether the lease is held takes a shared lock for a moment. That is not a lease.
+            // Checking whether the lease is held takes a shared lock for a moment. That is not a lease.
             if !locked(output.try_lock_shared()).map_err(broken)? {
                 return Ok(None);
             }
@@ -63,7 +63,7 @@ impl Lease {
     }
 
     /// Whether somebody has the lease. Creates nothing, and keeps nobody from taking it: for a moment the file has a shared
-    /// lock, which is told from a lease.
+    /// lock, which can be distinguished from a lease.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Lease {
         Ok(Printed { output: &self.output, at })
     }
 
-    /// Where the next attempt's output begins. A line that a killed process left unfinished is ended, so that it cannot
+    /// Where the next attempt's output begins. A line that a killed process left unfinished is terminated, so that it cannot
     /// spoil the next one.
     ///
     /// # Errors

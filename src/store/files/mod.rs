@@ -1,4 +1,4 @@
-//! The state directory: what lies where, and how it is written.
+//! The files of the state directory: their paths, and how they are written.
 
 pub(crate) mod canonical;
 pub(crate) mod checkpoint;

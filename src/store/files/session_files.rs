@@ -41,7 +41,7 @@ pub(crate) fn keep(
 ) -> io::Result<()> {
     let kept = dir.beside(frame, attempt);
     let fresh = kept.with_extension(&format!("{BESIDE}{TEMPORARY}")[1..]);
-    // Whoever died here before has left it.
+    // A process that died here has left it.
     remove(&fresh)?;
     make_private(&fresh)?;
     let earlier = earlier.map(|earlier| dir.beside(frame, earlier));

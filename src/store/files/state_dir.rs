@@ -1,4 +1,4 @@
-//! Where things lie in the state directory. Everything in it is for its owner only, whatever the umask.
+//! The paths in the state directory. Everything in it is private to its owner, whatever the umask.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -69,7 +69,7 @@ impl StateDir {
         Some(dirs::home_dir()?.join(".local/state/agent-cli"))
     }
 
-    /// Where it is. Absolute, and without symbolic links, so that it has one name whatever name it was given.
+    /// Its path: absolute and without symbolic links, so that it has one name whatever name it was given.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -81,7 +81,7 @@ impl StateDir {
         self.path.join("agent-cli.db")
     }
 
-    /// Where worktrees lie that are made for agents, which need not exist. Canonical: git and Claude Code report it so.
+    /// The directory of agents' worktrees, which need not exist. Canonical, because git and Claude Code report canonical paths.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl StateDir {
         self.path.join(FRAMES).join(frame.to_string())
     }
 
-    /// The directory of a frame, created when it is absent.
+    /// The directory of a frame, created if it does not exist.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl StateDir {
         Some(self.lease_file(frame)).filter(|path| path.exists()).unwrap_or_else(|| self.output(frame))
     }
 
-    /// Opens what a frame prints to under both of its names, made when it is absent. What was removed gets its name back.
+    /// Opens a frame's output under both of its names, and creates it if it does not exist. A name that was removed is restored.
     pub(crate) fn open_output(&self, frame: FrameId) -> io::Result<File> {
         let (name, other) = (self.output(frame), self.lease_file(frame));
         self.frame_dir(frame)?;
@@ -149,7 +149,7 @@ impl StateDir {
         if named != Some((opened.dev(), opened.ino())) {
             let fresh = name.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
             let named = fs::hard_link(&other, &fresh).and_then(|()| fs::rename(&fresh, &name));
-            // Where somebody was faster both are the same file, and stay.
+            // If another process was faster, both names belong to the same file already, and stay.
             let _ = fs::remove_file(&fresh);
             named?;
         }
@@ -162,7 +162,7 @@ impl StateDir {
         self.frame_path(frame).join("err.log")
     }
 
-    /// [`StateDir::errors`], created when it is absent and opened for appending.
+    /// [`StateDir::errors`], opened for appending, and created if it does not exist.
     ///
     /// # Errors
     ///
@@ -316,7 +316,7 @@ impl StateDir {
         })
     }
 
-    /// Writes a file of a frame that an attempt can write again. Whoever opens it meets all of it, or what was there before.
+    /// Writes a file of a frame that an attempt can write again. Readers see all of it, or the file before it.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
 //! The large results of tools. Claude Code puts them into files beside the session in which the tool ran, and every fork of
-//! that session names them by their path: they have to be there as long as one of its forks goes on.
+//! that session names them by their path: they must exist as long as one of its forks continues.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -58,8 +58,8 @@ pub(crate) fn sessions(dir: &StateDir, frame: FrameId) -> io::Result<Vec<Session
     Ok(names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// Tells the kept copy of a checkpoint that results are elsewhere now: `old` is the directory of a session, `new` where it is.
-/// Returns whether it said otherwise before.
+/// Replaces the paths of results in the kept copy of a checkpoint: `old` is the directory of a session, `new` its directory now.
+/// Returns whether there were any.
 ///
 /// # Errors
 ///

@@ -178,7 +178,7 @@ fn read<T>(
 }
 
 fn files(dir: &StateDir, frame: FrameId, checkpoint: Option<AttemptId>) -> io::Result<Files> {
-    // Where that cannot be told, somebody may have it.
+    // If that is unknown, somebody may hold it.
     let held = Lease::is_held(dir, frame).unwrap_or(true);
     let output = fs::metadata(dir.printed(frame)).map_or(0, |file| file.len());
     let copy = checkpoint

@@ -1,4 +1,4 @@
-//! What the database knows of the surroundings that chains were started in, and whether it is whole.
+//! What the database knows about the environments of its chains, and whether it is intact.
 
 use std::path::PathBuf;
 
@@ -15,9 +15,9 @@ use crate::store::error::Result;
 pub struct RecordedProgram {
     /// Where it was.
     pub path: PathBuf,
-    /// How many chains that are not done have agents that go on with it.
+    /// The number of unfinished chains whose agents continue with it.
     pub chains: u64,
-    /// What it said of its version when it was last asked, and when it had been changed last by then.
+    /// The version that it last reported, and when the program had last been modified.
     pub known: Option<(String, Timestamp)>,
 }
 
@@ -32,10 +32,6 @@ pub struct Pause {
 
 impl Store {
     /// The programs of chains that are not done.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn recorded_programs(&self) -> Result<Vec<RecordedProgram>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
@@ -62,10 +58,6 @@ impl Store {
     }
 
     /// How the last `most` requests paused their agents, the newest first. Withdrawn ones paused nobody.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn last_pauses(&self, most: u32) -> Result<Vec<Pause>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
@@ -80,7 +72,7 @@ impl Store {
         })
     }
 
-    /// What is wrong with the database, as far as reading all of it quickly tells; nothing, if it is whole.
+    /// What SQLite's quick check finds wrong with the database, if anything.
     pub(super) fn damage(&self) -> Result<Option<String>> {
         self.query(|connection| {
             let said: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;

@@ -78,7 +78,7 @@ impl StateDir {
 }
 
 impl Store {
-    /// What is left over. Files of a frame that somebody runs are in use, and not among them.
+    /// The files that nothing uses any more. Those of a running frame are in use.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Removes what is left over, if that is still so. Returns whether it did.
+    /// Removes a file or directory if it is still unused. Returns whether it did.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes files and directories that are nobody's, those of them that still are. Returns how many those were.
+    /// Removes those files and directories that still belong to nobody. Returns how many.
     fn remove_unused(&self, paths: &[PathBuf]) -> Result<usize> {
         // A frame that is being imported gets its directory within its transaction, so in this one nobody does.
         let trash = self.write(Step::Remove, |connection| {
@@ -163,12 +163,8 @@ impl Store {
         Ok(trash.len())
     }
 
-    /// The attempts of a frame of which somebody needs the copies: the frame continues from one, and so will frames that
+    /// The attempts of a frame whose copies are needed: the frame continues from one, and so will frames that
     /// have not begun.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn copies_of(&self, frame: FrameId) -> Result<Vec<AttemptId>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
@@ -231,7 +227,7 @@ fn is_left(name: &str, metadata: io::Result<Metadata>) -> bool {
     name.ends_with(TEMPORARY) && (name.starts_with(TRASH) || name.starts_with(STAGE) && old())
 }
 
-/// Where this cannot be told, it is safer to say so.
+/// If this is unknown, it is safer to assume it.
 fn is_run(dir: &StateDir, frame: FrameId) -> bool {
     Lease::is_held(dir, frame).unwrap_or(true)
 }

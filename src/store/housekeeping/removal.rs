@@ -41,7 +41,7 @@ const ALL_AGES: &str = ages!("top.parent IS NULL");
 const AGE: &str = ages!("top.parent IS NULL AND top.id = ?1");
 
 // From the frames of the tree outwards, each step by an index: the planner is not to begin with all frames. `+` has an id
-// compared as it is, or the index on what JSON holds would be of no use.
+// compared without its affinity; otherwise the index on a value in JSON would not be used.
 const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.child = f.id AND r.status <> 'withdrawn'
        CROSS JOIN frames AS other ON other.id = r.frame WHERE f.root = ?1 AND other.root <> ?1
      UNION ALL SELECT 1 FROM frames AS f CROSS JOIN attempts AS a ON a.frame = f.id
@@ -56,19 +56,11 @@ const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.ch
 
 impl Store {
     /// The trees that may be removed, the oldest first.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn removable(&self, retention: Retention) -> Result<Vec<Removable>> {
         self.read(|connection| removable(connection, retention))
     }
 
-    /// One tree, whatever its state. `None`: there is no such root.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
+    /// One tree, whatever its state; `None` if it does not exist.
     pub fn tree_to_remove(&self, root: FrameId) -> Result<Option<Removable>> {
         self.read(|connection| Ok(aged(connection, root)?))
     }
@@ -104,8 +96,8 @@ impl Store {
     /// Gives the space of removed rows back to the file system. Returns by how many bytes the database has shrunk. When
     /// other processes have the database open, it shrinks when they close it.
     ///
-    /// Others write meanwhile: it is done in steps that are short. Databases that were made before there were such steps are
-    /// copied as a whole, which keeps writers waiting, unless they are so large that these would give up.
+    /// Others can write in between, because each step is short. A database that was not created for such steps is copied as a whole,
+    /// which makes writers wait, unless it is so large that they would give up.
     ///
     /// # Errors
     ///
@@ -141,7 +133,7 @@ impl Store {
 
 /// What SQLite calls a database whose free pages can be given back one by one.
 const INCREMENTAL: i64 = 2;
-/// Moving so many pages takes milliseconds.
+/// Moving this many pages takes milliseconds.
 const PAGES_IN_A_STEP: u32 = 500;
 /// Copying a database of this size, in bytes, takes less than a second.
 const LARGEST_COPY: u64 = 64 << 20;

@@ -1,4 +1,4 @@
-//! Trees that become part of another one: an agent may wait for a chain that was not started in its name.
+//! Trees that become part of another one: an agent may wait for a chain that it did not start.
 //!
 //! This is how a Claude session that started a chain by itself, and was adopted later, comes to stand above that chain. No
 //! other chain is joined: whoever joins one reads its replies.
@@ -21,16 +21,11 @@ use crate::store::tables::{chains, events};
 
 impl Store {
     /// Whether the agent of `frame` may join the chain of `root`: one that its session has started before it was adopted.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn may_join(&self, frame: FrameId, root: FrameId) -> Result<bool> {
         self.query(|connection| has_started(connection, frame, root))
     }
 
-    /// Records that an agent waits for the reply of a frame that stands at the top of another tree, or that stood there
-    /// until it was joined. Returns whether it does so: nothing is done for a frame of its own tree that it did not
+    /// Records that an agent waits for the reply of the root of another tree, or of one that was a root until it was joined. Returns whether it does so: nothing is done for a frame of its own tree that it did not
     /// join, and for one that does not wait.
     ///
     /// # Errors

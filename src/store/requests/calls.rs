@@ -32,18 +32,13 @@ impl Store {
         })
     }
 
-    /// Whether an attempt was stopped at a call that needs a permission, and its agent has not been told of the decision,
-    /// which may be there.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
+    /// Whether an attempt was stopped at a call that needs a permission, and the decision has not been delivered. It may exist.
     pub fn awaits_permission(&self, attempt: AttemptId) -> Result<bool> {
         self.query(|connection| awaits_permission(connection, attempt))
     }
 
-    /// Records that a permission is used: the call runs in this attempt. Returns whether it may: another attempt in which it
-    /// ran, or may have run, has used it up.
+    /// Records that a permission is used: the call runs in this attempt. Returns whether it may: if it ran, or may have run, in
+    /// another attempt, the permission is used up.
     ///
     /// # Errors
     ///
@@ -65,10 +60,6 @@ impl Store {
     }
 
     /// The requests that a tool call of a frame has made and that were not withdrawn, in their order.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn requests_of_call(&self, frame: FrameId, call: &str) -> Result<Vec<Request>> {
         self.query(|connection| {
             let sql = requests!("WHERE r.frame = ?1 AND r.call = ?2 AND r.status <> 'withdrawn' ORDER BY r.seq");

@@ -17,11 +17,7 @@ use crate::store::tables::events;
 use crate::store::tables::frames;
 
 impl Store {
-    /// The members of a group, in order; none of a frame that is no group.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
+    /// The members of a group, in order; none if the frame is not a group.
     pub fn members(&self, group: FrameId) -> Result<Vec<Member>> {
         self.read(|connection| match frames::load(connection, group)? {
             Some(group) => members(connection, &group),
@@ -31,10 +27,6 @@ impl Store {
 
     /// Ends a group whose members are all over, with their replies in one text. Returns whether it did: another process
     /// may have been faster.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be written.
     pub fn end_group(&self, group: FrameId) -> Result<bool> {
         self.write(Step::EndAttempt, |connection| {
             let before = frames::existing(connection, group)?;
@@ -56,7 +48,7 @@ impl Store {
     }
 }
 
-/// The members of a group, in order; none of a frame that is no group.
+/// The members of a group, in order; none if the frame is not a group.
 pub(crate) fn members(connection: &Connection, group: &Frame) -> std::result::Result<Vec<Member>, Fault> {
     let Task::Group(tasks) = &group.task else { return Ok(Vec::new()) };
     let mut statement = connection.prepare_cached(

@@ -1,4 +1,4 @@
-//! Jobs: prompts that an agent is given at a time, without a call that waits for them.
+//! Jobs: prompts for an agent at a later time, without a call that waits for them.
 
 use rusqlite::Connection;
 
@@ -15,11 +15,7 @@ use crate::store::tables::caller::Caller;
 use crate::store::tables::requests;
 
 impl Store {
-    /// The jobs of a frame of which its agent has not been told.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
+    /// The jobs of a frame whose prompts have not been delivered.
     pub fn jobs(&self, frame: FrameId) -> Result<Vec<Request>> {
         self.query(|connection| jobs(connection, frame))
     }

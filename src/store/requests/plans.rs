@@ -8,11 +8,7 @@ use crate::store::database::store::Store;
 use crate::store::error::Result;
 
 impl Store {
-    /// The permission mode that a person chose when they approved the last plan of a frame of which its agent was told.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
+    /// The permission mode that a person chose for the frame's last plan whose approval was delivered.
     pub fn chosen_mode(&self, frame: FrameId) -> Result<Option<String>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(

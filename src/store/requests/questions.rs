@@ -20,13 +20,13 @@ use crate::store::tables::requests;
 /// A question that an agent asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Its id, with which it is answered.
+    /// Its id, for `answer`.
     pub id: RequestId,
     /// The frame whose agent asked.
     pub frame: FrameId,
     /// The root of that frame's tree.
     pub root: FrameId,
-    /// What the frame's task is, in a few words.
+    /// The frame's task in a few words.
     pub title: String,
     /// The question.
     pub question: String,
@@ -38,7 +38,7 @@ pub struct Question {
     pub answered: Option<Timestamp>,
     /// The answer.
     pub answer: Option<String>,
-    /// Who gave it. Older versions did not record that.
+    /// Who gave it.
     pub origin: Option<Origin>,
 }
 
@@ -156,7 +156,7 @@ fn advance(connection: &Connection, now: At, id: RequestId, event: RequestEvent)
     Ok(())
 }
 
-/// Whether each of these questions still has the answer that was read.
+/// Checks that each of these questions still has the answer that was read.
 pub(crate) fn unchanged(connection: &Connection, read: &[(RequestId, String)]) -> std::result::Result<(), Fault> {
     let mut statement = connection.prepare_cached("SELECT 1 FROM answers WHERE question = ?1 AND answer = ?2")?;
     for (question, answer) in read {

@@ -39,10 +39,6 @@ impl Store {
     }
 
     /// Whether an attempt made requests whose results its agent has not been given. They may be there.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn has_undelivered_requests(&self, attempt: AttemptId) -> Result<bool> {
         self.query(|connection| has_undelivered(connection, attempt))
     }
@@ -51,7 +47,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// There is no such request, or the database cannot be read.
+    /// The request does not exist, or the database cannot be read.
     pub fn request_owner(&self, request: RequestId) -> Result<FrameId> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached("SELECT frame FROM requests WHERE id = ?1")?;
@@ -60,11 +56,7 @@ impl Store {
         })
     }
 
-    /// What came of a request, whether its agent was given it or not; `None`: it is open, or was withdrawn.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
+    /// The result of a request, delivered or not; `None` if it is open or was withdrawn.
     pub fn result_of(&self, request: RequestId) -> Result<Option<RequestResult>> {
         self.read(|connection| {
             match requests::load(connection, request)?.filter(|request| request.state != RequestState::Withdrawn) {
@@ -74,11 +66,7 @@ impl Store {
         })
     }
 
-    /// The results that a frame's agent has not been given, in the order in which it asked.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
+    /// The results that have not been delivered to a frame's agent, in the order of its requests.
     pub fn deliveries(&self, frame: FrameId) -> Result<Vec<Delivery>> {
         self.read(|connection| deliveries(connection, &requests::pending(connection, frame)?))
     }
@@ -87,7 +75,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// There is no such request, it waits for something else, or the database cannot be written.
+    /// The request does not exist, it waits for something else, or the database cannot be written.
     pub fn resolve_wait(&self, request: RequestId) -> Result<()> {
         self.write(Step::ResolveWait, |connection| {
             let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;

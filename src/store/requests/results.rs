@@ -1,4 +1,4 @@
-//! What came of requests.
+//! The results of requests.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -10,7 +10,7 @@ use crate::store::database::codec::Id;
 use crate::store::error::Fault;
 use crate::store::tables::frames;
 
-/// What came of a request, if it is over.
+/// The result of a request, if it is over.
 pub(crate) fn result(connection: &Connection, request: &Request) -> Result<Option<RequestResult>, Fault> {
     match &request.kind {
         RequestKind::Spawn { child, .. } => result_of_child(connection, *child),

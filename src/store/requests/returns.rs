@@ -1,7 +1,7 @@
-//! Results that an agent is given while it works: the one that its resumed call has still to return, and those that it
-//! looks for itself.
+//! Results that an agent receives while it works: the one that its resumed call has yet to return, and those that it looks
+//! up itself.
 //!
-//! The hook returns it, as a rule. Where hooks were switched off meanwhile, or a user's hook has rewritten the call, the
+//! The hook returns it, as a rule. If hooks were switched off in between, or a user's hook has rewritten the call, the
 //! call runs as the program that it names, which then must not ask a second time.
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
@@ -34,10 +34,6 @@ pub struct RequestsAtEnd {
 
 impl Store {
     /// The request whose result the resumed call of a running attempt has still to return.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn to_return(&self, caller: Caller) -> Result<Option<(RequestId, RequestKind)>> {
         self.query(|connection| {
             let mut given = requests::delivering(connection, caller.attempt)?.into_iter();
@@ -45,11 +41,7 @@ impl Store {
         })
     }
 
-    /// Records that the agent of a running attempt has read what came of a request that it made in that attempt.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be written.
+    /// Records that the agent of a running attempt has read the result of a request that it made in that attempt.
     pub fn read_by_agent(&self, caller: Caller, made: Target) -> Result<()> {
         self.write(Step::Returned, |connection| {
             let is_it = |request: &Request| match (made, &request.kind) {
@@ -70,10 +62,6 @@ impl Store {
     }
 
     /// Records that the resumed call of an attempt returns its result: the same request, made again, is a new one.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be written.
     pub fn returned(&self, caller: Caller) -> Result<()> {
         self.write(Step::Returned, |connection| {
             for request in requests::delivering(connection, caller.attempt)?.iter().filter(|it| is_to_return(it)) {
@@ -83,8 +71,8 @@ impl Store {
         })
     }
 
-    /// Records that the resumed call of an attempt has returned these results. What the agent sees of them is for the
-    /// hooks of the user to say. Results that the attempt was not given are left as they are.
+    /// Records that the resumed call of an attempt has returned these results. The user's hooks decide what the agent sees of
+    /// them. Results that the attempt was not given are ignored.
     ///
     /// # Errors
     ///

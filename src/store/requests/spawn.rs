@@ -132,7 +132,7 @@ impl Store {
     }
 }
 
-/// Whether `parent` may have so many more children.
+/// Whether `parent` may have this many more children.
 fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::result::Result<(), Fault> {
     let frames: u32 = connection
         .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group")?
@@ -140,7 +140,7 @@ fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::result::Res
     Ok(chains::limits(connection, parent.root)?.admit(parent.depth + 1, frames, more)?)
 }
 
-/// Makes a group and its members. It is no level of its own: its members are one below the agent that asked for it.
+/// Records a group and its members. It is not a level of its own: its members are one below the agent that asked for it.
 fn insert(
     connection: &Connection,
     now: At,

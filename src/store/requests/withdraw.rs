@@ -17,10 +17,6 @@ use crate::store::tables::requests::{self, requests};
 impl Store {
     /// Withdraws the requests of an attempt whose tool calls were not suspended after all: another hook denied or changed
     /// them. `open` are the calls that have no result. Those that need a permission have one, that they were denied.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be written.
     pub fn withdraw_calls(&self, attempt: AttemptId, open: &[&str]) -> Result<()> {
         self.write(Step::WithdrawCalls, |connection| {
             let sql =

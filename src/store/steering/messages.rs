@@ -50,10 +50,6 @@ impl Store {
     }
 
     /// The messages to an agent, in order.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn messages(&self, frame: FrameId) -> Result<Vec<Message>> {
         self.query(|connection| {
             let sql = "SELECT * FROM messages WHERE frame = ?1 ORDER BY seq";
@@ -63,10 +59,6 @@ impl Store {
     }
 
     /// The messages that an agent has not been given.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn pending_messages(&self, frame: FrameId) -> Result<Vec<Message>> {
         self.query(|connection| pending(connection, frame))
     }
@@ -87,10 +79,6 @@ impl Store {
     }
 
     /// The messages that an attempt was given.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn messages_given_in(&self, attempt: AttemptId) -> Result<Vec<Message>> {
         self.query(|connection| {
             let sql = "SELECT * FROM messages WHERE delivered_in = ?1 ORDER BY seq";
@@ -100,10 +88,6 @@ impl Store {
     }
 
     /// What an agent said last to a person who had a new instruction for it.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn later_reply(&self, frame: FrameId) -> Result<Option<String>> {
         Ok(self.messages(frame)?.into_iter().rev().find_map(|message| message.reply))
     }

@@ -37,7 +37,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// There is no such frame, or the database cannot be written.
+    /// The frame does not exist, or the database cannot be written.
     pub fn order_stop(&self, frame: FrameId, stop: &Stop, reports: &[(FrameId, String)]) -> Result<Ordered> {
         self.write(Step::OrderStop, |connection| {
             frames::existing(connection, frame)?;
@@ -46,28 +46,16 @@ impl Store {
     }
 
     /// What is wanted of an agent that runs; `None`: nothing.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn wanted_stop(&self, frame: FrameId) -> Result<Option<Stop>> {
         self.query(|connection| open(connection, frame))
     }
 
     /// The agents that somebody wants stopped and that run, in all chains.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn wanted_stops(&self) -> Result<Vec<(FrameId, Stop)>> {
         self.query(|connection| Ok(all_open(connection)?))
     }
 
     /// The last stop of an agent.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn last_stop(&self, frame: FrameId) -> Result<Option<Stop>> {
         self.query(|connection| last(connection, frame))
     }
@@ -92,10 +80,6 @@ impl Store {
     }
 
     /// Lets an agent go on that rests. Returns whether it did: another process may have been faster.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be written.
     pub fn continue_paused(&self, frame: FrameId) -> Result<bool> {
         self.write(Step::TryAgain, |connection| {
             let before = frames::existing(connection, frame)?;

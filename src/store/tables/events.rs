@@ -28,10 +28,6 @@ pub struct EventRecord {
 
 impl Store {
     /// What happened to a frame, in order.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn events(&self, frame: FrameId) -> Result<Vec<EventRecord>> {
         self.query(|connection| {
             let mut statement = connection
@@ -54,10 +50,6 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<EventRecord> {
 
 impl Store {
     /// Records that what somebody said in a session of a frame is another session now.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be written.
     pub fn record_set_aside(&self, frame: FrameId, session: SessionId, other: SessionId) -> Result<()> {
         self.write(Step::PutBack, |connection| {
             append(connection, now(), frame, SET_ASIDE, &json!({"session": session, "other": other}))
@@ -65,10 +57,6 @@ impl Store {
     }
 
     /// The sessions that were made so, in order.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn set_aside(&self, frame: FrameId) -> Result<Vec<SessionId>> {
         let events = self.events(frame)?.into_iter().filter(|event| event.kind == SET_ASIDE);
         Ok(events.filter_map(|event| event.detail["other"].as_str()?.parse().ok()).collect())

@@ -24,7 +24,7 @@ use crate::store::tables::{chains, events};
 pub struct NewFrame {
     /// Its id, for life.
     pub id: FrameId,
-    /// What its agent is told first.
+    /// Its instructions.
     pub task: Task,
     /// Where its agent works. Absolute.
     pub cwd: PathBuf,
@@ -38,7 +38,7 @@ pub struct NewFrame {
     pub started_from: Option<SessionId>,
 }
 
-/// Where a new frame stands, and how it begins.
+/// The position of a new frame in its tree, and how it begins.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) parent: Option<FrameId>,
@@ -62,12 +62,12 @@ impl Place {
 }
 
 impl Store {
-    /// Makes a root of a session that `claude` was started for by someone else. What that session waits for, only its
-    /// agent knows. The frame has the id of the session, and goes on in another one: that session is its user's.
+    /// Records a session that agent-cli did not start as a root. Only its agent knows what it waits for. The frame has the id of
+    /// the session and continues in another one: that session belongs to its user.
     ///
     /// # Errors
     ///
-    /// There is such a frame already, a path is not valid UTF-8, or the database cannot be written.
+    /// The frame already exists, a path is not valid UTF-8, or the database cannot be written.
     pub fn adopt(&self, new: &NewFrame, session: SessionId) -> Result<FrameId> {
         let new = NewFrame { id: FrameId(session.0), ..new.clone() };
         let (state, checkpoint) = (FrameState::Waiting { wait: Wait::AgentDecides }, Some(AttemptId(session.0)));
@@ -79,19 +79,11 @@ impl Store {
     }
 
     /// One frame.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn frame(&self, id: FrameId) -> Result<Option<Frame>> {
         self.query(|connection| load(connection, id))
     }
 
     /// The frame whose agent asked for a frame, for itself or as one of a group; `None`: no agent did.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn asked_by(&self, frame: &Frame) -> Result<Option<Frame>> {
         self.query(|connection| {
             let above = |frame: &Frame| frame.parent.map_or(Ok(None), |parent| load(connection, parent));
@@ -103,16 +95,12 @@ impl Store {
     }
 
     /// The text that a frame's agent ended with.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn reply(&self, frame: FrameId) -> Result<Option<String>> {
         self.query(|connection| reply(connection, frame))
     }
 }
 
-/// Makes a frame.
+/// Records a frame.
 pub(crate) fn insert(
     connection: &Connection,
     now: At,

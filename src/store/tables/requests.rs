@@ -59,7 +59,7 @@ pub(crate) fn delivering(connection: &Connection, attempt: AttemptId) -> Result<
     all(connection, sql, [Id(attempt)])
 }
 
-/// Only the running attempt of a frame may ask: what a forgotten process asks for, nobody would be told of.
+/// Only the running attempt of a frame may make requests: nobody would receive the result of another one's.
 pub(crate) fn check(connection: &Connection, caller: Caller) -> Result<()> {
     let running = connection
         .prepare_cached("SELECT 1 FROM attempts WHERE id = ?1 AND frame = ?2 AND ended IS NULL")?
@@ -68,7 +68,7 @@ pub(crate) fn check(connection: &Connection, caller: Caller) -> Result<()> {
     if running { Ok(()) } else { Err(stale().into()) }
 }
 
-/// Makes a request, which is open.
+/// Records an open request.
 pub(crate) fn insert(
     connection: &Connection,
     now: At,

@@ -60,10 +60,6 @@ pub(crate) fn frames(connection: &Connection) -> std::result::Result<Vec<FrameId
 
 impl Store {
     /// The frames of the tree of `root`, parents first, each with whether it is done.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     pub fn frames_of_tree(&self, root: FrameId) -> Result<Vec<(FrameId, bool)>> {
         self.query(|connection| {
             let mut statement = connection
@@ -78,7 +74,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// There is no such frame, or the database cannot be read.
+    /// The frame does not exist, or the database cannot be read.
     pub fn root_of(&self, frame: FrameId) -> Result<FrameId> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached("SELECT root FROM frames WHERE id = ?1")?;

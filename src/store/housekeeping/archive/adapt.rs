@@ -77,7 +77,7 @@ fn adapt(row: &mut Row, here: &Here, relocation: &Relocation) -> Result<()> {
             ("frames", "launch") => {
                 let Here { claude, path, environment } = here.clone();
                 let launch: Launch = relocation.launch(parsed(text)?);
-                // Where that directory is not, sessions are kept where this user keeps them.
+                // If that directory does not exist, sessions are in the directory of this user.
                 let config_dir = launch.config_dir.filter(|dir| dir.is_dir());
                 written(&Launch { claude, path, environment, config_dir, ..launch })?
             }

@@ -21,7 +21,7 @@ pub enum ArchiveError {
     /// It is larger than what is read again.
     #[error("{0} is too large for an archive")]
     TooLarge(String),
-    /// An agent of the tree runs, or has run and nobody has taken up what it left.
+    /// An agent of the tree runs, or its runner died and nobody has concluded its attempt.
     #[error("the agent {} is running", .0.short())]
     Running(FrameId),
     /// The frame waits, and nothing of its session was kept.

@@ -1,4 +1,4 @@
-//! What of a chain goes into an archive: all that is needed to go on with it.
+//! Writes a chain to an archive: everything that is needed to continue it.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -131,7 +131,7 @@ fn verify(connection: &Connection, root: FrameId, rows: &[Row]) -> std::result::
     }
 }
 
-/// What will go on can go on.
+/// Agents that can continue do so.
 fn usable(connection: &Connection, stage: &Stage) -> std::result::Result<(), Fault> {
     for id in tree_rows::frames(connection)? {
         let Frame { cwd, state, checkpoint, launch, .. } = frames::existing(connection, id)?;

@@ -17,7 +17,7 @@ use crate::store::housekeeping::archive::reader;
 use crate::store::housekeeping::archive::refusal::damaged;
 use crate::store::tables::tree_rows::TABLES;
 
-/// Files that are nobody's yet. They are deleted when this is dropped.
+/// Files that do not belong to a frame yet. They are deleted when this is dropped.
 pub(super) struct Stage {
     path: PathBuf,
 }
@@ -63,7 +63,7 @@ impl Store {
     }
 }
 
-/// Writes a file that is not there yet. A transcript is told where its session works now.
+/// Writes a new file. In a transcript, the paths of directories are replaced by those of this machine.
 fn write(path: &Path, content: &mut dyn Read, relocation: &Relocation) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     make_private(folder)?;
