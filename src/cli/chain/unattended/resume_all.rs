@@ -12,7 +12,7 @@ use crate::cli::report::one_line;
 use crate::core::id::FrameId;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::status;
-use crate::runtime::run::unattended::every_chain;
+use crate::runtime::run::unattended::continuing::{self, Until};
 use crate::runtime::run::unattended::places::Places;
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
@@ -36,20 +36,16 @@ impl ResumeAll {
             "name the agent that you wait for: agent-cli resume ID",
         )?;
         // Most polls find a database at rest, and nothing to do.
-        if context.read_snapshot(every_chain::to_continue).is_some_and(|roots| roots.is_empty()) {
+        if context.read_snapshot(continuing::to_continue).is_some_and(|roots| roots.is_empty()) {
             return Ok(ExitStatus::Ok);
         }
         let store = context.store()?;
-        let roots = every_chain::to_continue(&store)?;
-        if roots.is_empty() {
-            return Ok(ExitStatus::Ok);
-        }
         let settings = self.settings(context)?;
         let worst = Cell::new(ExitStatus::Ok);
         let ended = |root, driven| worst.set(worse(worst.get(), self.report(&store, root, driven)));
         let (of_store, of_run) = (&store, &settings);
         let stopped = drive::run(context, |stop| async move {
-            every_chain::drive(of_store, of_run, roots, &stop, ended).await;
+            continuing::continue_chains(of_store, of_run, stop.clone(), Until::Idle, ended).await?;
             let is_stopped = *stop.borrow() > 0;
             Ok(is_stopped)
         })?;

@@ -14,7 +14,7 @@ use crate::cli::output::tell;
 use crate::cli::report::chain_status::OutputOptions;
 use crate::runtime::RuntimeError;
 use crate::runtime::run::driven::Driven;
-use crate::runtime::run::unattended::watch;
+use crate::runtime::run::unattended::continuing::{self, Until};
 
 /// Continue chains as soon as they can continue, until you stop it
 ///
@@ -52,7 +52,7 @@ impl Watch {
             all.report(&store, root, driven);
         };
         let (of_store, of_run) = (&store, &settings);
-        drive::run(context, |stop| watch::watch(of_store, of_run, stop, ended))?;
+        drive::run(context, |stop| continuing::continue_chains(of_store, of_run, stop, Until::Stopped, ended))?;
         Ok(if interrupted.get() { ExitStatus::Interrupted } else { ExitStatus::Ok })
     }
 }

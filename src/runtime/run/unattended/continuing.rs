@@ -1,6 +1,7 @@
-//! Stays, and continues every chain as soon as it can continue.
+//! Continues every chain that can continue: once, or as soon as it can, as long as a person wants it.
 
 use std::collections::HashMap;
+use std::io;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -18,20 +19,31 @@ use crate::store::Store;
 /// A transaction changes its files more than once.
 const SETTLES: Duration = Duration::from_millis(20);
 
-/// Continues chains until a person stops it. `ended` is called with each that was driven.
-pub(crate) async fn watch(
+/// How long chains are continued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// As long as one of them can continue. What comes in the meantime is continued, too.
+    Idle,
+    /// Until a person stops it.
+    Stopped,
+}
+
+/// Continues every chain that can continue. What failed before is not tried again. `ended` is called with each that was driven;
+/// one that cannot be driven keeps no other from it.
+pub(crate) async fn continue_chains(
     store: &Store,
     settings: &RunSettings,
     stop: watch::Receiver<u32>,
+    until: Until,
     mut ended: impl FnMut(FrameId, Result<Driven, RuntimeError>),
 ) -> Result<(), RuntimeError> {
     let changes = Changes::of(store.dir());
-    let mut changes =
-        changes.map_err(|error| while_trying("watch the state directory")(std::io::Error::other(error)))?;
+    let mut changes = changes.map_err(|error| while_trying("watch the state directory")(io::Error::other(error)))?;
+    // Each chain that is driven has an agent that runs, or waits for a place.
     let at_once = settings.places.as_ref().map_or(usize::MAX, |places| places.most() as usize);
     let mut stopped = stop.clone();
-    let (mut pace, mut driving, mut chains) =
-        (Pace::default(), HashMap::<FrameId, Vec<Stir>>::new(), FuturesUnordered::new());
+    let (mut pace, mut chains) = (Pace::default(), FuturesUnordered::new());
+    let mut driving = HashMap::<FrameId, Vec<Stir>>::new();
     loop {
         let now = Timestamp::now();
         let Plan { due, next, files } = pace.plan(store.candidates(now)?, now, |path| path.exists());
@@ -53,7 +65,7 @@ pub(crate) async fn watch(
             let stop = stop.clone();
             chains.push(async move { (root, scheduler::drive(store, settings, root, stop).await) });
         }
-        if is_stopped && driving.is_empty() {
+        if driving.is_empty() && (is_stopped || until == Until::Idle) {
             return Ok(());
         }
         tokio::select! {
@@ -64,14 +76,27 @@ pub(crate) async fn watch(
                 ended(root, driven);
             }
             () = changes.next() => tokio::time::sleep(SETTLES).await,
-            () = tokio::time::sleep(until(next, now)) => {}
+            () = tokio::time::sleep(until_next(next, now)) => {}
             _ = stopped.wait_for(|signals| *signals > 0), if !is_stopped => {}
         }
     }
 }
 
+/// The roots of the chains that can continue without a person. Failed and interrupted ones are not among them.
+pub(crate) fn to_continue(store: &Store) -> Result<Vec<FrameId>, RuntimeError> {
+    let now = Timestamp::now();
+    let due = Pace::default().plan(store.candidates(now)?, now, |path| path.exists()).due;
+    let mut roots = Vec::new();
+    for root in due {
+        if status::can_continue(store, root)? {
+            roots.push(root);
+        }
+    }
+    Ok(roots)
+}
+
 /// How long nothing needs to be looked at. A clock can be set, and a machine can sleep: it is never long.
-fn until(next: Option<Timestamp>, now: Timestamp) -> Duration {
+fn until_next(next: Option<Timestamp>, now: Timestamp) -> Duration {
     let left = next.map_or(TICK, |next| next.duration_since(now).min(TICK));
     Duration::try_from(left).unwrap_or_default()
 }
