@@ -41,6 +41,7 @@ fn every_command_explains_itself() {
       rm           Remove a chain, whatever its state
       gc           Remove chains that finished long ago, and files that nothing uses any more
       fsck         Check that the database, files, transcripts and leases agree
+      service      Have the system continue chains every minute
       completions  Print a completion script for a shell
       help         Print this message or the help of the given subcommand(s)
 

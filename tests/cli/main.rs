@@ -63,6 +63,7 @@ mod repairs;
 mod replies;
 mod resume_all;
 mod retries;
+mod service;
 mod several_requests;
 mod state_directory;
 mod steps;

@@ -5,3 +5,4 @@ pub(crate) mod export;
 pub(crate) mod fsck;
 pub(crate) mod gc;
 pub(crate) mod import;
+pub(crate) mod service;

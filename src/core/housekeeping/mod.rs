@@ -7,3 +7,4 @@ pub(crate) mod fsck_finding;
 pub(crate) mod inventory;
 pub(crate) mod relocation;
 pub(crate) mod retention;
+pub(crate) mod service_units;

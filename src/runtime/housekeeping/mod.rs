@@ -5,3 +5,4 @@ pub(crate) mod doctor;
 pub(crate) mod fsck;
 pub(crate) mod gc;
 pub(crate) mod removal;
+pub(crate) mod service;

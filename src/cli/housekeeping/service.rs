@@ -1,0 +1,174 @@
+//! `agent-cli service`: has the system continue chains.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use crate::claude::doctor::surroundings;
+use crate::claude::environment::variables::Variables;
+use crate::claude::invocation::STATE_DIR;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::{hint, print, print_json, tell, warn};
+use crate::core::housekeeping::service_units::ServiceSpec;
+use crate::core::text::shell::quoted;
+use crate::runtime::housekeeping::service::{Manager, Service, ServiceError, ServiceStatus};
+
+/// Have the system continue chains every minute
+///
+/// Installs a systemd timer, or on macOS a launchd agent, of your user that runs `agent-cli resume --all`. It also
+/// catches up after the machine was off or asleep. No process stays between the runs.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli service install
+  agent-cli service install --save-login --max-parallel-total 8
+  agent-cli service status --json")]
+pub(crate) struct ServiceCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Write the files of the service and start it, and print what was written
+    Install {
+        /// How many agents may run at once over all chains [default: 4]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        max_parallel_total: Option<u32>,
+
+        /// Save the login variables of this shell to a file that only you can read
+        #[arg(long)]
+        save_login: bool,
+    },
+    /// Show whether the service is installed and active
+    Status {
+        /// Print a JSON object: installed, active, lingers, files
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop the service and remove its files, saved login variables too
+    Uninstall,
+}
+
+impl ServiceCommand {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        context.only_for_people("agents cannot change the service", "ask a person to do it")?;
+        let service = Service::of_user()?;
+        match self.action {
+            Action::Install { max_parallel_total, save_login } => {
+                install(context, &service, max_parallel_total, save_login)?;
+            }
+            Action::Status { json: true } => print_json(&service.status())?,
+            Action::Status { json: false } => print(&described(&service.status()))?,
+            Action::Uninstall => {
+                let (removed, failed) = service.uninstall()?;
+                if let Some(error) = failed {
+                    warn(&error.to_string());
+                    hint("if the service is running, it ends when you log out");
+                }
+                if removed.is_empty() {
+                    tell("the service is not installed");
+                }
+                print(&lines("removed", &removed))?;
+            }
+        }
+        Ok(ExitStatus::Ok)
+    }
+}
+
+fn install(
+    context: &Context,
+    service: &Service,
+    max_parallel_total: Option<u32>,
+    save_login: bool,
+) -> Result<(), CliError> {
+    let state_dir = context.state_dir()?;
+    let program = context.settings(None)?.own_program;
+    let shell = Variables::of_process();
+    let around = surroundings::look(Path::new("/"), &shell, &context.launch()?);
+    let names = || around.login_variables.iter().chain(&around.login_only_here);
+    let value = |name: &String| shell.value(name).map(|value| (name.clone(), value.to_string_lossy().into_owned()));
+    let mut variables: Vec<_> = if save_login { names().filter_map(value).collect() } else { Vec::new() };
+    variables.sort();
+    variables.dedup();
+    let spec = ServiceSpec {
+        program: &program,
+        state_dir: &state_dir,
+        state_dir_variable: STATE_DIR,
+        environment: service.environment(),
+        max_parallel_total,
+    };
+    let written = service.install(&spec, &variables)?;
+    print(&lines("wrote", &written))?;
+    let environment = service.environment().display();
+    if save_login && variables.is_empty() {
+        tell("this shell has no login variables to save");
+    }
+    if !save_login && !around.login_only_here.is_empty() {
+        let missing = around.login_only_here.join(", ");
+        warn(&format!(
+            "the login exists only in this shell's environment ({missing}), which the service does not have"
+        ));
+        hint(&format!("agent-cli service install --save-login writes it to {environment}, which only you can read"));
+    }
+    report(&service.status(), service.manager());
+    Ok(())
+}
+
+/// What a person should know about a service that was just installed.
+fn report(status: &ServiceStatus, manager: Manager) {
+    tell("chains are continued every minute; agent-cli service status shows whether they are");
+    if manager == Manager::Systemd && status.lingers == Some(false) {
+        warn("the service only runs while you are logged in");
+        hint("loginctl enable-linger lets it run always");
+    }
+}
+
+fn described(status: &ServiceStatus) -> String {
+    let mut text = match (status.installed, status.active) {
+        (false, _) => "not installed\n".to_owned(),
+        (true, true) => "installed, and active: chains are continued every minute\n".to_owned(),
+        (true, false) => "installed, but not active\n".to_owned(),
+    };
+    if status.installed && !status.active {
+        hint("agent-cli service install starts it");
+    }
+    match status.lingers.filter(|_| status.installed) {
+        Some(true) => text.push_str("runs while you are logged out, too\n"),
+        Some(false) => {
+            text.push_str("only runs while you are logged in\n");
+            hint("loginctl enable-linger lets it run always");
+        }
+        None => {}
+    }
+    text + &lines("file", &status.files)
+}
+
+fn lines(what: &str, paths: &[PathBuf]) -> String {
+    paths.iter().fold(String::new(), |mut text, path| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{what} {}", path.display());
+        text
+    })
+}
+
+impl From<ServiceError> for CliError {
+    fn from(error: ServiceError) -> Self {
+        let failed = Self::failed(error.to_string());
+        match error {
+            ServiceError::Write { .. } | ServiceError::Remove { .. } => {
+                failed.hint("check the permissions of its folder")
+            }
+            ServiceError::SeveralLines(name) => failed.hint(format!(
+                "leave out --save-login, and put {} into \"env\" in Claude Code's settings",
+                quoted(&name)
+            )),
+            ServiceError::Manager { .. } => failed
+                .hint("without a service manager of the user, use cron: * * * * * agent-cli resume --all")
+                .hint("agent-cli service uninstall removes the files that were written"),
+            ServiceError::NoHome => failed.hint("set HOME"),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Installs `agent-cli resume --all` as a systemd timer or launchd agent of the user.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::core::housekeeping::service_units::{self, ServiceSpec};
+
+/// What runs services here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manager {
+    Systemd,
+    Launchd,
+}
+
+const UNIT: &str = "agent-cli";
+const TIMER: &str = "agent-cli.timer";
+const LABEL: &str = "com.github.agent-cli";
+
+/// Why a service cannot be installed, looked at or removed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServiceError {
+    #[error("{} cannot be written: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("{} cannot be removed: {source}", path.display())]
+    Remove { path: PathBuf, source: io::Error },
+    #[error("the value of {0} has several lines, which the service cannot read")]
+    SeveralLines(String),
+    #[error("`{command}` failed: {why}")]
+    Manager { command: String, why: String },
+    #[error("there is no home directory")]
+    NoHome,
+}
+
+/// Where everything lies.
+#[derive(Debug)]
+pub(crate) struct Service {
+    manager: Manager,
+    units: PathBuf,
+    environment: PathBuf,
+}
+
+/// How the service stands.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct ServiceStatus {
+    pub(crate) installed: bool,
+    /// Whether it is started every minute.
+    pub(crate) active: bool,
+    /// Whether it runs while its user is not logged in; `None`: the system cannot tell.
+    pub(crate) lingers: Option<bool>,
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl Service {
+    /// That of the user, in the directories of this environment.
+    pub(crate) fn of_user() -> Result<Self, ServiceError> {
+        let home = dirs::home_dir().ok_or(ServiceError::NoHome)?;
+        let config = dirs::config_dir().ok_or(ServiceError::NoHome)?;
+        let manager = if cfg!(target_os = "macos") { Manager::Launchd } else { Manager::Systemd };
+        let units = match manager {
+            Manager::Systemd => config.join("systemd/user"),
+            Manager::Launchd => home.join("Library/LaunchAgents"),
+        };
+        Ok(Self { manager, units, environment: config.join("agent-cli/service.env") })
+    }
+
+    pub(crate) fn manager(&self) -> Manager {
+        self.manager
+    }
+
+    /// The file with login variables.
+    pub(crate) fn environment(&self) -> &Path {
+        &self.environment
+    }
+
+    /// Writes the files and has the service started every minute. An environment file that exists is only replaced if
+    /// there are `variables` to save. Returns the files that were written.
+    pub(crate) fn install(
+        &self,
+        spec: &ServiceSpec<'_>,
+        variables: &[(String, String)],
+    ) -> Result<Vec<PathBuf>, ServiceError> {
+        let mut written = Vec::new();
+        if !variables.is_empty() || !self.environment.exists() {
+            let text = service_units::environment_file(variables).map_err(ServiceError::SeveralLines)?;
+            written.push(write(&self.environment, &text, 0o600)?);
+        }
+        for (path, text) in self.units().into_iter().zip(match self.manager {
+            Manager::Systemd => vec![service_units::systemd_service(spec), service_units::systemd_timer()],
+            Manager::Launchd => vec![service_units::launchd_agent(LABEL, spec)],
+        }) {
+            written.push(write(&path, &text, 0o644)?);
+        }
+        match self.manager {
+            Manager::Systemd => {
+                run(&["systemctl", "--user", "daemon-reload"])?;
+                run(&["systemctl", "--user", "enable", "--now", TIMER])?;
+            }
+            Manager::Launchd => {
+                let agent = self.units()[0].display().to_string();
+                // One that is not loaded cannot be unloaded.
+                let _ = run(&["launchctl", "unload", &agent]);
+                run(&["launchctl", "load", "-w", &agent])?;
+            }
+        }
+        Ok(written)
+    }
+
+    pub(crate) fn status(&self) -> ServiceStatus {
+        let files: Vec<PathBuf> = self.units().into_iter().filter(|path| path.exists()).collect();
+        let active = match self.manager {
+            Manager::Systemd => run(&["systemctl", "--user", "is-active", "--quiet", TIMER]).is_ok(),
+            Manager::Launchd => run(&["launchctl", "list", LABEL]).is_ok(),
+        };
+        let lingers = match self.manager {
+            Manager::Systemd => lingers(),
+            Manager::Launchd => None,
+        };
+        let environment = Some(&self.environment).filter(|path| path.exists());
+        ServiceStatus {
+            installed: !files.is_empty(),
+            active,
+            lingers,
+            files: files.iter().chain(environment).cloned().collect(),
+        }
+    }
+
+    /// Stops the service and removes its files. Returns those that were removed, and why the service manager could not be
+    /// told, if it could not.
+    pub(crate) fn uninstall(&self) -> Result<(Vec<PathBuf>, Option<ServiceError>), ServiceError> {
+        let ServiceStatus { installed, files, .. } = self.status();
+        let stopped = match self.manager {
+            _ if !installed => Ok(()),
+            Manager::Systemd => run(&["systemctl", "--user", "disable", "--now", TIMER]).map(drop),
+            Manager::Launchd => run(&["launchctl", "unload", "-w", &self.units()[0].display().to_string()]).map(drop),
+        };
+        for path in &files {
+            fs::remove_file(path).map_err(|source| ServiceError::Remove { path: path.clone(), source })?;
+        }
+        if installed && self.manager == Manager::Systemd {
+            // If it was not told before, the link that enabled the timer is still there, and leads nowhere.
+            let _ = fs::remove_file(self.units.join("timers.target.wants").join(TIMER));
+            let _ = run(&["systemctl", "--user", "daemon-reload"]);
+        }
+        Ok((files, stopped.err()))
+    }
+
+    fn units(&self) -> Vec<PathBuf> {
+        match self.manager {
+            Manager::Systemd => vec![self.units.join(format!("{UNIT}.service")), self.units.join(TIMER)],
+            Manager::Launchd => vec![self.units.join(format!("{LABEL}.plist"))],
+        }
+    }
+}
+
+fn lingers() -> Option<bool> {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let shown = run(&["loginctl", "show-user", &uid, "--property", "Linger", "--value"]).ok()?;
+    match String::from_utf8_lossy(&shown.stdout).trim() {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
+    }
+}
+
+fn write(path: &Path, text: &str, mode: u32) -> Result<PathBuf, ServiceError> {
+    let put = || {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(mode)).tempfile_in(folder)?;
+        file.write_all(text.as_bytes())?;
+        file.persist(path).map_err(|error| error.error)
+    };
+    put().map_err(|source| ServiceError::Write { path: path.to_owned(), source })?;
+    Ok(path.to_owned())
+}
+
+fn run(words: &[&str]) -> Result<Output, ServiceError> {
+    let failed = |why: String| ServiceError::Manager { command: words.join(" "), why };
+    let output = Command::new(words[0]).args(&words[1..]).output().map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let why = said.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
+    Err(failed(why.unwrap_or_else(|| output.status.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_every_value_of_the_environment_file_as_it_is() {
+        let hostile = "a$(touch /tmp/x)`y`\\\"z' %n";
+        let text = service_units::environment_file(&[("KEY".into(), hostile.into())]).unwrap();
+        let script = format!("set -a; {text}\nprintf %s \"$KEY\"");
+        let read = Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert_eq!(String::from_utf8(read.stdout).unwrap(), hostile);
+        assert_eq!(service_units::environment_file(&[("KEY".into(), "a\nb".into())]), Err("KEY".into()));
+    }
+}

@@ -1,0 +1,109 @@
+//! `service`: a systemd timer of the user. Its programs are stand-ins that record how they were called.
+
+#![cfg(not(target_os = "macos"))]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::outcome::Outcome;
+use crate::world::World;
+
+/// A world in which `systemctl` and `loginctl` are these scripts, after a line that records their arguments.
+fn managed(systemctl: &str, loginctl: &str) -> World {
+    let world = World::new();
+    for (name, script) in [("systemctl", systemctl), ("loginctl", loginctl)] {
+        let log = world.project().join("calls");
+        let path = world
+            .file(format!("bin/{name}"), format!("#!/bin/sh\necho {name} \"$@\" >> {}\n{script}\n", log.display()));
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be changed");
+    }
+    world
+}
+
+fn run(world: &World, args: &[&str]) -> Outcome {
+    let path = format!("{}:/usr/bin:/bin", world.project().join("bin").display());
+    world.command([&["service"], args].concat()).with("PATH", &path).run()
+}
+
+fn calls(world: &World) -> String {
+    fs::read_to_string(world.project().join("calls")).unwrap_or_default()
+}
+
+#[test]
+fn it_is_installed_looked_at_and_removed() {
+    let world = managed("exit 0", "echo no");
+    insta::assert_snapshot!(run(&world, &["install"]), @"
+    wrote [HOME]/.config/agent-cli/service.env
+    wrote [HOME]/.config/systemd/user/agent-cli.service
+    wrote [HOME]/.config/systemd/user/agent-cli.timer
+    --- stderr
+    chains are continued every minute; agent-cli service status shows whether they are
+    warning: the service only runs while you are logged in
+    hint: loginctl enable-linger lets it run always
+    --- exit status: 0
+    ");
+    assert!(calls(&world).contains("systemctl --user daemon-reload\nsystemctl --user enable --now agent-cli.timer\n"));
+    let units = world.home().join(".config/systemd/user");
+    let service = fs::read_to_string(units.join("agent-cli.service")).expect("it was written");
+    assert!(service.contains(&format!("Environment=\"AGENT_CLI_STATE_DIR={}\"", world.state().display())), "{service}");
+    assert!(service.contains(" resume --all\n"), "{service}");
+    insta::assert_snapshot!(run(&world, &["status"]), @"
+    installed, and active: chains are continued every minute
+    only runs while you are logged in
+    file [HOME]/.config/systemd/user/agent-cli.service
+    file [HOME]/.config/systemd/user/agent-cli.timer
+    file [HOME]/.config/agent-cli/service.env
+    --- stderr
+    hint: loginctl enable-linger lets it run always
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(run(&world, &["uninstall"]), @"
+    removed [HOME]/.config/systemd/user/agent-cli.service
+    removed [HOME]/.config/systemd/user/agent-cli.timer
+    removed [HOME]/.config/agent-cli/service.env
+    --- exit status: 0
+    ");
+    assert!(calls(&world).contains("systemctl --user disable --now agent-cli.timer\n"));
+    run(&world, &["uninstall"]).succeeds();
+    assert_eq!(run(&world, &["status", "--json"]).json()["installed"], false);
+}
+
+#[test]
+fn a_login_is_saved_only_if_that_is_wanted_and_only_the_user_can_read_it() {
+    let world = managed("exit 0", "echo yes").with("ANTHROPIC_API_KEY", "sk \"quoted\" $x");
+    let file = world.home().join(".config/agent-cli/service.env");
+    let first = run(&world, &["install"]);
+    assert!(first.stderr.contains("service install --save-login writes it to"), "{first}");
+    assert!(!fs::read_to_string(&file).expect("it was written").contains("quoted"));
+    run(&world, &["install", "--save-login"]).succeeds();
+    assert!(
+        fs::read_to_string(&file).expect("it was written").contains("ANTHROPIC_API_KEY=\"sk \\\"quoted\\\" \\$x\"\n")
+    );
+    assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
+    run(&world, &["install", "--max-parallel-total", "2"]).succeeds();
+    assert!(fs::read_to_string(&file).expect("it stays").contains("quoted"), "what was saved stays");
+}
+
+#[test]
+fn a_manager_that_fails_is_reported_with_another_way() {
+    let world = managed("echo 'Failed to connect to bus' >&2; exit 1", "exit 1");
+    insta::assert_snapshot!(run(&world, &["install"]), @"
+    --- stderr
+    error: `systemctl --user daemon-reload` failed: Failed to connect to bus
+    hint: without a service manager of the user, use cron: * * * * * agent-cli resume --all
+    hint: agent-cli service uninstall removes the files that were written
+    --- exit status: 1
+    ");
+    let status = run(&world, &["status", "--json"]).json();
+    assert_eq!((&status["installed"], &status["active"]), (&true.into(), &false.into()));
+    insta::assert_snapshot!(run(&world, &["uninstall"]), @"
+    removed [HOME]/.config/systemd/user/agent-cli.service
+    removed [HOME]/.config/systemd/user/agent-cli.timer
+    removed [HOME]/.config/agent-cli/service.env
+    --- stderr
+    warning: `systemctl --user disable --now agent-cli.timer` failed: Failed to connect to bus
+    hint: if the service is running, it ends when you log out
+    --- exit status: 0
+    ");
+    assert_eq!(run(&world, &["status", "--json"]).json()["files"], serde_json::json!([]));
+}
