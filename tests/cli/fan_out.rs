@@ -149,8 +149,9 @@ fn a_group_has_one_status_and_one_id() {
     child      [ID2]
     child      [ID4]
     claude     [STAND-IN]
-    tokens     0 in, 0 from cache, 0 out
-    cost       $0.0000
+    tokens     0 in, 0 to cache, 0 from cache, 0 out
+    cost       $0.00, 0 requests, [AGE]
+    total      $0.1000, 10 requests, [AGE], including all agents below it
     output     [STATE]/frames/[ID1]/out.ndjson
     --- exit status: 0
     ");
@@ -235,7 +236,7 @@ fn json_lists_the_agents() {
     let world = with_a_failure();
     let outcome = world.run(&["spawn", "a.md", "b.md", "--json"]);
     let mut told = outcome.json();
-    for key in ["usage", "cost_usd", "reply"] {
+    for key in ["usage", "cost_usd", "estimated", "requests", "seconds", "reply"] {
         told.as_object_mut().expect("an object").remove(key);
     }
     insta::assert_snapshot!(world.named(&serde_json::to_string_pretty(&told).expect("it is JSON")), @r#"
