@@ -8,7 +8,8 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output;
 use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
-use crate::cli::report::stream::Stream;
+use crate::cli::report::live::Live;
+use crate::cli::report::stream;
 use crate::core::attempt::decision::Note;
 use crate::core::attempt::signal;
 use crate::core::id::FrameId;
@@ -62,10 +63,16 @@ fn driven(
     top: FrameId,
     output_options: OutputOptions,
 ) -> Result<ChainStatus, CliError> {
-    let stream = output_options.stream.then(|| Stream::start(store.dir().path(), top)).transpose()?;
+    let (stream, live) = match output_options.stream {
+        true => (Some(stream::start(store.dir().path(), top)?), None),
+        false => (None, Live::start(store.dir().path(), top)?),
+    };
     let driven = run(context, |stop| scheduler::resume(store, settings, top, stop));
     if let Some(stream) = stream {
         stream.finish();
+    }
+    if let Some(live) = live {
+        live.finish(store, top)?;
     }
     let driven = driven.map_err(|error| error.hint_resume(top))?;
     print_notes(&driven);

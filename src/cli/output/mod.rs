@@ -2,11 +2,13 @@
 //! terminal would interpret.
 
 pub(crate) mod format;
+pub(crate) mod live;
 pub(crate) mod log;
 mod stderr;
 mod stdout;
 
 pub(crate) use stderr::{
-    Manner, ask, colour, error, hint, hint_at_error, is_quiet, tell, warn, width_of_errors, write_errors,
+    Manner, ask, colour, error, hint, hint_at_error, is_quiet, size_of_errors, tell, warn, width_of_errors,
+    write_errors,
 };
 pub(crate) use stdout::{PrintError, has_begun, print, print_json, print_line, was_unread, width};

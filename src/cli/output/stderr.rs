@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 use jiff::Timestamp;
 
+use crate::cli::output::live;
 use crate::core::text::escape;
 
 /// How standard error is written.
@@ -45,6 +46,12 @@ pub(super) fn columns_of(stream: impl IsTerminal + std::os::fd::AsFd) -> Option<
 /// The width of the terminal that shows messages. `None`: they go elsewhere.
 pub(crate) fn width_of_errors() -> Option<usize> {
     columns_of(io::stderr())
+}
+
+/// The columns and lines of the terminal that shows messages.
+pub(crate) fn size_of_errors() -> (usize, usize) {
+    terminal_size::terminal_size_of(io::stderr())
+        .map_or((USUAL_WIDTH, 24), |(width, height)| (width.0.into(), height.0.into()))
 }
 
 /// The width of a terminal that does not report it.
@@ -104,6 +111,7 @@ fn line(kind: &str, style: Style, text: &str) {
         }
     };
     let time = MANNER.get().filter(|manner| manner.times).map(|_| format!("{:.0} ", Timestamp::now()));
+    let line = format!("{}{mark}{text}\n", time.unwrap_or_default());
     // If standard error is closed, nobody can be told.
-    let _ = io::stderr().write_all(format!("{}{mark}{text}\n", time.unwrap_or_default()).as_bytes());
+    live::above(|| drop(io::stderr().write_all(line.as_bytes())));
 }

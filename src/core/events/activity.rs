@@ -52,6 +52,8 @@ pub(crate) struct Progress {
     pub context_tokens: Option<u64>,
     /// Tokens of all turns that have ended, over all attempts.
     pub usage: Usage,
+    /// What the attempts have cost that have ended.
+    pub cost_usd: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +68,15 @@ enum Phase {
 impl Default for Progress {
     fn default() -> Self {
         let (phase, open) = (Phase::Starting, Vec::new());
-        Self { attempt: None, phase, open, last_event: None, context_tokens: None, usage: Usage::default() }
+        Self {
+            attempt: None,
+            phase,
+            open,
+            last_event: None,
+            context_tokens: None,
+            usage: Usage::default(),
+            cost_usd: 0.0,
+        }
     }
 }
 
@@ -106,8 +116,14 @@ impl Progress {
                 self.usage = self.usage.plus(*usage);
                 self.open.clear();
             }
-            Happening::Paused { .. } => self.end(Phase::Waiting),
-            Happening::Ended { .. } => self.end(Phase::Ended),
+            Happening::Paused { cost_usd, .. } => {
+                self.cost_usd += cost_usd.unwrap_or(0.0);
+                self.end(Phase::Waiting);
+            }
+            Happening::Ended { cost_usd, .. } => {
+                self.cost_usd += cost_usd.unwrap_or(0.0);
+                self.end(Phase::Ended);
+            }
             Happening::RateLimit { .. }
             | Happening::Request { .. }
             | Happening::RequestOver { .. }

@@ -1,0 +1,61 @@
+//! Lines at the bottom of the terminal that change, on standard error. Messages are written above them.
+
+use std::env;
+use std::io::{self, IsTerminal};
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// What is drawn now, if anything is.
+static DRAWN: Mutex<Option<Drawn>> = Mutex::new(None);
+
+struct Drawn {
+    all: MultiProgress,
+    lines: Vec<ProgressBar>,
+}
+
+/// Whether lines can be drawn: on a terminal that can move its cursor.
+pub(crate) fn can_draw() -> bool {
+    let moves = env::var("TERM").is_ok_and(|terminal| !terminal.is_empty() && terminal != "dumb");
+    io::stderr().is_terminal() && moves
+}
+
+/// Draws these lines in place of those before. They have to be escaped, and to fit.
+pub(crate) fn draw(lines: &[String]) {
+    let mut drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let drawn = drawn.get_or_insert_with(|| {
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        Drawn { all, lines: Vec::new() }
+    });
+    while drawn.lines.len() > lines.len() {
+        if let Some(line) = drawn.lines.pop() {
+            drawn.all.remove(&line);
+        }
+    }
+    while drawn.lines.len() < lines.len() {
+        // Nothing but the text: no bar, no colour.
+        let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+        drawn.lines.push(drawn.all.add(ProgressBar::new_spinner().with_style(style)));
+    }
+    for (line, text) in drawn.lines.iter().zip(lines) {
+        line.set_message(text.clone());
+        line.tick();
+    }
+}
+
+/// Removes the lines.
+pub(crate) fn clear() {
+    let drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(drawn) = drawn {
+        // If standard error is closed, nothing is shown any more.
+        let _ = drawn.all.clear();
+    }
+}
+
+/// Writes to standard error without what is drawn in the way.
+pub(super) fn above(write: impl FnOnce()) {
+    match &*DRAWN.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(drawn) => drawn.all.suspend(write),
+        None => write(),
+    }
+}
