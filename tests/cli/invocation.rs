@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -78,8 +79,19 @@ impl<'a> Invocation<'a> {
 
     /// Runs it to its end on a terminal of so many columns, with its input typed in. All that the terminal is sent is its
     /// standard output.
-    pub(crate) fn on_terminal(mut self, columns: u16) -> Outcome {
-        let (screen, terminal) = terminal(columns).expect("there are terminals");
+    pub(crate) fn on_terminal(self, columns: u16) -> Outcome {
+        self.on(columns, false).0.ends()
+    }
+
+    /// Starts it on a terminal of so many columns, with its input typed in.
+    #[allow(dead_code, reason = "the tests that kill need less")]
+    pub(crate) fn start_on_terminal(self, columns: u16) -> (Running<'a>, Screen) {
+        self.on(columns, true)
+    }
+
+    /// `lines`: whether the terminal begins a line at the left, as it does for people.
+    fn on(mut self, columns: u16, lines: bool) -> (Running<'a>, Screen) {
+        let (screen, terminal) = terminal(columns, lines).expect("there are terminals");
         let copy = || Stdio::from(terminal.try_clone().expect("a file can be opened once more"));
         self.command.stdin(copy()).stdout(copy()).stderr(copy());
         let child = self.command.spawn().expect("the program can be started");
@@ -88,8 +100,9 @@ impl<'a> Invocation<'a> {
         drop((self.command, terminal));
         let mut keyboard = screen.try_clone().expect("a file can be opened once more");
         keyboard.write_all(&input).expect("a terminal takes some lines");
-        let stdout = Some(collect_screen(screen));
-        Running { world, child, stdout, stderr: None }.ends()
+        let shown = Screen(Arc::new(Mutex::new(vt100::Parser::new(LINES, columns, 0))));
+        let stdout = Some(collect_screen(screen, shown.clone()));
+        (Running { world, child, stdout, stderr: None }, shown)
     }
 
     fn started(mut self) -> (&'a World, Child) {
@@ -169,26 +182,45 @@ fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
 }
 
 /// Both ends of a terminal: what is sent to it as it is, and nothing shown of what is typed.
-fn terminal(columns: u16) -> rustix::io::Result<(File, File)> {
+fn terminal(columns: u16, lines: bool) -> rustix::io::Result<(File, File)> {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     grantpt(&screen)?;
     unlockpt(&screen)?;
     let name = ptsname(&screen, Vec::new())?;
     let terminal = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
     let mut modes = tcgetattr(&terminal)?;
-    modes.output_modes.remove(OutputModes::OPOST);
+    modes.output_modes.set(OutputModes::OPOST, lines);
     modes.local_modes.remove(LocalModes::ECHO);
     tcsetattr(&terminal, OptionalActions::Now, &modes)?;
-    tcsetwinsize(&terminal, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
+    tcsetwinsize(&terminal, Winsize { ws_row: LINES, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
     Ok((screen.into(), terminal.into()))
 }
 
+/// How many lines a terminal has.
+const LINES: u16 = 24;
+
+/// What a terminal shows.
+#[derive(Clone)]
+pub(crate) struct Screen(Arc<Mutex<vt100::Parser>>);
+
+#[allow(dead_code, reason = "the tests that kill need less")]
+impl Screen {
+    /// Its lines, without blanks at their ends.
+    pub(crate) fn text(&self) -> String {
+        let parser = self.0.lock().expect("nobody panics");
+        let (_, columns) = parser.screen().size();
+        let text: String = parser.screen().rows(0, columns).map(|line| format!("{}\n", line.trim_end())).collect();
+        format!("{}\n", text.trim_end())
+    }
+}
+
 /// The screen's end fails, instead of ending, once nobody has the terminal open.
-fn collect_screen(mut screen: File) -> JoinHandle<String> {
+fn collect_screen(mut screen: File, shown: Screen) -> JoinHandle<String> {
     thread::spawn(move || {
         let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
         while let Ok(read @ 1..) = screen.read(&mut part) {
             bytes.extend_from_slice(&part[..read]);
+            shown.0.lock().expect("nobody panics").process(&part[..read]);
         }
         String::from_utf8(bytes).expect("the program prints UTF-8")
     })

@@ -45,6 +45,7 @@ mod json;
 mod launch;
 mod limits;
 mod lists;
+mod live;
 mod logs;
 mod lost;
 mod meanwhile;

@@ -1,0 +1,97 @@
+//! The live display of `spawn` and `resume`, as a terminal shows it.
+
+use rustix::process::Signal;
+
+use crate::gate::wait_until;
+use crate::world::World;
+
+/// Two agents that run at the same time, each with a tool that waits at a gate.
+fn two() -> World {
+    let world = World::with_hooks();
+    world.file("one.md", "hold gate\nreply from one\n");
+    world.file("two.md", "hold gate\nreply from two\n");
+    world
+}
+
+/// What changes with time, replaced: the clocks at the end of lines.
+fn timeless(text: &str) -> String {
+    let clock = |line: &str| line.rfind(' ').filter(|at| line[*at..].contains(':')).map_or(line.len(), |at| at + 1);
+    text.lines()
+        .map(|line| {
+            format!(
+                "{}\n",
+                line[..clock(line)].to_owned() + &line[clock(line)..].replace(|c: char| c.is_ascii_digit(), "0")
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_terminal_shows_what_each_agent_does_and_keeps_what_is_over() {
+    for columns in [80, 40] {
+        let world = two();
+        let gate = world.gate("gate");
+        let spawn = world.command(["spawn", "one.md", "two.md"]).with("TERM", "xterm");
+        let (spawn, screen) = spawn.start_on_terminal(columns);
+        gate.reached_by(2);
+        wait_until("both tools are shown", || screen.text().matches(": running Bash: echo").count() == 2);
+        let shown = world.named(&timeless(&screen.text()));
+        match columns {
+            80 => insta::assert_snapshot!(shown, @r#"
+    [ID1:8] one.md: started
+    [ID2:8] two.md: started
+    > [ID1:8] one.md: running Bash: echo held >> gate.held; re…  1.0k tokens  0:00
+    > [ID2:8] two.md: running Bash: echo held >> gate.held; re…  1.0k tokens  0:00
+    "#),
+            _ => insta::assert_snapshot!(shown, @r#"
+    [ID1:8] one.md: started
+    [ID2:8] two.md: started
+    > one.md: running Bash: echo hel…  0:00
+    > two.md: running Bash: echo hel…  0:00
+    "#),
+        }
+        gate.open_for_one();
+        wait_until("one is over", || screen.text().contains(": done"));
+        wait_until("its row is gone", || screen.text().matches("\n> ").count() == 1);
+        gate.open_for_one();
+        spawn.ends().succeeds();
+        let left = screen.text();
+        assert!(!left.contains("\n> ") && left.contains("2 agents, ") && left.contains("from two"), "{left}");
+        let over = |line: &&str| line.ends_with(".md: done") && !line.starts_with('#');
+        assert_eq!(left.lines().filter(over).count(), 2, "{left}");
+    }
+}
+
+#[test]
+fn nothing_is_drawn_where_it_would_not_be_read() {
+    for (terminal, options, steps) in [("dumb", &[][..], 2), ("", &[], 2), ("xterm", &["-q"], 0)] {
+        let world = World::new();
+        world.file("one.md", "run true\nreply from one\n");
+        let args = ["spawn", "one.md"].iter().chain(options);
+        let outcome = world.command(args).with("TERM", terminal).on_terminal(80);
+        assert!(!outcome.stdout.contains('\u{1b}') && !outcome.stdout.contains("\n> "), "{outcome}");
+        assert_eq!(outcome.stdout.matches("one.md: ").count(), steps, "{outcome}");
+    }
+    let world = World::new();
+    world.file("one.md", "run true\nreply from one\n");
+    let piped = world.command(["spawn", "one.md"]).with("TERM", "xterm").run();
+    assert_eq!((piped.stdout.as_str(), piped.log.as_str()), ("from one\n", ""));
+    let verbose = world.command(["spawn", "one.md", "-v"]).with("TERM", "xterm").run();
+    assert_eq!(verbose.stderr.lines().count(), 2, "{verbose}");
+}
+
+#[test]
+fn a_stopped_chain_leaves_no_row_behind() {
+    let world = two();
+    let gate = world.gate("gate");
+    let (spawn, screen) = world.command(["spawn", "one.md"]).with("TERM", "xterm").start_on_terminal(80);
+    gate.reached_by(1);
+    wait_until("the tool is shown", || screen.text().contains(": running Bash"));
+    spawn.signal(Signal::INT);
+    wait_until("it says that it stops", || screen.text().contains("stopping"));
+    assert!(screen.text().contains("\n> "), "{}", screen.text());
+    spawn.signal(Signal::INT);
+    spawn.ends().exits_with(130);
+    let left = screen.text();
+    assert!(!left.contains("\n> ") && left.contains("error: interrupted"), "{left}");
+}
