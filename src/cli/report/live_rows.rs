@@ -113,7 +113,18 @@ mod tests {
     fn node(id: &str, title: &str, state: FrameState) -> Node {
         let id = format!("{id}-0000-4000-8000-000000000000").parse().unwrap();
         let (parent, since, requests) = (None, at(0), Vec::new());
-        Node { id, parent, title: title.into(), state, since, kept: true, is_group: false, requests }
+        Node {
+            id,
+            parent,
+            title: title.into(),
+            state,
+            since,
+            kept: true,
+            is_group: false,
+            is_settled: false,
+            stop: None,
+            requests,
+        }
     }
 
     fn running(id: &str, title: &str) -> Node {
