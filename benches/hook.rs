@@ -73,6 +73,7 @@ fn running(store: &Store) -> (Caller, Lease) {
         limits: Limits::default(),
         baseline: None,
         started_from: None,
+        name: None,
     });
     let frame = root.expect("a frame can be made");
     let lease = Lease::try_take(store.dir(), frame).expect("the folder can be written to");

@@ -156,6 +156,7 @@ fn chain(store: &Store, done: bool) -> FrameId {
         limits: Limits::default(),
         baseline: None,
         started_from: None,
+        name: None,
     };
     let root = store.create_root(&new()).expect("a frame can be made");
     let mut frames = vec![root];

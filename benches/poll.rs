@@ -52,6 +52,7 @@ fn fill(state: &Path) -> FrameId {
         limits: Limits::default(),
         baseline: None,
         started_from: None,
+        name: None,
     };
     let mut last = None;
     for _ in 0..FRAMES / DEPTH {

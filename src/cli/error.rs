@@ -175,6 +175,8 @@ impl From<StoreError> for CliError {
             StoreError::Ambiguous { .. } => {
                 Self::new(ExitStatus::NoSuchFrame, message).hint("give more characters of the id")
             }
+            StoreError::NameTaken { by, .. } => Self::usage(message)
+                .hint(format!("give another name; agent-cli resume {} continues that chain", by.short())),
             StoreError::NotADirectory(_) => Self::failed(message).hint("set AGENT_CLI_STATE_DIR to a directory"),
             StoreError::ReadOnly(_) => Self::failed(message)
                 .hint("make it writable for this user, or set AGENT_CLI_STATE_DIR to another directory"),

@@ -1,22 +1,74 @@
 //! Finds what an id on the command line names.
 
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
-use crate::core::id::{FrameId, IdPrefix};
+use crate::cli::exit::ExitStatus;
+use crate::core::id::{FrameId, IdPrefix, Reference};
 use crate::runtime::requests::agent_lookup;
+use crate::runtime::worktrees::project::project_of;
 use crate::store::{Store, StoreError, Target};
 
 /// The frame that an id names, for commands that only read.
 pub(crate) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<FrameId, CliError> {
-    let id = id.parse::<IdPrefix>()?;
-    let target = match context.caller {
-        Some(caller) => agent_lookup::named(store, caller, &id)?,
-        None => store.lookup(None, &id)?,
-    };
-    match target {
+    match target_named(context, store, id)? {
         Target::Frame(frame) => Ok(frame),
         Target::Request(request) => Ok(store.request_owner(request)?),
     }
+}
+
+/// What an id, a name or `last` names, for commands that only read.
+pub(crate) fn target_named(context: &Context, store: &Store, id: &str) -> Result<Target, CliError> {
+    let id = id_of(context, store, id)?;
+    Ok(match context.caller {
+        Some(caller) => agent_lookup::named(store, caller, &id)?,
+        None => store.lookup(None, &id)?,
+    })
+}
+
+/// The id that a word on the command line stands for. For agents there are no names: those of other chains are nothing to them.
+pub(crate) fn id_of(context: &Context, store: &Store, text: &str) -> Result<IdPrefix, CliError> {
+    if context.caller.is_some() {
+        return Ok(text.parse()?);
+    }
+    let found = match text.parse::<Reference>()? {
+        Reference::Id(id) => return Ok(id),
+        Reference::Name(name) => store.chain_named(&name)?.ok_or(StoreError::Unknown(text.to_owned()))?,
+        Reference::Last => {
+            let mut projects = Projects::default();
+            let here = here(&mut projects)?;
+            let newest = store.newest_chain(|cwd| projects.of(cwd) == here)?;
+            let none = || CliError::new(ExitStatus::NoSuchFrame, "no chain was started in this project");
+            newest.ok_or_else(|| none().hint("agent-cli ls --all-projects --all lists all chains"))?
+        }
+    };
+    Ok(found.to_string().parse()?)
+}
+
+/// The projects of directories, each looked up once.
+#[derive(Debug, Default)]
+pub(crate) struct Projects {
+    known: HashMap<PathBuf, PathBuf>,
+}
+
+impl Projects {
+    pub(crate) fn of(&mut self, dir: &Path) -> PathBuf {
+        if let Some(known) = self.known.get(dir) {
+            return known.clone();
+        }
+        let project = project_of(dir);
+        self.known.insert(dir.to_owned(), project.clone());
+        project
+    }
+}
+
+/// The project of the current directory.
+pub(crate) fn here(projects: &mut Projects) -> Result<PathBuf, CliError> {
+    let cannot = |error| CliError::failed(format!("the current directory cannot be used: {error}"));
+    Ok(projects.of(&fs::canonicalize(".").map_err(cannot)?))
 }
 
 /// The chain that an id stands for: the id of a question or other request stands for the chain in which it was made.

@@ -87,7 +87,7 @@ pub enum BadId {
     #[error("{0:?} is too short for an id: give at least {min} characters", min = IdPrefix::SHORTEST)]
     TooShort(String),
     /// Something with which no id begins.
-    #[error("{0:?} is not an id: an id holds hexadecimal digits and hyphens")]
+    #[error("{0:?} is not an id, a name or `last`")]
     NotAnId(String),
 }
 
@@ -127,6 +127,95 @@ impl FromStr for IdPrefix {
     }
 }
 
+/// A person's name for a chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ChainName(String);
+
+/// Why a text cannot be the name of a chain.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadName {
+    /// It is none, or does not fit into a list.
+    #[error("a name has 1 to {most} characters", most = ChainName::LONGEST)]
+    Length,
+    /// A character that a shell, a terminal or a file name would take for something else.
+    #[error("a name begins with a letter and has letters, digits, `-`, `_` and `.`")]
+    Character,
+    /// It could be the beginning of an id.
+    #[error("it could be an id: add a letter after f")]
+    LooksLikeAnId,
+    /// A word with a meaning of its own.
+    #[error("`{LAST}` stands for the newest chain")]
+    Reserved,
+}
+
+/// What stands for the newest chain of a project.
+pub(crate) const LAST: &str = "last";
+
+impl ChainName {
+    const LONGEST: usize = 40;
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ChainName {
+    type Err = BadName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+        match text.chars().count() {
+            0 => Err(BadName::Length),
+            count if count > Self::LONGEST => Err(BadName::Length),
+            _ if text == LAST => Err(BadName::Reserved),
+            _ if text.chars().all(|c| c.is_ascii_hexdigit() || c == '-') => Err(BadName::LooksLikeAnId),
+            _ if text.starts_with(char::is_alphabetic) && text.chars().all(fits) => Ok(Self(text.to_owned())),
+            _ => Err(BadName::Character),
+        }
+    }
+}
+
+impl TryFrom<String> for ChainName {
+    type Error = BadName;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<ChainName> for String {
+    fn from(name: ChainName) -> Self {
+        name.0
+    }
+}
+
+/// What a person may write where an id is expected. No text is two of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reference {
+    /// The beginning of an id.
+    Id(IdPrefix),
+    /// The name of a chain.
+    Name(ChainName),
+    /// The newest chain of the project.
+    Last,
+}
+
+impl FromStr for Reference {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match (text.parse(), text.parse()) {
+            (Ok(id), _) => Ok(Self::Id(id)),
+            (_, Ok(name)) => Ok(Self::Name(name)),
+            (_, Err(BadName::Reserved)) => Ok(Self::Last),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -146,6 +235,31 @@ mod tests {
         for text in ["", "birthday", "4f2c/../..", "4f2c'--", &"a".repeat(33)] {
             assert!(matches!(text.parse::<IdPrefix>(), Err(BadId::NotAnId(_))), "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_is_no_id_and_no_command() {
+        for name in ["nightly", "fix-712", "a.b_c", "größe", "deadline", "x"] {
+            assert_eq!(name.parse::<ChainName>().as_ref().map(ChainName::as_str), Ok(name));
+            assert_eq!(name.parse(), Ok(Reference::Name(name.parse().unwrap())));
+        }
+        for (bad, why) in [
+            ("", BadName::Length),
+            (&"x".repeat(41), BadName::Length),
+            ("cafe", BadName::LooksLikeAnId),
+            ("be-ef", BadName::LooksLikeAnId),
+            ("7th", BadName::Character),
+            ("a b", BadName::Character),
+            ("-x", BadName::Character),
+            ("a\u{202e}b", BadName::Character),
+            ("last", BadName::Reserved),
+        ] {
+            assert_eq!(bad.parse::<ChainName>(), Err(why), "{bad}");
+        }
+        assert_eq!("last".parse(), Ok(Reference::Last));
+        assert_eq!("cafe".parse::<Reference>(), Ok(Reference::Id("cafe".parse().unwrap())));
+        assert_eq!("caf".parse::<Reference>(), Err(BadId::TooShort("caf".into())));
+        assert_eq!("4f2c'--".parse::<Reference>(), Err(BadId::NotAnId("4f2c'--".into())));
     }
 
     proptest! {

@@ -86,6 +86,14 @@ pub enum StoreError {
     /// Nothing has an id that begins like this.
     #[error("no frame or question matches `{0}`")]
     Unknown(String),
+    /// A chain that goes on has this name already.
+    #[error("the chain {} is already named {name}", by.short())]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// The chain.
+        by: FrameId,
+    },
     /// Several things have an id that begins like this. At most ten are named.
     #[error("several ids begin with {prefix}: {}", list(candidates))]
     Ambiguous {

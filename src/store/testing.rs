@@ -40,6 +40,7 @@ pub(crate) fn new(task: &str) -> NewFrame {
         limits: Limits::default(),
         baseline: None,
         started_from: None,
+        name: None,
     }
 }
 

@@ -313,7 +313,7 @@ fn an_agent_in_disguise_starts_no_chain_of_its_own() {
     assert!(outcome.succeeds().stdout.contains("agents cannot set limits"), "{outcome}");
     world.file("root.md", format!("run {} spawn child.md\nreply {{result}}\n", DISGUISES[0]));
     world.run(&["spawn", "root.md"]).prints("done");
-    assert_eq!(world.run(&["ls", "--json"]).json().as_array().map(Vec::len), Some(2), "its child is its child");
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json().as_array().map(Vec::len), Some(2), "its child is its child");
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(crate) fn import(here: &World, archive: &[u8], arguments: &[&str]) -> Outcom
 
 /// Nothing of a refused archive is there.
 pub(crate) fn nothing_is_there(here: &World) {
-    assert_eq!(here.run(&["ls", "--json"]).stdout, "[]\n");
+    assert_eq!(here.run(&["ls", "-ap", "--json"]).stdout, "[]\n");
     assert!(files_below(&here.state().join("frames")).is_empty());
     here.run(&["fsck"]).succeeds();
 }
@@ -165,7 +165,7 @@ fn a_chain_that_was_removed_can_be_imported_again() {
     let world = World::new();
     world.file("root.md", "reply fine\n");
     world.run(&["spawn", "root.md"]).prints("fine");
-    let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let id = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     let archive = export(&world, &id);
     world.run(&["gc", "--older-than", "0s"]).succeeds();
     import(&world, &archive, &[]).succeeds();
@@ -229,7 +229,7 @@ fn an_import_that_is_killed_leaves_nothing_that_stays() {
     import.signal(Signal::KILL);
     assert_eq!(import.ends().code(), None);
     drop(writer);
-    assert_eq!(here.run(&["ls", "--json"]).stdout, "[]\n");
+    assert_eq!(here.run(&["ls", "-ap", "--json"]).stdout, "[]\n");
     here.run(&["import", "--trust", there.file("chain", &archive).to_str().expect("UTF-8")]).succeeds();
     let mut entries = fs::read_dir(&frames).expect("a folder").map(|entry| entry.expect("an entry").path());
     let stage = entries.find(|path| path.extension().is_some()).expect("what was left behind");

@@ -41,7 +41,7 @@ fn nothing_is_started_once_it_is_spent_until_it_is_raised() {
         listed.contains("  waiting  ") && listed.contains("root.md  waits for a larger budget: $0.0500 of $0.0400"),
         "{listed}"
     );
-    assert_eq!(world.run(&["ls", "--json"]).json()[0]["over_budget"], true);
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json()[0]["over_budget"], true);
     let tree = world.run(&["tree"]).stdout;
     assert!(tree.contains("root.md  waits for a larger budget"), "{tree}");
     assert_eq!(world.starts(), 2);

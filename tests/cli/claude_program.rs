@@ -42,7 +42,7 @@ fn without_claude_nothing_is_begun() {
     hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
     --- exit status: 4
     "#);
-    assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]));
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json(), serde_json::json!([]));
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn a_group_without_a_runner_gets_the_replies_of_all() {
     let spawn = world.command(["spawn", "root.md", "root.md", "root.md", "--max-parallel", "2"]).start();
     gate.reached_by(2);
     kill_runner(spawn);
-    let group = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let group = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     let starts = world.log().starts;
     (0..3).for_each(|_| gate.open_for_one());
     wait_until("the agents end their turns", || starts.iter().all(|start| !start.is_alive()));
@@ -217,7 +217,7 @@ fn what_nobody_runs_is_listed_as_abandoned() {
     let listed = |world: &World| {
         let tree = world.run(&["tree", "--json"]).json();
         let flags = tree.as_array().expect("frames").iter().map(|frame| frame["abandoned"] == true).collect::<Vec<_>>();
-        (flags, world.run(&["ls", "--json"]).json()[0]["abandoned"] == true)
+        (flags, world.run(&["ls", "-ap", "--json"]).json()[0]["abandoned"] == true)
     };
     let is = |child: bool| (vec![false, child], child);
     assert_eq!(listed(&world), is(false));
@@ -241,7 +241,7 @@ fn what_nobody_runs_is_listed_as_abandoned() {
     assert_eq!(world.run(&["show", &child, "--json"]).json()["abandoned"], true);
     gate.open_for_one();
     gate.open_for_one();
-    let root = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let root = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     world.run(&["resume", &root]).succeeds();
-    assert_eq!(world.run(&["ls", "--json"]).json()[0]["abandoned"], false);
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json()[0]["abandoned"], false);
 }

@@ -38,7 +38,7 @@ fn the_replies_are_printed_together_in_order() {
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 3);
-    let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let id = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     assert_eq!(world.run(&["resume", &id]).stdout, outcome.stdout);
     assert_eq!(world.starts(), 3, "what is over starts nothing");
 }
@@ -179,7 +179,7 @@ fn one_that_fails_leaves_the_others_alone_and_is_tried_again() {
     --- exit status: 1
     ");
     world.file("mended", "");
-    let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let id = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     insta::assert_snapshot!(world.run(&["resume", &id]), @"
     3 agents: all done. Each reply follows a line that begins with `## N of 3: `; no reply has such a line.
 

@@ -73,7 +73,7 @@ fn any_claude_session_can_be_forked_where_it_worked() {
     let resumed = world.log().starts[1].value_of("--resume").map(str::to_owned);
     assert!(resumed.is_some_and(|file| file.ends_with(&format!("{SESSION}.jsonl"))));
     assert!(world.transcripts().iter().any(|path| fs::read(path).expect("it is there") == before));
-    assert_eq!(world.run(&["ls", "--json"]).json().as_array().map(Vec::len), Some(1), "it is not adopted");
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json().as_array().map(Vec::len), Some(1), "it is not adopted");
 }
 
 #[test]

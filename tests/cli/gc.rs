@@ -50,7 +50,7 @@ fn a_chain_that_is_done_goes_with_all_its_files() {
     assert!(world.transcripts().is_empty());
     assert!(files_below(&world.state().join("frames")).is_empty());
     world.run(&["show", &id]).exits_with(3);
-    assert_eq!(world.run(&["ls", "--json"]).stdout, "[]\n");
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).stdout, "[]\n");
     insta::assert_snapshot!(world.run(&["gc", "--older-than", "0s"]), @"
     --- stderr
     nothing to remove

@@ -10,7 +10,7 @@ fn every_command_explains_itself() {
         // Where a default stands on a line of its own, clap indents the empty line above it.
         outcome.succeeds().stdout.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(help(&[]), @r"
+    insta::assert_snapshot!(help(&[]), @"
     Run chains of headless Claude Code agents that can pause for minutes or weeks
 
     An agent can spawn agents, to any depth, and each of them can stop to wait for a person, a file, a
@@ -30,7 +30,7 @@ fn every_command_explains_itself() {
       stop         Stop an agent, or a whole chain
       pause        Pause an agent, or a whole chain
       tell         Tell a running or waiting agent something
-      ls           List chains, newest first
+      ls           List the open chains of this project, newest first
       tree         Show a chain as a tree: every agent, its state, what it waits for and for how long
       show         Show everything known about an agent: sessions, transcripts, costs and history
       logs         Show what an agent said and did
@@ -79,7 +79,7 @@ fn every_command_explains_itself() {
        75  waiting (with --exit-code)
       130  interrupted
     ");
-    insta::assert_snapshot!(help(&["spawn"]), @r"
+    insta::assert_snapshot!(help(&["spawn"]), @"
     Start one agent for each FILE of instructions
 
     Runs the agent, and every agent that it starts, until nothing in the chain can run. Prints the reply
@@ -114,6 +114,9 @@ fn every_command_explains_itself() {
 
           --worktree
               Give each agent its own git worktree, on a new branch from the last commit
+
+          --name <NAME>
+              Name the chain, for use instead of its id
 
           --fork-from <ID>
               Start from a copy of the conversation of another agent or any Claude session
@@ -451,16 +454,45 @@ fn every_command_explains_itself() {
       agent-cli answer 4f2c1a90 --resume < plan.md
     "#);
     insta::assert_snapshot!(help(&["ls"]), @"
-    List chains, newest first
+    List the open chains of this project, newest first
+
+    A chain is open until it is done. Its project is the git repository in which it was started, all
+    worktrees included, or else the directory. What is left out is counted on standard error.
 
     Usage: agent-cli ls [OPTIONS]
 
     Options:
-          --json          Print a JSON array
-      -v, --verbose       Print progress to standard error, as on a terminal
-      -q, --quiet         Print nothing but errors to standard error
-          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
-      -h, --help          Print help
+      -a, --all
+              Also list chains that are done
+
+      -p, --all-projects
+              Also list the chains of other projects
+
+          --status <STATUS>
+              Only list chains in this state; can be repeated
+
+              [possible values: ready, running, waiting, done, failed, cancelled, abandoned]
+
+      -n, --limit <N>
+              List at most this many [default: all]
+
+          --json
+              Print a JSON array
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["tree"]), @r"
     Show a chain as a tree: every agent, its state, what it waits for and for how long

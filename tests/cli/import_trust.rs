@@ -75,7 +75,7 @@ fn a_command_that_polls_would_run_is_shown() {
 #[test]
 fn a_call_that_is_allowed_already_is_shown() {
     let (there, _, _) = exported();
-    let id = there.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let id = there.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     there.answer("ALLOW");
     let archive = export(&there, &id);
     let call = json!({"permission": {"tool": "Bash", "input": {"command": "rm -rf ~"}}}).to_string();
@@ -179,7 +179,7 @@ fn an_export_says_what_may_be_secret() {
     world.file("root.md", "reply fine\n");
     let settings = "{\"env\":{\"ANTHROPIC_API_KEY\":\"sk-secret\"}}";
     world.run(&["spawn", "root.md", "--", "--settings", settings]).prints("fine");
-    let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let id = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     let exported = world.run(&["export", &id, "-o", "chain.tar"]);
     insta::assert_snapshot!(exported, @"
     --- stderr
@@ -192,6 +192,6 @@ fn an_export_says_what_may_be_secret() {
     let plain = World::new();
     plain.file("root.md", "reply fine\n");
     plain.run(&["spawn", "root.md", "--", "--effort=low"]).prints("fine");
-    let id = plain.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let id = plain.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     assert_eq!(plain.run(&["export", &id]).stderr, "");
 }

@@ -41,7 +41,7 @@ fn what_is_no_file_of_instructions_is_refused() {
     --- exit status: 2
     ");
     assert_eq!(world.starts(), 0);
-    assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]), "nothing was recorded");
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json(), serde_json::json!([]), "nothing was recorded");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn what_is_not_text_or_too_large_starts_no_agent() {
     world.command(["spawn", "-"]).reads(" \n").run().exits_with(2);
     world.command(["spawn", "-"]).reads([0xff, 0xfe]).run().exits_with(2);
     assert_eq!(world.starts(), 0);
-    assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]), "nothing was recorded");
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json(), serde_json::json!([]), "nothing was recorded");
     world.run(&["spawn", "largest.md"]).prints("ok");
 }
 

@@ -105,19 +105,41 @@ fn a_failure_in_json() {
 #[test]
 fn lists_in_json() {
     let (world, id) = paused();
-    insta::assert_snapshot!(lines(&world, &world.run(&["ls", "--json"])), @r#"
+    insta::assert_snapshot!(lines(&world, &world.run(&["ls", "-ap", "--json"])), @r#"
     [
       {
         "id": "[ID1]",
+        "name": null,
         "status": "waiting",
         "abandoned": false,
+        "error": null,
+        "can_continue": false,
         "task": "root.md",
         "cwd": "[PROJECT]",
         "since": "[TIME]",
         "created": "[TIME]",
         "agents": 2,
         "open_questions": 1,
-        "over_budget": false
+        "waiting_on": [
+          {
+            "frame": "[ID2]",
+            "since": "[TIME]",
+            "for": "question",
+            "id": "[ID3]",
+            "question": "When?"
+          }
+        ],
+        "over_budget": false,
+        "usage": {
+          "input_tokens": 6000,
+          "output_tokens": 120,
+          "cache_creation_input_tokens": 0,
+          "cache_read_input_tokens": 0
+        },
+        "cost_usd": 0.06,
+        "estimated": false,
+        "requests": 6,
+        "seconds": [SECONDS]
       }
     ]
     "#);

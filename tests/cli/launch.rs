@@ -342,7 +342,7 @@ fn a_word_behind_the_dashes_that_is_no_option_is_refused() {
     hint: agent-cli spawn --worktree FILE
     --- exit status: 2
     ");
-    assert_eq!(world.run(&["ls", "--json"]).json(), serde_json::json!([]));
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json(), serde_json::json!([]));
     let (world, said) = asked_by_an_agent("spawn child.md -- --max-turns 3 second.md");
     assert!(said.contains("second.md is not an option of claude"), "{said}");
     assert_eq!(world.starts(), 1);

@@ -13,10 +13,10 @@ fn a_chain_at_rest() {
     world.file("fails.md", "fail API Error: 400 boom\n");
     let id = world.spawn_paused("root.md");
     world.run(&["spawn", "fails.md"]).exits_with(1);
-    insta::assert_snapshot!(columns(&world.run(&["ls"])), @r"
-    CHAIN  STATE  FOR  AGENTS  QUESTIONS  TASK
-    [ID5:8]  failed  [AGE]  1  0  fails.md
-    [ID1:8]  waiting  [AGE]  4  1  root.md
+    insta::assert_snapshot!(columns(&world.run(&["ls"])), @"
+    CHAIN  STATE  AGE  COST  TASK
+    [ID5:8]  failed  [AGE]  $0.0100  fails.md  API Error: 400 boom
+    [ID1:8]  waiting  [AGE]  $0.1200  root.md  can continue; waits for an answer to [ID3:8]: When?, asked [AGE] ago, and for 1 more
     --- exit status: 0
     ");
     insta::assert_snapshot!(columns(&world.run(&["tree"])), @r"
@@ -77,7 +77,7 @@ fn nothing_at_all() {
     insta::assert_snapshot!(world.run(&["tree"]), @r"
     --- stderr
     no open chains
-    hint: agent-cli ls lists those that are done
+    hint: agent-cli ls --all lists those that are done
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions"]), @r"

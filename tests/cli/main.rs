@@ -20,6 +20,7 @@ mod archive;
 mod beside;
 mod budget;
 mod chain;
+mod chains;
 mod claude_output;
 mod claude_program;
 mod crash;

@@ -157,7 +157,7 @@ fn a_chain_that_waits_for_a_job_is_removed_with_it() {
     world.file("root.md", format!("{far}reply later\n"));
     let id = world.spawn_paused("root.md");
     world.run(&["rm", &id, "--yes"]).succeeds();
-    assert_eq!(world.run(&["ls", "--json"]).json(), json!([]));
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json(), json!([]));
 }
 
 /// As it may be where the hook after the call was killed, or hooks are switched off.

@@ -19,7 +19,7 @@ fn whatever_could_not_grow_the_chain_goes_on() {
         let paused = outcome.stdout.starts_with("SGN_PEND_STARTED");
         assert!(paused || (outcome.code() == Some(1) && outcome.stderr.contains("hint: ")), "{blocks}: {outcome}");
 
-        let roots = world.run(&["ls", "--json"]).json();
+        let roots = world.run(&["ls", "-ap", "--json"]).json();
         let id = match roots[0]["id"].as_str() {
             Some(id) => id.to_owned(),
             None => world.spawn_paused("root.md"),

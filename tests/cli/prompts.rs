@@ -68,7 +68,7 @@ fn lists_show_the_first_line() {
     let prompt = format!("{}\n{}", "long ".repeat(100), "second line");
     let world = world.with("STAND_IN_REFUSES", "too dull");
     world.run(&["spawn", "--prompt", &prompt]).exits_with(4);
-    let title = world.run(&["ls", "--json"]).json()[0]["task"].as_str().expect("a text").to_owned();
+    let title = world.run(&["ls", "-ap", "--json"]).json()[0]["task"].as_str().expect("a text").to_owned();
     assert!(title.starts_with("long long") && title.ends_with('…') && title.chars().count() == 120, "{title}");
 }
 

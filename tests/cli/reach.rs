@@ -107,7 +107,7 @@ fn a_chain_is_joined_by_its_full_id_and_by_the_session_that_started_it() {
     world.file("top.md", "spawn child.md --max-depth 5 --max-frames 6 --max-budget-usd 1\nreply top: {result}\n");
     world.file("child.md", "ask When?\nreply {result}\n");
     world.foreign_session(SESSION, "top.md");
-    let chain = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let chain = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     for id in [&chain[..8], &chain] {
         let other = said(&world, &format!("agent-cli resume {id}"));
         assert!(other.starts_with("Exit code 3\n"), "{other}");

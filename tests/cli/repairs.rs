@@ -13,7 +13,7 @@ fn with_task() -> World {
 }
 
 fn nothing_is_recorded(world: &World) {
-    assert_eq!(world.run(&["ls", "--json"]).json(), json!([]));
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json(), json!([]));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn what_claude_refuses_before_any_work_does_not_stay_recorded() {
     hint: run claude and log in with /login, or set ANTHROPIC_API_KEY; then agent-cli resume [ID1:8]
     --- exit status: 4
     ");
-    assert_eq!(world.run(&["ls", "--json"]).json().as_array().map(Vec::len), Some(1));
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json().as_array().map(Vec::len), Some(1));
 }
 
 #[test]

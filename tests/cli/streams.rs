@@ -7,7 +7,9 @@ fn a_reader_that_has_seen_enough_is_no_accident() {
     let world = World::new();
     world.file("root.md", "ask When?\nreply {result}\n");
     world.spawn_paused("root.md");
-    for args in [&["ls"][..], &["ls", "--json"], &["questions"], &["tree"], &["--help"], &["completions", "bash"]] {
+    for args in
+        [&["ls"][..], &["ls", "-ap", "--json"], &["questions"], &["tree"], &["--help"], &["completions", "bash"]]
+    {
         let outcome = world.command(args).start_unread().ends();
         assert!(!outcome.stderr.contains("panicked"), "{args:?}: {outcome}");
         assert_ne!(outcome.code(), Some(101), "{args:?}: {outcome}");
@@ -64,7 +66,7 @@ fn an_archive_is_not_poured_over_a_terminal() {
     let world = World::new();
     world.file("root.md", "reply ok\n");
     world.run(&["spawn", "root.md"]).prints("ok");
-    let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let id = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     // It gives the program a terminal, and passes on what is written to it.
     let on_terminal = format!("script -qec 'agent-cli export {id}' /dev/null < /dev/null");
     let outcome = world.program("/bin/sh", ["-c", &on_terminal]).run();

@@ -70,7 +70,7 @@ fn world_with(text: &str) -> (World, Vec<String>) {
         world.run(&["spawn", file]);
     }
     world.run(&["spawn", "--prompt", &format!("reply {text}")]);
-    let chains = world.run(&["ls", "--json"]).json();
+    let chains = world.run(&["ls", "-ap", "--json"]).json();
     let ids = chains.as_array().unwrap().iter().map(|chain| chain["id"].as_str().unwrap().to_owned()).collect();
     planted(&world, text);
     (world, ids)
@@ -86,7 +86,7 @@ fn commands<'a>(world: &World, ids: &'a [String]) -> Vec<Vec<&'a str>> {
         &["fsck"],
         &["gc", "--dry-run", "--failed", "--older-than", "0s"],
         &["doctor"],
-        &["ls", "--json"],
+        &["ls", "-ap", "--json"],
         &["tree", "--json"],
         &["questions", "--all", "--json"],
     ]
@@ -168,7 +168,7 @@ fn a_reply_is_exact_unless_it_is_for_a_terminal() {
 #[test]
 fn no_text_is_too_long_for_a_command() {
     let (world, ids) = world_with("short");
-    let mut lists = vec![vec!["ls"], vec!["tree"], vec!["questions"], vec!["questions", "--all"]];
+    let mut lists = vec![vec!["ls", "-apq"], vec!["tree"], vec!["questions"], vec!["questions", "--all"]];
     lists.extend(ids.iter().map(|id| vec!["show", id]));
     for (kind, columns) in [("a", 80), ("漢", 40), ("e\u{301}", 1), ("🙂\n", 80)] {
         planted(&world, &kind.repeat(100_000));

@@ -69,7 +69,7 @@ fn many_spawns_at_once_disturb_each_other_in_no_way() {
         spawn.ends().prints("ok");
     }
     assert_eq!(world.starts(), 36);
-    assert_eq!(world.run(&["ls", "--json"]).json().as_array().map(Vec::len), Some(12));
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).json().as_array().map(Vec::len), Some(12));
 }
 
 #[test]

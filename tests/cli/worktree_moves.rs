@@ -29,7 +29,7 @@ fn a_worktree_goes_with_its_branch() {
     error: [ID1:8] worked in [THERE]/worktrees/root-[ID1:8], which does not exist here
     hint: in a clone of its repository, git worktree add DIR agent-cli/root-[ID1:8]; then import with --cwd [THERE]/worktrees/root-[ID1:8]=DIR
     ");
-    assert_eq!(here.run(&["ls", "--json"]).stdout, "[]\n");
+    assert_eq!(here.run(&["ls", "-ap", "--json"]).stdout, "[]\n");
 
     let clone = here.project().join("clone");
     let copied = here.project().join("copied");

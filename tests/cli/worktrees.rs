@@ -30,7 +30,7 @@ fn an_agent_works_on_a_branch_of_its_own() {
     assert!(worktree.join("shared").is_file() && !world.project().join("a.txt").exists());
     let [branch] = branches(&world).try_into().expect("one branch");
     assert_eq!(git(&world.project(), &format!("log --format=%s main..{branch}")), "work");
-    let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let id = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     assert_eq!(branch, format!("agent-cli/a-{}", &id[..8]), "it has the id of its frame");
 
     let json = world.run(&["resume", &id, "--json"]).json();
@@ -193,7 +193,7 @@ fn a_worktree_that_git_cannot_make_is_an_error_that_is_tried_again() {
     assert!(refused.stderr.ends_with("continues; nothing is lost\n"), "{refused}");
     assert_eq!(world.starts(), 0);
     fs::remove_file(world.project().join(".git/refs/heads/agent-cli")).expect("it is there");
-    let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let id = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     world.run(&["resume", &id]).prints("A");
 }
 
@@ -240,7 +240,7 @@ fn a_kill_between_the_worktree_and_the_attempt_loses_nothing() {
         let path = format!("{}:{}", deadly.display(), std::env::var("PATH").expect("a PATH"));
         let killed = world.command(["spawn", "a.md", "--worktree"]).with("PATH", &path).run();
         assert_eq!((killed.code(), world.starts()), (None, 0), "{killed}");
-        let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+        let id = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
         world.run(&["resume", &id]).prints("wrote a.txt");
         assert_eq!((branches(&world).len(), worktrees(&world).len()), (1, 1));
     }
@@ -348,7 +348,7 @@ fn a_removal_that_is_killed_is_done_by_the_next() {
         world.run(&["fsck"]).succeeds();
         world.run(&["gc", "--older-than", "0s"]).succeeds();
         assert_eq!((branches(&world).len(), worktrees(&world).len()), (0, 0), "{point}");
-        assert_eq!(world.run(&["ls", "--json"]).stdout, "[]\n", "{point}");
+        assert_eq!(world.run(&["ls", "-ap", "--json"]).stdout, "[]\n", "{point}");
     }
 }
 
@@ -374,7 +374,7 @@ fn gc_removes_a_worktree_of_an_open_chain_when_its_parent_has_the_result_and_nob
 
 /// The roots of all chains, the newest first.
 fn roots(world: &World) -> Vec<String> {
-    let listed = world.run(&["ls", "--json"]).json();
+    let listed = world.run(&["ls", "-ap", "--json"]).json();
     listed.as_array().expect("a list").iter().map(|chain| chain["id"].as_str().expect("an id").to_owned()).collect()
 }
 

@@ -105,7 +105,7 @@ impl Chain {
 
     /// The id of the only chain, whatever became of it.
     pub(crate) fn only_root(&self) -> String {
-        let listed = self.json(&["ls", "--json"]);
+        let listed = self.json(&["ls", "-ap", "--json"]);
         assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
         listed[0]["id"].as_str().unwrap().to_owned()
     }

@@ -29,7 +29,7 @@ struct Sum {
 
 fn recorded(chain: &Chain) -> Sum {
     let mut sum = Sum::default();
-    for root in chain.json(&["ls", "--json"]).as_array().unwrap() {
+    for root in chain.json(&["ls", "-ap", "--json"]).as_array().unwrap() {
         let shown = chain.json(&["show", root["id"].as_str().unwrap(), "--json"]);
         let spent = &shown["with_descendants"];
         let count = |value: &Value| value.as_u64().unwrap();

@@ -202,7 +202,7 @@ fn a_foreign_session_is_forked(version: &str) {
     assert_eq!(fs::read(chain.home.transcript(session).unwrap()).unwrap(), before, "the source was written to");
     let of_fork = price_of_a_token(&chain, told["id"].as_str().unwrap());
     chain.ok(&["spawn", "fork.md", "--model", model]);
-    let fresh = chain.json(&["ls", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    let fresh = chain.json(&["ls", "-ap", "--json"])[0]["id"].as_str().unwrap().to_owned();
     let ratio = of_fork / price_of_a_token(&chain, &fresh);
     assert!((ratio - 1.0).abs() < 0.05, "a fork counts what its source had cost: {ratio}");
 }

@@ -9,6 +9,7 @@ use crate::cli::chain::resume;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
+use crate::cli::lookup;
 use crate::cli::output::{self, print_json, print_line, tell};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::OutputOptions;
@@ -77,7 +78,7 @@ impl Answer {
             "end your turn: the answer arrives when the chain is resumed",
         )?;
         let store = context.store()?;
-        let id = named(&store, &self.id.parse()?)?;
+        let id = named(&store, &lookup::id_of(context, &store, &self.id)?)?;
         let asked = store.question(id)?;
         let (text, is_text) = self.given(&store, id, asked.as_ref())?;
         let text = self.with_mode(text, asked.as_ref())?;

@@ -7,19 +7,19 @@ use serde::Serialize;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
+use crate::cli::lookup;
 use crate::cli::output::format::{age, cut, one_line, table};
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::in_part;
 use crate::core::chain::origin::Origin;
-use crate::core::id::{FrameId, IdPrefix, RequestId};
+use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::choices::{Choice, Choices};
 use crate::core::requests::plan::Plan;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::columns::columns;
 use crate::core::text::extent;
-use crate::runtime::requests::agent_lookup;
 use crate::store::{Question, Store, StoreError, Target};
 
 /// List open questions, or show one in full
@@ -135,12 +135,7 @@ impl Questions {
 
 /// The questions that an id names: a single one in any state, or all of a chain or agent and everything below it.
 fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<Vec<Question>, CliError> {
-    let id = id.parse::<IdPrefix>()?;
-    let target = match context.caller {
-        Some(caller) => agent_lookup::named(store, caller, &id)?,
-        None => store.lookup(None, &id)?,
-    };
-    match target {
+    match lookup::target_named(context, store, id)? {
         Target::Frame(frame) => Ok(store.questions(Some(frame), only_open)?),
         Target::Request(request) => {
             let question = store.question(request)?;

@@ -262,7 +262,7 @@ impl Resume {
 
     /// Finds what the id names. An unknown session is adopted if Claude Code has it.
     fn target(&self, context: &Context, store: &Store, name: &str) -> Result<Target, CliError> {
-        let id = name.parse::<IdPrefix>()?;
+        let id = lookup::id_of(context, store, name)?;
         if let Some(caller) = context.caller {
             return Ok(agent_lookup::named_or_started(store, caller, &id)?);
         }

@@ -18,13 +18,14 @@ use crate::cli::chain::request;
 use crate::cli::context::{Context, claude_session};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
+use crate::cli::lookup;
 use crate::cli::output::{hint, tell, warn};
 use crate::cli::report::chain_status::OutputOptions;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::overrides::Overrides;
 use crate::core::chain::frame::Task;
 use crate::core::chain::limits::Limits;
-use crate::core::id::IdPrefix;
+use crate::core::id::ChainName;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::fork::{self, BadSource, Source};
@@ -60,6 +61,10 @@ pub(crate) struct Spawn {
     /// Give each agent its own git worktree, on a new branch from the last commit
     #[arg(long)]
     worktree: bool,
+
+    /// Name the chain, for use instead of its id
+    #[arg(long, value_name = "NAME")]
+    name: Option<ChainName>,
 
     /// Start from a copy of the conversation of another agent or any Claude session
     #[arg(long, value_name = "ID")]
@@ -115,7 +120,10 @@ impl Spawn {
             let message = "agents cannot use --no-hooks, --no-stale-check or --claude";
             return Err(CliError::usage(message).hint("leave them out"));
         }
-        let request = self.request(|id| Ok(fork::source_for_agent(store, caller, id)?))?;
+        if self.name.is_some() {
+            return Err(CliError::usage("agents cannot name chains").hint("leave --name out"));
+        }
+        let request = self.request(|id| Ok(fork::source_for_agent(store, caller, &id.parse()?)?))?;
         let overrides = Overrides {
             model: self.model,
             permission_mode: self.permission_mode,
@@ -126,11 +134,11 @@ impl Spawn {
     }
 
     /// The request, checked. `source` finds the conversation to begin with.
-    fn request(&self, source: impl FnOnce(&IdPrefix) -> Result<Source, CliError>) -> Result<SpawnRequest, CliError> {
+    fn request(&self, source: impl FnOnce(&str) -> Result<Source, CliError>) -> Result<SpawnRequest, CliError> {
         let tasks = self.tasks.checked()?;
         let named = self.cwd.as_deref().map(working_directory).transpose()?;
         self.args.parsed()?;
-        let source = self.fork_from.as_ref().map(|id| source(&id.parse()?)).transpose()?;
+        let source = self.fork_from.as_deref().map(source).transpose()?;
         let cwd = match (&source, named) {
             (Some(source), Some(named)) if named != source.cwd => {
                 return Err(RuntimeError::from(BadSource::Elsewhere(source.cwd.clone())).into());
@@ -144,7 +152,10 @@ impl Spawn {
 
     fn start(self, context: &Context) -> Result<ExitStatus, CliError> {
         let of_this_shell = context.launch()?;
-        let request = self.request(|id| Ok(fork::source(&context.store()?, id, &of_this_shell)?))?;
+        let request = self.request(|id| {
+            let store = context.store()?;
+            Ok(fork::source(&store, &lookup::id_of(context, &store, id)?, &of_this_shell)?)
+        })?;
         let settings = context.settings(self.claude)?;
         let path = std::env::var_os("PATH");
         let model = self.model.or_else(|| request.source.as_ref().and_then(|source| source.model.clone()));
@@ -167,7 +178,7 @@ impl Spawn {
         let limits = Limits::default().changed(self.limits.given());
         let store = context.store()?;
         context.check(&store, &settings, &launch)?;
-        let top = record::start(&store, &request, &launch, limits, claude_session())?;
+        let top = record::start(&store, &request, &launch, limits, claude_session(), self.name)?;
         if request.apart && worktree::has_uncommitted_changes(&request.cwd) {
             let cwd = request.cwd.display();
             tell(&format!("the worktree starts from the last commit, without the uncommitted changes in {cwd}"));

@@ -1,6 +1,6 @@
 //! Formatting for people: ages, tables, untrusted text.
 
-use crate::cli::output::stdout::width;
+use crate::cli::output::stdout::{Tone, TonedLine, width};
 use crate::core::text::columns::{columns, of_each};
 use crate::core::text::escape;
 
@@ -67,6 +67,19 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     table_within(rows, width())
 }
 
+/// A [`table`] in which the cell in `column` of each row has the row's tone. The cells before it are padded with blanks.
+pub(crate) fn toned_table(rows: &[Vec<String>], column: usize, tones: &[Tone]) -> Vec<TonedLine> {
+    let text = table(rows);
+    let toned = text.lines().zip(rows).zip(tones).map(|((line, row), tone)| {
+        let before = row.iter().take(column).map(String::len).sum();
+        let cell = row.get(column).map_or("", String::as_str);
+        let found = line.get(before..).and_then(|rest| rest.find(cell)).map(|at| before + at);
+        let part = found.map_or(0..0, |at| at..at + cell.len());
+        TonedLine { text: line.to_owned(), part, tone: *tone }
+    });
+    toned.collect()
+}
+
 fn table_within(rows: &[Vec<String>], width: Option<usize>) -> String {
     let widest = width.map_or(WIDEST, |width| (width / 5).clamp(8, WIDEST));
     let padded: Vec<Vec<String>> = rows
@@ -117,6 +130,13 @@ mod tests {
         let rows = [vec!["a".to_owned(), "b".to_owned()], vec!["long".to_owned(), "c".to_owned()]];
         assert_eq!(table(&rows), "a     b\nlong  c\n");
         assert_eq!(table(&[]), "");
+    }
+
+    #[test]
+    fn one_cell_of_a_row_has_its_tone() {
+        let rows = [vec!["4f2c1a90".to_owned(), "done".to_owned(), "done".to_owned()]];
+        let lines = toned_table(&rows, 1, &[Tone::Good]);
+        assert_eq!((lines[0].text.as_str(), lines[0].part.clone()), ("4f2c1a90  done  done", 10..14));
     }
 
     #[test]

@@ -11,4 +11,6 @@ pub(crate) use stderr::{
     Manner, ask, colour, error, hint, hint_at_error, is_quiet, size_of_errors, tell, warn, width_of_errors,
     write_errors,
 };
-pub(crate) use stdout::{PrintError, has_begun, print, print_json, print_line, was_unread, width};
+pub(crate) use stdout::{
+    PrintError, Tone, TonedLine, has_begun, print, print_json, print_line, print_toned, was_unread, width,
+};

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::cli::output::stderr::columns_of;
@@ -37,9 +39,60 @@ pub(crate) fn was_unread() -> bool {
 /// Prints a result: escaped on a terminal, exact to the byte elsewhere. If the reader has gone away, as in `| head -1`,
 /// that is not an error.
 pub(crate) fn print(text: &str) -> Result<(), PrintError> {
+    let text = if io::stdout().is_terminal() { Cow::from(escape::block(text)) } else { Cow::from(text) };
+    write(&text)
+}
+
+/// What a part of a line is about, which its colour says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    /// It goes on.
+    Good,
+    /// It waits for others.
+    Waiting,
+    /// It needs somebody.
+    Bad,
+    /// It is over.
+    Quiet,
+}
+
+/// A line of escaped text, a part of which has a tone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TonedLine {
+    pub(crate) text: String,
+    pub(crate) part: Range<usize>,
+    pub(crate) tone: Tone,
+}
+
+/// Prints lines, with colours where they are wanted.
+pub(crate) fn print_toned(lines: &[TonedLine]) -> Result<(), PrintError> {
+    let has_colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
+    let toned = |TonedLine { text, part, tone }: &TonedLine| {
+        let style = if has_colours { tone.style() } else { Style::new() };
+        let parts = [0..part.start, part.clone(), part.end..text.len()];
+        let [before, part, after] = parts.map(|at| escape::block(text.get(at).unwrap_or_default()));
+        format!("{before}{style}{part}{style:#}{after}\n")
+    };
+    write(&lines.iter().map(toned).collect::<String>())
+}
+
+impl Tone {
+    fn style(self) -> Style {
+        let colour = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
+        match self {
+            Self::Plain => Style::new(),
+            Self::Good => colour(AnsiColor::Green),
+            Self::Waiting => colour(AnsiColor::Yellow),
+            Self::Bad => colour(AnsiColor::Red),
+            Self::Quiet => Style::new().dimmed(),
+        }
+    }
+}
+
+fn write(text: &str) -> Result<(), PrintError> {
     let mut out = io::stdout().lock();
     BEGUN.store(true, Ordering::Relaxed);
-    let text = if out.is_terminal() { Cow::from(escape::block(text)) } else { Cow::from(text) };
     match failpoint::around(Step::Print, || out.write_all(text.as_bytes()).and_then(|()| out.flush())) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             UNREAD.store(true, Ordering::Relaxed);

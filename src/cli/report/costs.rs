@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::cli::output::format::age;
 use crate::core::attempt::usage::{Spending, Spent, Usage};
+use crate::core::id::FrameId;
 
 /// What attempts cost, as every `--json` has it.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -40,6 +41,12 @@ pub(crate) fn dollars(spent: &Spent) -> String {
     format!("{least}${:.digits$}", spent.cost_usd)
 }
 
+/// A warning about a chain that has cost more than its budget.
+pub(crate) fn passed(chain: FrameId, spent: &Spent, max_budget_usd: Option<f64>) -> Option<String> {
+    let most = max_budget_usd.filter(|most| spent.cost_usd > *most)?;
+    Some(format!("{} has cost {}, more than its budget of ${most:.2}", chain.short(), dollars(spent)))
+}
+
 /// Tokens, by what they cost.
 pub(crate) fn tokens(usage: Usage) -> String {
     let Usage { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage;
@@ -64,6 +71,14 @@ pub(crate) fn length(time: SignedDuration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_budget_that_was_passed_is_warned_of() {
+        let (id, spent) = (FrameId::random(), Spent { cost_usd: 0.5, ..Spent::default() });
+        assert_eq!((passed(id, &spent, None), passed(id, &spent, Some(0.5))), (None, None));
+        let warning = passed(id, &spent, Some(0.25)).unwrap();
+        assert_eq!(warning, format!("{} has cost $0.5000, more than its budget of $0.25", id.short()));
+    }
 
     #[test]
     fn a_cost_that_may_be_more_says_so() {

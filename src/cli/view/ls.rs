@@ -1,26 +1,92 @@
-//! `agent-cli ls`: lists all chains.
+//! `agent-cli ls`: lists chains.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
 
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::format::{age, cut, table};
-use crate::cli::output::{hint, print, print_json, tell};
+use crate::cli::lookup::{Projects, here};
+use crate::cli::output::format::{age, one_line, toned_table};
+use crate::cli::output::{self, Tone, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::chain_status::{self, described};
+use crate::cli::report::costs::{self, SpentJson};
+use crate::core::attempt::usage::Spent;
+use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::FrameState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
-use crate::store::{Store, StoreError, Summary};
+use crate::core::id::FrameId;
+use crate::core::requests::request::External;
+use crate::store::{Store, Summary};
 
-/// List chains, newest first
+/// List the open chains of this project, newest first
+///
+/// A chain is open until it is done. Its project is the git repository in which it was started, all worktrees included,
+/// or else the directory. What is left out is counted on standard error.
 #[derive(Debug, Args)]
 pub(crate) struct Ls {
+    /// Also list chains that are done
+    #[arg(short, long)]
+    all: bool,
+
+    /// Also list the chains of other projects
+    #[arg(short = 'p', long)]
+    all_projects: bool,
+
+    /// Only list chains in this state; can be repeated
+    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(STATUSES))]
+    status: Vec<String>,
+
+    /// List at most this many [default: all]
+    #[arg(short = 'n', long, value_name = "N")]
+    limit: Option<usize>,
+
     /// Print a JSON array
     #[arg(long)]
     json: bool,
+}
+
+/// What `--status` takes: the states of an agent, and that of a chain whose runner died.
+const STATUSES: [&str; 7] = ["ready", "running", "waiting", "done", "failed", "cancelled", "abandoned"];
+
+/// A chain, as `--json` lists it.
+#[derive(Debug, Serialize)]
+struct Listed {
+    id: FrameId,
+    name: Option<String>,
+    status: &'static str,
+    abandoned: bool,
+    error: Option<String>,
+    /// Whether `resume` would start an agent now.
+    can_continue: bool,
+    task: String,
+    cwd: std::path::PathBuf,
+    since: Timestamp,
+    created: Timestamp,
+    agents: u64,
+    open_questions: u64,
+    waiting_on: Vec<Blocker>,
+    over_budget: bool,
+    #[serde(flatten)]
+    spent: SpentJson,
+    #[serde(skip)]
+    cost: Spent,
+    #[serde(skip)]
+    max_budget_usd: Option<f64>,
+}
+
+/// How many chains were left out, and why.
+#[derive(Debug, Default)]
+struct Hidden {
+    elsewhere: usize,
+    done: usize,
+    others: usize,
 }
 
 impl Ls {
@@ -31,56 +97,217 @@ impl Ls {
             Some(caller) => store.children(caller.frame)?,
             None => store.roots()?,
         };
-        let roots = chains.into_iter().map(|root| Ok((over_budget(&store, &root, now)?, root)));
-        let roots = roots.collect::<Result<Vec<_>, StoreError>>()?;
         let abandoned: HashSet<_> = store.abandoned()?.into_values().collect();
+        let is_empty = chains.is_empty();
+        let (chains, hidden) = self.chosen(context, chains, &abandoned)?;
+        let of = |chain| listed(&store, chain, &abandoned, now);
+        let listed = chains.into_iter().map(of).collect::<Result<Vec<_>, _>>()?;
         if self.json {
-            let listed = roots.iter().map(|(over_budget, root)| {
-                serde_json::json!({
-                    "id": root.id,
-                    "status": root.state.name(),
-                    "abandoned": abandoned.contains(&root.id),
-                    "task": root.title,
-                    "cwd": root.cwd,
-                    "since": root.since,
-                    "created": root.created,
-                    "agents": root.frames,
-                    "open_questions": root.open_questions,
-                    "over_budget": over_budget.is_some(),
-                })
-            });
-            print_json(&listed.collect::<Vec<_>>())?;
-            return Ok(ExitStatus::Ok);
-        }
-        if roots.is_empty() {
+            print_json(&listed)?;
+        } else if is_empty {
             tell("no chains yet");
             hint("agent-cli spawn FILE starts one");
-            return Ok(ExitStatus::Ok);
+        } else {
+            print_toned(&self.table(&listed, now))?;
+            listed.iter().for_each(|chain| warn_of_budget(chain));
         }
-        let head = ["CHAIN", "STATE", "FOR", "AGENTS", "QUESTIONS", "TASK"].map(str::to_owned).to_vec();
-        let rows = roots.iter().map(|(over_budget, root)| {
-            let numbers = [root.frames.to_string(), root.open_questions.to_string()];
-            let [frames, questions] = numbers;
-            let is_abandoned = abandoned.contains(&root.id);
-            let state = if is_abandoned { "abandoned" } else { root.state.name() }.to_owned();
-            let reason = if is_abandoned {
-                Some(format!("  {}", chain_status::abandoned(root.id)))
-            } else {
-                over_budget.as_ref().map(|blocker| format!("  waits for {}", described(&blocker.what)))
-            };
-            let task = cut(&root.title, 60) + &reason.unwrap_or_default();
-            vec![root.id.short(), state, age(root.since, now), frames, questions, task]
-        });
-        print(&table(&std::iter::once(head).chain(rows).collect::<Vec<_>>()))?;
+        hidden.report(listed.is_empty());
         Ok(ExitStatus::Ok)
+    }
+
+    fn chosen(
+        &self,
+        context: &Context,
+        chains: Vec<Summary>,
+        abandoned: &HashSet<FrameId>,
+    ) -> Result<(Vec<Summary>, Hidden), CliError> {
+        let mut hidden = Hidden::default();
+        let mut projects = Projects::default();
+        let is_for_an_agent = context.caller.is_some();
+        let here = if self.all_projects || is_for_an_agent { None } else { Some(here(&mut projects)?) };
+        let wanted = |chain: &Summary| {
+            let is = |status: &String| {
+                *status == chain.state.name() || status == "abandoned" && abandoned.contains(&chain.id)
+            };
+            self.status.is_empty() || self.status.iter().any(is)
+        };
+        let shows_done = self.all || is_for_an_agent || self.status.iter().any(|status| status == "done");
+        let mut chosen = chains;
+        chosen.retain(|chain| wanted(chain));
+        chosen.retain(|chain| {
+            let is_here = here.as_deref().is_none_or(|here: &Path| projects.of(&chain.cwd) == here);
+            let is_open = shows_done || chain.state != FrameState::Done;
+            hidden.elsewhere += usize::from(!is_here && is_open);
+            hidden.done += usize::from(is_here && !is_open);
+            is_here && is_open
+        });
+        let most = self.limit.unwrap_or(usize::MAX);
+        hidden.others = chosen.len().saturating_sub(most);
+        chosen.truncate(most);
+        Ok((chosen, hidden))
+    }
+
+    /// On a narrow terminal only what says which chain it is, and what for.
+    fn table(&self, listed: &[Listed], now: Timestamp) -> Vec<TonedLine> {
+        let is_wide = output::width().is_none_or(|width| width >= NARROW);
+        let with_names = listed.iter().any(|chain| chain.name.is_some());
+        let columns = |cells: [String; 7]| {
+            let shown = [true, true, is_wide, is_wide, with_names, is_wide && self.all_projects, true];
+            cells.into_iter().zip(shown).filter_map(|(cell, shown)| shown.then_some(cell)).collect::<Vec<_>>()
+        };
+        let head = columns(["CHAIN", "STATE", "AGE", "COST", "NAME", "DIRECTORY", "TASK"].map(str::to_owned));
+        let rows = listed.iter().map(|chain| {
+            let state = if chain.abandoned { "abandoned" } else { chain.status };
+            columns([
+                chain.id.short(),
+                state.to_owned(),
+                age(chain.created, now),
+                costs::dollars(&chain.cost),
+                chain.name.clone().unwrap_or_default(),
+                chain.cwd.display().to_string(),
+                format!("{}  {}", one_line(&chain.task), standing(chain, now)).trim_end().to_owned(),
+            ])
+        });
+        let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
+        let tones = std::iter::once(Tone::Plain).chain(listed.iter().map(tone)).collect::<Vec<_>>();
+        toned_table(&rows, 1, &tones)
     }
 }
 
-/// A frame of the chain that would run if the budget had not been spent.
-fn over_budget(store: &Store, root: &Summary, now: Timestamp) -> Result<Option<Blocker>, StoreError> {
-    if root.limits.max_budget_usd.is_none() || root.state == FrameState::Done {
-        return Ok(None);
+/// Terminals with fewer columns get fewer columns of the table.
+const NARROW: usize = 60;
+
+fn listed(store: &Store, chain: Summary, abandoned: &HashSet<FrameId>, now: Timestamp) -> Result<Listed, CliError> {
+    let tree = if chain.state == FrameState::Done { None } else { Some(store.tree(chain.id)?) };
+    let waiting_on = tree.as_ref().map(|tree| tree.blockers(now)).unwrap_or_default();
+    let can_run = tree
+        .is_some_and(|tree| !tree.runnable(&Attempted::default(), now).is_empty() || !tree.to_try_again().is_empty());
+    let abandoned = abandoned.contains(&chain.id);
+    let spent = store.spent(chain.id)?;
+    Ok(Listed {
+        over_budget: waiting_on.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })),
+        can_continue: can_run || abandoned,
+        id: chain.id,
+        name: chain.name,
+        status: chain.state.name(),
+        error: match chain.state {
+            FrameState::Failed { failure } => Some(failure.message),
+            _ => None,
+        },
+        abandoned,
+        task: chain.title,
+        cwd: chain.cwd,
+        since: chain.since,
+        created: chain.created,
+        agents: chain.frames,
+        open_questions: chain.open_questions,
+        waiting_on,
+        spent: spent.into(),
+        cost: spent,
+        max_budget_usd: chain.limits.max_budget_usd,
+    })
+}
+
+/// What a chain waits for, or how it can continue.
+fn standing(chain: &Listed, now: Timestamp) -> String {
+    if chain.abandoned {
+        return chain_status::abandoned(chain.id);
     }
-    let blockers = store.tree(root.id)?.blockers(now);
-    Ok(blockers.into_iter().find(|blocker| matches!(blocker.what, Blocking::Budget { .. })))
+    if let Some(error) = &chain.error {
+        return one_line(error);
+    }
+    let more = |count: usize| if count > 1 { format!(", and for {} more", count - 1) } else { String::new() };
+    match chain.waiting_on.first() {
+        Some(first) if chain.status != "done" => {
+            let continues = if chain.can_continue { "can continue; " } else { "" };
+            format!("{continues}waits {}{}", awaited(first, now, &TimeZone::system()), more(chain.waiting_on.len()))
+        }
+        None if chain.can_continue => "can continue".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// What is waited for, with how long ago it was asked or how long it takes.
+fn awaited(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> String {
+    let what = described(&blocker.what);
+    let until = |at: Timestamp| if at > now { format!(" (in {})", age(now, at)) } else { String::new() };
+    match &blocker.what {
+        Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. } => {
+            format!("for {what}, asked {} ago", age(blocker.since, now))
+        }
+        Blocking::External { wait: External::Time(at) } => {
+            let (at_zone, today) = (at.to_zoned(zone.clone()), now.to_zoned(zone.clone()).date());
+            let day = if at_zone.date() == today { String::new() } else { format!("{} ", at_zone.date()) };
+            format!("until {day}{}{}", at_zone.strftime("%H:%M"), until(*at))
+        }
+        Blocking::External { wait: External::Scheduled(scheduled) } => format!("for {what}{}", until(scheduled.at)),
+        Blocking::UsageLimit { resets_at } => format!("for {what}{}", until(*resets_at)),
+        Blocking::Retry { at, .. } => format!("for {what}{}", until(*at)),
+        _ => format!("for {what}"),
+    }
+}
+
+fn tone(chain: &Listed) -> Tone {
+    match chain.status {
+        _ if chain.abandoned => Tone::Bad,
+        "failed" => Tone::Bad,
+        "done" => Tone::Quiet,
+        "running" => Tone::Good,
+        _ if chain.can_continue => Tone::Good,
+        _ => Tone::Waiting,
+    }
+}
+
+/// Warns of a chain that has cost more than its budget: agents that ran when it was spent went on.
+fn warn_of_budget(chain: &Listed) {
+    if let Some(warning) = costs::passed(chain.id, &chain.cost, chain.max_budget_usd) {
+        output::warn(&warning);
+    }
+}
+
+impl Hidden {
+    fn report(&self, shows_nothing: bool) {
+        let chains = |count: usize| if count == 1 { "1 chain".to_owned() } else { format!("{count} chains") };
+        let is = |count: usize| if count == 1 { "is" } else { "are" };
+        if shows_nothing && self.elsewhere + self.done > 0 {
+            tell("no open chains in this project");
+        }
+        if self.elsewhere > 0 {
+            tell(&format!("{} of other projects: agent-cli ls --all-projects", chains(self.elsewhere)));
+        }
+        if self.done > 0 {
+            tell(&format!("{} that {} done: agent-cli ls --all", chains(self.done), is(self.done)));
+        }
+        if self.others > 0 {
+            tell(&format!("{} more: agent-cli ls --limit N", chains(self.others)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::id::RequestId;
+
+    #[test]
+    fn a_wait_says_since_when_or_until_when() {
+        let time = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = time("2026-11-22T09:49:00Z");
+        let said = |what| {
+            awaited(
+                &Blocker { frame: FrameId::random(), since: time("2026-11-22T07:49:00Z"), what },
+                now,
+                &TimeZone::UTC,
+            )
+        };
+        let at = |text: &str| said(Blocking::External { wait: External::Time(time(text)) });
+        assert_eq!(at("2026-11-22T11:49:30Z"), "until 11:49 (in 2 h)");
+        assert_eq!(at("2026-12-24T18:00:00Z"), "until 2026-12-24 18:00 (in 32 d)");
+        assert_eq!(at("2026-11-22T09:00:00Z"), "until 09:00");
+        let id = RequestId::random();
+        let question = said(Blocking::Question { id, question: "When?".into(), choices: None });
+        assert_eq!(question, format!("for an answer to {}: When?, asked 2 h ago", id.short()));
+        let limit = said(Blocking::UsageLimit { resets_at: time("2026-11-22T09:59:00Z") });
+        assert_eq!(limit, "for the usage limit to reset at 2026-11-22T09:59:00Z (in 10 min)");
+    }
 }

@@ -93,7 +93,7 @@ impl TreeCommand {
         }
         if trees.is_empty() {
             tell("no open chains");
-            hint("agent-cli ls lists those that are done");
+            hint("agent-cli ls --all lists those that are done");
         }
         for tree in &trees {
             let of = |top| Ok::<Costs, CliError>(store.spent_by_frame(top)?.into_iter().collect());

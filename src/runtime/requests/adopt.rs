@@ -30,7 +30,16 @@ pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result
     kept.map_err(while_trying("keep a copy of the transcript"))?;
     tool_results::keep(store.dir(), frame, session, &found)
         .map_err(while_trying("keep copies of the results of tools"))?;
-    let new = NewFrame { id: frame, task, cwd, launch, limits: Limits::default(), baseline: None, started_from: None };
+    let new = NewFrame {
+        id: frame,
+        task,
+        cwd,
+        launch,
+        limits: Limits::default(),
+        baseline: None,
+        started_from: None,
+        name: None,
+    };
     Ok(Some(store.adopt(&new, session)?))
 }
 

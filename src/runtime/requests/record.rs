@@ -11,7 +11,7 @@ use crate::core::agent::overrides::{BadLaunch, Overrides};
 use crate::core::agent::starting_mode;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
-use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::core::id::{ChainName, FrameId, RequestId, SessionId};
 use crate::core::requests::request::{External, RequestKind, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::{BadSource, Source};
@@ -51,7 +51,7 @@ pub(crate) struct SpawnRequest {
 }
 
 /// Creates a chain: a root, or a group of agents without a parent. `started_from`: the session of Claude Code whose user starts
-/// it. Returns the id of its top.
+/// it; `name`: what the user calls it. Returns the id of its top.
 ///
 /// # Errors
 ///
@@ -63,9 +63,14 @@ pub(crate) fn start(
     launch: &Launch,
     limits: Limits,
     started_from: Option<SessionId>,
+    name: Option<ChainName>,
 ) -> Result<FrameId, RuntimeError> {
     let mut members = request.frames(store, launch, limits)?;
     members.iter_mut().for_each(|member| member.started_from = started_from);
+    // That of a group stands at its first member.
+    if let Some(first) = members.first_mut() {
+        first.name = name;
+    }
     Ok(match members.as_slice() {
         [only] => store.create_root(only)?,
         _ => store.create_root(&request.group(members))?,
@@ -157,7 +162,7 @@ impl SpawnRequest {
             None => launch,
         };
         let baseline = self.source.as_ref().map(|source| source.baseline);
-        Ok(NewFrame { id, task, cwd, launch, limits, baseline, started_from: None })
+        Ok(NewFrame { id, task, cwd, launch, limits, baseline, started_from: None, name: None })
     }
 
     fn group(&self, members: Vec<NewFrame>) -> NewGroup {

@@ -5,6 +5,7 @@ pub(crate) mod candidates;
 pub(crate) mod history;
 pub(crate) mod limits;
 pub(crate) mod lookup;
+pub(crate) mod names;
 pub(crate) mod repair;
 pub(crate) mod trees;
 pub(crate) mod worktrees;

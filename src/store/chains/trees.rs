@@ -27,6 +27,8 @@ use crate::store::tables::requests;
 pub struct Summary {
     /// Its id.
     pub id: FrameId,
+    /// What a person calls it.
+    pub name: Option<String>,
     /// Its task in a few words.
     pub title: String,
     /// Where its agent works.
@@ -68,7 +70,7 @@ const DENIED: &str = below!(
 
 const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM frames WHERE parent = ?1 UNION
        SELECT below.child, f.id FROM below CROSS JOIN frames AS f ON f.parent = below.id)
-     SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, c.limits,
+     SELECT f.id, NULL AS name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
        (SELECT count(*) FROM below CROSS JOIN frames AS member ON member.id = below.id
         WHERE below.child = f.id AND NOT member.is_group) AS frames,
        (SELECT count(*) FROM below CROSS JOIN requests AS r ON r.frame = below.id
@@ -108,7 +110,7 @@ impl Store {
     pub fn roots(&self) -> Result<Vec<Summary>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT f.id, f.title, f.cwd, f.state, f.since, f.created, c.limits, coalesce(q.questions, 0) AS questions,
+                "SELECT f.id, c.name, f.title, f.cwd, f.state, f.since, f.created, c.limits, coalesce(q.questions, 0) AS questions,
                    (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
                  FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root LEFT JOIN
                    (SELECT asker.root, count(*) AS questions
@@ -177,6 +179,7 @@ fn pending(connection: &Connection, top: FrameId) -> std::result::Result<HashMap
 fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
     Ok(Summary {
         id: id(row, "id")?,
+        name: row.get("name")?,
         title: row.get("title")?,
         cwd: path(row, "cwd")?,
         state: from_json(row, "state")?,

@@ -8,9 +8,10 @@ use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::{FrameState, Wait};
-use crate::core::id::{FrameId, RequestId};
+use crate::core::id::{ChainName, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::failpoint::Step;
+use crate::store::chains::names;
 use crate::store::database::codec::{self, At, Id};
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result};
@@ -66,6 +67,14 @@ impl NewChain<'_> {
         }
     }
 
+    /// What a person calls it.
+    fn name(&self) -> Option<&ChainName> {
+        match self {
+            Self::Agent(agent) => agent.name.as_ref(),
+            Self::Group(group) => group.members[0].name.as_ref(),
+        }
+    }
+
     /// The id of its top frame, a new one for a group.
     pub(super) fn top(&self) -> FrameId {
         match self {
@@ -103,6 +112,7 @@ impl Store {
             limits.admit(1, 0, new.agents())?;
             chains::insert(connection, top, limits)?;
             new.insert(connection, codec::now(), top, None)?;
+            new.name().map_or(Ok(()), |name| names::give(connection, top, name))?;
             Ok(top)
         })
     }
@@ -153,7 +163,8 @@ fn insert(
     let first = new.members[0].clone();
     let launch = Launch { worktree: None, ..first.launch };
     let (task, cwd, started_from) = (Task::Group(new.tasks.clone()), new.cwd.clone(), first.started_from);
-    let frame = NewFrame { id: group, task, cwd, launch, baseline: None, started_from, limits: first.limits };
+    let frame =
+        NewFrame { id: group, task, cwd, launch, baseline: None, started_from, limits: first.limits, name: first.name };
     frames::insert(connection, now, &frame, &place)?;
     for member in &new.members {
         let below = Place { parent: Some(group), depth: place.depth + 1, state: FrameState::Ready, ..place.clone() };

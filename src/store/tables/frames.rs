@@ -10,7 +10,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Baseline, Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::{FrameEvent, FrameState, Wait};
-use crate::core::id::{AttemptId, FrameId, SessionId};
+use crate::core::id::{AttemptId, ChainName, FrameId, SessionId};
 use crate::core::text::escape::shortened;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
@@ -34,6 +34,8 @@ pub struct NewFrame {
     pub limits: Limits,
     /// The conversation that its agent's begins with.
     pub baseline: Option<Baseline>,
+    /// What a person calls the chain, when the frame is its root.
+    pub name: Option<ChainName>,
     /// The session of Claude Code in which the command was called that makes it. That session may come to stand above it.
     pub started_from: Option<SessionId>,
 }
@@ -255,6 +257,7 @@ mod tests {
                 usage: Some(Usage { input_tokens: 7, ..Usage::default() }),
             }),
             started_from: None,
+            name: None,
         };
         let id = store.create_root(&wanted).unwrap();
         let frame = store.frame(id).unwrap().unwrap();
@@ -267,6 +270,7 @@ mod tests {
             limits: store.limits(frame.id).unwrap(),
             baseline,
             started_from: None,
+            name: None,
         };
         assert_eq!(read, wanted);
         assert_eq!((frame.id, frame.parent, frame.root, frame.depth), (id, None, id, 1));

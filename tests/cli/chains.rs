@@ -1,0 +1,103 @@
+//! Which chains `ls` lists, and how people name them.
+
+use crate::world::World;
+
+/// A world with an open chain of its project, one that is done, and one of another project.
+fn world() -> (World, String) {
+    let world = World::new();
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    world.file("replies.md", "reply fine\n");
+    let id = world.run(&["spawn", "asks.md", "--name", "birthday"]).started();
+    world.run(&["spawn", "replies.md"]).succeeds();
+    std::fs::create_dir(world.home().join("other")).unwrap();
+    let other = world.home().join("other");
+    world
+        .run(&["spawn", "asks.md", "--cwd", other.to_str().unwrap(), "--permission-mode", "bypassPermissions"])
+        .succeeds();
+    (world, id)
+}
+
+#[test]
+fn a_list_has_the_open_chains_of_the_project_and_counts_the_others() {
+    let (world, _) = world();
+    let outcome = world.run(&["ls"]);
+    insta::assert_snapshot!(outcome, @"
+    CHAIN     STATE    AGE  COST     NAME      TASK
+    [ID1:8]  waiting  [AGE]  $0.0300  birthday  asks.md  waits for an answer to [ID2:8]: When?, asked [AGE] ago
+    --- stderr
+    1 chain of other projects: agent-cli ls --all-projects
+    1 chain that is done: agent-cli ls --all
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.command(["ls", "-ap"]).on_terminal(40), @"
+    CHAIN     STATE    NAME      TASK
+    [ID3:8]  waiting            asks.md  w…
+    [ID5:8]  done               replies.md
+    [ID1:8]  waiting  birthday  asks.md  w…
+    --- exit status: 0
+    ");
+    let coloured = world.command(["ls", "--color", "always"]).on_terminal(80).stdout;
+    assert!(coloured.contains("\u{1b}[33mwaiting\u{1b}[0m"), "{coloured:?}");
+    let count = |args: &[&str]| world.run(&[&["ls", "-ap", "--json"], args].concat()).json().as_array().map(Vec::len);
+    assert_eq!(count(&[]), Some(1));
+    assert_eq!(count(&["--all"]), Some(2));
+    assert_eq!(count(&["--all-projects"]), Some(2));
+    assert_eq!(count(&["-ap"]), Some(3));
+    assert_eq!(count(&["-ap", "--limit", "2"]), Some(2));
+    assert_eq!(count(&["--status", "done"]), Some(1));
+    assert_eq!(count(&["--status", "failed"]), Some(0));
+}
+
+#[test]
+fn a_repository_is_one_project() {
+    let (world, _) = world();
+    std::fs::create_dir_all(world.project().join("src/deep")).unwrap();
+    let at = |dir: &str| {
+        let command = world.command(["ls", "-ap", "--json"]).within(&world.project().join(dir));
+        command.run().json().as_array().map(Vec::len)
+    };
+    assert_eq!(at("src/deep"), Some(0));
+    std::fs::create_dir(world.project().join(".git")).unwrap();
+    assert_eq!(at("src/deep"), Some(1));
+}
+
+#[test]
+fn a_chain_goes_by_its_name_and_the_newest_by_last() {
+    let (world, id) = world();
+    let named = |args: &[&str]| world.run(args).json();
+    assert_eq!(named(&["show", "birthday", "--json"])["id"], id.as_str());
+    assert_eq!(named(&["tree", "birthday", "--json"])[0]["id"], id.as_str());
+    assert_eq!(named(&["show", "last", "--json"])["status"], "done", "that of another project is newer");
+    assert_eq!(named(&["questions", "birthday", "--json"])[0]["question"], "When?");
+    world.run(&["answer", "birthday", "Jan 1st"]).succeeds();
+    world.run(&["resume", "birthday"]).prints("Jan 1st");
+    world.run(&["rm", "birthday", "--yes"]).succeeds();
+    world.run(&["show", "birthday"]).exits_with(3);
+}
+
+#[test]
+fn a_name_is_unused_and_no_id() {
+    let (world, _) = world();
+    insta::assert_snapshot!(world.run(&["spawn", "asks.md", "--name", "birthday"]), @"
+    --- stderr
+    error: the chain [ID1:8] is already named birthday
+    hint: give another name; agent-cli resume [ID1:8] continues that chain
+    --- exit status: 2
+    ");
+    for bad in ["last", "cafe", "a b", "", "7up"] {
+        world.run(&["spawn", "asks.md", "--name", bad]).exits_with(2);
+    }
+    world.run(&["answer", "birthday", "x"]).succeeds();
+    world.run(&["resume", "birthday"]).prints("x");
+    world.run(&["spawn", "asks.md", "--name", "birthday"]).started();
+}
+
+#[test]
+fn agents_reach_no_chain_by_its_name() {
+    let world = World::new();
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    world.run(&["spawn", "asks.md", "--name", "secret"]).started();
+    world.file("peeks.md", "run agent-cli show secret 2>&1; agent-cli show last 2>&1; true\nreply {result}\n");
+    let reply = world.run(&["spawn", "peeks.md", "--permission-mode", "bypassPermissions"]).stdout;
+    assert_eq!(reply.matches("is not an id").count(), 2, "{reply}");
+}
