@@ -38,7 +38,7 @@ fn a_list_has_the_open_chains_of_the_project_and_counts_the_others() {
     ");
     let coloured = world.command(["ls", "--color", "always"]).on_terminal(80).stdout;
     assert!(coloured.contains("\u{1b}[33mwaiting\u{1b}[0m"), "{coloured:?}");
-    let count = |args: &[&str]| world.run(&[&["ls", "-ap", "--json"], args].concat()).json().as_array().map(Vec::len);
+    let count = |args: &[&str]| world.run(&[&["ls", "--json"], args].concat()).json().as_array().map(Vec::len);
     assert_eq!(count(&[]), Some(1));
     assert_eq!(count(&["--all"]), Some(2));
     assert_eq!(count(&["--all-projects"]), Some(2));
@@ -53,7 +53,7 @@ fn a_repository_is_one_project() {
     let (world, _) = world();
     std::fs::create_dir_all(world.project().join("src/deep")).unwrap();
     let at = |dir: &str| {
-        let command = world.command(["ls", "-ap", "--json"]).within(&world.project().join(dir));
+        let command = world.command(["ls", "--json"]).within(&world.project().join(dir));
         command.run().json().as_array().map(Vec::len)
     };
     assert_eq!(at("src/deep"), Some(0));

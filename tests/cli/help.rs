@@ -471,7 +471,7 @@ fn every_command_explains_itself() {
           --status <STATUS>
               Only list chains in this state; can be repeated
 
-              [possible values: ready, running, waiting, done, failed, cancelled, abandoned]
+              [possible values: ready, running, waiting, paused, done, failed, cancelled, abandoned]
 
       -n, --limit <N>
               List at most this many [default: all]

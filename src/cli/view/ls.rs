@@ -53,7 +53,7 @@ pub(crate) struct Ls {
 }
 
 /// What `--status` takes: the states of an agent, and that of a chain whose runner died.
-const STATUSES: [&str; 7] = ["ready", "running", "waiting", "done", "failed", "cancelled", "abandoned"];
+const STATUSES: [&str; 8] = ["ready", "running", "waiting", "paused", "done", "failed", "cancelled", "abandoned"];
 
 /// A chain, as `--json` lists it.
 #[derive(Debug, Serialize)]
