@@ -41,6 +41,7 @@ mod redaction;
 mod returns;
 mod rights;
 mod situation;
+mod steering;
 mod stopping;
 mod subfolder;
 mod suspended;
