@@ -212,6 +212,7 @@ fn end(store: &Store, caller: Caller, ending: Ending) {
         frame: caller.frame,
         attempt: caller.attempt,
         decision: &decision,
+        ended: None,
         spending: Spending::default(),
         total: Totals::default(),
         model: None,

@@ -100,6 +100,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         frame,
         attempt: id,
         decision: &decision,
+        ended: None,
         spending: Spending::default(),
         total: Totals::default(),
         model: None,

@@ -79,6 +79,7 @@ pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_>
         frame: caller.frame,
         attempt: caller.attempt,
         decision,
+        ended: None,
         spending: Spending {
             usage: Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() },
             requests: 1,

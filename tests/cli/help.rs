@@ -133,6 +133,10 @@ fn every_command_explains_itself() {
 
               [possible values: deny, ask]
 
+          --timeout <DURATION>
+              Stop each of these agents when it has run for this long; the time in which it waits does
+              not count
+
           --claude <PATH>
               The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
 

@@ -228,3 +228,42 @@ fn an_agent_stops_its_own_descendants_and_nobody_else() {
     assert_eq!(world.run(&["show", &other, "--json"]).json()["status"], "waiting");
     world.run(&["stop", "ffffffff"]).exits_with(3);
 }
+
+#[test]
+fn an_agent_is_stopped_when_it_has_run_for_its_timeout() {
+    let world = World::with_hooks();
+    let gate = world.gate("gate");
+    world.file("parent.md", "spawn child.md --timeout 1s\nreply {results}\n");
+    world.file("child.md", "hold gate\nrun echo after >> marks\nreply ok\n");
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(1);
+    let child = session(&world, 1);
+    is_told_to_stop(&world, &child);
+    gate.open_for_one();
+    let outcome = spawn.ends();
+    outcome.succeeds();
+    assert!(outcome.stdout.contains("stopped after its timeout of 1 s"), "{outcome}");
+    assert_eq!(marks(&world), "");
+    world.run(&["spawn", "parent.md", "--timeout", "0s"]).exits_with(2);
+}
+
+#[test]
+fn time_in_which_an_agent_waits_does_not_count_and_a_killed_runner_changes_nothing() {
+    let (world, gate) = with_a_running_child();
+    world.file("root.md", "ask When?\nhold gate\nreply {result}\n");
+    world.run(&["spawn", "root.md", "--timeout", "1s"]).succeeds();
+    let root = session(&world, 0);
+    world.answer("now");
+    world.time_passes(10);
+    let resume = world.command(["resume", &root]).start();
+    gate.reached_by(1);
+    is_told_to_stop(&world, &root);
+    resume.kill();
+    resume.ends();
+    gate.open_for_one();
+    wait_until("the agent ends", || !world.log().starts[1].is_alive());
+    let outcome = world.run(&["resume", &root]);
+    outcome.exits_with(1);
+    assert!(outcome.stderr.contains("stopped after its timeout of 1 s"), "{outcome}");
+    assert_eq!(world.starts(), 2);
+}

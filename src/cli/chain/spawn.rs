@@ -11,6 +11,7 @@ use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
 use crate::claude::settings::permission_rules;
 use crate::cli::arguments::claude_args::ForClaude;
+use crate::cli::arguments::duration::duration;
 use crate::cli::arguments::limits::LimitOptions;
 use crate::cli::arguments::tasks::Tasks;
 use crate::cli::chain::drive;
@@ -82,6 +83,10 @@ pub(crate) struct Spawn {
     #[arg(long, value_name = "WHAT", value_parser = on_permission())]
     on_permission: Option<OnPermission>,
 
+    /// Stop each of these agents when it has run for this long; the time in which it waits does not count
+    #[arg(long, value_name = "DURATION", value_parser = timeout)]
+    timeout: Option<u64>,
+
     /// The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
@@ -129,6 +134,7 @@ impl Spawn {
             permission_mode: self.permission_mode,
             on_permission: self.on_permission,
             args: self.args.parsed()?,
+            timeout: self.timeout,
         };
         Ok(AgentRequest::Spawn(request, overrides))
     }
@@ -167,6 +173,7 @@ impl Spawn {
             no_hooks: self.no_hooks,
             no_stale_check: self.no_stale_check,
             on_permission: self.on_permission.unwrap_or_default(),
+            timeout: self.timeout,
             ..of_this_shell
         }
         .with_native_questions();
@@ -216,6 +223,12 @@ fn readable(task: &Task, cwd: &Path, launch: &Launch) -> Result<(), CliError> {
     Err(CliError::usage(message).hint(
         "rename it: Claude Code cannot allow a path that contains ?, or a name that ends in a space, a dot or \\",
     ))
+}
+
+/// A number of seconds, at least one.
+fn timeout(text: &str) -> Result<u64, String> {
+    let seconds = duration(text)?.as_secs().try_into().ok();
+    seconds.filter(|seconds| *seconds > 0).ok_or_else(|| "give at least one second".to_owned())
 }
 
 fn on_permission() -> impl TypedValueParser<Value = OnPermission> {

@@ -48,6 +48,9 @@ pub struct Launch {
     /// How many seconds background work may continue after the agent has replied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background_grace: Option<u64>,
+    /// How many seconds it may run in all its attempts together. While it waits, none pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
     /// The worktree created for this agent alone. A child works in it too, unless it asks for its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,

@@ -14,6 +14,8 @@ pub struct Overrides {
     /// How calls that need an approval are handled.
     pub on_permission: Option<OnPermission>,
     pub args: ClaudeArgs,
+    /// How many seconds it may run. It does not inherit its parent's limit.
+    pub timeout: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +55,7 @@ impl Launch {
             permission_mode: wanted.permission_mode.or_else(|| self.permission_mode.clone()),
             on_permission: wanted.on_permission.unwrap_or(self.on_permission),
             args: self.args.and(&wanted.args),
+            timeout: wanted.timeout,
             worktree: None,
             ..self.clone()
         };
@@ -106,6 +109,8 @@ mod tests {
             ..Launch::default()
         };
         assert_eq!(parent.child(Overrides::default()), Ok(parent.clone()));
+        let limited = Launch { timeout: Some(60), ..parent.clone() };
+        assert_eq!(limited.child(Overrides::default()), Ok(parent.clone()), "its own time is not its child's");
         let child = parent.child(wanted(Some("plan"), &["--effort=low"])).unwrap();
         assert_eq!(child.permission_mode.as_deref(), Some("plan"));
         assert_eq!(child.args.words(), ["--max-turns=9", "--effort=low"]);

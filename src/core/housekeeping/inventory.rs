@@ -161,6 +161,7 @@ impl Lines {
             // An imported chain uses that of the shell that imports it.
             environment: _,
             background_grace: _,
+            timeout: _,
         } = launch;
         self.add("program", &claude.display().to_string());
         model.iter().for_each(|model| self.add("model", model));

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+
 use crate::claude::processes::orphans;
 use crate::claude::stream::digest::Digest;
 use crate::core::agent::denied::Denied;
@@ -45,6 +47,8 @@ pub(super) struct Gathered {
     pub(super) suspended: Option<String>,
     pub(super) situation: Situation,
     pub(super) denied: Vec<Denied>,
+    /// When it ended, if nobody was there to see it; `None`: now.
+    pub(super) ended: Option<Timestamp>,
     pub(super) spending: Spending,
     /// What its session had spent when it ended.
     pub(super) total: Totals,
@@ -88,6 +92,9 @@ pub(super) fn gather(
         Begun::Here { silent } => (silent, false),
         Begun::Earlier => (None, true),
     };
+    // Its runner is dead. What it printed last is the last that is known of it.
+    let printed_last = || fs::metadata(store.dir().printed(frame.id)).and_then(|file| file.modified()).ok();
+    let ended = if is_abandoned { printed_last().and_then(|at| at.try_into().ok()) } else { None };
     let mut facts = Facts {
         ending,
         has_checkpoint: frame.checkpoint.is_some(),
@@ -110,6 +117,7 @@ pub(super) fn gather(
     let (spending, total) = cost::of(store, frame, &attempts, &digest, transcript.as_deref())?;
     Ok(Gathered {
         facts,
+        ended,
         situation: situation::at_the_end(frame, attempt.mode.as_deref(), &digest, transcript.as_deref(), &given)?,
         denied: denied::denied(store, frame, &digest)?,
         spending,

@@ -39,6 +39,7 @@ pub(super) fn record(
         frame: frame.id,
         attempt: attempt.id,
         decision,
+        ended: gathered.ended,
         spending: gathered.spending,
         total: gathered.total,
         model: digest.model.clone(),

@@ -28,7 +28,7 @@ use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::stopping;
 use crate::runtime::run::unattended::places::{Place, Places};
 use crate::runtime::run::{background, external_waits};
-use crate::runtime::steering::asked;
+use crate::runtime::steering::{self, asked};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Driving, Lease, Store, StoreError};
 
@@ -264,6 +264,11 @@ impl Drive<'_> {
             }
             Err(error) => return Err(error),
         };
+        let timeout = asked::timeout(self.store, &frame)?;
+        if timeout.is_some_and(|timeout| timeout.rest.is_zero()) {
+            steering::stop::stop(self.store, &frame, &asked::over(&frame), None)?;
+            return Ok(true);
+        }
         let first = if program.refuses_forks { Way::InPlace } else { Way::Fork };
         let way = self.ways.get(&id).copied().unwrap_or(first);
         if way == Way::InPlace && !program.refuses_forks {
@@ -289,7 +294,7 @@ impl Drive<'_> {
                     has_stop_hook,
                     transcript,
                     background_grace,
-                    timeout: None,
+                    timeout,
                 };
                 let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
                 self.exits.spawn(async move { (id, ended.await) });

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
 use crate::core::steering::stop::{By, How, Stop};
 use crate::runtime::{RuntimeError, while_trying};
@@ -49,13 +50,26 @@ pub(crate) struct Timeout {
     pub(crate) rest: Duration,
 }
 
+/// How long the agent of a frame may run from now on; `None`: as long as it likes.
+pub(crate) fn timeout(store: &Store, frame: &Frame) -> Result<Option<Timeout>, StoreError> {
+    let Some(whole) = frame.launch.timeout.map(Duration::from_secs) else { return Ok(None) };
+    Ok(Some(Timeout { whole, rest: whole.saturating_sub(store.ran(frame.id)?) }))
+}
+
+/// That its time is over.
+pub(crate) fn over(frame: &Frame) -> Stop {
+    out_of_time(frame.id, frame.launch.timeout.unwrap_or_default())
+}
+
+fn out_of_time(of: FrameId, seconds: u64) -> Stop {
+    Stop { how: How::Stop, now: false, by: By::Timeout(seconds), reason: None, of, report: None }
+}
+
 fn recorded(dir: &StateDir, frame: FrameId, over: Option<Duration>) -> Result<Option<Stop>, StoreError> {
     let store = Store::open(dir.path())?;
     let wanted = store.wanted_stop(frame)?;
     let Some(whole) = over.filter(|_| wanted.is_none()) else { return Ok(wanted) };
-    let by = By::Timeout(whole.as_secs());
-    let stop = Stop { how: How::Stop, now: false, by, reason: None, of: frame, report: None };
-    let ordered = store.order_stop(frame, &stop, &[])?;
+    let ordered = store.order_stop(frame, &out_of_time(frame, whole.as_secs()), &[])?;
     for below in ordered.running.into_iter().filter(|below| *below != frame) {
         // Its runner finds it in the records if this fails.
         let _ = dir.ask_to_stop(below, false);

@@ -1,6 +1,7 @@
 //! Attempts: recorded before their process starts, so that whoever finds a dead one knows what to look for.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -154,6 +155,20 @@ impl Store {
                 "to": state,
             });
             events::append(connection, now, frame, "began", &detail)
+        })
+    }
+
+    /// How long a frame's agent has run so far, in all its attempts that have ended.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn ran(&self, frame: FrameId) -> Result<Duration> {
+        self.query(|connection| {
+            let sql = "SELECT coalesce(sum(max(ended - began, 0)), 0) FROM attempts
+                       WHERE frame = ?1 AND ended IS NOT NULL";
+            let milliseconds: i64 = connection.prepare_cached(sql)?.query_row([Id(frame)], |row| row.get(0))?;
+            Ok(Duration::from_millis(milliseconds.unsigned_abs()))
         })
     }
 

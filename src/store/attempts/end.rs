@@ -38,6 +38,8 @@ pub struct AttemptEnd<'a> {
     pub attempt: AttemptId,
     /// What its end does.
     pub decision: &'a Decision,
+    /// When it ended, if that was seen only later; `None`: now.
+    pub ended: Option<Timestamp>,
     /// What it spent.
     pub spending: Spending,
     /// What its session had spent then. A fork of it may count on from there.
@@ -146,7 +148,7 @@ fn since(connection: &Connection, end: &AttemptEnd<'_>, now: At) -> std::result:
 fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> std::result::Result<(), Fault> {
     connection
         .prepare_cached(
-            "UPDATE attempts SET ended = ?2, outcome = ?3, message = ?4, kept = ?5, version = ?6,
+            "UPDATE attempts SET ended = max(began, min(?2, ifnull(?10, ?2))), outcome = ?3, message = ?4, kept = ?5, version = ?6,
              transcript = ?7, denied = ?8, leaves = ?9 WHERE id = ?1",
         )?
         .execute((
@@ -159,6 +161,7 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> std::result:
             end.transcript.as_deref().map(path_text).transpose()?,
             (!end.denied.is_empty()).then(|| codec::json(&end.denied, &[])).transpose()?,
             &end.leaves,
+            end.ended.map(At),
         ))?;
     Ok(())
 }

@@ -231,6 +231,7 @@ mod tests {
                 no_stale_check: false,
                 native_questions: true,
                 background_grace: Some(90),
+                timeout: Some(600),
                 on_permission: OnPermission::Ask,
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
