@@ -45,7 +45,7 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
             vec![then(&add)]
         }
         FrameErrorKind::Ended(said) if said.contains("maximum number of turns") => {
-            vec![format!("{resume} -- --max-turns=N carries on with another limit")]
+            vec![format!("{resume} -- --max-turns=N continues with another limit")]
         }
         FrameErrorKind::Stopped(_) => {
             vec![format!("{resume} --prompt TEXT continues it with a new instruction")]

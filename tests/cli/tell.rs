@@ -70,7 +70,7 @@ fn a_waiting_agent_reads_it_when_it_goes_on() {
     world.run(&["spawn", "root.md"]).succeeds();
     let root = session(&world, 0);
     insta::assert_snapshot!(world.run(&["tell", &root, "in UTC"]), @r"
-    told [ID1:8]: it reads that when it goes on
+    told [ID1:8]: it reads that when it continues
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["resume", &root]), @r"

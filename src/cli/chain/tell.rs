@@ -54,7 +54,7 @@ impl Tell {
         let (message, arrives) = tell::tell(&store, &frame, &text, &sender(context))?;
         let (word, said) = match arrives {
             Arrives::NextCall => ("next_call", "it reads that with the result of its next tool call"),
-            Arrives::NextWakeUp => ("next_wake_up", "it reads that when it goes on"),
+            Arrives::NextWakeUp => ("next_wake_up", "it reads that when it continues"),
         };
         if self.json {
             print_json(&json!({"id": message, "agent": frame.id, "arrives": word}))?;

@@ -49,7 +49,7 @@ pub(crate) fn save(store: &Store, frame: &Frame, place: &Path, copy: Option<Atte
     store.record_set_aside(frame.id, frame.session, other)?;
     tracing::warn!(
         "somebody has continued the session of {}. That conversation is kept as a session of its own: \
-         cd {} && claude --resume {other} opens it. The agent goes on from where it stopped.",
+         cd {} && claude --resume {other} opens it. The agent continues from where it stopped.",
         frame.id.short(),
         quoted(&frame.cwd.display().to_string()),
     );
