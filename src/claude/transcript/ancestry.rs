@@ -210,7 +210,7 @@ impl Line {
         };
         let parent = text(self.parent_uuid);
         let is_result = self.message.content.iter().any(|block| block.r#type == "tool_result");
-        // If the line with its call is not named, a result follows it.
+        // If the line with its call is not named, that line is the parent of the result.
         let result_of = text(self.source).or_else(|| parent.clone().filter(|_| is_result));
         let time = self.timestamp.as_str().and_then(|time| time.parse::<jiff::Timestamp>().ok());
         Some(Row {
