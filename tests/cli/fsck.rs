@@ -29,7 +29,7 @@ fn clean(world: &World) {
     }
 }
 
-/// The chain carries on, and nothing is wrong with it then.
+/// The chain continues, and nothing is wrong with it afterwards.
 fn goes_on(world: &World, id: &str) {
     world.answer("Jan 1st");
     world.run(&["resume", id]).prints("Jan 1st");

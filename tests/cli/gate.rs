@@ -26,7 +26,7 @@ impl Gate {
         Self { path, fifo }
     }
 
-    /// Waits until `count` agents have come to the gate, now or earlier.
+    /// Waits until `count` agents have reached the gate, now or earlier.
     pub(crate) fn reached_by(&self, count: usize) {
         let held = format!("{}.held", self.path.display());
         let arrived = || fs::read_to_string(&held).unwrap_or_default().lines().count();

@@ -182,7 +182,7 @@ fn a_removal_that_is_killed_or_finds_no_room_is_done_by_the_next() {
         let (world, id) = done();
         let killed = world.command(["gc", "--older-than", "0s"]).with("AGENT_CLI_CRASH", point).run();
         assert_eq!(killed.code(), None, "{point}: {killed}");
-        // Its chain is there and whole, or gone.
+        // Its chain is complete, or gone.
         match point {
             "remove.before" | "remove.within" => world.run(&["resume", &id]).prints("Jan 1st"),
             _ => world.run(&["resume", &id]).exits_with(3),

@@ -7,7 +7,7 @@ fn every_command_explains_itself() {
     let world = World::new();
     let help = |command: &[&str]| {
         let outcome = world.command(command.iter().chain(&["--help"])).run();
-        // Where a default stands on a line of its own, clap indents the empty line above it.
+        // If a default has its own line, clap indents the empty line above it.
         outcome.succeeds().stdout.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     };
     insta::assert_snapshot!(help(&[]), @"

@@ -61,7 +61,7 @@ fn what_was_cut_is_refused_wherever_it_was() {
     for cut in (512..end).step_by(end / 23) {
         is_refused(&here, &archive[..cut], &format!("{cut} bytes"));
     }
-    // Where an entry ends, the archive looks whole.
+    // At the end of an entry, the archive looks complete.
     let checksums = archive.len() - 5 * 512;
     insta::assert_snapshot!(is_refused(&here, &archive[..checksums], "no checksums"), @"
     --- stderr

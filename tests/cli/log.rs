@@ -33,7 +33,7 @@ pub(crate) struct Start {
 }
 
 impl Log {
-    /// Reads a log; empty when there is none.
+    /// Reads a log; empty if there is none.
     pub(crate) fn read(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap_or_default();
         let events: Vec<Value> =

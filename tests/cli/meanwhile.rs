@@ -75,7 +75,7 @@ fn copy(world: &World, folder: &str) -> PathBuf {
 #[test]
 fn the_program_may_be_replaced_by_one_at_another_path() {
     let world = chain();
-    // Nothing else may be found in its place.
+    // No other program may be found instead.
     let world = world.with("PATH", "/usr/bin:/bin");
     let old = copy(&world, "old version");
     let id = world.program(&old, ["spawn", "root.md"]).run().started();

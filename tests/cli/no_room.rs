@@ -1,10 +1,10 @@
 //! The system refuses to let files grow, at any size of them: of the database and its log, of copies, and of whatever the
-//! agents write. Everything goes on once there is room.
+//! agents write. Everything continues once there is space.
 
 use crate::programs;
 use crate::world::World;
 
-/// The largest size of any file, in the blocks of the shell. A database of one chain comes to about 200 of half a kilobyte.
+/// The largest size of any file, in the blocks of the shell. A database of one chain takes about 200 blocks of half a kilobyte.
 const BLOCKS: [u32; 12] = [0, 1, 8, 32, 64, 96, 128, 160, 192, 208, 224, 240];
 
 #[test]

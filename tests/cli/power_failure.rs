@@ -1,4 +1,4 @@
-//! The power fails: nothing runs any more, and of files that nobody has synced any part is there, or zeros in its place.
+//! The power fails: nothing runs any more, and files that nobody has synced are there in part, or filled with zeros.
 //! The database is SQLite's to keep. Of all else, only what was really synced is left as it is: the program logs that.
 
 use std::collections::BTreeSet;

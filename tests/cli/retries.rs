@@ -69,7 +69,7 @@ fn the_pause_grows_until_a_try_succeeds() {
         assert_eq!(polled["waiting_on"][0]["tries"], tries, "{polled}");
     };
     failed(1);
-    // Half a minute, then a whole one. What the commands themselves take does not count: they have nearly that long.
+    // Half a minute, then a minute. The time of the commands themselves does not matter: they have nearly that long.
     for (seconds, tries) in [(1, 1), (29, 2), (31, 2), (29, 3), (3600, 4)] {
         world.time_passes(seconds);
         failed(tries);

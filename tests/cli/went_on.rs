@@ -174,7 +174,7 @@ fn where_no_call_of_a_fork_is_run_the_session_itself_goes_on() {
     assert_eq!(fs::read_to_string(world.project().join("marks")).unwrap(), "worked\n");
     world.run(&["fsck"]).exits_with(0);
 
-    // It is known of the program now.
+    // This is known about the program now.
     world.file("again.md", "ask When?\nreply {result}\n");
     let id = world.run(&["spawn", "again.md"]).started();
     world.answer("Feb 1st");

@@ -223,7 +223,7 @@ impl World {
 }
 
 impl World {
-    /// The kept copy of what an agent goes on from.
+    /// The kept copy of the session that an agent continues from.
     pub(crate) fn kept(&self, id: &str) -> PathBuf {
         let folder = self.state().join("frames").join(id);
         let checkpoint = self.run(&["show", id, "--json"]).json()["checkpoint"].as_str().map(str::to_owned);

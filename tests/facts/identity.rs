@@ -15,7 +15,7 @@ on_every_version!(
     an_assistant_event_has_the_id_of_its_line,
 );
 
-/// A session that stands at a deferred call, its transcript, and a copy of that.
+/// A session that is suspended at a deferred call, its transcript, and a copy of that.
 fn paused(version: &str) -> (Session, PathBuf, String) {
     let session = Session::new(version, Turn::bash(REQUEST));
     session.start();

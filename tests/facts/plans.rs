@@ -10,14 +10,14 @@ on_every_version!(
     what_a_hook_allows_is_refused_all_the_same,
 );
 
-/// The file that Claude Code wants the plan in.
+/// The file in which Claude Code expects the plan.
 fn plan_file(said: &Conversation) -> String {
     let all = said.context();
     let paths = all.match_indices(".md").filter_map(|(at, _)| all[..at + 3].rsplit([' ', '\n', '`', '"']).next());
     paths.into_iter().find(|path| path.contains("/plans/")).expect("the agent is told where").to_owned()
 }
 
-/// A model that writes a plan, perhaps, and wants to leave plan mode.
+/// A model that may write a plan, and asks to leave plan mode.
 fn planning(version: &'static str, writes: bool) -> Session {
     let mut session = Session::with_model(version, move |said| {
         let calls = said.items().iter().filter(|item| matches!(item, Item::Call { .. })).count();

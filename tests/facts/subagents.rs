@@ -21,7 +21,7 @@ fn the_hook_is_told_that_a_subagent_calls(version: &str) {
     assert_eq!(session.asked()[0]["session_id"], json!(session.id));
 }
 
-/// Nothing tells the caller, and the run goes on.
+/// The caller is not told, and the run continues.
 fn a_deferred_call_of_a_subagent_ends_it_without_a_word(version: &str) {
     let session = Session::with_model(version, caller);
     let run = session.start();

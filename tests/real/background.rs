@@ -12,7 +12,7 @@ on_every_version_of_a_whole_run!(an_agent_that_asks_for_several_things_beside_a_
 /// Longer than Claude Code bridges a gap in a transcript by the time of its lines.
 const TASK: &str = "sleep 8";
 
-/// Works, starts a background task, calls `first`, and asks when it is told that there is no result.
+/// Works, starts a background task, calls `first`, and asks when it gets no result.
 fn model(said: &Conversation, first: &Turn) -> Turn {
     let calls = said.items().iter().filter_map(command).count();
     let answered = results(said).iter().any(|text| text == "yes") || was_told(said);

@@ -87,7 +87,7 @@ impl World {
     fn new(version: &str, beside: Beside, then: Then) -> Self {
         let (never, hold) = (Hold::new(), Hold::new());
         // It takes no notice of requests to end. A command with a trap 2.1.197 does not move to the background.
-        // What a monitor prints would have the agent go on.
+        // A line of a monitor would make the agent continue.
         let command =
             if beside == Beside::Monitor { "exec tail -f /dev/null" } else { "echo ready; exec tail -f /dev/null" };
         let command =
@@ -108,7 +108,7 @@ impl World {
         self.chain.start(&["spawn", "--prompt", "do it", "--permission-mode", "bypassPermissions"])
     }
 
-    /// Waits until the agent has come to what it does then.
+    /// Waits until the agent does what comes next.
     fn is_there(&self) {
         self.chain.api.wait_until(|requests| requests.iter().any(|request| started(&request.conversation())));
     }
@@ -157,7 +157,7 @@ pub(crate) fn started(said: &Conversation) -> bool {
     said.items().iter().any(result)
 }
 
-/// What the agent does beside it is held back.
+/// What the agent does meanwhile is held back.
 fn agent(said: &Conversation, name: &str, input: &serde_json::Value, then: Then, held: &Hold) -> Turn {
     let calls = calls(said);
     if !calls.contains(&name) && name == "Monitor" && !calls.contains(&"ToolSearch") {
@@ -272,7 +272,7 @@ fn the_next_resume_ends_what_a_killed_runner_has_left(version: &str) {
     }
 }
 
-/// `claude` itself is killed at the moment in which its agent waits, or while it waits for what runs beside it.
+/// `claude` itself is killed when its agent begins to wait, or while it waits for background work.
 fn a_killed_claude_has_paused(version: &str) {
     for beside in [Beside::Command, Beside::Subagent] {
         let world = World::new(version, beside, Then::Asks);

@@ -40,7 +40,7 @@ struct Busy {
 impl Busy {
     fn new(version: &'static str, beside: Beside, then: &'static str) -> Self {
         let (never, hold) = (Hold::new(), Hold::new());
-        // What a monitor prints would have the agent go on.
+        // A line of a monitor would make the agent continue.
         let server = if beside == Beside::Monitor { "sleep 100000" } else { "echo ready; sleep 100000" };
         let (waits, held) = (never.clone(), hold.clone());
         let (tool, input) = beside.call(server);
@@ -58,7 +58,7 @@ impl Busy {
         Self { chain, then: hold, _never: never }
     }
 
-    /// Waits until the agent has come to what it does then.
+    /// Waits until the agent does what comes next.
     fn is_there(&self) {
         let is_busy = |said: &Conversation| matches!(task(said), Task::Child) && started(said);
         self.chain.api.wait_until(|requests| requests.iter().any(|request| is_busy(&request.conversation())));

@@ -73,7 +73,7 @@ fn ask() -> Turn {
     Turn::bash("agent-cli ask 'Go?'")
 }
 
-/// The file that Claude Code wants the plan in.
+/// The file in which Claude Code expects the plan.
 fn plan_file(said: &Conversation) -> String {
     let all = format!("{} {}", said.context(), prompts(said).collect::<Vec<_>>().join(" "));
     let path = all.split([' ', '\n', '`', '"', '(']).find(|word| word.contains("/.claude/plans/")).unwrap();

@@ -103,7 +103,7 @@ fn an_agent_tells_its_child_in_words_and_cannot_fork_itself(version: &str) {
     let said = chain.ok(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
     let replies = results(&chain);
     assert_eq!(replies[1], ("I have no instructions.".to_owned(), false), "the scripted child's reply");
-    // Its own conversation is not whole.
+    // Its own conversation is incomplete.
     assert!(said.contains("is running: its conversation can be forked when its turn has ended"), "{said}");
 }
 
@@ -189,7 +189,7 @@ fn a_foreign_session_is_forked(version: &str) {
     chain.home.write("base.md", "end base\n");
     chain.home.write("fork.md", "end fork\n");
     let mut command = chain.home.command(claude(version));
-    // Without a model an older version takes one whose whole name the transcript does not have (`[1m]`).
+    // Without a model an older version uses one whose full name is not in the transcript (`[1m]`).
     let model = if version == NEWEST { "claude-opus-5-5" } else { "claude-opus-4-8" };
     command.args(["-p", "--model", model, "--session-id", session]);
     command.arg(format!("Read {} and follow its instructions.", chain.home.project().join("base.md").display()));

@@ -1,4 +1,4 @@
-//! A session that talks with a user stands at the top of a chain: it starts the chain, passes on the question, answers in
+//! A session with a user is at the top of a chain: it starts the chain, passes on the question, answers in
 //! its user's name and carries the chain on. Such a session is like one of `claude -p` that is resumed in place.
 
 use std::path::Path;

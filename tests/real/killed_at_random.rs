@@ -11,7 +11,7 @@ use crate::processes::wait_until;
 use crate::support::extent::{is_whole, sample_or_all};
 use crate::support::{Kind, NEWEST, OLDER, processes_of};
 
-/// How many processes are killed in all, in a sample and in a whole run. A longer test names its own number in the variable.
+/// How many processes are killed in total, in a sample and in a whole run. A longer test sets its own number in the variable.
 const KILLS: [usize; 2] = [3, 10];
 const MORE_KILLS: &str = "AGENT_CLI_CRASH_KILLS";
 /// The first seed; a failed test has printed it.

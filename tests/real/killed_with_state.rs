@@ -90,7 +90,7 @@ const ELSEWHERE: Agent = Agent {
     ends_well: |chain, said| {
         let away = chain.home.project().join(".claude/worktrees/away");
         let place = away.join("sub");
-        // One that goes on with a prompt has no command that brings its shell back: it is told where that was.
+        // If it continues with a prompt, no command returns its shell to its directory: it is told where that was.
         let is_told = said.contains(IS_TOLD);
         let is_there = said.starts_with(&format!("{}\n", place.display()));
         assert!(is_there || is_told && said.starts_with(&format!("{}\n", away.display())), "{said}");

@@ -19,7 +19,7 @@ fn is_answered(chain: &Chain, answer: &str) -> bool {
     last.items().iter().any(|item| matches!(item, Item::Result { text, is_error: false, .. } if text == answer))
 }
 
-/// A chain that pauses, and carries on after `change`.
+/// A chain that pauses, and continues after `change`.
 fn resumed_after(chain: &Chain, arguments: &[&str], change: impl FnOnce()) -> Option<String> {
     chain.home.write("ins.md", ASK);
     let root = chain.started(arguments);

@@ -37,7 +37,7 @@ fn results(said: &Conversation) -> Vec<(&str, bool)> {
     results.collect()
 }
 
-/// The file that Claude Code wants the plan in.
+/// The file in which Claude Code expects the plan.
 fn plan_file(said: &Conversation) -> String {
     let all = said.context();
     let end = all.find(".md").into_iter().chain(all.match_indices(".md").map(|(at, _)| at));
@@ -191,7 +191,7 @@ fn a_plan_survives_a_killed_runner_and_a_killed_claude(version: &str) {
     assert_eq!(chain.json(&["questions", "--json"]), json!([]), "nobody is asked twice");
 }
 
-/// Neither the agent itself does, beside the call or later, nor one beside it.
+/// Neither the agent itself approves it, beside the call or later, nor another agent.
 fn no_agent_approves_a_plan(version: &str) {
     const APPROVE: &str = "agent-cli questions --json > asked; agent-cli answer $(cat id) allow --mode bypassPermissions; \
         agent-cli answer --replace $(cat id) allow; echo $?";

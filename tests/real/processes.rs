@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Background(Child);
 
 impl Chain {
-    /// Starts this program and goes on.
+    /// Starts this program without waiting for it.
     pub(crate) fn start(&self, arguments: &[&str]) -> Background {
         let mut command = self.command();
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -84,7 +84,7 @@ impl Process {
     }
 }
 
-/// A fifo that holds up a tool of an agent until the test lets it go on.
+/// A fifo that blocks an agent's tool until the test lets it continue.
 pub(crate) struct Gate {
     path: PathBuf,
     _open: fs::File,
@@ -111,7 +111,7 @@ impl Gate {
         Process::named_in(&note)
     }
 
-    /// Lets one go on, now or when it comes.
+    /// Lets one continue, now or when it arrives.
     pub(crate) fn open(&self) {
         fs::write(&self.path, "go\n").unwrap();
     }

@@ -215,7 +215,7 @@ fn a_subagent_cannot_ask(version: &str) {
     assert!(chain.api.requests().iter().any(refused));
 }
 
-/// The frame goes on with the tools that it began with, whoever drives it.
+/// The frame keeps the tools that it began with, whoever drives it.
 fn a_half_answered_call_waits_through_polls_and_lost_transcripts(version: &str) {
     let chain = caller(version, || asking(&[question("A?", false, &["x", "y"]), question("B?", false, &["x", "y"])]));
     let root = chain.started(&["spawn", "ins.md"]);

@@ -61,7 +61,7 @@ fn an_agent_without_permissions_gives_its_child_none(version: &str) {
     let reply: Vec<String> = serde_json::from_str(&chain.ok(&["spawn", "ins.md"])).unwrap();
     assert_eq!(reply.len(), count);
     let is_refused = |text: &str| text.contains("error: ");
-    // A model of that name is none of this program's business: the child has it, and no rights.
+    // This program does not check the model's name: the child gets it, but no rights.
     let refused: Vec<bool> = reply.iter().map(|text| is_refused(text)).collect();
     assert_eq!(refused, [true, true, true, true, true, true, false, true], "{reply:#?}");
     assert!(!chain.home.project().join("pwned").exists());

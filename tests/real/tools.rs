@@ -190,7 +190,7 @@ fn list_agents() {
     assert!(pausing[0].0.starts_with("This session is project-"), "{pausing:?}");
 }
 
-/// A list of tasks goes on where it stood.
+/// A list of tasks continues unchanged.
 fn tasks(version: &str) {
     let create = |subject: &str| call("TaskCreate", json!({"subject": subject, "description": "Do it."}));
     let update = |id: &str, status: &str| call("TaskUpdate", json!({"taskId": id, "status": status}));

@@ -81,7 +81,7 @@ fn a_conversation_goes_on_in_a_worktree(version: &str) {
     chain.home.write("fork.md", "run touch forked.txt\nask Fork?\nreply {result}\n");
     let base = chain.started(&[["spawn", "base.md"].as_slice(), &ALLOWED].concat());
     let fork = [["spawn", "fork.md", "--worktree", "--fork-from", &base].as_slice(), &ALLOWED].concat();
-    // Once with a call that stands suspended, which takes a copy of the transcript, and once as it is.
+    // Once with a suspended call, which needs a copy of the transcript, and once as it is.
     let suspended = chain.started(&fork);
     chain.answer_to("Base?", "base");
     assert_eq!(chain.ok(&["resume", &base]), "base\n");
