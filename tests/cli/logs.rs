@@ -265,7 +265,13 @@ fn an_agent_that_is_silent_for_long_is_shown_as_stalled() {
     assert_eq!((&shown["doing"]["activity"], &shown["doing"]["stalled"]), (&json!("running"), &json!(true)));
     let shown = world.run(&["show", &id]);
     assert!(shown.stdout.contains("(stalled: no event for 0 min)"), "{shown}");
+    let stderr = world.project().join("followed");
+    let follow = world.program("/bin/sh", ["-c", &format!("exec agent-cli logs {id} -f 2> followed")]).start();
+    wait_until("it is reported", || {
+        std::fs::read_to_string(&stderr).unwrap_or_default().contains(" is stalled: no event")
+    });
     gate.open_for_one();
     spawn.ends().prints("done");
+    follow.ends().succeeds();
     assert_eq!(world.run(&["show", &id, "--json"]).json()["doing"], Value::Null);
 }

@@ -1,5 +1,6 @@
 //! `agent-cli logs`: what an agent said and did.
 
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -11,9 +12,12 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::frame_named;
+use crate::cli::output::format::age;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::event_lines::EventLines;
+use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::Tree;
+use crate::core::events::activity::is_stalled;
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::events::following::Outlook;
 use crate::core::id::FrameId;
@@ -108,7 +112,10 @@ fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Pr
         }
         is_confirmed = false;
         match outlook {
-            Outlook::Runs => can_continue_since = None,
+            Outlook::Runs => {
+                can_continue_since = None;
+                printer.report_stalls(follower.tree());
+            }
             Outlook::CanContinue => {
                 let since = *can_continue_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= BETWEEN {
@@ -133,13 +140,18 @@ struct Printer {
     json: bool,
     since: Option<Timestamp>,
     printed: u64,
+    /// When the last event of each agent happened.
+    last: HashMap<FrameId, Timestamp>,
+    /// The agents that were reported as stalled, and have been silent since.
+    stalled: HashSet<FrameId>,
 }
 
 impl Printer {
     fn new(logs: &Logs, tree: &Tree) -> Self {
         let names = logs.chain.then(Default::default);
         let lines = EventLines { full: logs.full, width: output::width(), zone: TimeZone::system(), names };
-        let mut printer = Self { lines, json: logs.json, since: logs.since, printed: 0 };
+        let (last, stalled) = (HashMap::new(), HashSet::new());
+        let mut printer = Self { lines, json: logs.json, since: logs.since, printed: 0, last, stalled };
         printer.names(tree);
         printer
     }
@@ -151,8 +163,23 @@ impl Printer {
         }
     }
 
+    /// Reports agents in which nothing has happened for long, each once until something happens in it.
+    fn report_stalls(&mut self, tree: &Tree) {
+        let now = Timestamp::now();
+        let after = tree.whole().limits.stall_after();
+        for node in tree.parents_first().iter().filter(|node| matches!(node.state, FrameState::Running { .. })) {
+            let last = self.last.get(&node.id).map_or(node.since, |last| node.since.max(*last));
+            let is_followed = self.lines.names.is_some() || node.id == tree.top();
+            if is_followed && is_stalled(last, now, after) && self.stalled.insert(node.id) {
+                tell(&format!("{} is stalled: no event for {}", node.id.short(), age(last, now)));
+            }
+        }
+    }
+
     /// Prints an event. Returns whether anybody reads on.
     fn print(&mut self, event: &AgentEvent) -> Result<bool, CliError> {
+        self.last.insert(event.frame, event.at);
+        self.stalled.remove(&event.frame);
         if self.since.is_some_and(|since| event.at < since) {
             return Ok(true);
         }
