@@ -153,6 +153,7 @@ fn a_group_has_one_status_and_one_id() {
     cost       $0.00, 0 requests, [AGE]
     total      $0.1000, 10 requests, [AGE], including all agents below it
     output     [STATE]/frames/[ID1]/out.ndjson
+    logs       agent-cli logs [ID1:8] --chain
     --- exit status: 0
     ");
 }

@@ -49,6 +49,7 @@ fn a_chain_at_rest() {
     cost  $0.0500, 5 requests, [AGE]
     total  $0.1200, 12 requests, [AGE], including all agents below it
     output  [STATE]/frames/[ID1]/out.ndjson
+    logs  agent-cli logs [ID1:8]
     session  [ID1] requested, kept, [AGE] ago, $0.0500, 5 requests, [AGE]
                [HOME]/.claude/projects/[SLUG]/[ID1].jsonl
     --- exit status: 0

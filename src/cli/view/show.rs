@@ -229,6 +229,8 @@ fn words(shown: &Shown, now: Timestamp) -> String {
         rows.push(row("total", format!("{}, including all agents below it", costs::words(all))));
     }
     rows.push(row("output", shown.output.display().to_string()));
+    let chain = if shown.task.is_group() { " --chain" } else { "" };
+    rows.push(row("logs", format!("agent-cli logs {}{chain}", shown.id.short())));
     for session in &shown.sessions {
         let kept = match session.kept {
             Some(true) => "kept",
