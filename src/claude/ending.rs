@@ -12,12 +12,10 @@ use crate::core::attempt::ending::{Ending, Objection};
 pub(crate) fn classify(digest: &Digest, exit: Exit, errors: &str) -> Ending {
     match &digest.result {
         // A turn that ended well before it was stopped counts.
-        None | Some(ResultEvent { is_error: true, .. }) if exit.is_stopped() => {
-            Ending::Stopped { worked: digest.worked }
-        }
+        None | Some(ResultEvent { is_error: true, .. }) if exit.is_stopped() => of_stop(digest, exit),
         Some(result) if result.stopped_by_hook => match exit {
             // The signal may have been ours: the runner may have been killed after a person stopped the chain.
-            Exit::Stopped | Exit::Killed | Exit::Ended | Exit::Unknown => Ending::Stopped { worked: digest.worked },
+            Exit::Stopped | Exit::Killed | Exit::ShutDown | Exit::Ended | Exit::Unknown => of_stop(digest, exit),
             Exit::Code(_) | Exit::Signal(_) => Ending::Error("a hook stopped the agent".to_owned()),
         },
         Some(result) if result.is_error => of_error(digest, result, errors),
@@ -25,6 +23,11 @@ pub(crate) fn classify(digest: &Digest, exit: Exit, errors: &str) -> Ending {
         Some(result) => Ending::Reply(result.text.clone()),
         None => of_silence(digest, exit, errors),
     }
+}
+
+fn of_stop(digest: &Digest, exit: Exit) -> Ending {
+    let worked = digest.worked;
+    if exit == Exit::ShutDown { Ending::ShutDown { worked } } else { Ending::Stopped { worked } }
 }
 
 fn of_error(digest: &Digest, result: &ResultEvent, errors: &str) -> Ending {
@@ -112,7 +115,7 @@ fn how_it_ended(exit: Exit) -> String {
         Exit::Code(code) => format!("claude ended with exit code {code}"),
         Exit::Signal(signal) => format!("claude was killed by signal {signal}"),
         Exit::Unknown => "claude and its runner were killed".to_owned(),
-        Exit::Stopped | Exit::Killed | Exit::Ended => "claude was stopped".to_owned(),
+        Exit::Stopped | Exit::Killed | Exit::ShutDown | Exit::Ended => "claude was stopped".to_owned(),
     }
 }
 
@@ -279,6 +282,7 @@ mod tests {
         let error = result(true, "[Request interrupted by user]");
         assert_eq!(ended(&error, Exit::Stopped, ""), Ending::Stopped { worked: false });
         assert_eq!(ended(WORK, Exit::Stopped, ""), Ending::Stopped { worked: true });
+        assert_eq!(ended(WORK, Exit::ShutDown, ""), Ending::ShutDown { worked: true });
         assert_eq!(ended(&result(false, "Jan 1st"), Exit::Stopped, ""), Ending::Reply("Jan 1st".into()));
     }
 }

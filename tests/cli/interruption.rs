@@ -34,6 +34,16 @@ fn ctrl_c_stops_the_agent_and_resume_carries_on() {
 }
 
 #[test]
+fn what_the_system_ends_continues_without_a_hand() {
+    let (world, gate, _) = stopped_at_the_gate(Signal::TERM);
+    gate.open_for_one();
+    assert!(world.run(&["resume", "--all"]).succeeds().stdout.ends_with(" done: done\n"));
+    assert_eq!(fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
+    let (world, _gate, _) = stopped_at_the_gate(Signal::INT);
+    assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "", "a person stopped it");
+}
+
+#[test]
 fn so_does_sigterm() {
     let (world, gate, id) = stopped_at_the_gate(Signal::TERM);
     assert!(world.log().starts.iter().all(|start| !start.is_alive()));

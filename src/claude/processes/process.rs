@@ -20,6 +20,8 @@ pub(crate) enum Exit {
     Stopped,
     /// agent-cli killed it because a person asked for that.
     Killed,
+    /// agent-cli stopped or killed it because the system wants agent-cli itself to end.
+    ShutDown,
     /// agent-cli ended it because its agent's turn was over and something still ran in the background.
     Ended,
     /// Nobody observed it.
@@ -50,7 +52,10 @@ impl Exit {
     /// Whether the process was killed, by a signal or as shells report it (Claude Code ends with 143 on SIGTERM).
     #[must_use]
     pub(crate) fn was_killed(self) -> bool {
-        matches!(self, Self::Signal(_) | Self::Killed | Self::Ended | Self::Unknown | Self::Code(129..))
+        matches!(
+            self,
+            Self::Signal(_) | Self::Killed | Self::ShutDown | Self::Ended | Self::Unknown | Self::Code(129..)
+        )
     }
 }
 
@@ -58,7 +63,7 @@ impl Exit {
     /// Whether agent-cli ended it.
     #[must_use]
     pub(crate) fn is_stopped(self) -> bool {
-        matches!(self, Self::Stopped | Self::Killed)
+        matches!(self, Self::Stopped | Self::Killed | Self::ShutDown)
     }
 }
 

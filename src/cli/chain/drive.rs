@@ -15,6 +15,7 @@ use crate::core::attempt::signal;
 use crate::core::id::FrameId;
 use crate::runtime::housekeeping::removal;
 use crate::runtime::run::driven::Driven;
+use crate::runtime::run::signals::Signals;
 use crate::runtime::run::status::{self, ChainStatus};
 use crate::runtime::run::{scheduler, signals};
 use crate::runtime::{RunSettings, RuntimeError};
@@ -82,7 +83,7 @@ fn driven(
 /// Runs `work` with a log. It is given the number of signals so far that ask to stop.
 pub(crate) fn run<T, F: Future<Output = Result<T, RuntimeError>>>(
     context: &Context,
-    work: impl FnOnce(watch::Receiver<u32>) -> F,
+    work: impl FnOnce(watch::Receiver<Signals>) -> F,
 ) -> Result<T, CliError> {
     context.start_log();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -136,6 +136,8 @@ fn row(meaning: &Meaning, has_checkpoint: bool) -> (Fate, Ended) {
         (Meaning::Refused { .. }, true) => (Discard, Ended::Back),
         (Meaning::Error(why), _) => (Keep, failed(FailureKind::Error, why)),
         (Meaning::Stopped { worked }, _) => (worth(worked), Ended::Cancel),
+        (Meaning::ShutDown { worked: true }, _) => (Keep, Ended::Again),
+        (Meaning::ShutDown { worked: false }, _) => (Discard, Ended::Back),
         // The half-finished session is the best checkpoint available.
         (Meaning::Died { worked: true, .. }, _) => (Keep, Ended::Again),
         (Meaning::Died { worked: false, .. }, _) => (Discard, Ended::Back),
@@ -168,6 +170,7 @@ fn trouble(facts: &Facts, session: Fate, frame: &Ended) -> Option<Trouble> {
         (Ended::Cancel, ..) => "a person stopped it".to_owned(),
         (_, Ending::UsageLimit { .. }, _) => "the usage limit was reached".to_owned(),
         (_, Ending::Unavailable { why, .. }, _) => why.clone(),
+        (_, Ending::ShutDown { .. }, _) => "the system ended the program that ran it".to_owned(),
         (_, Ending::Died { how, .. }, _) => how.clone(),
         _ if facts.salvage != Salvage::Whole => "claude could not record all of it".to_owned(),
         _ => return None,
@@ -201,11 +204,13 @@ fn error(facts: &Facts, meaning: &Meaning) -> Option<String> {
     match meaning {
         Meaning::Reply(_) => None,
         _ if is_wanted(facts, How::Stop) => facts.stop.as_ref().map(Stop::in_words),
-        Meaning::Stopped { .. } | Meaning::Died { .. } if is_wanted(facts, How::Pause) => None,
+        Meaning::Stopped { .. } | Meaning::ShutDown { .. } | Meaning::Died { .. } if is_wanted(facts, How::Pause) => {
+            None
+        }
         Meaning::Refused { why, .. } | Meaning::Error(why) => Some(why.clone()),
         Meaning::Unhandled => Some(UNHANDLED.to_owned()),
         Meaning::Died { how, .. } => Some(format!("{how} before the agent had finished")),
-        Meaning::Stopped { .. } => Some("stopped".to_owned()),
+        Meaning::Stopped { .. } | Meaning::ShutDown { .. } => Some("stopped".to_owned()),
         Meaning::Told
         | Meaning::Requested
         | Meaning::Started

@@ -38,6 +38,11 @@ pub enum Ending {
         /// Whether the agent had worked in this attempt.
         worked: bool,
     },
+    /// The system wanted its runner to end, for example because the machine shuts down. Nobody wanted the agent to stop.
+    ShutDown {
+        /// Whether the agent had worked in this attempt.
+        worked: bool,
+    },
     /// The process ended without a result.
     Died {
         /// Whether the agent had worked in this attempt.

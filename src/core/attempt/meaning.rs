@@ -50,6 +50,11 @@ pub enum Meaning {
         /// Whether the agent had worked.
         worked: bool,
     },
+    /// As [`Ending::ShutDown`].
+    ShutDown {
+        /// Whether the agent had worked.
+        worked: bool,
+    },
     /// As [`Ending::Died`].
     Died {
         /// Whether the agent had worked.
@@ -78,6 +83,7 @@ impl Meaning {
             Ending::Refused { why, objection } => Self::Refused { why: why.clone(), objection: *objection },
             Ending::Error(why) => Self::Error(why.clone()),
             Ending::Stopped { worked } => Self::Stopped { worked: *worked },
+            Ending::ShutDown { worked } => Self::ShutDown { worked: *worked },
             Ending::Died { worked, how } => Self::Died { worked: *worked, how: how.clone() },
         }
     }
@@ -97,6 +103,7 @@ impl Meaning {
             Self::Refused { .. } => "refused",
             Self::Error(_) => "error",
             Self::Stopped { .. } => "stopped",
+            Self::ShutDown { .. } => "shut_down",
             Self::Died { .. } => "died",
         }
     }
@@ -114,7 +121,8 @@ impl Meaning {
             | Self::Started
             | Self::Ongoing
             | Self::Unhandled
-            | Self::Stopped { .. } => None,
+            | Self::Stopped { .. }
+            | Self::ShutDown { .. } => None,
         }
     }
 

@@ -25,8 +25,9 @@ use crate::runtime::run::attempt::{self, AttemptStart, Live};
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::FrameErrorKind;
 use crate::runtime::run::running_agent::RunningAgent;
+use crate::runtime::run::signals::Signals;
 use crate::runtime::run::stopping;
-use crate::runtime::run::unattended::places::{Place, Places};
+use crate::runtime::run::unattended::places::{self, Place, Places};
 use crate::runtime::run::{background, external_waits};
 use crate::runtime::steering::{self, asked};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
@@ -45,7 +46,7 @@ pub(crate) async fn drive(
     store: &Store,
     settings: &RunSettings,
     top: FrameId,
-    stop: watch::Receiver<u32>,
+    stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
     let (live, exits) = (HashMap::new(), JoinSet::new());
     let (attempted, driven) = (Attempted::default(), Driven::default());
@@ -61,7 +62,7 @@ pub(crate) async fn resume(
     store: &Store,
     settings: &RunSettings,
     top: FrameId,
-    stop: watch::Receiver<u32>,
+    stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
     for frame in store.tree(top)?.to_continue() {
         store.continue_paused(frame)?;
@@ -96,7 +97,7 @@ struct Drive<'a> {
     store: &'a Store,
     settings: &'a RunSettings,
     top: FrameId,
-    stop: watch::Receiver<u32>,
+    stop: watch::Receiver<Signals>,
     attempted: Attempted,
     live: HashMap<FrameId, Live>,
     /// The places of those that are live, if there is a limit over all chains.
@@ -117,12 +118,13 @@ impl Drive<'_> {
             let seen = self.settings.places.as_ref().map_or(0, Places::ended);
             self.driven.no_place = None;
             let look_again = self.start_what_can_run(&tree).await?;
-            let (waits_for_place, place) = self.place(seen);
+            let missing = self.missing_place();
+            let place = places::freed(missing.as_ref(), seen, self.stop.clone());
             tokio::pin!(place);
             let ended = loop {
                 tokio::select! {
                     ended = self.exits.join_next(), if !self.exits.is_empty() => break ended,
-                    () = &mut place, if waits_for_place => {
+                    () = &mut place, if missing.is_some() => {
                         looked_again = false;
                         continue 'turns;
                     }
@@ -138,30 +140,18 @@ impl Drive<'_> {
                 }
                 // While this process held the lease of a frame that the limits did not admit, another process may have made room
                 // and been unable to start the frame. Also, a frame that could not be started is over for its parent.
-                // been able to start it. And a frame that could not be started is over for its parent.
                 None if look_again && !looked_again => looked_again = true,
                 None => break,
             }
         }
-        let is_interrupted = *self.stop.borrow() > 0;
+        let is_interrupted = self.stop.borrow().any();
         Ok(self.driven.finish(&self.store.tree(self.top)?, is_interrupted))
     }
 
-    /// Whether a place that this process takes for another chain is what is missing, and what returns when one has become
-    /// free, or a person stops the chain.
-    fn place(&self, seen: u64) -> (bool, impl Future<Output = ()> + use<>) {
-        let places = self.settings.places.clone();
-        let missing = self.driven.no_place.is_some() && *self.stop.borrow() == 0;
-        let waits = missing && places.as_ref().is_some_and(|places| places.has_more_than(self.taken.len()));
-        let mut stop = self.stop.clone();
-        let free = async move {
-            let Some(places) = places else { return };
-            tokio::select! {
-                () = places.more_than(seen) => {}
-                _ = stop.wait_for(|signals| *signals > 0) => {}
-            }
-        };
-        (waits, free)
+    /// The limit over all chains, if all that is missing is a place that this process takes for another chain.
+    fn missing_place(&self) -> Option<Places> {
+        let is_missing = self.driven.no_place.is_some() && !self.stop.borrow().any();
+        self.settings.places.clone().filter(|places| is_missing && places.has_more_than(self.taken.len()))
     }
 
     /// The tree after recording what happened to it outside of this process. Reading a large tree costs more than everything
@@ -222,7 +212,7 @@ impl Drive<'_> {
         if external_waits::without_processes(self.store, tree, Timestamp::now())? {
             tokio::select! {
                 looked = external_waits::commands(self.store, tree) => looked?,
-                _ = self.stop.wait_for(|signals| *signals > 0) => {}
+                _ = self.stop.wait_for(|signals| signals.any()) => {}
             }
         }
         Ok(())
@@ -246,7 +236,7 @@ impl Drive<'_> {
     async fn start_what_can_run(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
         let mut look_again = false;
         for frame in tree.runnable(&self.attempted, Timestamp::now()) {
-            if *self.stop.borrow() > 0 {
+            if self.stop.borrow().any() {
                 return Ok(false);
             }
             look_again |= self.start(frame).await?;

@@ -5,9 +5,24 @@ use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+/// What asked this program to stop so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Signals {
+    /// How many signals came.
+    pub(crate) sent: u32,
+    /// Whether the first came from the system, which wants the program to end, and not from a person.
+    pub(crate) is_shutdown: bool,
+}
+
+impl Signals {
+    pub(crate) fn any(self) -> bool {
+        self.sent > 0
+    }
+}
+
 /// Listens from now on. Without a listener, a signal would end agent-cli and leave its agents running.
-pub(crate) fn listen() -> io::Result<watch::Receiver<u32>> {
-    let (sender, receiver) = watch::channel(0);
+pub(crate) fn listen() -> io::Result<watch::Receiver<Signals>> {
+    let (sender, receiver) = watch::channel(Signals::default());
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;
@@ -15,11 +30,11 @@ pub(crate) fn listen() -> io::Result<watch::Receiver<u32>> {
         loop {
             tokio::select! {
                 _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
+                _ = terminate.recv() => sender.send_modify(|signals| signals.is_shutdown |= signals.sent == 0),
                 // A closed terminal sends several hang-ups, by its shell and by the system: nobody has asked again.
-                _ = hang_up.recv() => if *sender.borrow() > 0 { continue },
+                _ = hang_up.recv() => if sender.borrow().any() { continue },
             }
-            sender.send_modify(|signals| *signals += 1);
+            sender.send_modify(|signals| signals.sent += 1);
             if sender.is_closed() {
                 return;
             }

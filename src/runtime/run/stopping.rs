@@ -13,13 +13,14 @@ use crate::core::attempt::stopping::{Phase, Tool};
 use crate::runtime::Stopping;
 use crate::runtime::run::background::{self, RunningTurn};
 use crate::runtime::run::running_agent::RunningAgent;
+use crate::runtime::run::signals::Signals;
 use crate::runtime::steering::asked;
 
 /// How often an agent that is to stop is observed.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits until an agent has ended, and ends it if there are `signals`.
-pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<u32>, stopping: Stopping) -> Exit {
+pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<Signals>, stopping: Stopping) -> Exit {
     let mut turn = RunningTurn::of(&agent);
     let (dir, frame) = (agent.dir.clone(), agent.frame);
     let stop = tokio::select! {
@@ -38,7 +39,7 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
     let mut tools = Tools::new(&agent, can_finish);
     let (mut phase, mut since, mut seen) = (Phase::Runs, Instant::now(), 0);
     let exit = loop {
-        let sent = *signals.borrow() + ordered;
+        let sent = signals.borrow().sent + ordered;
         now |= dir.is_to_stop_now(frame);
         let next = if seen < sent {
             seen += 1;
@@ -56,7 +57,11 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
             continue;
         }
         tokio::select! {
-            _ = agent.running.ended() => break if phase == Phase::Killed { Exit::Killed } else { Exit::Stopped },
+            _ = agent.running.ended() => break match phase {
+                _ if signals.borrow().is_shutdown && stop.is_none() => Exit::ShutDown,
+                Phase::Killed => Exit::Killed,
+                _ => Exit::Stopped,
+            },
             () = another(&mut signals, seen.saturating_sub(ordered)) => {}
             () = tokio::time::sleep(LOOK) => {}
         }
@@ -82,8 +87,8 @@ fn enter(phase: Phase, agent: &RunningAgent, tools: &Tools, stopping: Stopping) 
 }
 
 /// Returns when there are more signals than `seen`. Never returns once nobody can send any more.
-async fn another(signals: &mut watch::Receiver<u32>, seen: u32) {
-    if signals.wait_for(|sent| *sent > seen).await.is_err() {
+async fn another(signals: &mut watch::Receiver<Signals>, seen: u32) {
+    if signals.wait_for(|signals| signals.sent > seen).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

@@ -37,7 +37,10 @@ impl Store {
                     FrameState::Running { .. } => Stir::Running,
                     FrameState::Waiting { wait: Wait::AgentDecides } => Stir::AgentDecides,
                     FrameState::Waiting { wait } => wait.paused_until(since, now).map_or(Stir::Free, Stir::Until),
-                    FrameState::Ready => pace::left_to_its_maker(created, now).map_or(Stir::Free, Stir::Until),
+                    FrameState::Ready if since == created => {
+                        pace::left_to_its_maker(created, now).map_or(Stir::Free, Stir::Until)
+                    }
+                    FrameState::Ready => Stir::Free,
                     FrameState::Done
                     | FrameState::Failed { .. }
                     | FrameState::Cancelled

@@ -46,7 +46,7 @@ impl ResumeAll {
         let (of_store, of_run) = (&store, &settings);
         let stopped = drive::run(context, |stop| async move {
             continuing::continue_chains(of_store, of_run, stop.clone(), Until::Idle, ended).await?;
-            let is_stopped = *stop.borrow() > 0;
+            let is_stopped = stop.borrow().any();
             Ok(is_stopped)
         })?;
         if stopped {

@@ -7,10 +7,6 @@ use crate::core::steering::stop::By;
 
 const RESETS_AT: Timestamp = Timestamp::UNIX_EPOCH;
 
-fn first(ending: Ending) -> Facts {
-    Facts::of(ending)
-}
-
 fn later(ending: Ending) -> Facts {
     Facts { has_checkpoint: true, ..Facts::of(ending) }
 }
@@ -42,25 +38,27 @@ fn error() -> Ending {
 /// The rows of the table in `docs/recovery.md`, with an attempt for each.
 fn rows() -> Vec<(&'static str, Facts)> {
     vec![
-        ("reply", first(said("Jan 1st"))),
-        ("reply, and it was told something since", Facts { has_messages: true, ..first(said("Jan 1st")) }),
+        ("reply", Facts::of(said("Jan 1st"))),
+        ("reply, and it was told something since", Facts { has_messages: true, ..Facts::of(said("Jan 1st")) }),
         (
             "requests whose results it has not been given, whatever was said",
-            Facts { has_requests: true, ..first(said("I asked.")) },
+            Facts { has_requests: true, ..Facts::of(said("I asked.")) },
         ),
-        ("`SGN_PEND_STARTED` without a request", first(said("SGN_PEND_STARTED"))),
-        ("`SGN_PEND_ONGOING`", first(said("SGN_PEND_ONGOING"))),
-        ("`SGN_UNHANDLED`", first(said("SGN_UNHANDLED"))),
-        ("usage limit with a reset time, before work", first(limited(false))),
-        ("usage limit with a reset time, after work", first(limited(true))),
-        ("API not available, before work", first(overloaded(false))),
-        ("API not available, after work", first(overloaded(true))),
-        ("refused before any work", first(refused(Objection::Unknown))),
-        ("error after work", first(error())),
-        ("stopped, before work", first(Ending::Stopped { worked: false })),
-        ("stopped, after work", first(Ending::Stopped { worked: true })),
-        ("died, before work", first(died(false))),
-        ("died, after work", first(died(true))),
+        ("`SGN_PEND_STARTED` without a request", Facts::of(said("SGN_PEND_STARTED"))),
+        ("`SGN_PEND_ONGOING`", Facts::of(said("SGN_PEND_ONGOING"))),
+        ("`SGN_UNHANDLED`", Facts::of(said("SGN_UNHANDLED"))),
+        ("usage limit with a reset time, before work", Facts::of(limited(false))),
+        ("usage limit with a reset time, after work", Facts::of(limited(true))),
+        ("API not available, before work", Facts::of(overloaded(false))),
+        ("API not available, after work", Facts::of(overloaded(true))),
+        ("refused before any work", Facts::of(refused(Objection::Unknown))),
+        ("error after work", Facts::of(error())),
+        ("stopped, before work", Facts::of(Ending::Stopped { worked: false })),
+        ("stopped, after work", Facts::of(Ending::Stopped { worked: true })),
+        ("shut down with its runner, before work", Facts::of(Ending::ShutDown { worked: false })),
+        ("shut down with its runner, after work", Facts::of(Ending::ShutDown { worked: true })),
+        ("died, before work", Facts::of(died(false))),
+        ("died, after work", Facts::of(died(true))),
     ]
 }
 
@@ -142,9 +140,9 @@ fn who_is_stopped_is_told_so_only_if_it_was_cut_short() {
 #[test]
 fn a_frame_that_fails_says_why() {
     for (facts, kind, message) in [
-        (first(said("SGN_UNHANDLED")), FailureKind::Unhandled, UNHANDLED),
-        (first(refused(Objection::Start)), FailureKind::Refused, "No deferred tool marker found"),
-        (first(error()), FailureKind::Error, "max turns"),
+        (Facts::of(said("SGN_UNHANDLED")), FailureKind::Unhandled, UNHANDLED),
+        (Facts::of(refused(Objection::Start)), FailureKind::Refused, "No deferred tool marker found"),
+        (Facts::of(error()), FailureKind::Error, "max turns"),
         (later(error()), FailureKind::Error, "max turns"),
     ] {
         let decision = decide(&facts);
@@ -213,6 +211,7 @@ fn the_next_attempt_is_told_how_this_one_ended_if_it_ended_badly() {
         (later(died(true)), Some("killed by signal 9")),
         (later(error()), Some("max turns")),
         (later(Ending::Stopped { worked: true }), Some("a person stopped it")),
+        (later(Ending::ShutDown { worked: true }), Some("the system ended the program that ran it")),
         (later(limited(true)), Some("the usage limit was reached")),
         (later(overloaded(true)), Some("overloaded")),
         (Facts { has_requests: true, ..later(died(true)) }, Some("killed by signal 9")),
@@ -276,9 +275,9 @@ fn an_attempt_that_died_in_an_earlier_run_is_no_failure_of_this_one() {
 #[test]
 fn a_person_is_told_of_a_signal_in_a_sentence_and_of_pauses_in_a_row() {
     let notes = |facts: &Facts| decide(facts).notes;
-    assert_eq!(notes(&first(said("so SGN_PEND_STARTED it is"))), [Note::InASentence(Signal::Started)]);
-    assert_eq!(notes(&first(said("SGN_PEND_STARTED\nand SGN_PEND_STARTED it is"))), []);
-    assert_eq!(notes(&Facts { has_requests: true, ..first(said("so SGN_PEND_STARTED it is")) }), []);
+    assert_eq!(notes(&Facts::of(said("so SGN_PEND_STARTED it is"))), [Note::InASentence(Signal::Started)]);
+    assert_eq!(notes(&Facts::of(said("SGN_PEND_STARTED\nand SGN_PEND_STARTED it is"))), []);
+    assert_eq!(notes(&Facts { has_requests: true, ..Facts::of(said("so SGN_PEND_STARTED it is")) }), []);
     for (earlier_pauses, expected) in [(1, vec![]), (2, vec![Note::PausesInARow(3)]), (6, vec![Note::PausesInARow(7)])]
     {
         assert_eq!(notes(&Facts { earlier_pauses, ..later(said("SGN_PEND_STARTED")) }), expected);
@@ -301,6 +300,7 @@ fn endings() -> impl Strategy<Value = Ending> {
         objection.prop_map(refused),
         Just(error()),
         any::<bool>().prop_map(|worked| Ending::Stopped { worked }),
+        any::<bool>().prop_map(|worked| Ending::ShutDown { worked }),
         any::<bool>().prop_map(died),
     ]
 }

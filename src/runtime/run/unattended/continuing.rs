@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::core::chain::pace::{Look, Pace, Plan, Stir, TICK};
 use crate::core::id::FrameId;
 use crate::runtime::run::driven::Driven;
+use crate::runtime::run::signals::Signals;
 use crate::runtime::run::unattended::changes::Changes;
 use crate::runtime::run::{scheduler, status};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
@@ -33,7 +34,7 @@ pub(crate) enum Until {
 pub(crate) async fn continue_chains(
     store: &Store,
     settings: &RunSettings,
-    stop: watch::Receiver<u32>,
+    stop: watch::Receiver<Signals>,
     until: Until,
     mut ended: impl FnMut(FrameId, Result<Driven, RuntimeError>),
 ) -> Result<(), RuntimeError> {
@@ -48,7 +49,7 @@ pub(crate) async fn continue_chains(
         let now = Timestamp::now();
         let Plan { due, next, files } = pace.plan(store.candidates(now)?, now, |path| path.exists());
         changes.watch_for(store.dir(), &files);
-        let is_stopped = *stop.borrow() > 0;
+        let is_stopped = stop.borrow().any();
         for root in due {
             if is_stopped || driving.len() >= at_once {
                 break;
@@ -77,7 +78,7 @@ pub(crate) async fn continue_chains(
             }
             () = changes.next() => tokio::time::sleep(SETTLES).await,
             () = tokio::time::sleep(until_next(next, now)) => {}
-            _ = stopped.wait_for(|signals| *signals > 0), if !is_stopped => {}
+            _ = stopped.wait_for(|signals| signals.any()), if !is_stopped => {}
         }
     }
 }

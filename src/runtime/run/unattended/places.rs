@@ -4,6 +4,8 @@ use std::rc::Rc;
 
 use tokio::sync::watch;
 
+use crate::runtime::run::signals::Signals;
+
 /// The limit, and the agents that this process runs. All chains that it drives share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
@@ -48,9 +50,18 @@ impl Places {
     }
 
     /// Returns when more agents of this process have ended than these.
-    pub(crate) async fn more_than(&self, ended: u64) {
+    async fn more_than(&self, ended: u64) {
         // The sender lives as long as this does.
         let _ = self.here.subscribe().wait_for(|here| here.ended > ended).await;
+    }
+}
+
+/// Returns when more agents of this process have ended than these, or a person stops it.
+pub(crate) async fn freed(places: Option<&Places>, ended: u64, mut stop: watch::Receiver<Signals>) {
+    let Some(places) = places else { return };
+    tokio::select! {
+        () = places.more_than(ended) => {}
+        _ = stop.wait_for(|signals| signals.any()) => {}
     }
 }
 
