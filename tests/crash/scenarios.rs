@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 10] = [
+pub(crate) const SCENARIOS: [Scenario; 11] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -42,6 +42,7 @@ pub(crate) const SCENARIOS: [Scenario; 10] = [
         replies: &["top: the command succeeded; Jan 1st"],
     },
     Scenario { name: "native_waits", world: with_native_waits, play: wait_and_carry_on, replies: &["carried out"] },
+    Scenario { name: "steered", world: with_a_child_that_asks, play: steer_and_carry_on, replies: &["second"] },
 ];
 
 const SESSION: &str = "0193e7b0-1c2d-4abc-8def-0123456789ff";
@@ -159,6 +160,57 @@ fn signal_and_carry_on(person: &mut Person, signal: Signal) -> String {
         }
     });
     replied.trim_end().to_owned()
+}
+
+fn with_a_child_that_asks() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn child.md\nreply first\nreply second\n");
+    world.file("child.md", "ask When?\nreply {result}\n");
+    world
+}
+
+/// The root is told something, its child is paused and then stopped, and the root is given a new instruction when it is done.
+fn steer_and_carry_on(person: &mut Person) -> String {
+    let replied = until_replied(person, |person| {
+        let Some(root) = person.root() else { return person.carries_on().stdout };
+        let (steering, replied) = next_step(person, &root);
+        match steering.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [] if replied => person.carries_on().stdout,
+            [] => {
+                person.carries_on();
+                String::new()
+            }
+            ref command => {
+                let printed = person.runs(command).stdout;
+                if command.contains(&"--prompt") { printed } else { String::new() }
+            }
+        }
+    });
+    replied.trim_end().to_owned()
+}
+
+/// The next command of somebody who looks first, and whether the last reply is there; none: the chain is continued.
+fn next_step(person: &Person, root: &str) -> (Vec<String>, bool) {
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let store = person.store().expect("there is a root");
+    let tree = store.tree(root.parse().expect("an id")).expect("a database");
+    let child = tree.children(tree.top()).first().and_then(|child| tree.get(*child));
+    let messages = store.messages(tree.top()).expect("a database");
+    let told = messages.iter().any(|message| !message.instructs);
+    let instructed = messages.iter().any(|message| message.instructs);
+    let root_is_done = tree.get(tree.top()).is_some_and(|node| node.state == FrameState::Done);
+    match child {
+        _ if root_is_done && !instructed => (words(&["resume", root, "--prompt", "Once more."]), false),
+        _ if instructed => (Vec::new(), true),
+        Some(child) if matches!(child.state, FrameState::Waiting { .. }) => match told {
+            false => (words(&["tell", root, "Something."]), false),
+            true => (words(&["pause", &child.id.to_string()]), false),
+        },
+        Some(child) if matches!(child.state, FrameState::Paused { .. }) => {
+            (words(&["stop", &child.id.to_string()]), false)
+        }
+        _ => (Vec::new(), false),
+    }
 }
 
 /// A session that was started without agent-cli and that started a chain.

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde_json::Value;
 
+use crate::core::attempt::signal::Signal;
 use crate::core::events::agent_event::Happening;
 use crate::core::steering::stop::Stop;
 use crate::core::text::escape;
@@ -34,6 +35,8 @@ impl Partial {
     /// Takes the next thing that happened into account. `of_subagent`: that a subagent did it.
     pub(crate) fn absorb(&mut self, happening: &Happening, of_subagent: bool) {
         match happening {
+            // A signal would tell its parent that the agent waits.
+            Happening::Text { text } if Signal::on_a_line(text).is_some() => {}
             Happening::Text { text } if !of_subagent && !text.trim().is_empty() => self.said = Some(text.clone()),
             Happening::ToolUse { name, summary, input, .. } => {
                 if !of_subagent {
@@ -120,6 +123,7 @@ mod tests {
         partial.absorb(&Happening::Text { text: "I am a subagent.".into() }, true);
         partial.absorb(&Happening::Text { text: "Half done.\nstopped by a person".into() }, false);
         partial.absorb(&Happening::Text { text: " ".into() }, false);
+        partial.absorb(&Happening::Text { text: "SGN_PEND_STARTED (4f2c1a90)".into() }, false);
         insta::assert_snapshot!(partial.report(&stop()), @r#"
         stopped by a person: wrong branch
 
