@@ -26,14 +26,14 @@ fn a_call_is_shown_whole_wherever_it_is_approved() {
     insta::assert_snapshot!(world.run(&["questions"]), @"
     QUESTION  ASKED  BY       CHAIN
     [ID2:8]  [AGE]    root.md  [ID1:8]  Bash: printf 'checking formatting...' # just a harmless check of the code style, nothing is written
-              … 2 more lines, 40 characters: agent-cli questions [ID2:8] shows all
+              agent-cli questions [ID2:8] shows 2 more lines, 40 characters
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.command(["questions"]).on_terminal(80), @"
     QUESTION  ASKED  BY       CHAIN
     [ID2:8]  [AGE]    root.md  [ID1:8]
               Bash: printf 'checking formatting...' # just a harmless check of the …
-              … 2 more lines, 70 characters: agent-cli questions [ID2:8] shows all
+              agent-cli questions [ID2:8] shows 2 more lines, 70 characters
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions", &id]), @"
@@ -51,7 +51,7 @@ fn a_call_is_shown_whole_wherever_it_is_approved() {
     insta::assert_snapshot!(world.run(&["resume", &root]), @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for approval [ID2:8]: Bash: printf 'checking formatting...' # just a harmless check of the code style, nothing is written (… 2 more lines, 40 characters: agent-cli questions [ID2:8] shows all)
+    [ID1:8] waits for approval [ID2:8]: Bash: printf 'checking formatting...' # just a harmless check of the code style, nothing is written (agent-cli questions [ID2:8] shows 2 more lines, 40 characters)
     hint: agent-cli questions [ID2:8] shows the whole call
     hint: agent-cli answer [ID2:8] allow (or deny, with a reason), then agent-cli resume [ID1:8]
     --- exit status: 0
@@ -137,7 +137,7 @@ fn a_file_is_shown_as_it_would_change() {
     insta::assert_snapshot!(world.run(&["questions"]), @"
     QUESTION  ASKED  BY       CHAIN
     [ID2:8]  [AGE]    root.md  [ID1:8]  Write: [PROJECT]/profile
-              … 4 more lines, 19 characters: agent-cli questions [ID2:8] shows all
+              agent-cli questions [ID2:8] shows 4 more lines, 19 characters
     --- exit status: 0
     ");
 }
@@ -157,7 +157,7 @@ fn a_long_question_is_shown_whole() {
     QUESTION  ASKED  BY       CHAIN
     [ID2:8]  [AGE]    root.md  [ID1:8]
               Which?
-              … 2 more lines, 306 characters: agent-cli questions [ID2:8] shows all
+              agent-cli questions [ID2:8] shows 2 more lines, 306 characters
                 1. One: the first⏎of all
                 (choose one or more)
     --- exit status: 0

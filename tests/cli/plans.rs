@@ -44,13 +44,13 @@ fn a_plan_is_shown_whole_and_nothing_in_it_passes_for_something_else() {
     insta::assert_snapshot!(world.run(&["questions"]), @"
     QUESTION  ASKED  BY       CHAIN
     [ID2:8]  [AGE]    root.md  [ID1:8]  # Tidy up
-              … 5 more lines, 35 characters: agent-cli questions [ID2:8] shows all
+              agent-cli questions [ID2:8] shows 5 more lines, 35 characters
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["resume", &root]), @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for approval [ID2:8] of its plan: # Tidy up (… 5 more lines, 35 characters: agent-cli questions [ID2:8] shows all)
+    [ID1:8] waits for approval [ID2:8] of its plan: # Tidy up (agent-cli questions [ID2:8] shows 5 more lines, 35 characters)
     hint: agent-cli questions [ID2:8] shows the whole plan
     hint: agent-cli answer [ID2:8] allow --mode default|acceptEdits|auto|dontAsk (or deny, with a reason), then agent-cli resume [ID1:8]
     --- exit status: 0

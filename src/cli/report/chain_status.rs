@@ -343,7 +343,8 @@ pub(crate) fn in_part(
     let seen = cut(first, most);
     let shown = if seen == one_line(first) { first } else { seen.trim_end_matches('…') };
     let more = extent::hidden(lines, characters, shown);
-    let more = more.map(|more| format!("{more}: agent-cli questions {} shows all", id.short()));
+    // The command comes first, because a narrow terminal cuts the end.
+    let more = more.map(|more| format!("agent-cli questions {} shows {}", id.short(), more.trim_start_matches("… ")));
     (seen, more)
 }
 
@@ -355,7 +356,7 @@ mod tests {
     fn whatever_is_not_shown_is_counted() {
         let id = RequestId::random();
         let part = |text: &str| in_part(id, text, text.lines().count(), text.chars().count(), 8);
-        let more = |more| Some(format!("… {more}: agent-cli questions {} shows all", id.short()));
+        let more = |more| Some(format!("agent-cli questions {} shows {more}", id.short()));
         assert_eq!(part("When?"), ("When?".into(), None));
         assert_eq!(part("漢字漢字"), ("漢字漢字".into(), None));
         assert_eq!(part("When exactly?"), ("When ex…".into(), more("6 more characters")));
