@@ -117,6 +117,8 @@ steps! {
     Settings: "settings", WRITE;
     /// A copy of a transcript with results is written.
     Answered: "answered", WRITE;
+    /// A copy of a conversation is written for a person to open.
+    Opened: "opened", WRITE;
     /// The result that a call returns is written.
     Result: "result", WRITE;
     /// The error log is opened.

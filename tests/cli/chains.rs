@@ -101,3 +101,27 @@ fn agents_reach_no_chain_by_its_name() {
     let reply = world.run(&["spawn", "peeks.md", "--permission-mode", "bypassPermissions"]).stdout;
     assert_eq!(reply.matches("is not an id").count(), 2, "{reply}");
 }
+
+#[test]
+fn a_conversation_is_opened_by_people_who_have_one() {
+    let (world, id) = world();
+    let outcome = world.run(&["open", "birthday"]);
+    insta::assert_snapshot!(outcome, @"
+    cd [PROJECT] && [STAND-IN] --resume [ID1] --fork-session
+    --- exit status: 0
+    ");
+    assert_eq!(
+        world.run(&["show", &id, "--json"]).json()["open"].as_str().map(|open| format!("{open}\n")),
+        Some(outcome.stdout)
+    );
+    world.run(&["spawn", "asks.md", "asks.md", "--name", "two"]).started();
+    insta::assert_snapshot!(world.run(&["open", "two"]), @"
+    --- stderr
+    error: [ID6:8] is a group of agents, which has no conversation: name one of them
+    hint: agent-cli tree [ID6:8] shows them
+    --- exit status: 2
+    ");
+    world.file("opens.md", "run agent-cli open last 2>&1; true\nreply {result}\n");
+    let reply = world.run(&["spawn", "opens.md", "--permission-mode", "bypassPermissions"]).stdout;
+    assert!(reply.contains("agents cannot open conversations"), "{reply}");
+}

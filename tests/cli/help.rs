@@ -34,6 +34,7 @@ fn every_command_explains_itself() {
       tree         Show a chain as a tree: every agent, its state, what it waits for and for how long
       show         Show everything known about an agent: sessions, transcripts, costs and history
       logs         Show what an agent said and did
+      open         Open a copy of an agent's conversation in an interactive claude
       stats        Show what agents cost, by day, model and file of instructions
       doctor       Check claude, login, settings, PATH and the state directory, and suggest fixes
       export       Export a chain to a file, so that another machine can resume it

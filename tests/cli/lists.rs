@@ -34,7 +34,7 @@ fn a_chain_at_rest() {
     └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that only the agent can judge
     --- exit status: 0
     ");
-    insta::assert_snapshot!(columns(&world.run(&["show", &id[..8]])), @r"
+    insta::assert_snapshot!(columns(&world.run(&["show", &id[..8]])), @"
     agent  [ID1]
     chain  [ID1] (depth 1)
     task  [PROJECT]/root.md
@@ -48,6 +48,7 @@ fn a_chain_at_rest() {
     tokens  5000 in, 0 to cache, 0 from cache, 100 out
     cost  $0.0500, 5 requests, [AGE]
     total  $0.1200, 12 requests, [AGE], including all agents below it
+    open  cd [PROJECT] && [STAND-IN] --resume [ID1] --fork-session
     output  [STATE]/frames/[ID1]/out.ndjson
     logs  agent-cli logs [ID1:8]
     session  [ID1] requested, kept, [AGE] ago, $0.0500, 5 requests, [AGE]

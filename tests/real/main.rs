@@ -32,6 +32,7 @@ mod killed;
 mod killed_at_random;
 mod killed_with_state;
 mod meanwhile;
+mod open;
 mod peer;
 mod permissions;
 mod plans;

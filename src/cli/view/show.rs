@@ -25,6 +25,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::runtime::activity::now::{Doing, activity_of};
+use crate::runtime::opening::Opening;
 use crate::store::{Attempt, Store};
 
 /// Show everything known about an agent: sessions, transcripts, costs and history
@@ -65,6 +66,8 @@ struct Shown {
     baseline: Option<Baseline>,
     sessions: Vec<Session>,
     output: std::path::PathBuf,
+    /// The command that opens a copy of its conversation.
+    open: Option<String>,
     denied: Vec<denied::DeniedCall>,
     /// What it has cost itself.
     #[serde(flatten)]
@@ -134,6 +137,11 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         reply: store.reply(frame.id)?.filter(|_| frame.state.is_over()),
         children: tree.children(frame.id).to_vec(),
         denied: denied::of_frame(store, frame.id)?,
+        open: match Opening::of(store, &frame) {
+            // Claude Code would run the suspended call again, so a copy is needed in which it is closed.
+            Ok(_) if frame.suspended.is_some() => Some(format!("agent-cli open {}", frame.id.short())),
+            opening => opening.ok().map(|opening| opening.command()),
+        },
         output: store.dir().output(frame.id),
         spent: own.into(),
         with_descendants: all.into(),
@@ -228,6 +236,7 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     if !shown.children.is_empty() {
         rows.push(row("total", format!("{}, including all agents below it", costs::words(all))));
     }
+    rows.extend(shown.open.iter().map(|command| row("open", command.clone())));
     rows.push(row("output", shown.output.display().to_string()));
     let chain = if shown.task.is_group() { " --chain" } else { "" };
     rows.push(row("logs", format!("agent-cli logs {}{chain}", shown.id.short())));

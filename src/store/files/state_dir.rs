@@ -192,6 +192,11 @@ impl StateDir {
         self.frame_path(frame).join("answered.jsonl")
     }
 
+    /// The copy of an agent's conversation that a person has opened last.
+    pub(crate) fn opened(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("opened.jsonl")
+    }
+
     /// The settings that a frame's `claude` is given.
     #[must_use]
     pub fn settings(&self, frame: FrameId) -> PathBuf {

@@ -33,7 +33,7 @@ pub struct Leftover {
 }
 
 /// What every attempt writes anew and removes at its end.
-const ROUTINE: [&str; 5] = ["answered.jsonl", "settings.json", "permission-tool.json", STOP, TOLD];
+const ROUTINE: [&str; 6] = ["answered.jsonl", "opened.jsonl", "settings.json", "permission-tool.json", STOP, TOLD];
 /// How directories are named that are about to be deleted.
 const TRASH: &str = "trash-";
 /// How directories are named that are about to be a frame's.

@@ -1,0 +1,55 @@
+//! `agent-cli open`: opens an agent's conversation in an interactive `claude`.
+
+use std::io::{self, IsTerminal};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use clap::Args;
+
+use crate::claude::environment::config_dir::CONFIG_DIR;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::lookup::frame_named;
+use crate::cli::output::print_line;
+use crate::runtime::opening::Opening;
+use crate::store::StoreError;
+
+/// Open a copy of an agent's conversation in an interactive claude
+///
+/// The copy is a session of its own: whatever is said in it, the agent and its chain stay as they are. Works while the
+/// agent runs, waits, or is over: a call at which it is paused is closed in the copy. Without a terminal it prints the
+/// command instead.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  agent-cli open last")]
+pub(crate) struct Open {
+    /// Id of an agent or chain, the name of a chain, or `last`
+    id: String,
+
+    /// Only print the command
+    #[arg(long)]
+    print: bool,
+}
+
+impl Open {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        context.only_for_people("agents cannot open conversations", "ask a person to do it")?;
+        let store = context.store()?;
+        let id = frame_named(context, &store, &self.id)?;
+        let frame = store.frame(id)?.ok_or(StoreError::UnknownFrame(id))?;
+        let opening = Opening::prepared(&store, &frame)?;
+        if self.print || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+            print_line(&opening.command())?;
+            return Ok(ExitStatus::Ok);
+        }
+        // Nothing of this process is to stay open beside it.
+        drop(store);
+        let mut claude = Command::new(&opening.program);
+        claude.args(opening.arguments()).current_dir(&opening.cwd);
+        claude.envs(opening.config_dir.iter().map(|dir| (CONFIG_DIR, dir)));
+        let error = claude.exec();
+        Err(CliError::new(ExitStatus::Claude, format!("failed to start {}: {error}", opening.program.display()))
+            .hint(format!("agent-cli open {} --print prints the command", id.short())))
+    }
+}
