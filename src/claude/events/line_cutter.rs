@@ -81,7 +81,7 @@ impl LineCutter {
         self.place = match self.place {
             Place::Outside if byte == b'"' => Place::Text { kept: 0, escape: Escape::None },
             Place::Outside => Place::Outside,
-            Place::Text { escape: Escape::None, .. } if byte == b'"' => Place::Outside,
+            Place::Text { escape: Escape::None, .. } | Place::Cut { escaped: false } if byte == b'"' => Place::Outside,
             Place::Text { kept, escape } => {
                 // A continuation byte belongs to the character before it.
                 let begins = matches!(escape, Escape::None) && byte & 0xc0 != 0x80;
@@ -93,7 +93,6 @@ impl LineCutter {
                 }
                 Place::Text { kept: kept + 1, escape: escape.after(byte) }
             }
-            Place::Cut { escaped: false } if byte == b'"' => Place::Outside,
             Place::Cut { escaped } => {
                 self.place = Place::Cut { escaped: !escaped && byte == b'\\' };
                 return;
@@ -118,9 +117,8 @@ impl Escape {
     fn after(self, byte: u8) -> Self {
         match self {
             Self::None | Self::HalfPair if byte == b'\\' => Self::Begun,
-            Self::None | Self::HalfPair => Self::None,
             Self::Begun if byte == b'u' => Self::Digits(0, 0),
-            Self::Begun => Self::None,
+            Self::None | Self::HalfPair | Self::Begun => Self::None,
             Self::Digits(read, value) => {
                 let value = value * 16 + char::from(byte).to_digit(16).unwrap_or_default();
                 match (read, value) {

@@ -91,7 +91,7 @@ impl EventLines {
                 ("", format!("usage limit{kind}: {status}{resets}"))
             }
             Happening::Request { kind, summary, child, .. } => ("", requested(kind, summary, *child)),
-            Happening::RequestOver { .. } if !self.full => return None,
+            Happening::RequestOver { .. } | Happening::Other { .. } if !self.full => return None,
             Happening::RequestOver { id } => ("", format!("request {} has its result", id.short())),
             Happening::PermissionDenied { summary, .. } => ("", format!("denied: {summary}")),
             Happening::Task { status, .. } if status == "progress" && !self.full => return None,
@@ -113,7 +113,6 @@ impl EventLines {
             }
             Happening::Ended { status, .. } if status == "cancelled" => ("", "stopped".to_owned()),
             Happening::Ended { status, .. } => ("", status.clone()),
-            Happening::Other { .. } if !self.full => return None,
             Happening::Other { name } => ("", format!("({name})")),
         })
     }

@@ -94,7 +94,7 @@ impl Progress {
         }
         match &event.what {
             Happening::Started { .. } | Happening::Text { .. } | Happening::Thinking { .. } => {
-                self.phase = Phase::Works
+                self.phase = Phase::Works;
             }
             Happening::ToolUse { id, summary, .. } => {
                 self.phase = Phase::Works;
