@@ -30,6 +30,8 @@
 //! | lease | the right to run a frame: a file lock that belongs to whoever has the frame's output file open |
 //! | salvage | what can be continued from after a process died |
 //! | orphans | processes or files that outlived their owner |
+//! | stop | what ends an agent from outside, with everything below it. A pause is one that can be continued |
+//! | message | a text for an agent from outside: from a person or an agent above. An instruction is one that continues an agent that is over |
 //! | status | how a chain stands: done, waiting, failed or interrupted |
 //! | finding | what `doctor` or `fsck` reports |
 //! | failpoint | a named durable step at which tests make the program die |
