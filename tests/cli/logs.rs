@@ -265,6 +265,15 @@ fn an_agent_that_is_silent_for_long_is_shown_as_stalled() {
     assert_eq!((&shown["doing"]["activity"], &shown["doing"]["stalled"]), (&json!("running"), &json!(true)));
     let shown = world.run(&["show", &id]);
     assert!(shown.stdout.contains("(stalled: no event for 0 min)"), "{shown}");
+    for list in [&["ls"][..], &["tree", &id]] {
+        let listed = world.run(list);
+        assert!(listed.stdout.contains("running Bash: echo held") && listed.stdout.contains("(stalled:"), "{listed}");
+    }
+    for list in [&["ls", "--json"][..], &["tree", "--json"]] {
+        let listed = world.run(list).json();
+        let doing = &listed[0]["doing"];
+        assert!(doing["stalled"] == true || doing[&id]["stalled"] == true, "{listed}");
+    }
     let stderr = world.project().join("followed");
     let follow = world.program("/bin/sh", ["-c", &format!("exec agent-cli logs {id} -f 2> followed")]).start();
     wait_until("it is reported", || {

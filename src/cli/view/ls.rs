@@ -1,6 +1,6 @@
 //! `agent-cli ls`: lists chains.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use clap::Args;
@@ -23,6 +23,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::core::requests::request::External;
+use crate::runtime::activity::now::{Doing, activities};
 use crate::store::{Store, Summary};
 
 /// List the open chains of this project, newest first
@@ -72,6 +73,9 @@ struct Listed {
     agents: u64,
     open_questions: u64,
     waiting_on: Vec<Blocker>,
+    /// What its running agents do.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    doing: BTreeMap<FrameId, Doing>,
     over_budget: bool,
     #[serde(flatten)]
     spent: SpentJson,
@@ -180,9 +184,13 @@ const NARROW: usize = 60;
 fn listed(store: &Store, chain: Summary, abandoned: &HashSet<FrameId>, now: Timestamp) -> Result<Listed, CliError> {
     let tree = if chain.state == FrameState::Done { None } else { Some(store.tree(chain.id)?) };
     let waiting_on = tree.as_ref().map(|tree| tree.blockers(now)).unwrap_or_default();
+    let abandoned = abandoned.contains(&chain.id);
+    let doing = match &tree {
+        Some(tree) if !abandoned => activities(store, tree, now)?,
+        _ => BTreeMap::new(),
+    };
     let can_run = tree
         .is_some_and(|tree| !tree.runnable(&Attempted::default(), now).is_empty() || !tree.to_try_again().is_empty());
-    let abandoned = abandoned.contains(&chain.id);
     let spent = store.spent(chain.id)?;
     Ok(Listed {
         over_budget: waiting_on.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })),
@@ -202,6 +210,7 @@ fn listed(store: &Store, chain: Summary, abandoned: &HashSet<FrameId>, now: Time
         agents: chain.frames,
         open_questions: chain.open_questions,
         waiting_on,
+        doing,
         spent: spent.into(),
         cost: spent,
         max_budget_usd: chain.limits.max_budget_usd,
@@ -221,6 +230,12 @@ fn standing(chain: &Listed, now: Timestamp) -> String {
         Some(first) if chain.status != "done" => {
             let continues = if chain.can_continue { "can continue; " } else { "" };
             format!("{continues}waits {}{}", awaited(first, now, &TimeZone::system()), more(chain.waiting_on.len()))
+        }
+        None if !chain.doing.is_empty() => {
+            let first = chain.doing.values().max_by_key(|doing| (doing.stalled, doing.last_event));
+            let others = chain.doing.len() - 1;
+            let more = if others > 0 { format!(", and {others} more run") } else { String::new() };
+            first.map_or_else(String::new, |doing| doing.words(now) + &more)
         }
         None if chain.can_continue => "can continue".to_owned(),
         _ => String::new(),

@@ -1,6 +1,6 @@
 //! `agent-cli tree`: chains as trees.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -20,6 +20,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
+use crate::runtime::activity::now::{Doing, activities};
 
 /// Show a chain as a tree: every agent, its state, what it waits for and for how long
 #[derive(Debug, Args)]
@@ -39,6 +40,9 @@ pub(crate) struct TreeCommand {
 /// The frames that nobody runs, each with its root.
 type Abandoned = HashMap<FrameId, FrameId>;
 
+/// What running agents do.
+type Activities = BTreeMap<FrameId, Doing>;
+
 /// What each frame has cost.
 type Costs = HashMap<FrameId, Spent>;
 
@@ -54,6 +58,9 @@ struct FrameJson<'a> {
     since: Timestamp,
     error: Option<&'a str>,
     waiting_on: Vec<Blocker>,
+    /// Only for an agent that runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doing: Option<Doing>,
     /// Only for an agent that has its own worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree: Option<Worktree>,
@@ -82,7 +89,9 @@ impl TreeCommand {
                 let mut worktrees: HashMap<_, _> = store.worktrees(tree.top())?.into_iter().collect();
                 let costs: Costs = store.spent_by_frame(tree.top())?.into_iter().collect();
                 let listed = tree.parents_first().into_iter().map(|node| listed(tree, node, now, &abandoned));
+                let mut activities = activities(&store, tree, now)?;
                 all.extend(listed.map(|listed| FrameJson {
+                    doing: activities.remove(&listed.id).filter(|_| !listed.abandoned),
                     worktree: worktrees.remove(&listed.id),
                     spent: costs.get(&listed.id).copied().unwrap_or_default().into(),
                     ..listed
@@ -98,7 +107,8 @@ impl TreeCommand {
         for tree in &trees {
             let of = |top| Ok::<Costs, CliError>(store.spent_by_frame(top)?.into_iter().collect());
             let costs = self.cost.then(|| of(tree.top())).transpose()?;
-            print(&drawn(tree, now, &abandoned, costs.as_ref()))?;
+            let activities = activities(&store, tree, now)?;
+            print(&drawn(tree, now, &abandoned, &activities, costs.as_ref()))?;
         }
         Ok(ExitStatus::Ok)
     }
@@ -121,13 +131,14 @@ fn listed<'a>(tree: &Tree, node: &'a Node, now: Timestamp, abandoned: &Abandoned
         since,
         error,
         waiting_on,
+        doing: None,
         worktree: None,
         spent: Spent::default().into(),
     }
 }
 
 /// Each frame on a line, below its parent.
-fn drawn(tree: &Tree, now: Timestamp, abandoned: &Abandoned, costs: Option<&Costs>) -> String {
+fn drawn(tree: &Tree, now: Timestamp, abandoned: &Abandoned, activities: &Activities, costs: Option<&Costs>) -> String {
     let mut text = String::new();
     let sums = costs.map(|costs| (costs, summed(tree, costs)));
     // The lines before a frame's children, which are printed after the frame.
@@ -148,7 +159,7 @@ fn drawn(tree: &Tree, now: Timestamp, abandoned: &Abandoned, costs: Option<&Cost
             format!("{} (in all {})  ", of(own), of(all))
         });
         let cost = cost.unwrap_or_default();
-        let line = format!("{bar}{corner}{cost}{}", line(tree, node, now, abandoned));
+        let line = format!("{bar}{corner}{cost}{}", line(tree, node, now, abandoned, activities));
         text.push_str(&output::width().map_or_else(|| line.clone(), |width| fitted(&line, width)));
         text.push('\n');
         bars.extend(tree.children(node.id).iter().map(|child| (*child, format!("{bar}{next}"))));
@@ -169,13 +180,16 @@ fn summed(tree: &Tree, costs: &Costs) -> Costs {
     all
 }
 
-fn line(tree: &Tree, node: &Node, now: Timestamp, abandoned: &Abandoned) -> String {
+fn line(tree: &Tree, node: &Node, now: Timestamp, abandoned: &Abandoned, activities: &Activities) -> String {
     let listed = listed(tree, node, now, abandoned);
     if let Some(root) = abandoned.get(&listed.id) {
         return format!("{} {}  {}", listed.id.short(), chain_status::abandoned(*root), cut(listed.task, 60));
     }
     let age = age(listed.since, now);
     let mut line = format!("{} {} for {age}  {}", listed.id.short(), listed.status, cut(listed.task, 60));
+    if let Some(doing) = activities.get(&listed.id) {
+        line.push_str(&format!("  {}", doing.words(now)));
+    }
     let mut reasons: Vec<_> = listed.waiting_on.iter().map(|blocker| described(&blocker.what)).collect();
     match tree.children_awaited_by(node) {
         0 => {}

@@ -1,6 +1,6 @@
 //! What an agent does now.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 
 use jiff::Timestamp;
@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::core::attempt::usage::Usage;
 use crate::core::chain::state::FrameState;
+use crate::core::chain::tree::Tree;
 use crate::core::events::activity::{Activity, Progress, is_stalled};
 use crate::core::id::FrameId;
 use crate::runtime::activity::READ;
@@ -86,4 +87,16 @@ pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Resu
         context_tokens: progress.context_tokens,
         usage: progress.usage,
     }))
+}
+
+/// What the running agents of a tree do.
+///
+/// # Errors
+///
+/// Those of the state directory.
+pub(crate) fn activities(store: &Store, tree: &Tree, now: Timestamp) -> Result<BTreeMap<FrameId, Doing>, RuntimeError> {
+    let nodes = tree.parents_first().into_iter();
+    let running = nodes.filter(|node| matches!(node.state, FrameState::Running { .. }));
+    let found = running.map(|node| Ok(activity_of(store, node.id, now)?.map(|doing| (node.id, doing))));
+    found.filter_map(Result::transpose).collect()
 }
