@@ -18,6 +18,7 @@ fn nothing_is_started_once_it_is_spent_until_it_is_raised() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
+    warning: [ID1:8] has cost $0.0500, more than its budget of $0.04
     [ID1:8] waits for a larger budget: $0.0500 of $0.0400 spent
     hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
     --- exit status: 0

@@ -53,6 +53,12 @@ fn a_chain_at_rest() {
     logs  agent-cli logs [ID1:8]
     session  [ID1] requested, kept, [AGE] ago, $0.0500, 5 requests, [AGE]
                [HOME]/.claude/projects/[SLUG]/[ID1].jsonl
+    history  [AGE] ago: created, ready
+    history  [AGE] ago: began
+    history  [AGE] ago: started [PROJECT]/asks.md ([ID7:8])
+    history  [AGE] ago: started [PROJECT]/replies.md ([ID8:8])
+    history  [AGE] ago: started [PROJECT]/looks.md ([ID9:8])
+    history  [AGE] ago: ended its turn: requested, waiting
     --- exit status: 0
     ");
 }

@@ -9,7 +9,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output::format::{cut, one_line};
 use crate::cli::output::{self, PrintError, print_json, print_line};
-use crate::cli::report::costs::SpentJson;
+use crate::cli::report::costs::{self, SpentJson};
 use crate::cli::report::denied;
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::signal;
@@ -86,6 +86,8 @@ pub(crate) struct StatusReport {
     pub(crate) worktree: Option<Worktree>,
     /// The denied calls. Merely looking at what still waits does not report them.
     pub(crate) denied: Vec<denied::DeniedCall>,
+    /// A warning, if the chain has cost more than its budget.
+    pub(crate) over_budget: Option<String>,
 }
 
 impl OutputOptions {
@@ -118,7 +120,15 @@ impl StatusReport {
         let worktree = frame.filter(|frame| frame.state.is_over()).and_then(|frame| frame.launch.worktree);
         let still_waits = matches!(status, ChainStatus::Waits { new: false, .. });
         let denied = if still_waits && !output_options.prints_json() { Vec::new() } else { denied::below(store, top)? };
-        Ok(Self { top, status, spent, members, worktree, denied })
+        let max_budget_usd = if still_waits { None } else { store.limits(top)?.max_budget_usd };
+        let over_budget = match max_budget_usd {
+            Some(_) => {
+                let root = store.root_of(top)?;
+                costs::passed(root, &store.spent(root)?, max_budget_usd)
+            }
+            None => None,
+        };
+        Ok(Self { top, status, spent, members, worktree, denied, over_budget })
     }
 }
 
@@ -148,6 +158,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
     }
     if !matches!(status, ChainStatus::Waits { new: false, .. }) {
         denied::print_all(denied, top);
+        report.over_budget.iter().for_each(|warning| output::warn(warning));
     }
     match status {
         ChainStatus::Done(reply) => {
@@ -176,7 +187,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
 
 /// Prints the object of `--json`, if it was requested.
 pub(crate) fn print_object(report: &StatusReport) -> Result<(), PrintError> {
-    let StatusReport { top, status, spent, members, worktree, denied } = report;
+    let StatusReport { top, status, spent, members, worktree, denied, .. } = report;
     let Some(spent) = spent else { return Ok(()) };
     let members = (!members.is_empty()).then(|| members.iter().map(listed).collect());
     let worktree = worktree.as_ref();

@@ -6,6 +6,7 @@ pub(crate) mod chain_status;
 pub(crate) mod costs;
 pub(crate) mod denied;
 pub(crate) mod event_lines;
+pub(crate) mod history;
 pub(crate) mod live;
 mod live_rows;
 pub(crate) mod one_line;

@@ -16,6 +16,7 @@ use crate::cli::report::asked;
 use crate::cli::report::chain_status::{abandoned, described};
 use crate::cli::report::costs::{self, SpentJson};
 use crate::cli::report::denied;
+use crate::cli::report::history;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::usage::Spent;
@@ -114,6 +115,8 @@ impl Show {
             print_json(&shown)?;
         } else {
             print(&words(&shown, Timestamp::now()))?;
+            let of_chain = shown.parent.is_none().then_some(shown.limits.max_budget_usd).flatten();
+            costs::passed(shown.root, &shown.costs.1, of_chain).iter().for_each(|warning| output::warn(warning));
             for asked in store.questions(Some(id), true)?.iter().filter(|asked| asked.frame == id) {
                 print(&format!("\n{}", asked::whole(&store, asked, output::width())?))?;
             }
@@ -254,5 +257,7 @@ fn words(shown: &Shown, now: Timestamp) -> String {
         rows.extend(session.message.iter().map(|message| row("", one_line(message))));
         rows.extend(session.transcript.iter().map(|path| row("", path.display().to_string())));
     }
+    let events = shown.events.iter().map(|event| (event.at, event.kind.as_str(), &event.detail));
+    rows.extend(history::lines(events, now).into_iter().map(|line| row("history", line)));
     table(&rows)
 }
