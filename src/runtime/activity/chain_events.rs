@@ -93,7 +93,7 @@ impl<'a> ChainEvents<'a> {
         for record in records {
             self.seq = self.seq.max(record.seq);
             if let Some(place) = self.places.get(&record.frame) {
-                self.sources[*place].recorded.extend(records::event(record));
+                self.sources[*place].recorded.extend(records::event(&record));
             }
         }
         Ok(())

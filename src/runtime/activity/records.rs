@@ -11,7 +11,7 @@ use crate::core::text::escape::shortened;
 use crate::store::EventRecord;
 
 /// The event of an entry of the log, if it tells anything of what the agent does.
-pub(super) fn event(record: EventRecord) -> Option<AgentEvent> {
+pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
     let detail = &record.detail;
     let what = match record.kind.as_str() {
         "requested" => requested(detail)?,
@@ -92,7 +92,7 @@ mod tests {
 
     fn told(kind: &str, detail: Value) -> Value {
         let (at, frame) = (Timestamp::UNIX_EPOCH, FrameId(uuid::Uuid::nil()));
-        let event = event(EventRecord { seq: 1, at, frame, kind: kind.to_owned(), detail });
+        let event = event(&EventRecord { seq: 1, at, frame, kind: kind.to_owned(), detail });
         event.map_or(Value::Null, |event| serde_json::to_value(event.what).unwrap())
     }
 
