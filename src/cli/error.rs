@@ -187,7 +187,9 @@ impl From<StoreError> for CliError {
             }
             StoreError::Archive(error) => archive(message, &error),
             StoreError::Newer { .. } => Self::failed(message).hint("upgrade agent-cli"),
-            StoreError::Busy(_) | StoreError::AnswerReplaced(_) => Self::failed(message).hint("run the command again"),
+            StoreError::Busy(_) | StoreError::AnswerReplaced(_) | StoreError::Steered(_) => {
+                Self::failed(message).hint("run the command again")
+            }
             StoreError::NotUtf8(_) => Self::usage(message).hint("rename it"),
             StoreError::StaleCaller { .. } => Self::usage("the turn that made this call has ended")
                 .hint("an agent can make requests only during its turn"),
@@ -210,7 +212,6 @@ impl From<StoreError> for CliError {
             StoreError::QuestionWithdrawn(_) => Self::failed(message).hint("agent-cli questions lists open questions"),
             StoreError::IsOver(id) => Self::failed(message)
                 .hint(format!("agent-cli resume {} --prompt TEXT continues it with a new instruction", id.short())),
-            StoreError::Steered(_) => Self::failed(message).hint("run the command again"),
             StoreError::Running(id) => Self::failed(message).hint(format!(
                 "agent-cli resume {} shows its status, and continues it if its runner has died",
                 id.short()

@@ -173,3 +173,15 @@ fn bad_input_is_refused() {
     world.run(&["resume", &root, "--prompt", " "]).exits_with(2);
     assert_eq!(world.run(&["show", &root, "--json"]).json()["status"], "done");
 }
+
+#[test]
+fn a_message_that_was_not_delivered_is_shown() {
+    let world = World::with_hooks();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    world.run(&["spawn", "root.md"]).succeeds();
+    let root = session(&world, 0);
+    world.run(&["tell", &root, "in UTC"]).succeeds();
+    let shown = world.run(&["show", &root]);
+    assert!(shown.stdout.contains("in UTC (not delivered yet)"), "{shown}");
+    assert_eq!(world.run(&["show", &root, "--json"]).json()["messages"][0]["delivered"], false);
+}

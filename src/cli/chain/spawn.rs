@@ -136,7 +136,7 @@ impl Spawn {
             args: self.args.parsed()?,
             timeout: self.timeout,
         };
-        Ok(AgentRequest::Spawn(request, overrides))
+        Ok(AgentRequest::Spawn(Box::new(request), overrides))
     }
 
     /// The request, checked. `source` finds the conversation to begin with.

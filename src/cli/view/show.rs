@@ -24,7 +24,8 @@ use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::FrameState;
 use crate::core::chain::waiting_on::Blocker;
-use crate::core::id::{AttemptId, FrameId, SessionId};
+use crate::core::id::{AttemptId, FrameId, MessageId, SessionId};
+use crate::core::steering::message::Message;
 use crate::runtime::activity::now::{Doing, activity_of};
 use crate::runtime::opening::Opening;
 use crate::store::{Attempt, Store};
@@ -77,7 +78,22 @@ struct Shown {
     with_descendants: SpentJson,
     #[serde(skip)]
     costs: (Spent, Spent),
+    /// What it was told from outside.
+    messages: Vec<MessageJson>,
     events: Vec<EventJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct MessageJson {
+    id: MessageId,
+    at: Timestamp,
+    text: String,
+    /// Whether an attempt that was or may yet be kept was given it.
+    delivered: bool,
+    /// Whether the agent was over and continued for it.
+    instruction: bool,
+    /// What it replied to an instruction.
+    reply: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -145,6 +161,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
             Ok(_) if frame.suspended.is_some() => Some(format!("agent-cli open {}", frame.id.short())),
             opening => opening.ok().map(|opening| opening.command()),
         },
+        messages: store.messages(frame.id)?.into_iter().map(message).collect(),
         output: store.dir().output(frame.id),
         spent: own.into(),
         with_descendants: all.into(),
@@ -171,6 +188,11 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         checkpoint: frame.checkpoint,
         baseline: frame.baseline,
     })
+}
+
+fn message(message: Message) -> MessageJson {
+    let Message { id, made, delivered_in, instructs, text, reply, .. } = message;
+    MessageJson { id, at: made, text, delivered: delivered_in.is_some(), instruction: instructs, reply }
 }
 
 /// The transcript in Claude Code's folder or, if that is missing, the kept copy.
@@ -223,6 +245,11 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     rows.extend(denied::words(&shown.denied).into_iter().map(|call| row("denied", call)));
     rows.extend(denied::hint(&shown.denied).map(|hint| row("", hint)));
     rows.extend(shown.reply.iter().map(|reply| row("reply", one_line(reply))));
+    for told in &shown.messages {
+        let pending = if told.delivered { "" } else { " (not delivered yet)" };
+        rows.push(row("told", format!("{}{pending}", one_line(&told.text))));
+        rows.extend(told.reply.iter().map(|reply| row("reply", one_line(reply))));
+    }
     rows.extend(shown.children.iter().map(|child| row("child", child.to_string())));
     rows.push(row("claude", shown.launch.claude.display().to_string()));
     rows.extend(shown.launch.model.iter().map(|model| row("model", model.clone())));

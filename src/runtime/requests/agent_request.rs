@@ -10,7 +10,7 @@ use crate::store::{Caller, Store, Target};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AgentRequest {
     /// Other agents, with their launch options as overrides of the caller's.
-    Spawn(SpawnRequest, Overrides),
+    Spawn(Box<SpawnRequest>, Overrides),
     /// An answer to this question.
     Ask(String),
     /// Something outside of the chain.
@@ -26,7 +26,7 @@ impl AgentRequest {
     pub(crate) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<Target, RuntimeError> {
         match self {
             Self::Spawn(request, overrides) => {
-                record::spawn(store, caller, call, request, overrides).map(Target::Frame)
+                record::spawn(store, caller, call, *request, overrides).map(Target::Frame)
             }
             Self::Ask(question) => record::ask(store, caller, call, question).map(Target::Request),
             Self::Wait(wait) => record::wait(store, caller, call, wait).map(Target::Request),
