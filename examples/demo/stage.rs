@@ -70,7 +70,7 @@ impl Stage {
 
     /// The id of the chain.
     pub(crate) fn chain(&self) -> String {
-        self.first_id(&["ls", "--json"])
+        self.first_id(&["ls", "--all", "--json"])
     }
 
     /// The id of the open question.

@@ -113,7 +113,7 @@ impl Ls {
             hint("agent-cli spawn FILE starts one");
         } else {
             print_toned(&self.table(&listed, now))?;
-            listed.iter().for_each(|chain| warn_of_budget(chain));
+            listed.iter().for_each(warn_of_budget);
         }
         hidden.report(listed.is_empty());
         Ok(ExitStatus::Ok)
