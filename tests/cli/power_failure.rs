@@ -33,12 +33,13 @@ fn unsynced(world: &World) -> Vec<PathBuf> {
     own.chain(world.transcripts()).collect()
 }
 
+type Failure = Box<dyn Fn(&World)>;
+
 /// What a power failure does to all that was not synced.
-fn failures() -> Vec<Box<dyn Fn(&World)>> {
-    let damages = DAMAGES.map(|damage| -> Box<dyn Fn(&World)> {
-        Box::new(move |world| unsynced(world).iter().for_each(|path| damage(path)))
-    });
-    damages.into_iter().chain([Box::new(only_the_disk_is_left) as Box<dyn Fn(&World)>]).collect()
+fn failures() -> Vec<Failure> {
+    let damages = DAMAGES
+        .map(|damage| -> Failure { Box::new(move |world| unsynced(world).iter().for_each(|path| damage(path))) });
+    damages.into_iter().chain([Box::new(only_the_disk_is_left) as Failure]).collect()
 }
 
 /// Names, too, are those that were synced last.
