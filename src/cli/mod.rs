@@ -92,6 +92,9 @@ enum Subcommands {
 /// Runs the program with these arguments, the program's name first.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<_> = arguments.into_iter().collect();
+    if housekeeping::completions::complete(Cli::command, &arguments) {
+        return ExitStatus::Ok.into();
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -134,7 +137,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Subcommands::Gc(command) => command.run(&context),
         Subcommands::Fsck(command) => command.run(&context),
         Subcommands::Service(command) => command.run(&context),
-        Subcommands::Completions(command) => command.run(Cli::command()),
+        Subcommands::Completions(command) => command.run(),
         Subcommands::Hook(command) => command.run(&context, typed),
         Subcommands::HookResult(command) => command.run(&context),
         Subcommands::PermissionTool(command) => command.run(&context),

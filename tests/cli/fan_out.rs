@@ -116,8 +116,8 @@ fn a_group_has_one_status_and_one_id() {
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["ls"]), @"
-    CHAIN     STATE    FOR  AGENTS  QUESTIONS  TASK
-    [ID1:8]  waiting  [AGE]  3       2          a.md b.md c.md
+    CHAIN     STATE    AGE  COST     TASK
+    [ID1:8]  waiting  [AGE]  $0.0800  a.md b.md c.md  waits for an answer to [ID3:8]: B?, asked [AGE] ago, and for 1 more
     --- exit status: 0
     ");
     world.answer_to("C?", "see");
@@ -154,6 +154,8 @@ fn a_group_has_one_status_and_one_id() {
     total      $0.1000, 10 requests, [AGE], including all agents below it
     output     [STATE]/frames/[ID1]/out.ndjson
     logs       agent-cli logs [ID1:8] --chain
+    history    [AGE] ago: created, waiting
+    history    [AGE] ago: ended its turn: group, done
     --- exit status: 0
     ");
 }
@@ -295,9 +297,9 @@ fn an_agent_makes_one_request_for_several() {
     --- end of result ---
     ");
     assert_eq!((world.starts(), world.log().starts.len()), (5, 5), "the parent is woken once for all");
-    insta::assert_snapshot!(world.run(&["ls"]), @"
-    CHAIN     STATE  FOR  AGENTS  QUESTIONS  TASK
-    [ID5:8]  done   [AGE]  4       0          parent.md
+    insta::assert_snapshot!(world.run(&["ls", "--all"]), @"
+    CHAIN     STATE  AGE  COST     TASK
+    [ID5:8]  done   [AGE]  $0.0900  parent.md
     --- exit status: 0
     ");
 }

@@ -103,8 +103,8 @@ fn what_cannot_be_forked_is_refused() {
     ");
     insta::assert_snapshot!(refused(&["no"]), @r#"
     --- stderr
-    error: "no" is not an id: an id holds hexadecimal digits and hyphens
-    hint: agent-cli ls lists the ids
+    error: no frame or question matches `no`
+    hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     "#);
     world.run(&["spawn", "a.md", "--fork-from", &base, "--cwd", "."]).prints("A");

@@ -790,16 +790,6 @@ fn every_command_explains_itself() {
 }
 
 #[test]
-fn completions_are_scripts_for_shells() {
-    let world = World::new();
-    for shell in ["bash", "zsh", "fish"] {
-        let outcome = world.run(&["completions", shell]);
-        assert!(outcome.succeeds().stdout.contains("agent-cli"), "{shell}");
-    }
-    world.run(&["completions", "cmd.exe"]).exits_with(2);
-}
-
-#[test]
 fn the_version_is_printed() {
     let world = World::new();
     let outcome = world.run(&["--version"]);

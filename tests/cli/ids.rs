@@ -61,19 +61,19 @@ fn what_names_no_frame_is_refused() {
     "#);
     insta::assert_snapshot!(refused("birthday", 3), @r#"
     --- stderr
-    error: "birthday" is not an id: an id holds hexadecimal digits and hyphens
-    hint: agent-cli ls lists the ids
+    error: no frame or question matches `birthday`
+    hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     "#);
     insta::assert_snapshot!(refused("", 3), @r#"
     --- stderr
-    error: "" is not an id: an id holds hexadecimal digits and hyphens
+    error: "" is not an id, a name or `last`
     hint: agent-cli ls lists the ids
     --- exit status: 3
     "#);
     insta::assert_snapshot!(refused("abcd'; drop table frames; --", 3), @r#"
     --- stderr
-    error: "abcd'; drop table frames; --" is not an id: an id holds hexadecimal digits and hyphens
+    error: "abcd'; drop table frames; --" is not an id, a name or `last`
     hint: agent-cli ls lists the ids
     --- exit status: 3
     "#);

@@ -1,20 +1,16 @@
 //! Running a command: to its end or in the background, with what it reads.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, OptionalActions, OutputModes, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use crate::gate::{PATIENCE, wait_within};
 use crate::outcome::Outcome;
+use crate::pty::{Screen, collect_screen, terminal};
 use crate::world::World;
 
 /// A command that is not started yet.
@@ -100,7 +96,7 @@ impl<'a> Invocation<'a> {
         drop((self.command, terminal));
         let mut keyboard = screen.try_clone().expect("a file can be opened once more");
         keyboard.write_all(&input).expect("a terminal takes some lines");
-        let shown = Screen(Arc::new(Mutex::new(vt100::Parser::new(LINES, columns, 0))));
+        let shown = Screen::new(columns);
         let stdout = Some(collect_screen(screen, shown.clone()));
         (Running { world, child, stdout, stderr: None }, shown)
     }
@@ -177,51 +173,6 @@ fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).expect("a readable pipe");
-        String::from_utf8(bytes).expect("the program prints UTF-8")
-    })
-}
-
-/// Both ends of a terminal: what is sent to it as it is, and nothing shown of what is typed.
-fn terminal(columns: u16, lines: bool) -> rustix::io::Result<(File, File)> {
-    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
-    grantpt(&screen)?;
-    unlockpt(&screen)?;
-    let name = ptsname(&screen, Vec::new())?;
-    let terminal = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
-    let mut modes = tcgetattr(&terminal)?;
-    modes.output_modes.set(OutputModes::OPOST, lines);
-    modes.local_modes.remove(LocalModes::ECHO);
-    tcsetattr(&terminal, OptionalActions::Now, &modes)?;
-    tcsetwinsize(&terminal, Winsize { ws_row: LINES, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
-    Ok((screen.into(), terminal.into()))
-}
-
-/// How many lines a terminal has.
-const LINES: u16 = 24;
-
-/// What a terminal shows.
-#[derive(Clone)]
-pub(crate) struct Screen(Arc<Mutex<vt100::Parser>>);
-
-#[allow(dead_code, reason = "the tests that kill need less")]
-impl Screen {
-    /// Its lines, without blanks at their ends.
-    pub(crate) fn text(&self) -> String {
-        let parser = self.0.lock().expect("nobody panics");
-        let (_, columns) = parser.screen().size();
-        let text: String = parser.screen().rows(0, columns).map(|line| format!("{}\n", line.trim_end())).collect();
-        format!("{}\n", text.trim_end())
-    }
-}
-
-/// The screen's end fails, instead of ending, once nobody has the terminal open.
-fn collect_screen(mut screen: File, shown: Screen) -> JoinHandle<String> {
-    thread::spawn(move || {
-        let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
-        while let Ok(read @ 1..) = screen.read(&mut part) {
-            bytes.extend_from_slice(&part[..read]);
-            shown.0.lock().expect("nobody panics").process(&part[..read]);
-        }
         String::from_utf8(bytes).expect("the program prints UTF-8")
     })
 }

@@ -9,6 +9,8 @@ mod marked;
 mod names;
 mod outcome;
 mod programs;
+#[path = "../support/pty.rs"]
+mod pty;
 mod repository;
 mod world;
 
@@ -23,6 +25,7 @@ mod chain;
 mod chains;
 mod claude_output;
 mod claude_program;
+mod completions;
 mod crash;
 mod cron;
 mod disk;

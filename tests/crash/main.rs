@@ -31,6 +31,8 @@ mod many_at_once;
 mod person;
 #[path = "../support/marked.rs"]
 mod processes;
+#[path = "../support/pty.rs"]
+mod pty;
 mod random_kills;
 mod scenarios;
 mod tree;

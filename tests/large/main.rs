@@ -20,6 +20,8 @@ mod names;
 mod outcome;
 #[path = "../cli/programs.rs"]
 mod programs;
+#[path = "../support/pty.rs"]
+mod pty;
 #[path = "../cli/world.rs"]
 mod world;
 

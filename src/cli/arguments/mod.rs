@@ -1,5 +1,6 @@
 //! Arguments that several commands have.
 
+pub(crate) mod candidates;
 pub(crate) mod claude_args;
 pub(crate) mod duration;
 pub(crate) mod instructions;

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use clap::Args;
 
 use crate::claude::processes::marks;
+use crate::cli::arguments::candidates;
 use crate::cli::chain::resume;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -41,6 +42,7 @@ use crate::store::{Question, Store, StoreError, Target};
   agent-cli answer 4f2c1a90 --resume < plan.md")]
 pub(crate) struct Answer {
     /// Id of the question, as shown by `agent-cli questions`, or of a chain or agent with one open question
+    #[arg(add = candidates::questions())]
     id: String,
 
     /// The answer, or the numbers of choices [default: standard input, without its final newline]

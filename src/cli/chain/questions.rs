@@ -4,6 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -29,6 +30,7 @@ use crate::store::{Question, Store, StoreError, Target};
 #[derive(Debug, Args)]
 pub(crate) struct Questions {
     /// Id of a question, or of a chain or agent for all of its questions, to show in full
+    #[arg(add = candidates::questions())]
     id: Option<String>,
 
     /// Include answered questions

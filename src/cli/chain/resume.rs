@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, Args};
 
 use crate::claude::installation::program;
+use crate::cli::arguments::candidates;
 use crate::cli::arguments::claude_args::ForClaude;
 use crate::cli::arguments::limits::LimitOptions;
 use crate::cli::chain::drive;
@@ -55,7 +56,7 @@ pub(super) fn continued(
 )]
 pub(crate) struct Resume {
     /// Id of a chain, an agent, a question or a Claude session; its first four characters are enough if unique
-    #[arg(required_unless_present = "all")]
+    #[arg(required_unless_present = "all", add = candidates::chains())]
     id: Option<String>,
 
     /// Continue every chain that can continue, and print a line for each

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, IsTerminal};
 use clap::Args;
 use serde_json::json;
 
+use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -22,6 +23,7 @@ use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
 #[derive(Debug, Args)]
 pub(crate) struct Rm {
     /// Id of the chain, or of one of its agents or questions; its first four characters are enough if unique
+    #[arg(add = candidates::chains())]
     id: String,
 
     /// Do not ask for confirmation

@@ -10,6 +10,7 @@ use crate::claude::doctor::{cron, surroundings};
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
 use crate::claude::settings::permission_rules;
+use crate::cli::arguments::candidates;
 use crate::cli::arguments::claude_args::ForClaude;
 use crate::cli::arguments::duration::duration;
 use crate::cli::arguments::limits::LimitOptions;
@@ -68,7 +69,7 @@ pub(crate) struct Spawn {
     name: Option<ChainName>,
 
     /// Start from a copy of the conversation of another agent or any Claude session
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = candidates::agents())]
     fork_from: Option<String>,
 
     /// Model, as for `claude --model` [default with --fork-from: the model of that conversation]

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
+use crate::cli::arguments::candidates;
 use crate::cli::context::{self, Context};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -51,6 +52,7 @@ pub(crate) struct Pause {
 #[derive(Debug, Args)]
 struct Options {
     /// Id of an agent or a chain; its first four characters are enough if unique
+    #[arg(add = candidates::agents())]
     id: String,
 
     /// Do not let a running tool finish

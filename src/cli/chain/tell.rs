@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::claude::processes::marks;
+use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -30,6 +31,7 @@ use crate::store::{Store, StoreError};
   agent-cli tell 4f2c1a90 < remarks.md")]
 pub(crate) struct Tell {
     /// Id of the agent; its first four characters are enough if unique
+    #[arg(add = candidates::agents())]
     id: String,
 
     /// The text; `-`: standard input, without its final newline [default: -]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -22,6 +23,7 @@ use crate::store::Store;
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     /// Id of an agent of the chain, or of one of its sessions
+    #[arg(add = candidates::chains())]
     id: String,
 
     /// Write to this file [default: standard output]

@@ -7,6 +7,7 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::cli::arguments::candidates;
 use crate::cli::arguments::duration::{duration, moment};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -38,6 +39,7 @@ use crate::store::Store;
   agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == \"tool_use\")'")]
 pub(crate) struct Logs {
     /// Id of an agent, or of one of its sessions
+    #[arg(add = candidates::agents())]
     id: String,
 
     /// Print new events as they happen

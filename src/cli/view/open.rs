@@ -7,6 +7,7 @@ use std::process::Command;
 use clap::Args;
 
 use crate::claude::environment::config_dir::CONFIG_DIR;
+use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -25,6 +26,7 @@ use crate::store::StoreError;
   agent-cli open last")]
 pub(crate) struct Open {
     /// Id of an agent or chain, the name of a chain, or `last`
+    #[arg(add = candidates::agents())]
     id: String,
 
     /// Only print the command

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
+use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -34,6 +35,7 @@ use crate::store::{Attempt, Store};
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// Id of an agent, or of one of its sessions
+    #[arg(add = candidates::agents())]
     id: String,
 
     /// Print a JSON object

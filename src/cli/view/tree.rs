@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -26,6 +27,7 @@ use crate::runtime::activity::now::{Doing, activities};
 #[derive(Debug, Args)]
 pub(crate) struct TreeCommand {
     /// Id of an agent, or of one of its sessions [default: all chains that are not done]
+    #[arg(add = candidates::chains())]
     id: Option<String>,
 
     /// Show what each agent cost, and all together

@@ -1,0 +1,86 @@
+//! What a shell offers as an id: chains, agents and questions, with their titles.
+//!
+//! A shell calls this at every Tab, so it creates nothing and says nothing about errors.
+
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+
+use crate::cli::context::Context;
+use crate::cli::output::format::{cut, one_line};
+use crate::core::chain::state::FrameState;
+use crate::runtime::RuntimeError;
+use crate::store::{Store, Summary};
+
+/// More than a person would look through.
+const MOST: usize = 100;
+/// Of how many chains the agents are offered.
+const MOST_TREES: usize = 20;
+/// The longest title.
+const LONG: usize = 40;
+
+/// The ids and names of chains that are not done, and `last`.
+pub(crate) fn chains() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| found(|store| Ok(of_chains(&open(store)?))))
+}
+
+/// Those of chains, and the ids of their agents.
+pub(crate) fn agents() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        found(|store| {
+            let chains = open(store)?;
+            let mut candidates = of_chains(&chains);
+            for chain in chains.iter().take(MOST_TREES) {
+                for node in store.tree(chain.id)?.parents_first().into_iter().filter(|node| node.parent.is_some()) {
+                    candidates.push(candidate(&node.id.short(), &format!("{} {}", node.state.name(), node.title)));
+                }
+            }
+            Ok(candidates)
+        })
+    })
+}
+
+/// The ids of open questions.
+pub(crate) fn questions() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        found(|store| {
+            let open = store.questions(None, true)?;
+            Ok(open.iter().take(MOST).map(|asked| candidate(&asked.id.short(), &asked.question)).collect())
+        })
+    })
+}
+
+fn found(look: impl Fn(&Store) -> Result<Vec<CompletionCandidate>, RuntimeError>) -> Vec<CompletionCandidate> {
+    let Ok(context) = Context::from_environment(false) else { return Vec::new() };
+    // Agents know no ids but their own.
+    if context.caller.is_some() {
+        return Vec::new();
+    }
+    let written = || {
+        let dir = context.state_dir().ok().filter(|dir| dir.is_dir())?;
+        look(&Store::open(&dir).ok()?).ok()
+    };
+    context.read_snapshot(&look).or_else(written).unwrap_or_default()
+}
+
+fn open(store: &Store) -> Result<Vec<Summary>, RuntimeError> {
+    let mut chains = store.roots()?;
+    chains.retain(|chain| chain.state != FrameState::Done);
+    chains.truncate(MOST);
+    Ok(chains)
+}
+
+fn of_chains(chains: &[Summary]) -> Vec<CompletionCandidate> {
+    let mut candidates = Vec::new();
+    for chain in chains {
+        let help = format!("{} {}", chain.state.name(), chain.title);
+        candidates.extend(chain.name.as_ref().map(|name| candidate(name, &help)));
+        candidates.push(candidate(&chain.id.short(), &help));
+    }
+    if !chains.is_empty() {
+        candidates.push(candidate("last", "the newest chain of this project"));
+    }
+    candidates
+}
+
+fn candidate(value: &str, help: &str) -> CompletionCandidate {
+    CompletionCandidate::new(value).help(Some(cut(&one_line(help), LONG).into()))
+}

@@ -1,0 +1,54 @@
+//! Completions: what a shell offers at a Tab.
+
+use crate::world::World;
+
+/// What bash offers for a command line whose last word is incomplete.
+fn offered(world: &World, words: &[&str]) -> Vec<String> {
+    let script = r#"eval "$(agent-cli completions bash)"
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9 COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
+        complete=$(complete -p agent-cli) && function=${complete#*-F } && function=${function%% *}
+        "$function" agent-cli "${@: -1}" "${@: -2:1}"
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let args = [&["-c", script, "bash"], words].concat();
+    let outcome = world.program("bash", args).run();
+    outcome.succeeds().stdout.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+fn asking() -> (World, String) {
+    let world = World::new();
+    world.file("root.md", "spawn child.md\nreply {result}\n");
+    world.file("child.md", "ask When?\nreply {result}\n");
+    let id = world.run(&["spawn", "root.md", "--name", "release"]).started();
+    (world, id[..8].to_owned())
+}
+
+#[test]
+fn commands_and_options_are_offered() {
+    let world = World::new();
+    assert_eq!(offered(&world, &["agent-cli", "quest"]), ["questions"]);
+    assert_eq!(offered(&world, &["agent-cli", "ls", "--all-p"]), ["--all-projects"]);
+    assert!(!world.state().exists(), "looking for ids creates nothing");
+}
+
+#[test]
+fn ids_and_names_are_offered_where_they_belong() {
+    let (world, root) = asking();
+    let resume = offered(&world, &["agent-cli", "resume", ""]);
+    assert!(["release", root.as_str(), "last"].iter().all(|id| resume.iter().any(|word| word == id)), "{resume:?}");
+    assert_eq!(offered(&world, &["agent-cli", "resume", "rel"]), ["release"]);
+    let question = world.question()[..8].to_owned();
+    assert!(offered(&world, &["agent-cli", "answer", ""]).contains(&question));
+    let child = world.run(&["tree", &root, "--json"]).json()[1]["id"].as_str().expect("an id")[..8].to_owned();
+    assert!(offered(&world, &["agent-cli", "logs", ""]).contains(&child));
+    assert_eq!(offered(&world, &["agent-cli", "ls", "--status", "wait"]), ["waiting"]);
+}
+
+#[test]
+fn every_shell_has_a_script() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let outcome = world.run(&["completions", shell]);
+        assert!(outcome.succeeds().stdout.contains("AGENT_CLI_COMPLETE"), "{shell}");
+    }
+    world.run(&["completions", "cmd.exe"]).exits_with(2);
+}
