@@ -8,7 +8,7 @@ use agent_cli::records::FrameState;
 use crate::gate::{Gate, wait_until};
 use crate::person::Person;
 use crate::repository::repository;
-use crate::world::World;
+use crate::world::{World, files_below};
 
 /// A chain, and how it is resumed.
 #[derive(Debug)]
@@ -169,7 +169,7 @@ fn with_a_child_that_asks() -> World {
     world
 }
 
-/// The root is told something, its child is paused and then stopped, and the root is given a new instruction when it is done.
+/// The root is told something, the conversation of its child is opened, and the child is paused and then stopped, and the root is given a new instruction when it is done.
 fn steer_and_carry_on(person: &mut Person) -> String {
     let replied = until_replied(person, |person| {
         let Some(root) = person.root() else { return person.carries_on().stdout };
@@ -199,11 +199,15 @@ fn next_step(person: &Person, root: &str) -> (Vec<String>, bool) {
     let told = messages.iter().any(|message| !message.instructs);
     let instructed = messages.iter().any(|message| message.instructs);
     let root_is_done = tree.get(tree.top()).is_some_and(|node| node.state == FrameState::Done);
+    let is_suspended = |child| store.frame(child).expect("a database").is_some_and(|frame| frame.suspended.is_some());
+    let is_opened = files_below(&person.world.state()).iter().any(|file| file.ends_with("opened.jsonl"));
     match child {
         _ if root_is_done && !instructed => (words(&["resume", root, "--prompt", "Once more."]), false),
         _ if instructed => (Vec::new(), true),
         Some(child) if matches!(child.state, FrameState::Waiting { .. }) => match told {
             false => (words(&["tell", root, "Something."]), false),
+            // A copy is made of a conversation that is suspended inside a call.
+            true if is_suspended(child.id) && !is_opened => (words(&["open", &child.id.to_string()]), false),
             true => (words(&["pause", &child.id.to_string()]), false),
         },
         Some(child) if matches!(child.state, FrameState::Paused { .. }) => {

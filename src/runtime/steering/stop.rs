@@ -45,6 +45,9 @@ pub(crate) fn stop(
         let asked = store.dir().ask_to_stop(*agent, stop.now);
         asked.map_err(while_trying("write the file that stops an agent"))?;
     }
+    if stop.how == How::Stop {
+        ordered.ended.iter().try_for_each(|agent| clear(store, *agent))?;
+    }
     if let Some(grace) = grace {
         for agent in &ordered.running {
             wait_for_end(store, *agent, if stop.now { Duration::ZERO } else { grace })?;
@@ -60,6 +63,16 @@ pub(crate) fn stop(
         after: state(frame.id)?,
         agents: agents.collect::<Result<_, RuntimeError>>()?,
     })
+}
+
+/// Removes what only attempts need from the folder of an agent that will have none.
+fn clear(store: &Store, agent: FrameId) -> Result<(), RuntimeError> {
+    if store.dir().frame_path(agent).is_dir()
+        && let Some(_lease) = Lease::try_take(store.dir(), agent)?
+    {
+        store.dir().clear_attempt(agent).map_err(while_trying("remove what the agent needed"))?;
+    }
+    Ok(())
 }
 
 /// What agents have done so far whose parents go on, and which may not run any more to say it themselves.
