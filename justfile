@@ -26,3 +26,7 @@ docs $RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links':
 mutants *ARGS:
     command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
     cargo mutants {{ ARGS }}
+
+# Record what terminals show of a chain on the real Claude Code
+recording:
+    cargo run --locked --quiet --example recording > docs/recording.md

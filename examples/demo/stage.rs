@@ -21,15 +21,40 @@ pub(crate) struct Stage {
 impl Stage {
     /// Builds the program, gets Claude Code, and puts the birthday example into a project of its own.
     pub(crate) fn set() -> Self {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/birthday");
+        let read = |name| std::fs::read_to_string(example.join(name)).expect("the example is in the repository");
+        let files = ["CLAUDE.md", "ins1.md", "ins2.md", "ins3.md", "ins4.md"].map(|name| (name, read(name)));
+        Self::with(&files.each_ref().map(|(name, text)| (*name, text.as_str())))
+    }
+
+    /// The same with other files.
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         let (program, claude) = (build(), claude(NEWEST));
         let api = MessagesApi::start(follow);
-        let home = RealHome::new(api.url());
-        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/birthday");
-        for name in ["CLAUDE.md", "ins1.md", "ins2.md", "ins3.md", "ins4.md"] {
-            let text = std::fs::read_to_string(example.join(name)).expect("the example is in the repository");
-            home.write(name, &text);
-        }
-        Self { api, home, program, claude }
+        let stage = Self { home: RealHome::new(api.url()), api, program, claude };
+        files.iter().for_each(|(name, text)| stage.file(name, text));
+        stage
+    }
+
+    /// Writes a file of the project.
+    pub(crate) fn file(&self, name: &str, text: &str) {
+        self.home.write(name, text);
+    }
+
+    /// The id of the agent with these instructions.
+    #[allow(dead_code, reason = "the demo has one chain")]
+    pub(crate) fn id_of(&self, task: &str) -> String {
+        let agents: Value = serde_json::from_str(&self.run(&["tree", "--json"])).expect("--json prints JSON");
+        let found = agents.as_array().into_iter().flatten().find(|agent| agent["task"] == task);
+        found.and_then(|agent| agent["id"].as_str()).expect("it is an agent of the chain")[..8].to_owned()
+    }
+
+    /// A command of the program.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.home.command(&self.program);
+        command.args(arguments).env("AGENT_CLI_CLAUDE", &self.claude);
+        command.env("AGENT_CLI_STATE_DIR", self.home.home().join("state"));
+        command
     }
 
     /// Runs a command, and shows what it prints and costs.
@@ -87,10 +112,7 @@ impl Stage {
 
     /// What a command prints on standard output. Its errors are shown as they come.
     fn run(&self, arguments: &[&str]) -> String {
-        let mut command = self.home.command(&self.program);
-        command.args(arguments).env("AGENT_CLI_CLAUDE", &self.claude);
-        command.env("AGENT_CLI_STATE_DIR", self.home.home().join("state"));
-        let output = command.output().expect("the program can be started");
+        let output = self.command(arguments).output().expect("the program can be started");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("results are text")
     }
