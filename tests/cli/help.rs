@@ -479,7 +479,7 @@ fn every_command_explains_itself() {
               [possible values: ready, running, waiting, paused, done, failed, cancelled, abandoned]
 
       -n, --limit <N>
-              List at most this many [default: all]
+              List at most this many [default: 100, with --json all]
 
           --json
               Print a JSON array

@@ -26,6 +26,7 @@ mod chains;
 mod claude_output;
 mod claude_program;
 mod completions;
+mod costs;
 mod crash;
 mod cron;
 mod disk;

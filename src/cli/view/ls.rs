@@ -44,7 +44,7 @@ pub(crate) struct Ls {
     #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(STATUSES))]
     status: Vec<String>,
 
-    /// List at most this many [default: all]
+    /// List at most this many [default: 100, with --json all]
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
 
@@ -145,7 +145,7 @@ impl Ls {
             hidden.done += usize::from(is_here && !is_open);
             is_here && is_open
         });
-        let most = self.limit.unwrap_or(usize::MAX);
+        let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
         hidden.others = chosen.len().saturating_sub(most);
         chosen.truncate(most);
         Ok((chosen, hidden))
@@ -178,6 +178,8 @@ impl Ls {
     }
 }
 
+/// More than a person looks through.
+const MOST: usize = 100;
 /// Terminals with fewer columns get fewer columns of the table.
 const NARROW: usize = 60;
 
