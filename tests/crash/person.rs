@@ -168,7 +168,10 @@ impl Person {
     /// Fails the test unless the command was killed at its point, or reported the full disk with a hint.
     pub(crate) fn victim_ended_as_it_should(&self) {
         let (Some(accident), Some(end)) = (&self.accident, &self.end) else { return };
-        if accident.point.ends_with(".full") {
+        if accident.point == "stop.full" && end.code() == Some(130) {
+            // Without the file that stops an agent after its tool, it is interrupted at once.
+            assert!(end.stderr.contains("no storage space"), "{end}");
+        } else if accident.point.ends_with(".full") {
             end.exits_with(1);
             let said = end.stderr.contains("is full") || end.stderr.contains("no storage space");
             assert!(said && end.stderr.contains("hint: free some space"), "{end}");
