@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::gate::wait_until;
 use crate::world::World;
 
 fn asked() -> (World, String, String) {
@@ -118,6 +119,27 @@ fn an_answer_can_continue_its_chain_at_once() {
     first.prints("SGN_PEND_ONGOING");
     assert!(first.stderr.contains("waits for an answer to"), "{first}");
     world.run(&["answer", &of("b?"), "two", "--resume"]).prints("one; two");
+}
+
+#[test]
+fn an_answer_continues_its_agent_while_another_runs() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("busy.md", "hold gate\nreply busy\n");
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    let spawn = world.command(["spawn", "busy.md", "asks.md"]).start();
+    gate.reached_by(1);
+    wait_until("it has paused", || {
+        let tree = world.run(&["tree", "--json"]).json();
+        tree.as_array().expect("a list").iter().any(|agent| agent["task"] == "asks.md" && agent["status"] == "waiting")
+    });
+    world.answer("now");
+    wait_until("it is done", || {
+        let tree = world.run(&["tree", "--json"]).json();
+        tree.as_array().expect("a list").iter().any(|agent| agent["task"] == "asks.md" && agent["status"] == "done")
+    });
+    gate.open_for_one();
+    assert!(spawn.ends().succeeds().stdout.contains("now"));
 }
 
 #[test]

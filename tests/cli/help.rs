@@ -135,7 +135,7 @@ fn every_command_explains_itself() {
               [possible values: deny, ask]
 
           --timeout <DURATION>
-              Stop each of these agents when it has run for this long; the time in which it waits does
+              Stop each of these agents when it has run for this long and its tool is done; waiting does
               not count
 
           --claude <PATH>

@@ -40,6 +40,7 @@ fn the_tool_of_a_child_finishes_and_its_parent_hears_what_was_done() {
     insta::assert_snapshot!(stop.ends(), @r"
     stopped [ID1:8]
     --- stderr
+    the running tool of [ID1:8] may finish; --now does not wait for it
     hint: agent-cli resume [ID1:8] --prompt TEXT continues it with a new instruction
     --- exit status: 0
     ");
@@ -227,6 +228,16 @@ fn an_agent_stops_its_own_descendants_and_nobody_else() {
     spawn.ends().succeeds();
     assert_eq!(world.run(&["show", &other, "--json"]).json()["status"], "waiting");
     world.run(&["stop", "ffffffff"]).exits_with(3);
+}
+
+#[test]
+fn an_agent_with_a_new_instruction_has_its_timeout_again() {
+    let world = World::with_hooks();
+    world.file("root.md", "once run sleep 30\nreply continued\n");
+    let spawn = world.run(&["spawn", "root.md", "--timeout", "1s"]);
+    assert!(spawn.stderr.contains("stopped after its timeout of 1 s"), "{spawn}");
+    let id = world.log().starts[0].session().to_owned();
+    world.run(&["resume", &id, "--prompt", "Go on."]).prints("continued");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::runtime::requests::record;
 use crate::runtime::requests::{adopt, agent_lookup};
-use crate::runtime::run::{scheduler, status};
+use crate::runtime::run::{retry, status};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::{Store, StoreError, Target};
 
@@ -169,7 +169,7 @@ impl Resume {
             store.set_limits(top, self.limits.given())?;
         }
         if self.now {
-            scheduler::end_pauses(&store, top)?;
+            retry::end_pauses(&store, top)?;
         }
         if repairs {
             self.repair(context, &store, top)?;

@@ -84,7 +84,7 @@ pub(crate) struct Spawn {
     #[arg(long, value_name = "WHAT", value_parser = on_permission())]
     on_permission: Option<OnPermission>,
 
-    /// Stop each of these agents when it has run for this long; the time in which it waits does not count
+    /// Stop each of these agents when it has run for this long and its tool is done; waiting does not count
     #[arg(long, value_name = "DURATION", value_parser = timeout)]
     timeout: Option<u64>,
 

@@ -8,7 +8,7 @@ use crate::cli::context::{self, Context};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::frame_named;
-use crate::cli::output::{self, print_json, print_line};
+use crate::cli::output::{self, print_json, print_line, tell};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
@@ -115,6 +115,9 @@ impl Options {
         let reason = self.reason.filter(|reason| !reason.trim().is_empty());
         let wanted = Wanted { how, now: self.now, by, reason, of: id, report: None };
         let grace = if self.no_wait { None } else { Some(context::stopping()?.grace) };
+        if grace.is_some() && !self.now && matches!(frame.state, FrameState::Running { .. }) {
+            tell(&format!("the running tool of {} may finish; --now does not wait for it", id.short()));
+        }
         let stopped = stop::stop(&store, &frame, &wanted, grace)?;
         let outcome = outcome(&stopped, how);
         if self.json {
@@ -123,7 +126,7 @@ impl Options {
             let status = stopped.after.name();
             print_json(&StoppedJson { id, status, outcome, reason, agents: agents.collect() })?;
         } else {
-            print_line(&said(&frame, &stopped, outcome))?;
+            print_line(&said(&frame, &stopped, how, outcome))?;
         }
         match (outcome, how) {
             ("stopped", _) if !self.json => {
@@ -151,7 +154,7 @@ fn outcome(stopped: &Stopped, how: How) -> &'static str {
 }
 
 /// What happened, in one line.
-fn said(frame: &Frame, stopped: &Stopped, outcome: &str) -> String {
+fn said(frame: &Frame, stopped: &Stopped, how: How, outcome: &str) -> String {
     let id = frame.id.short();
     let below = match stopped.agents.iter().filter(|(other, _)| *other != frame.id).count() {
         0 => String::new(),
@@ -163,7 +166,10 @@ fn said(frame: &Frame, stopped: &Stopped, outcome: &str) -> String {
         ("nothing", FrameState::Paused { .. }) => format!("{id} is paused already"),
         ("nothing", state) if state.was_stopped() => format!("{id} was stopped already"),
         ("nothing", state) => format!("{id} is not running: {}", state.name()),
-        ("asked", _) => format!("asked {id}{below} to stop"),
+        ("asked", _) => match how {
+            How::Stop => format!("asked {id}{below} to stop"),
+            How::Pause => format!("asked {id}{below} to pause"),
+        },
         ("replied", _) => format!("{id} had replied before it could be stopped"),
         (outcome, _) => format!("{outcome} {id}{below}"),
     }

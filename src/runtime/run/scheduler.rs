@@ -24,6 +24,7 @@ use crate::runtime::programs;
 use crate::runtime::run::attempt::{self, AttemptStart, Live};
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::FrameErrorKind;
+use crate::runtime::run::retry;
 use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::stopping;
@@ -33,8 +34,8 @@ use crate::runtime::steering::{self, asked};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Driving, Lease, Store, StoreError};
 
-/// How often the records are read for agents that are to stop. Their runner looks for a file more often.
-const LOOK_FOR_STOPS: Duration = Duration::from_secs(2);
+/// How often it is looked, while agents run, whether another process has written something.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Drives the chain below `top` until nothing in it can run.
 ///
@@ -51,10 +52,12 @@ pub(crate) async fn drive(
     let (live, exits) = (HashMap::new(), JoinSet::new());
     let (attempted, driven) = (Attempted::default(), Driven::default());
     let (ways, refused_forks) = (HashMap::new(), HashMap::new());
-    let taken = HashMap::new();
+    let (taken, seen_version) = (HashMap::new(), None);
     let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
     let _driving = Driving::mark(store.dir(), frame.root)?;
-    Drive { store, settings, top, stop, attempted, live, taken, ways, refused_forks, exits, driven }.run().await
+    Drive { store, settings, top, stop, attempted, live, taken, ways, refused_forks, exits, driven, seen_version }
+        .run()
+        .await
 }
 
 /// Drives the chain below `top` after frames that failed or were stopped were made ready again.
@@ -68,29 +71,9 @@ pub(crate) async fn resume(
         store.continue_paused(frame)?;
     }
     for node in store.tree(top)?.to_try_again() {
-        try_again(store, node.id)?;
+        retry::try_again(store, node.id)?;
     }
     drive(store, settings, top, stop).await
-}
-
-/// Ends the backoffs in the whole chain of `top`: what waits for a usage limit or for the API can run at once.
-pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
-    let pauses = |state: &FrameState| matches!(state, FrameState::Waiting { wait } if wait.is_pause());
-    for node in store.tree(top)?.all().filter(|node| pauses(&node.state)) {
-        try_again(store, node.id)?;
-    }
-    Ok(())
-}
-
-fn try_again(store: &Store, frame: FrameId) -> Result<(), RuntimeError> {
-    match store.try_again(frame) {
-        // Another process may have done it already.
-        Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
-            tracing::info!("{} is not retried: {error}", frame.short());
-        }
-        tried => drop(tried?),
-    }
-    Ok(())
 }
 
 struct Drive<'a> {
@@ -108,6 +91,8 @@ struct Drive<'a> {
     refused_forks: HashMap<FrameId, (PathBuf, Timestamp)>,
     exits: JoinSet<(FrameId, Exit)>,
     driven: Driven,
+    /// The records as they were when another process had last written something.
+    seen_version: Option<i64>,
 }
 
 impl Drive<'_> {
@@ -117,7 +102,7 @@ impl Drive<'_> {
             let tree = self.tree_as_it_is().await?;
             let seen = self.settings.places.as_ref().map_or(0, Places::ended);
             self.driven.no_place = None;
-            let look_again = self.start_what_can_run(&tree).await?;
+            let mut look_again = self.start_what_can_run(&tree).await?;
             let missing = self.missing_place();
             let place = places::freed(missing.as_ref(), seen, self.stop.clone());
             tokio::pin!(place);
@@ -128,7 +113,7 @@ impl Drive<'_> {
                         looked_again = false;
                         continue 'turns;
                     }
-                    () = tokio::time::sleep(LOOK_FOR_STOPS), if !self.exits.is_empty() => asked::tell(self.store, |id| self.live.contains_key(&id))?,
+                    () = tokio::time::sleep(LOOK), if !self.exits.is_empty() => look_again |= self.notice_others().await?,
                     else => break None,
                 }
             };
@@ -146,6 +131,21 @@ impl Drive<'_> {
         }
         let is_interrupted = self.stop.borrow().any();
         Ok(self.driven.finish(&self.store.tree(self.top)?, is_interrupted))
+    }
+
+    /// If another process has written something: stops agents that are to stop, and starts those that can run now, because a
+    /// question was answered or a sibling was stopped. Returns what [`Self::start_what_can_run`] does.
+    async fn notice_others(&mut self) -> Result<bool, RuntimeError> {
+        let version = self.store.version_of_others()?;
+        if self.seen_version.replace(version) == Some(version) {
+            return Ok(false);
+        }
+        asked::tell(self.store, |id| self.live.contains_key(&id))?;
+        let mut tree = self.store.tree(self.top)?;
+        while self.end_groups(&tree)? {
+            tree = self.store.tree(self.top)?;
+        }
+        self.start_what_can_run(&tree).await
     }
 
     /// The limit over all chains, if all that is missing is a place that this process takes for another chain.

@@ -10,6 +10,7 @@ use crate::claude::processes::process::Exit;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::reader::Follower;
 use crate::core::attempt::stopping::{Phase, Tool};
+use crate::core::steering::stop::Stop;
 use crate::runtime::Stopping;
 use crate::runtime::run::background::{self, RunningTurn};
 use crate::runtime::run::running_agent::RunningAgent;
@@ -51,7 +52,7 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
         };
         if next != phase {
             (phase, since) = (next, Instant::now());
-            enter(phase, &agent, &tools, stopping);
+            enter(phase, &agent, &tools, stopping, stop.as_ref());
         }
         if seen < sent {
             continue;
@@ -72,14 +73,16 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
     exit
 }
 
-fn enter(phase: Phase, agent: &RunningAgent, tools: &Tools, stopping: Stopping) {
+fn enter(phase: Phase, agent: &RunningAgent, tools: &Tools, stopping: Stopping, stop: Option<&Stop>) {
     match phase {
         Phase::Runs => {}
-        Phase::Finishes => (stopping.tell)(&format!(
-            "stopping: waiting for the running tool of {} ({}), Ctrl-C again to kill",
-            agent.frame.short(),
-            tools.named
-        )),
+        Phase::Finishes => {
+            let (id, tool) = (agent.frame.short(), &tools.named);
+            (stopping.tell)(&match stop {
+                Some(stop) => format!("{id} is {}; its running tool may finish: {tool}", stop.in_words()),
+                None => format!("stopping: waiting for the running tool of {id} ({tool}), Ctrl-C again to kill"),
+            });
+        }
         Phase::Interrupted => agent.running.send(Signal::INT),
         Phase::Terminated => agent.running.send(Signal::TERM),
         Phase::Killed => agent.running.send(Signal::KILL),

@@ -166,7 +166,8 @@ impl Store {
     pub fn ran(&self, frame: FrameId) -> Result<Duration> {
         self.query(|connection| {
             let sql = "SELECT coalesce(sum(max(ended - began, 0)), 0) FROM attempts
-                       WHERE frame = ?1 AND ended IS NOT NULL";
+                       WHERE frame = ?1 AND ended IS NOT NULL AND began >= coalesce(
+                           (SELECT max(made) FROM messages WHERE frame = ?1 AND instructs), 0)";
             let milliseconds: i64 = connection.prepare_cached(sql)?.query_row([Id(frame)], |row| row.get(0))?;
             Ok(Duration::from_millis(milliseconds.unsigned_abs()))
         })

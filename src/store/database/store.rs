@@ -70,6 +70,13 @@ impl Store {
         self.transaction(TransactionBehavior::Deferred, work)
     }
 
+    /// A number that changes when another connection has written.
+    pub(crate) fn version_of_others(&self) -> Result<i64> {
+        self.query(|connection| {
+            Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
+        })
+    }
+
     /// One statement that reads.
     pub(in crate::store) fn query<T>(
         &self,

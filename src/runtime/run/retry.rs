@@ -1,0 +1,26 @@
+//! Makes frames ready again that a person wants to be tried again.
+
+use crate::core::chain::state::FrameState;
+use crate::core::id::FrameId;
+use crate::runtime::RuntimeError;
+use crate::store::{Store, StoreError};
+
+/// Ends the backoffs in the whole chain of `top`: what waits for a usage limit or for the API can run at once.
+pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
+    let pauses = |state: &FrameState| matches!(state, FrameState::Waiting { wait } if wait.is_pause());
+    for node in store.tree(top)?.all().filter(|node| pauses(&node.state)) {
+        try_again(store, node.id)?;
+    }
+    Ok(())
+}
+
+pub(super) fn try_again(store: &Store, frame: FrameId) -> Result<(), RuntimeError> {
+    match store.try_again(frame) {
+        // Another process may have done it already.
+        Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
+            tracing::info!("{} is not retried: {error}", frame.short());
+        }
+        tried => drop(tried?),
+    }
+    Ok(())
+}
