@@ -278,3 +278,15 @@ fn time_in_which_an_agent_waits_does_not_count_and_a_killed_runner_changes_nothi
     assert!(outcome.stderr.contains("stopped after its timeout of 1 s"), "{outcome}");
     assert_eq!(world.starts(), 2);
 }
+
+#[test]
+fn agents_pause_nobody_and_a_reason_is_short() {
+    let world = World::with_hooks();
+    world.file("root.md", "run agent-cli pause 4f2c1a90 2>&1\nreply {result}\n");
+    let paused = world.run(&["spawn", "root.md"]);
+    assert!(paused.succeeds().stdout.contains("agents cannot pause agents"), "{paused}");
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("asks.md");
+    world.run(&["stop", &id, "--reason", &"x".repeat(1_001)]).exits_with(2);
+    world.run(&["stop", &id, "--reason", &"x".repeat(1_000)]).succeeds();
+}

@@ -185,3 +185,13 @@ fn a_message_that_was_not_delivered_is_shown() {
     assert!(shown.stdout.contains("in UTC (not delivered yet)"), "{shown}");
     assert_eq!(world.run(&["show", &root, "--json"]).json()["messages"][0]["delivered"], false);
 }
+
+#[test]
+fn what_is_too_large_for_an_agent_is_refused() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    let much = |bytes: usize| world.command(["tell", &id]).reads("x".repeat(bytes)).run();
+    much((1 << 20) + 1).exits_with(2);
+    much(1 << 20).succeeds();
+}

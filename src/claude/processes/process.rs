@@ -48,6 +48,13 @@ impl Drop for GroupKiller {
     }
 }
 
+/// Whether there is a process of this id. It may be another one by now, so this is only for what people are told.
+pub(crate) fn lives(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // A process of somebody else cannot be sent a signal, but is there.
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
 impl Exit {
     /// Whether the process was killed, by a signal or as shells report it (Claude Code ends with 143 on SIGTERM).
     #[must_use]

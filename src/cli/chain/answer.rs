@@ -73,6 +73,9 @@ pub(crate) struct Answer {
     json: bool,
 }
 
+/// Each answer is kept several times, and becomes a part of a conversation.
+const LARGEST: usize = 8 << 20;
+
 impl Answer {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people(
@@ -94,6 +97,10 @@ impl Answer {
         };
         if let (Some(asked), true) = (&asked, self.answer.is_some() || self.text.is_some()) {
             asked::confirm(&store, asked, &text)?;
+        }
+        if text.len() > LARGEST {
+            let message = format!("the answer has {} bytes, where 8 MiB are allowed", text.len());
+            return Err(CliError::usage(message).hint("write it to a file, and answer with the name of the file"));
         }
         let origin = marks::origin();
         let question = store.record_answer(id, &text, &origin, self.replace)?;

@@ -72,6 +72,9 @@ struct Options {
     json: bool,
 }
 
+/// It is part of what the parent is told, and of lists.
+const LONGEST_REASON: usize = 1_000;
+
 impl Stop {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         self.options.run(context, How::Stop)
@@ -80,6 +83,8 @@ impl Stop {
 
 impl Pause {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        // An agent could not continue what it has paused.
+        context.only_for_people("agents cannot pause agents", "stop it with agent-cli stop, or end your turn")?;
         self.options.run(context, How::Pause)
     }
 }
@@ -113,6 +118,10 @@ impl Options {
         let frame = store.frame(id)?.ok_or(StoreError::UnknownFrame(id))?;
         let by = context.caller.map_or(By::Person, |caller| By::Agent(caller.frame));
         let reason = self.reason.filter(|reason| !reason.trim().is_empty());
+        if reason.as_ref().is_some_and(|reason| reason.len() > LONGEST_REASON) {
+            let message = format!("a reason may have {LONGEST_REASON} bytes");
+            return Err(CliError::usage(message).hint("agent-cli tell ID TEXT is for longer texts"));
+        }
         let wanted = Wanted { how, now: self.now, by, reason, of: id, report: None };
         let grace = if self.no_wait { None } else { Some(context::stopping()?.grace) };
         if grace.is_some() && !self.now && matches!(frame.state, FrameState::Running { .. }) {
@@ -129,6 +138,8 @@ impl Options {
             print_line(&said(&frame, &stopped, how, outcome))?;
         }
         match (outcome, how) {
+            // Only people continue what was stopped.
+            _ if context.caller.is_some() => {}
             ("stopped", _) if !self.json => {
                 output::hint(&format!(
                     "agent-cli resume {} --prompt TEXT continues it with a new instruction",

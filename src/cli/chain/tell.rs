@@ -95,5 +95,15 @@ pub(super) fn given(text: Option<String>) -> Result<String, CliError> {
             text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
         }
     };
-    if text.trim().is_empty() { Err(CliError::usage("the text is empty")) } else { Ok(text) }
+    match text.len() {
+        _ if text.trim().is_empty() => Err(CliError::usage("the text is empty")),
+        length if length > LARGEST => {
+            Err(CliError::usage(format!("the text has {length} bytes, where 1 MiB is allowed"))
+                .hint("write it to a file, and name the file to the agent"))
+        }
+        _ => Ok(text),
+    }
 }
+
+/// As much as instructions may have.
+const LARGEST: usize = 1 << 20;

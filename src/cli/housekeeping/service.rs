@@ -168,6 +168,7 @@ impl From<ServiceError> for CliError {
             ServiceError::Manager { .. } => failed
                 .hint("without a service manager of the user, use cron: * * * * * agent-cli resume --all")
                 .hint("agent-cli service uninstall removes the files that were written"),
+            ServiceError::ControlCharacter { .. } => failed.hint("use a directory without them"),
             ServiceError::NoHome => failed.hint("set HOME"),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::claude::processes::process;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
@@ -241,8 +242,17 @@ fn as_json<'a>(id: FrameId, status: &'a ChainStatus, spent: Spent) -> StatusJson
 
 fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
     for busy in busy {
-        let runner = busy.runner.map_or_else(String::new, |pid| format!(" (process {pid})"));
-        output::tell(&format!("another process{runner} is running {}", busy.frame.short()));
+        let id = busy.frame.short();
+        let (runner, lives) = match busy.runner {
+            Some(pid) => (format!(" (process {pid})"), process::lives(pid)),
+            None => (String::new(), true),
+        };
+        output::tell(&match lives {
+            true => format!("another process{runner} is running {id}"),
+            false => {
+                format!("claude is running {id}, whose runner{runner} has ended; agent-cli stop {id} --now ends it")
+            }
+        });
     }
     for (at, blocker) in blockers.iter().enumerate() {
         let same = |other: &&Blocker| other.what == blocker.what;

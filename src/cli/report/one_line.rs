@@ -2,6 +2,7 @@
 
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
+use crate::cli::hints;
 use crate::cli::output::format::{cut, one_line};
 use crate::cli::output::{self, print_line};
 use crate::cli::report::chain_status::{self, OutputOptions, StatusReport, described};
@@ -21,14 +22,18 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
         print_line(&format!("{} {text}", report.top.short()))?;
     }
     Ok(match &report.status {
-        ChainStatus::Done(_) | ChainStatus::Interrupted => ExitStatus::Ok,
+        ChainStatus::Done(_) => ExitStatus::Ok,
+        ChainStatus::Interrupted => {
+            output::hint(&format!("agent-cli resume {} continues it", report.top.short()));
+            ExitStatus::Ok
+        }
         ChainStatus::Waits { errors, .. } => {
             errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
             if output_options.exit_code { ExitStatus::Waiting } else { ExitStatus::Ok }
         }
         ChainStatus::PartlyFailed { errors, .. } | ChainStatus::Failed(errors) => {
             errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
-            output::hint(&format!("agent-cli resume {} tries again", report.top.short()));
+            errors.iter().flat_map(|error| hints::of(&error.kind, report.top)).for_each(|hint| output::hint(&hint));
             if report.status.is_refusal() { ExitStatus::Claude } else { ExitStatus::Failed }
         }
     })

@@ -30,6 +30,8 @@ pub(crate) enum ServiceError {
     SeveralLines(String),
     #[error("`{command}` failed: {why}")]
     Manager { command: String, why: String },
+    #[error("{} contains a line break or another control character, which the service cannot name", path.display())]
+    ControlCharacter { path: PathBuf },
     #[error("there is no home directory")]
     NoHome,
 }
@@ -82,6 +84,10 @@ impl Service {
         spec: &ServiceSpec<'_>,
         variables: &[(String, String)],
     ) -> Result<Vec<PathBuf>, ServiceError> {
+        let has_control = |path: &&Path| path.to_string_lossy().chars().any(char::is_control);
+        if let Some(path) = [spec.program, spec.state_dir, spec.environment].into_iter().find(has_control) {
+            return Err(ServiceError::ControlCharacter { path: path.to_owned() });
+        }
         let mut written = Vec::new();
         if !variables.is_empty() || !self.environment.exists() {
             let text = service_units::environment_file(variables).map_err(ServiceError::SeveralLines)?;

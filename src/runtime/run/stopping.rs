@@ -52,7 +52,9 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
         };
         if next != phase {
             (phase, since) = (next, Instant::now());
-            enter(phase, &agent, &tools, stopping, stop.as_ref());
+            if !(now && phase == Phase::Finishes) {
+                enter(phase, &agent, &tools, stopping, stop.as_ref());
+            }
         }
         if seen < sent {
             continue;
