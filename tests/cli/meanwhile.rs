@@ -116,7 +116,7 @@ fn resumed(world: &World, id: &str) -> Outcome {
     let mut last = None;
     wait_until("claude ends", || {
         let outcome = world.run(&["resume", id]);
-        let busy = outcome.succeeds().stderr.contains("another process");
+        let busy = outcome.succeeds().stderr.contains(" is running ");
         last = Some(outcome);
         !busy
     });
