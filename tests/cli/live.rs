@@ -34,7 +34,9 @@ fn a_terminal_shows_what_each_agent_does_and_keeps_what_is_over() {
         let spawn = world.command(["spawn", "one.md", "two.md"]).with("TERM", "xterm");
         let (spawn, screen) = spawn.start_on_terminal(columns);
         gate.reached_by(2);
-        wait_until("both tools are shown", || screen.text().matches(": running Bash: echo").count() == 2);
+        // An agent may reach its tool before its runner says that it has started.
+        let shows = |what: &str| screen.text().matches(what).count() == 2;
+        wait_until("both tools are shown", || shows(": running Bash: echo") && shows(": started"));
         let shown = world.named(&timeless(&screen.text()));
         match columns {
             80 => insta::assert_snapshot!(shown, @r#"
