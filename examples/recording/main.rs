@@ -13,7 +13,7 @@ mod stage;
 mod support;
 
 use std::process::{Child, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use pty::Screen;
@@ -46,7 +46,7 @@ fn main() {
 fn record(columns: u16) {
     let stage = Stage::with(&FILES);
     let spawn = ["spawn", "lead.md", "--name", "release", "--permission-mode", "bypassPermissions"];
-    let (mut spawned, screen) = on_terminal(&stage, &spawn, columns);
+    let (spawned, screen) = on_terminal(&stage, &spawn, columns);
     wait_until(|| screen.text().matches(": running Bash").count() == 2);
     block(&spawn, &screen);
     println!("In another terminal:\n");
@@ -54,34 +54,40 @@ fn record(columns: u16) {
     whole(&stage, &["logs", "release", "--chain"], columns);
     let docs = stage.id_of("docs.md");
     let stop = ["stop", &docs, "--reason", "not today"];
-    let (mut stopping, said) = on_terminal(&stage, &stop, columns);
-    wait_until(|| screen.text().contains("stopping"));
+    let (stopping, said) = on_terminal(&stage, &stop, columns);
+    wait_until(|| screen.text().contains("running tool may finish"));
     stage.file(".built", "");
-    ends(&mut stopping);
+    ends(stopping);
     block(&stop, &said);
     stage.file(".tested", "");
-    ends(&mut spawned);
+    ends(spawned);
     println!("The first terminal again, when the tests have passed:\n");
     block(&spawn, &screen);
     whole(&stage, &["tree", "release", "--cost"], columns);
 }
 
+/// A command on a terminal.
+struct Running {
+    child: Child,
+    reader: JoinHandle<String>,
+}
+
 /// Starts a command on a terminal.
-fn on_terminal(stage: &Stage, args: &[&str], columns: u16) -> (Child, Screen) {
+fn on_terminal(stage: &Stage, args: &[&str], columns: u16) -> (Running, Screen) {
     let (output, terminal) = pty::terminal(columns, true).expect("there are terminals");
     let copy = || Stdio::from(terminal.try_clone().expect("a file can be opened once more"));
     let mut command = stage.command(args);
     command.env("TERM", "xterm").stdin(copy()).stdout(copy()).stderr(copy());
     let child = command.spawn().expect("the program can be started");
     let screen = Screen::new(columns);
-    pty::collect_screen(output, screen.clone());
-    (child, screen)
+    let reader = pty::collect_screen(output, screen.clone());
+    (Running { child, reader }, screen)
 }
 
 /// Shows a command that ends by itself.
 fn whole(stage: &Stage, args: &[&str], columns: u16) {
-    let (mut child, screen) = on_terminal(stage, args, columns);
-    ends(&mut child);
+    let (running, screen) = on_terminal(stage, args, columns);
+    ends(running);
     block(args, &screen);
 }
 
@@ -90,11 +96,11 @@ fn block(args: &[&str], screen: &Screen) {
     println!("```console\n$ agent-cli {}\n{}```\n", words.collect::<Vec<_>>().join(" "), screen.text());
 }
 
-fn ends(child: &mut Child) {
-    let status = child.wait().expect("it is a child");
+/// Waits until it has ended, and until all that it printed is on the screen.
+fn ends(mut running: Running) {
+    let status = running.child.wait().expect("it is a child");
     assert!(status.success(), "{status}");
-    // What it printed last may not have been read yet.
-    thread::sleep(Duration::from_millis(200));
+    running.reader.join().expect("a terminal can be read");
 }
 
 fn wait_until(happened: impl Fn() -> bool) {

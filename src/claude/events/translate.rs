@@ -10,7 +10,7 @@ use crate::core::text::escape::shortened;
 
 /// What a line tells, in order, and what holds for all of it.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct Translated {
     /// When it happened, if the line says so: messages do so since 2.1.330, nothing else does.
     pub at: Option<Timestamp>,
     /// The call of the agent that started the subagent which this is about.
@@ -20,17 +20,17 @@ pub(crate) struct Told {
     pub happenings: Vec<Happening>,
 }
 
-/// What a line tells. An empty one, and one that repeats what another has told, tells nothing.
+/// The events of a line. An empty one, and one that repeats another, has none.
 #[must_use]
-pub(crate) fn told(line: &[u8]) -> Told {
+pub(crate) fn translate(line: &[u8]) -> Translated {
     match serde_json::from_slice::<Event>(line) {
         Ok(event) => of(event),
-        Err(_) if line.trim_ascii().is_empty() => Told::default(),
-        Err(_) => Told { happenings: vec![other("unreadable line")], ..Told::default() },
+        Err(_) if line.trim_ascii().is_empty() => Translated::default(),
+        Err(_) => Translated { happenings: vec![other("unreadable line")], ..Translated::default() },
     }
 }
 
-fn of(event: Event) -> Told {
+fn of(event: Event) -> Translated {
     let at = event.timestamp.as_str().and_then(|at| at.parse().ok());
     let parent_tool_use_id = text(&event.parent_tool_use_id);
     let context_tokens = context_tokens(&event.message.usage);
@@ -45,7 +45,7 @@ fn of(event: Event) -> Told {
         "" => vec![other("unnamed")],
         kind => vec![other(kind)],
     };
-    Told { at, parent_tool_use_id, context_tokens, happenings }
+    Translated { at, parent_tool_use_id, context_tokens, happenings }
 }
 
 fn system(event: &Event) -> Option<Happening> {
@@ -72,7 +72,7 @@ fn system(event: &Event) -> Option<Happening> {
         "task_started" => task(event, "started")?,
         "task_progress" => task(event, "progress")?,
         "task_notification" => task(event, event.status.as_str().unwrap_or("ended"))?,
-        // Each of them is told by something else: the end of the turn lists denied calls.
+        // Each of them has an event elsewhere: the end of the turn lists denied calls.
         "status" | "thinking_tokens" | "permission_denied" => return None,
         _ if event.is_of_a_hook() => return None,
         _ => other(&format!("system/{subtype}")),
@@ -132,12 +132,21 @@ fn result(event: Event) -> Vec<Happening> {
         let summary = block.into_call()?.summary;
         Some(Happening::PermissionDenied { tool_use_id: id.to_owned(), tool: tool.to_owned(), summary })
     });
-    let mut told: Vec<_> = denied.collect();
+    let mut happenings: Vec<_> = denied.collect();
     let (num_turns, duration_ms) = (event.num_turns.as_u64(), event.duration_ms.as_u64());
     let subtype = text(&event.subtype);
     let ResultEvent { is_error, text, deferred, usage, total_cost_usd, .. } = event.into();
-    told.push(Happening::Result { is_error, subtype, deferred, text, usage, total_cost_usd, num_turns, duration_ms });
-    told
+    happenings.push(Happening::Result {
+        is_error,
+        subtype,
+        deferred,
+        text,
+        usage,
+        total_cost_usd,
+        num_turns,
+        duration_ms,
+    });
+    happenings
 }
 
 /// All tokens of a request count, wherever they came from. What the model said itself is counted at the end only.
@@ -164,11 +173,11 @@ mod tests {
 
     /// A line with what it tells, as JSON.
     fn json_of(line: &str) -> Vec<Value> {
-        told(line.as_bytes()).happenings.iter().map(|what| serde_json::to_value(what).unwrap()).collect()
+        translate(line.as_bytes()).happenings.iter().map(|what| serde_json::to_value(what).unwrap()).collect()
     }
 
     #[test]
-    fn the_lines_of_a_turn_are_told_one_by_one() {
+    fn the_lines_of_a_turn_are_events_one_by_one() {
         let init = r#"{"type":"system","subtype":"init","model":"claude-opus-4-8","permissionMode":"acceptEdits","claude_code_version":"2.1.330"}"#;
         assert_eq!(
             json_of(init),
@@ -177,7 +186,7 @@ mod tests {
             ]
         );
         let message = r#"{"type":"assistant","message":{"model":"claude-opus-4-8","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"Let me look."},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls\nx"}}],"usage":{"input_tokens":5,"cache_read_input_tokens":70,"output_tokens":1}},"parent_tool_use_id":"t0","timestamp":"2026-11-21T20:53:18.825Z"}"#;
-        let whole = told(message.as_bytes());
+        let whole = translate(message.as_bytes());
         assert_eq!(whole.at, Some("2026-11-21T20:53:18.825Z".parse().unwrap()));
         assert_eq!((whole.parent_tool_use_id.as_deref(), whole.context_tokens), (Some("t0"), Some(75)));
         assert_eq!(
@@ -198,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_is_told_as_either_version_prints_it() {
+    fn a_retry_is_read_as_either_version_prints_it() {
         for delay in ["518", "518.05776372018863"] {
             let line = format!(
                 r#"{{"type":"system","subtype":"api_retry","attempt":1,"max_retries":3,"retry_delay_ms":{delay},"error_status":529,"error":"overloaded"}}"#
@@ -215,17 +224,17 @@ mod tests {
     #[test]
     fn the_end_of_a_turn_lists_what_was_denied() {
         let line = r#"{"usage":{"output_tokens":20},"permission_denials":[{"tool_name":"Write","tool_use_id":"t2","tool_input":{"file_path":"/x"}},{}],"is_error":false,"num_turns":2,"subtype":"success","result":"hi","type":"result","duration_ms":240,"total_cost_usd":0.5,"stop_reason":"tool_deferred"}"#;
-        let told = json_of(line);
+        let events = json_of(line);
         assert_eq!(
-            told[0],
+            events[0],
             json!({"type": "permission_denied", "tool_use_id": "t2", "tool": "Write", "summary": "Write: {\"file_path\":\"/x\"}"})
         );
-        assert_eq!((told.len(), &told[1]["type"], &told[1]["deferred"]), (2, &json!("result"), &json!(true)));
-        assert_eq!((&told[1]["usage"]["output_tokens"], &told[1]["duration_ms"]), (&json!(20), &json!(240)));
+        assert_eq!((events.len(), &events[1]["type"], &events[1]["deferred"]), (2, &json!("result"), &json!(true)));
+        assert_eq!((&events[1]["usage"]["output_tokens"], &events[1]["duration_ms"]), (&json!(20), &json!(240)));
     }
 
     #[test]
-    fn limits_tasks_and_compactions_are_told() {
+    fn limits_tasks_and_compactions_are_events() {
         for (line, expected) in [
             (
                 r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795298091,"rateLimitType":"five_hour"}}"#,
@@ -249,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_told_by_its_name_and_what_repeats_is_not_told() {
+    fn what_is_new_is_named_and_what_repeats_is_skipped() {
         for (line, name) in [
             (r#"{"type":"system","subtype":"next_year","x":1}"#, "system/next_year"),
             (r#"{"type":"novelty"}"#, "novelty"),
@@ -261,7 +270,7 @@ mod tests {
         ] {
             assert_eq!(json_of(line), [json!({"type": "other", "name": name})], "{line}");
         }
-        assert_eq!(told(b"{\"type\":\"text\xff\"}").happenings.len(), 1);
+        assert_eq!(translate(b"{\"type\":\"text\xff\"}").happenings.len(), 1);
         for line in [
             "",
             "  ",

@@ -169,7 +169,7 @@ impl Ls {
                 costs::dollars(&chain.cost),
                 chain.name.clone().unwrap_or_default(),
                 chain.cwd.display().to_string(),
-                format!("{}  {}", one_line(&chain.task), standing(chain, now)).trim_end().to_owned(),
+                format!("{}  {}", one_line(&chain.task), waits_or_continues(chain, now)).trim_end().to_owned(),
             ])
         });
         let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
@@ -220,7 +220,7 @@ fn listed(store: &Store, chain: Summary, abandoned: &HashSet<FrameId>, now: Time
 }
 
 /// What a chain waits for, or how it can continue.
-fn standing(chain: &Listed, now: Timestamp) -> String {
+fn waits_or_continues(chain: &Listed, now: Timestamp) -> String {
     if chain.abandoned {
         return chain_status::abandoned(chain.id);
     }

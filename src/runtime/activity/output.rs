@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use crate::claude::events::line_cutter::LineCutter;
-use crate::claude::events::translate::told;
+use crate::claude::events::translate::translate;
 use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
 use crate::core::id::{AttemptId, FrameId};
 
@@ -108,11 +108,11 @@ impl Output {
                 (*current, *started) = (attempt, false);
                 *last = span.map_or(*last, |span| span.began);
             }
-            let told = told(complete.text);
+            let translated = translate(complete.text);
             // A clock that was set back does not put an event behind its attempt.
             let live = now.map(|now| span.and_then(|span| span.ended).map_or(now, |ended| now.min(ended)));
-            *last = told.at.or(live).unwrap_or(*last).max(span.map_or(*last, |span| span.began));
-            for what in told.happenings {
+            *last = translated.at.or(live).unwrap_or(*last).max(span.map_or(*last, |span| span.began));
+            for what in translated.happenings {
                 let is_start = matches!(what, Happening::Started { .. });
                 if is_start && *started {
                     continue;
@@ -123,8 +123,8 @@ impl Output {
                     at: *last,
                     frame: *frame,
                     attempt,
-                    parent_tool_use_id: told.parent_tool_use_id.clone(),
-                    context_tokens: told.context_tokens,
+                    parent_tool_use_id: translated.parent_tool_use_id.clone(),
+                    context_tokens: translated.context_tokens,
                     cut: complete.cut,
                     what,
                 });

@@ -90,15 +90,15 @@ mod tests {
 
     const ID: &str = "4f2c1a90-0000-4000-8000-000000000000";
 
-    fn told(kind: &str, detail: Value) -> Value {
+    fn event_json(kind: &str, detail: Value) -> Value {
         let (at, frame) = (Timestamp::UNIX_EPOCH, FrameId(uuid::Uuid::nil()));
         let event = event(&EventRecord { seq: 1, at, frame, kind: kind.to_owned(), detail });
         event.map_or(Value::Null, |event| serde_json::to_value(event.what).unwrap())
     }
 
     #[test]
-    fn requests_are_told_in_short() {
-        let asked = |kind: Value| told("requested", json!({"request": ID, "attempt": ID, "detail": kind}));
+    fn requests_are_events_in_short() {
+        let asked = |kind: Value| event_json("requested", json!({"request": ID, "attempt": ID, "detail": kind}));
         let expected =
             |kind: &str, summary: &str| json!({"type": "request", "id": ID, "kind": kind, "summary": summary});
         assert_eq!(asked(json!({"ask": {"question": "When?\nWhere?"}})), expected("ask", "When?⏎Where?"));
@@ -107,18 +107,18 @@ mod tests {
         assert_eq!(asked(permission), expected("permission", "Bash: rm x"));
         let spawn = asked(json!({"spawn": {"child": ID, "task": "ins2.md"}}));
         assert_eq!((&spawn["child"], &spawn["summary"]), (&json!(ID), &json!("ins2.md")));
-        assert_eq!(told("wait_over", json!({"request": ID})), json!({"type": "request_over", "id": ID}));
+        assert_eq!(event_json("wait_over", json!({"request": ID})), json!({"type": "request_over", "id": ID}));
     }
 
     #[test]
     fn the_end_of_an_attempt_is_a_pause_or_an_end() {
-        let ended = |to: Value| told("ended", json!({"attempt": ID, "cost_usd": 0.5, "to": to}));
+        let ended = |to: Value| event_json("ended", json!({"attempt": ID, "cost_usd": 0.5, "to": to}));
         assert_eq!(ended(json!({"state": "done"})), json!({"type": "ended", "status": "done", "cost_usd": 0.5}));
         let failed = json!({"state": "failed", "failure": {"kind": "error", "message": " 529\n"}});
         assert_eq!(ended(failed)["message"], "529");
         let waiting = json!({"state": "waiting", "wait": {"for": "requests"}});
         assert_eq!(ended(waiting), json!({"type": "paused", "waits_for": "requests", "cost_usd": 0.5}));
         assert_eq!(ended(json!({"state": "next year"})), Value::Null);
-        assert_eq!(told("created", json!({})), Value::Null);
+        assert_eq!(event_json("created", json!({})), Value::Null);
     }
 }

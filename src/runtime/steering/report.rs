@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use crate::claude::events::line_cutter::LineCutter;
-use crate::claude::events::translate::told;
+use crate::claude::events::translate::translate;
 use crate::core::id::FrameId;
 use crate::core::steering::partial::Partial;
 use crate::core::steering::stop::Stop;
@@ -31,9 +31,9 @@ pub(crate) fn of(store: &Store, frame: FrameId, stop: &Stop) -> Result<String, R
                 return Ok(partial);
             }
             cutter.push(&bytes[..read], |line| {
-                let told = told(line.text);
-                let of_subagent = told.parent_tool_use_id.is_some();
-                told.happenings.iter().for_each(|happening| partial.absorb(happening, of_subagent));
+                let translated = translate(line.text);
+                let of_subagent = translated.parent_tool_use_id.is_some();
+                translated.happenings.iter().for_each(|happening| partial.absorb(happening, of_subagent));
             });
         }
     };
