@@ -63,8 +63,12 @@ fn events(session: &Session) -> Vec<Value> {
     session.read("out").lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
+fn result(session: &Session) -> Option<Value> {
+    events(session).into_iter().find(|event| event["type"] == "result")
+}
+
 fn has_result(session: &Session) -> bool {
-    events(session).iter().any(|event| event["type"] == "result")
+    result(session).is_some()
 }
 
 fn written(session: &Session) -> Vec<Value> {
@@ -108,7 +112,9 @@ fn beside_a_subagent_a_deferred_call_is_marked_and_not_printed(version: &str) {
         assert!(!has_result(&session));
         signal(&run, with);
         run.wait().unwrap();
-        assert!(!has_result(&session));
+        // Asked to end at once after the mark, a newer one may still print that the call is deferred.
+        let printed = result(&session).map(|result| result["stop_reason"].clone());
+        assert!(printed.is_none() || (with == Signal::TERM && printed == Some(json!("tool_deferred"))), "{printed:?}");
         assert_eq!(resumed(&session), ("yes".to_owned(), 1), "{with:?}");
     }
 }
