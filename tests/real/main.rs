@@ -11,6 +11,7 @@ mod background;
 mod beside;
 mod birthday;
 mod busy;
+mod by_itself;
 mod chain;
 #[path = "../crash/chance.rs"]
 mod chance;
