@@ -152,8 +152,8 @@ fn every_command_explains_itself() {
               (docs/events.md)
 
           --json
-              Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage,
-              cost_usd, estimated, requests, seconds
+              Print a JSON object: id, status, reply, members, worktree, worktrees_below, waiting_on,
+              busy, errors, denied, usage, cost_usd, estimated, requests, seconds
 
           --exit-code
               Exit with status 75 while the chain waits
@@ -251,8 +251,8 @@ fn every_command_explains_itself() {
               (docs/events.md)
 
           --json
-              Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage,
-              cost_usd, estimated, requests, seconds
+              Print a JSON object: id, status, reply, members, worktree, worktrees_below, waiting_on,
+              busy, errors, denied, usage, cost_usd, estimated, requests, seconds
 
           --exit-code
               Exit with status 75 while the chain waits

@@ -97,3 +97,33 @@ fn a_stopped_chain_leaves_no_row_behind() {
     let left = screen.text();
     assert!(!left.contains("\n> ") && left.contains("error: interrupted"), "{left}");
 }
+
+#[test]
+fn all_chains_that_are_continued_share_one_display() {
+    for command in [&["watch"][..], &["resume", "--all"]] {
+        let world = World::with_hooks();
+        for name in ["one", "two"] {
+            world.file(&format!("{name}.md"), &format!("ask {name}?\nhold gate\nask Sure of {name}?\nreply {name}\n"));
+            world.spawn_paused(&format!("{name}.md"));
+            world.answer_to(&format!("{name}?"), "yes");
+        }
+        let gate = world.gate("gate");
+        let (run, screen) = world.command(command).with("TERM", "xterm").start_on_terminal(80);
+        gate.reached_by(2);
+        wait_until("both tools are shown", || screen.text().matches(": running Bash: echo").count() == 2);
+        let shown = screen.text();
+        assert_eq!(shown.matches("\n> ").count(), 2, "{shown}");
+        gate.open_for_one();
+        gate.open_for_one();
+        let waits = |name: &str| screen.text().contains(&format!(": Sure of {name}?"));
+        wait_until("both wait", || waits("one") && waits("two"));
+        if command == ["watch"] {
+            run.signal(Signal::INT);
+        }
+        run.ends().succeeds();
+        let left = screen.text();
+        assert!(!left.contains("\n> ") && !left.contains("\n- "), "{left}");
+        assert_eq!(left.lines().filter(|line| line.contains(" waiting for an answer to ")).count(), 2, "{left}");
+        assert!(left.contains("\n2 chains, 2 agents, "), "{left}");
+    }
+}

@@ -483,3 +483,21 @@ fn a_failed_chain_that_stays_keeps_the_worktrees_of_all_its_agents() {
     assert_eq!((&gone["worktrees"], gone["held"].as_array().map(Vec::len)), (&serde_json::json!([]), Some(1)));
     assert_eq!(worktrees(&world).len(), 2);
 }
+
+#[test]
+fn a_person_is_told_of_every_branch_that_the_reply_does_not_name() {
+    let world = repository(&[("a.md", &commits("a.txt"))]);
+    world.file("root.md", "spawn a.md --worktree\nreply all is well\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    insta::assert_snapshot!(outcome, @"
+    all is well
+    --- stderr
+    [ID1:8] a.md: its work is on the branch agent-cli/a-[ID1:8], in the worktree [STATE]/worktrees/a-[ID1:8]
+    --- exit status: 0
+    ");
+    let id = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    let json = world.run(&["resume", &id, "--json"]).json();
+    let [branch] = branches(&world).try_into().expect("one branch");
+    assert_eq!(json["worktrees_below"][0]["branch"].as_str(), Some(&*branch));
+    assert!(json.get("worktree").is_none(), "the agent at the top has none: {json}");
+}

@@ -8,8 +8,8 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output;
 use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
-use crate::cli::report::live::Live;
-use crate::cli::report::stream;
+use crate::cli::report::live::display::Live;
+use crate::cli::report::live::stream;
 use crate::core::attempt::decision::Note;
 use crate::core::attempt::signal;
 use crate::core::id::FrameId;
@@ -66,14 +66,18 @@ fn driven(
 ) -> Result<ChainStatus, CliError> {
     let (stream, live) = match output_options.stream {
         true => (Some(stream::start(store.dir().path(), top)?), None),
-        false => (None, Live::start(store.dir().path(), top)?),
+        false => (None, Live::new(store.dir().path())),
     };
+    let live = live.map(|mut live| {
+        live.begin(top);
+        live
+    });
     let driven = run(context, |stop| scheduler::resume(store, settings, top, stop));
     if let Some(stream) = stream {
         stream.finish();
     }
     if let Some(live) = live {
-        live.finish(store, top)?;
+        live.finish(store)?;
     }
     let driven = driven.map_err(|error| error.hint_resume(top))?;
     print_notes(&driven);

@@ -37,7 +37,7 @@ pub(crate) fn draw(lines: &[String]) {
         let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
         drawn.lines.push(drawn.all.add(ProgressBar::new_spinner().with_style(style)));
     }
-    for (line, text) in drawn.lines.iter().zip(lines) {
+    for (line, text) in drawn.lines.iter().zip(lines).filter(|(line, text)| line.message() != **text) {
         line.set_message(text.clone());
         line.tick();
     }
@@ -52,8 +52,8 @@ pub(crate) fn clear() {
     }
 }
 
-/// Writes to standard error without what is drawn in the way.
-pub(super) fn above(write: impl FnOnce()) {
+/// Writes to the terminal without what is drawn in the way.
+pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     match &*DRAWN.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(drawn) => drawn.all.suspend(write),
         None => write(),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use crate::cli::output::live;
 use crate::cli::output::stderr::columns_of;
 use crate::core::text::escape;
 use crate::failpoint::{self, Step};
@@ -93,7 +94,8 @@ impl Tone {
 fn write(text: &str) -> Result<(), PrintError> {
     let mut out = io::stdout().lock();
     BEGUN.store(true, Ordering::Relaxed);
-    match failpoint::around(Step::Print, || out.write_all(text.as_bytes()).and_then(|()| out.flush())) {
+    let mut print = || failpoint::around(Step::Print, || out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    match if io::stdout().is_terminal() { live::above(print) } else { print() } {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             UNREAD.store(true, Ordering::Relaxed);
             Ok(())

@@ -12,6 +12,7 @@ use crate::cli::output::format::{cut, one_line};
 use crate::cli::output::{self, PrintError, print_json, print_line};
 use crate::cli::report::costs::{self, SpentJson};
 use crate::cli::report::denied;
+use crate::cli::report::worktrees_below::{self, WorktreeBelow};
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::signal;
 use crate::core::attempt::usage::Spent;
@@ -34,7 +35,7 @@ pub(crate) struct OutputOptions {
     #[arg(long)]
     pub(crate) stream: bool,
 
-    /// Print a JSON object: id, status, reply, members, waiting_on, busy, errors, denied, usage, cost_usd, estimated, requests, seconds
+    /// Print a JSON object: id, status, reply, members, worktree, worktrees_below, waiting_on, busy, errors, denied, usage, cost_usd, estimated, requests, seconds
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -55,6 +56,8 @@ struct StatusJson<'a> {
     /// Only for an agent that has its own worktree.
     #[serde(skip_serializing_if = "Option::is_none")]
     worktree: Option<&'a Worktree>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    worktrees_below: &'a [WorktreeBelow],
     waiting_on: &'a [Blocker],
     busy: &'a [Busy],
     errors: Vec<String>,
@@ -85,6 +88,8 @@ pub(crate) struct StatusReport {
     pub(crate) members: Vec<Member>,
     /// The worktree of the agent at the top, once that agent is over.
     pub(crate) worktree: Option<Worktree>,
+    /// Those of the agents below it.
+    pub(crate) worktrees_below: Vec<WorktreeBelow>,
     /// The denied calls. Merely looking at what still waits does not report them.
     pub(crate) denied: Vec<denied::DeniedCall>,
     /// A warning, if the chain has cost more than its budget.
@@ -116,8 +121,10 @@ impl StatusReport {
     ) -> Result<Self, RuntimeError> {
         let spent = output_options.prints_json().then(|| store.spent(top)).transpose()?;
         let members = if output_options.prints_json() { store.members(top)? } else { Vec::new() };
-        let may_be_over = matches!(status, ChainStatus::Done(_) | ChainStatus::Failed(_));
+        let may_be_over =
+            matches!(status, ChainStatus::Done(_) | ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_));
         let frame = if may_be_over { store.frame(top)? } else { None };
+        let worktrees_below = if may_be_over { worktrees_below::of(store, top)? } else { Vec::new() };
         let worktree = frame.filter(|frame| frame.state.is_over()).and_then(|frame| frame.launch.worktree);
         let still_waits = matches!(status, ChainStatus::Waits { new: false, .. });
         let denied = if still_waits && !output_options.prints_json() { Vec::new() } else { denied::below(store, top)? };
@@ -129,7 +136,7 @@ impl StatusReport {
             }
             None => None,
         };
-        Ok(Self { top, status, spent, members, worktree, denied, over_budget })
+        Ok(Self { top, status, spent, members, worktree, worktrees_below, denied, over_budget })
     }
 }
 
@@ -144,7 +151,7 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
 }
 
 fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str) -> Result<ExitStatus, CliError> {
-    let StatusReport { top, status, worktree, denied, .. } = report;
+    let StatusReport { top, status, worktree, worktrees_below, denied, .. } = report;
     let top = *top;
     print_object(report).map_err(|error| CliError::from(error).hint(again))?;
     let say = |result: &str| {
@@ -157,6 +164,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
     if let Some(worktree) = worktree {
         output::tell(&worktree.whereabouts());
     }
+    worktrees_below::print(worktrees_below, status.reply().unwrap_or_default());
     if !matches!(status, ChainStatus::Waits { new: false, .. }) {
         denied::print_all(denied, top);
         report.over_budget.iter().for_each(|warning| output::warn(warning));
@@ -188,11 +196,11 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
 
 /// Prints the object of `--json`, if it was requested.
 pub(crate) fn print_object(report: &StatusReport) -> Result<(), PrintError> {
-    let StatusReport { top, status, spent, members, worktree, denied, .. } = report;
+    let StatusReport { top, status, spent, members, worktree, worktrees_below, denied, .. } = report;
     let Some(spent) = spent else { return Ok(()) };
     let members = (!members.is_empty()).then(|| members.iter().map(listed).collect());
     let worktree = worktree.as_ref();
-    print_json(&StatusJson { members, worktree, denied, ..as_json(*top, status, *spent) })
+    print_json(&StatusJson { members, worktree, worktrees_below, denied, ..as_json(*top, status, *spent) })
 }
 
 fn listed(member: &Member) -> MemberJson<'_> {
@@ -209,6 +217,7 @@ fn as_json<'a>(id: FrameId, status: &'a ChainStatus, spent: Spent) -> StatusJson
         reply: None,
         members: None,
         worktree: None,
+        worktrees_below: &[],
         waiting_on: &[],
         busy: &[],
         errors: Vec::new(),

@@ -1,14 +1,12 @@
 //! Results and errors as people see them.
 
 pub(crate) mod asked;
-pub(crate) mod beside;
 pub(crate) mod chain_status;
 pub(crate) mod costs;
 pub(crate) mod denied;
 pub(crate) mod event_lines;
 pub(crate) mod history;
 pub(crate) mod live;
-mod live_rows;
 pub(crate) mod one_line;
 pub(crate) mod progress;
-pub(crate) mod stream;
+pub(crate) mod worktrees_below;

@@ -179,6 +179,15 @@ fn error(member: &Member) -> Option<FrameError> {
 }
 
 impl ChainStatus {
+    /// The reply of the top, or the replies of a group.
+    #[must_use]
+    pub(crate) fn reply(&self) -> Option<&str> {
+        match self {
+            Self::Done(reply) | Self::PartlyFailed { replies: reply, .. } => Some(reply),
+            Self::Waits { .. } | Self::Failed(_) | Self::Interrupted => None,
+        }
+    }
+
     /// Whether every error is that `claude` could not be used at all.
     #[must_use]
     pub(crate) fn is_refusal(&self) -> bool {

@@ -8,11 +8,12 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::report::chain_status::{OutputOptions, StatusReport};
+use crate::cli::report::live::display::Live;
 use crate::cli::report::one_line;
 use crate::core::id::FrameId;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::status;
-use crate::runtime::run::unattended::continuing::{self, Until};
+use crate::runtime::run::unattended::continuing::{self, Course, Until};
 use crate::runtime::run::unattended::places::Places;
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
@@ -42,13 +43,20 @@ impl ResumeAll {
         let store = context.store()?;
         let settings = self.settings(context)?;
         let worst = Cell::new(ExitStatus::Ok);
-        let ended = |root, driven| worst.set(worse(worst.get(), self.report(&store, root, driven)));
+        let mut live = Live::new(store.dir().path());
+        let course = |course| {
+            if let Some(exit) = self.follow(&store, live.as_mut(), course) {
+                worst.set(worse(worst.get(), exit));
+            }
+        };
         let (of_store, of_run) = (&store, &settings);
         let stopped = drive::run(context, |stop| async move {
-            continuing::continue_chains(of_store, of_run, stop.clone(), Until::Idle, ended).await?;
+            continuing::continue_chains(of_store, of_run, stop.clone(), Until::Idle, course).await?;
             let is_stopped = stop.borrow().any();
             Ok(is_stopped)
-        })?;
+        });
+        live.map_or(Ok(()), |live| live.finish(&store))?;
+        let stopped = stopped?;
         if stopped {
             return Err(CliError::new(ExitStatus::Interrupted, "interrupted")
                 .hint("agent-cli ls lists the chains that can continue"));
@@ -63,8 +71,21 @@ impl ResumeAll {
         Ok(settings)
     }
 
-    /// Prints how a chain stands after it was driven.
-    pub(crate) fn report(&self, store: &Store, root: FrameId, driven: Result<Driven, RuntimeError>) -> ExitStatus {
+    /// Shows a chain as long as it is driven, and prints how it stands after that.
+    pub(crate) fn follow(&self, store: &Store, live: Option<&mut Live>, course: Course) -> Option<ExitStatus> {
+        match (course, live) {
+            (Course::Begins(root), live) => {
+                live.into_iter().for_each(|live| live.begin(root));
+                None
+            }
+            (Course::Ended(root, driven), live) => {
+                live.into_iter().for_each(|live| live.end(root));
+                Some(self.report(store, root, driven))
+            }
+        }
+    }
+
+    fn report(&self, store: &Store, root: FrameId, driven: Result<Driven, RuntimeError>) -> ExitStatus {
         let report = driven.and_then(|driven| {
             drive::print_notes(&driven);
             let status = status::after(store, root, driven)?;

@@ -12,9 +12,8 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::tell;
 use crate::cli::report::chain_status::OutputOptions;
-use crate::runtime::RuntimeError;
-use crate::runtime::run::driven::Driven;
-use crate::runtime::run::unattended::continuing::{self, Until};
+use crate::cli::report::live::display::Live;
+use crate::runtime::run::unattended::continuing::{self, Course, Until};
 
 /// Continue chains as soon as they can continue, until you stop it
 ///
@@ -47,12 +46,17 @@ impl Watch {
         let settings = all.settings(context)?;
         tell("watching for chains that can continue; Ctrl-C ends it");
         let interrupted = Cell::new(false);
-        let ended = |root, driven: Result<Driven, RuntimeError>| {
-            interrupted.set(interrupted.get() || matches!(&driven, Ok(driven) if driven.interrupted));
-            all.report(&store, root, driven);
+        let mut live = Live::new(store.dir().path());
+        let course = |course: Course| {
+            let is_interrupted = matches!(&course, Course::Ended(_, Ok(driven)) if driven.interrupted);
+            interrupted.set(interrupted.get() || is_interrupted);
+            all.follow(&store, live.as_mut(), course);
         };
         let (of_store, of_run) = (&store, &settings);
-        drive::run(context, |stop| continuing::continue_chains(of_store, of_run, stop, Until::Stopped, ended))?;
+        let watched =
+            drive::run(context, |stop| continuing::continue_chains(of_store, of_run, stop, Until::Stopped, course));
+        live.map_or(Ok(()), |live| live.finish(&store))?;
+        watched?;
         Ok(if interrupted.get() { ExitStatus::Interrupted } else { ExitStatus::Ok })
     }
 }

@@ -29,14 +29,23 @@ pub(crate) enum Until {
     Stopped,
 }
 
-/// Continues every chain that can continue. What failed before is not tried again. `ended` is called with each that was driven;
-/// one that cannot be driven keeps no other from it.
+/// What happens while chains are continued.
+#[derive(Debug)]
+pub(crate) enum Course {
+    /// A chain begins to be driven.
+    Begins(FrameId),
+    /// It was driven.
+    Ended(FrameId, Result<Driven, RuntimeError>),
+}
+
+/// Continues every chain that can continue. What failed before is not tried again. A chain that cannot be driven keeps no
+/// other from it.
 pub(crate) async fn continue_chains(
     store: &Store,
     settings: &RunSettings,
     stop: watch::Receiver<Signals>,
     until: Until,
-    mut ended: impl FnMut(FrameId, Result<Driven, RuntimeError>),
+    mut course: impl FnMut(Course),
 ) -> Result<(), RuntimeError> {
     let changes = Changes::of(store.dir());
     let mut changes = changes.map_err(|error| while_trying("watch the state directory")(io::Error::other(error)))?;
@@ -63,6 +72,7 @@ pub(crate) async fn continue_chains(
                 continue;
             }
             driving.insert(root, stirs);
+            course(Course::Begins(root));
             let stop = stop.clone();
             chains.push(async move { (root, scheduler::drive(store, settings, root, stop).await) });
         }
@@ -74,7 +84,7 @@ pub(crate) async fn continue_chains(
                 let stirs = driving.remove(&root).unwrap_or_default();
                 let got_on = driven.as_ref().is_ok_and(|driven| driven.worked && driven.errors.is_empty());
                 pace.looked_at(root, stirs, Timestamp::now(), if got_on { Look::GotOn } else { Look::GotNowhere });
-                ended(root, driven);
+                course(Course::Ended(root, driven));
             }
             () = changes.next() => tokio::time::sleep(SETTLES).await,
             () = tokio::time::sleep(until_next(next, now)) => {}

@@ -22,6 +22,8 @@ pub(crate) enum Seen<'a> {
     Event(&'a AgentEvent),
     /// The chain, after the events above and from time to time.
     Chain(&'a Tree),
+    /// There is nothing more to see.
+    Last,
 }
 
 /// A watcher that runs.
@@ -81,10 +83,10 @@ fn follow(
         while let Some(event) = follower.next()? {
             see(Seen::Event(&event))?;
         }
-        see(Seen::Chain(follower.tree()))?;
         if is_last {
-            return Ok(());
+            return see(Seen::Last);
         }
+        see(Seen::Chain(follower.tree()))?;
         follower.wait(look)?;
     }
 }

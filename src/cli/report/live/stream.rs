@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::cli::error::CliError;
 use crate::cli::output::{self, print_json};
-use crate::cli::report::beside::{Beside, Seen};
+use crate::cli::report::live::beside::{Beside, Seen};
 use crate::core::id::FrameId;
 
 /// A notification comes earlier.
@@ -16,6 +16,6 @@ pub(crate) fn start(state_dir: &Path, top: FrameId) -> Result<Beside, CliError> 
     Beside::start(state_dir, top, LOOK, |seen| match seen {
         Seen::Event(event) if !output::was_unread() => Ok(print_json(event)?),
         // What happened before was another command's to print.
-        Seen::Event(_) | Seen::Before(_) | Seen::Chain(_) => Ok(()),
+        Seen::Event(_) | Seen::Before(_) | Seen::Chain(_) | Seen::Last => Ok(()),
     })
 }

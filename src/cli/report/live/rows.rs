@@ -8,9 +8,11 @@ use crate::cli::output::format::{cut, fitted};
 use crate::core::chain::progress;
 use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
+use crate::core::chain::waiting_on::Blocking;
 use crate::core::events::activity::{Activity, Progress, is_stalled};
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::FrameId;
+use crate::core::requests::approval;
 use crate::core::text::columns::columns;
 use crate::core::text::escape;
 
@@ -29,22 +31,8 @@ impl Agents {
         self.0.entry(event.frame).or_default().absorb(event);
     }
 
-    /// At most `most` lines, escaped, each at most `width` columns wide. Agents that run come before those that wait.
-    pub(crate) fn rows(&self, tree: &Tree, width: usize, most: usize, now: Timestamp) -> Vec<String> {
-        let nodes = tree.parents_first();
-        let running = nodes.iter().filter(|node| matches!(node.state, FrameState::Running { .. }));
-        let waiting = nodes.iter().filter(|node| matches!(node.state, FrameState::Waiting { .. }) && !node.is_group);
-        let mut rows: Vec<_> = running.map(|node| self.running(tree, node, width, now)).collect();
-        rows.extend(waiting.map(|node| {
-            let facts = self.facts(node, width, now);
-            row(node, &progress::ended(tree, node, now), &facts, width)
-        }));
-        if rows.len() > most {
-            let hidden = rows.len() + 1 - most.max(1);
-            rows.truncate(most.max(1) - 1);
-            rows.push(fitted(&format!("… and {hidden} more"), width));
-        }
-        rows
+    fn waiting(&self, tree: &Tree, node: &Node, width: usize, now: Timestamp) -> String {
+        row(node, &awaited(tree, node, now), &self.facts(node, width, now), width)
     }
 
     fn running(&self, tree: &Tree, node: &Node, width: usize, now: Timestamp) -> String {
@@ -70,6 +58,40 @@ impl Agents {
         facts.push(clock(now.duration_since(node.since)));
         facts.join("  ")
     }
+}
+
+/// The rows of these chains: at most `most` lines, escaped, each at most `width` columns wide. Agents that run come before
+/// those that wait.
+pub(crate) fn rows(chains: &[(&Agents, &Tree)], width: usize, most: usize, now: Timestamp) -> Vec<String> {
+    let (mut running, mut waiting) = (Vec::new(), Vec::new());
+    for (agents, tree) in chains {
+        for node in tree.parents_first() {
+            match node.state {
+                FrameState::Running { .. } => running.push((agents, tree, node)),
+                FrameState::Waiting { .. } if !node.is_group => waiting.push((agents, tree, node)),
+                _ => {}
+            }
+        }
+    }
+    let all = running.len() + waiting.len();
+    let shown = if all > most { most.max(1) - 1 } else { all };
+    let running = running.into_iter().map(|(agents, tree, node)| agents.running(tree, node, width, now));
+    let waiting = waiting.into_iter().map(|(agents, tree, node)| agents.waiting(tree, node, width, now));
+    let hidden = (shown < all).then(|| fitted(&format!("… and {} more", all - shown), width));
+    running.chain(waiting).take(shown).chain(hidden).collect()
+}
+
+/// What an agent waits for. A person who is asked something sees what, and the id to answer it.
+fn awaited(tree: &Tree, node: &Node, now: Timestamp) -> String {
+    let asked = tree.blockers_of(node, now).into_iter().find_map(|blocker| match blocker.what {
+        Blocking::Question { id, question, .. } => Some(format!("asks {}: {}", id.short(), question.trim())),
+        Blocking::Permission { id, tool, input, .. } => {
+            Some(format!("asks to approve {}: {}", id.short(), approval::summary(&tool, &input)))
+        }
+        Blocking::Plan { id, plan } => Some(format!("asks to approve {}: {}", id.short(), plan.summary())),
+        _ => None,
+    });
+    asked.unwrap_or_else(|| progress::ended(tree, node, now))
 }
 
 fn row(node: &Node, what: &str, facts: &str, width: usize) -> String {
@@ -163,7 +185,8 @@ mod tests {
         let mut agents = Agents::default();
         agents.absorb(&called(&nodes[1], "Bash: cargo test --workspace --all-features"));
         let tree = chain(nodes);
-        let rows = |width| agents.rows(&tree, width, 9, at(75)).join("\n");
+        let rows_of = |width, most| rows(&[(&agents, &tree)], width, most, at(75));
+        let rows = |width| rows_of(width, 9).join("\n");
         insta::assert_snapshot!(rows(80), @r#"
     > 7bbfa010 a rather long n…: running Bash: cargo test --wor…  12.2k tokens  1:15
     - 4f2c1a90 root.md: waits for the usage limit to reset in 2 min             1:15
@@ -172,16 +195,16 @@ mod tests {
     > a rathe…: running Bash: cargo t…  1:15
     - root.md: waits for the usage li…  1:15
     "#);
-        assert_eq!(agents.rows(&tree, 40, 1, at(75)), ["… and 2 more"]);
+        assert_eq!(rows_of(40, 1), ["… and 2 more"]);
         for width in 0..90 {
-            assert!(agents.rows(&tree, width, 9, at(75)).iter().all(|row| columns(row) <= width), "{width}");
+            assert!(rows_of(width, 9).iter().all(|row| columns(row) <= width), "{width}");
         }
     }
 
     #[test]
     fn an_agent_that_is_silent_for_long_is_marked() {
         let tree = chain(vec![running("4f2c1a90", "a.md")]);
-        let row = &Agents::default().rows(&tree, 80, 9, at(660))[0];
+        let row = &rows(&[(&Agents::default(), &tree)], 80, 9, at(660))[0];
         assert!(row.starts_with("> 4f2c1a90 a.md: stalled for 11 min: starting  "), "{row}");
     }
 
