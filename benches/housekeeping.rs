@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use agent_cli::records::{
-    AttemptEnd, AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, Origin, RequestKind,
-    SessionId, Situation, Spending, Store, Task, Totals, decide,
+    AttemptEnd, AttemptId, Caller, Ending, Facts, Form, FrameId, Launch, Limits, NewAttempt, NewFrame, Origin,
+    RequestKind, SessionId, Situation, Spending, Store, Task, Totals, decide,
 };
 use rusqlite::Connection;
 
@@ -166,7 +166,7 @@ fn chain(store: &Store, done: bool) -> FrameId {
         if level < DEPTH {
             frames.push(store.request_child(caller, None, &new(), "/project/ins2.md").expect("there is room").1);
         } else {
-            let kind = RequestKind::Ask { question: "When is your birthday?".into(), choices: None };
+            let kind = RequestKind::Ask(Form::text("When is your birthday?"));
             let question = store.request(caller, None, &kind).expect("the attempt runs");
             end(store, caller, Ending::Suspended);
             if done {

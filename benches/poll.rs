@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use agent_cli::records::{
-    AttemptEnd, AttemptId, Caller, Ending, Facts, FrameId, Launch, Limits, NewAttempt, NewFrame, RequestKind,
+    AttemptEnd, AttemptId, Caller, Ending, Facts, Form, FrameId, Launch, Limits, NewAttempt, NewFrame, RequestKind,
     SessionId, Situation, Spending, Store, Task, Totals, decide,
 };
 
@@ -90,7 +90,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
     let child = match child {
         Some(new) => Some(store.request_child(caller, None, &new, "/project/ins2.md").expect("the tree has room").1),
         None => {
-            let kind = RequestKind::Ask { question: "When is your birthday?".into(), choices: None };
+            let kind = RequestKind::Ask(Form::text("When is your birthday?"));
             store.request(caller, None, &kind).expect("the attempt runs");
             None
         }

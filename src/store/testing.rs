@@ -15,6 +15,7 @@ use crate::core::chain::limits::Limits;
 use crate::core::chain::origin::Origin;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
+use crate::core::requests::question::Form;
 use crate::core::requests::request::RequestKind;
 use crate::store::attempts::attempt::NewAttempt;
 use crate::store::attempts::end::AttemptEnd;
@@ -63,7 +64,7 @@ pub(crate) fn attempt(delivering: Vec<RequestId>) -> NewAttempt {
 }
 
 pub(crate) fn ask(question: &str) -> RequestKind {
-    RequestKind::Ask { question: question.to_owned(), choices: None }
+    RequestKind::Ask(Form::text(question))
 }
 
 pub(crate) fn reply(text: &str) -> Ending {

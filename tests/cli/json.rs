@@ -43,7 +43,13 @@ fn spawn_and_resume_print_the_same_object() {
           "since": "[TIME]",
           "for": "question",
           "id": "[ID2]",
-          "question": "When?"
+          "question": "When?",
+          "context": null,
+          "options": [],
+          "multiple": false,
+          "free_text": true,
+          "default": null,
+          "expires_at": null
         }
       ],
       "busy": [],
@@ -126,7 +132,13 @@ fn lists_in_json() {
             "since": "[TIME]",
             "for": "question",
             "id": "[ID3]",
-            "question": "When?"
+            "question": "When?",
+            "context": null,
+            "options": [],
+            "multiple": false,
+            "free_text": true,
+            "default": null,
+            "expires_at": null
           }
         ],
         "over_budget": false,
@@ -179,7 +191,13 @@ fn lists_in_json() {
             "since": "[TIME]",
             "for": "question",
             "id": "[ID3]",
-            "question": "When?"
+            "question": "When?",
+            "context": null,
+            "options": [],
+            "multiple": false,
+            "free_text": true,
+            "default": null,
+            "expires_at": null
           }
         ],
         "usage": {
@@ -200,8 +218,14 @@ fn lists_in_json() {
     [
       {
         "id": "[ID3]",
-        "question": "When?",
         "kind": "question",
+        "question": "When?",
+        "context": null,
+        "options": [],
+        "multiple": false,
+        "free_text": true,
+        "default": null,
+        "expires_at": null,
         "frame": "[ID2]",
         "root": "[ID1]",
         "task": "child.md",
@@ -230,8 +254,14 @@ fn lists_in_json() {
     [
       {
         "id": "[ID3]",
-        "question": "When?",
         "kind": "question",
+        "question": "When?",
+        "context": null,
+        "options": [],
+        "multiple": false,
+        "free_text": true,
+        "default": null,
+        "expires_at": null,
         "frame": "[ID2]",
         "root": "[ID1]",
         "task": "child.md",

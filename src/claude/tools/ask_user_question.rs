@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::core::requests::choices::{Choice, Choices};
+use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
 
 pub(crate) const ASK_USER_QUESTION: &str = "AskUserQuestion";
@@ -16,7 +16,7 @@ pub(crate) fn questions(input: &Value) -> Option<Vec<RequestKind>> {
     let asked = input["questions"].as_array()?.iter().map(question).collect::<Option<Vec<_>>>()?;
     let mut seen = HashSet::new();
     let alike = asked.iter().any(|kind| match kind {
-        RequestKind::Ask { question, .. } => !seen.insert(question),
+        RequestKind::Ask(form) => !seen.insert(&form.question),
         _ => false,
     });
     (!asked.is_empty() && !alike).then_some(asked)
@@ -43,14 +43,15 @@ fn question(asked: &Value) -> Option<RequestKind> {
     let question = asked["question"].as_str().filter(|text| !text.trim().is_empty())?.to_owned();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let option = |option: &Value| {
-        Some(Choice { label: option["label"].as_str()?.to_owned(), description: text(&option["description"]) })
+        Some(Choice { key: option["label"].as_str()?.to_owned(), description: text(&option["description"]) })
     };
-    let choices = Choices {
-        header: text(&asked["header"]),
-        multi_select: asked["multiSelect"] == true,
+    Some(RequestKind::Ask(Form {
+        header: Some(text(&asked["header"])).filter(|header| !header.is_empty()),
+        multiple: asked["multiSelect"] == true,
         options: asked["options"].as_array()?.iter().map(option).collect::<Option<_>>()?,
-    };
-    Some(RequestKind::Ask { question, choices: Some(choices) })
+        native: true,
+        ..Form::text(&question)
+    }))
 }
 
 #[cfg(test)]
@@ -69,13 +70,13 @@ mod tests {
     fn questions_are_read_with_their_options() {
         let asked = questions(&json!({"questions": [when(), {"question": "Why?", "options": []}]})).unwrap();
         let options = vec![
-            Choice { label: "Jan".into(), description: "January".into() },
-            Choice { label: "Feb".into(), description: String::new() },
+            Choice { key: "Jan".into(), description: "January".into() },
+            Choice { key: "Feb".into(), description: String::new() },
         ];
-        let choices = Choices { header: "Birthday".into(), multi_select: true, options };
-        assert_eq!(asked[0], RequestKind::Ask { question: "When?".into(), choices: Some(choices) });
-        assert!(matches!(&asked[1], RequestKind::Ask { question, choices: Some(choices) }
-            if question == "Why?" && choices.options.is_empty() && !choices.multi_select));
+        let header = Some("Birthday".into());
+        let form = Form { header, options, multiple: true, native: true, ..Form::text("When?") };
+        assert_eq!(asked[0], RequestKind::Ask(form));
+        assert_eq!(asked[1], RequestKind::Ask(Form { native: true, ..Form::text("Why?") }));
     }
 
     #[test]

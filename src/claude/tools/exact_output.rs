@@ -24,14 +24,13 @@ fn bash_keeps(output: &str) -> bool {
 mod tests {
     use super::*;
     use crate::core::attempt::delivery::testing::answer;
-    use crate::core::requests::choices::Choices;
+    use crate::core::requests::question::Form;
     use crate::core::requests::request::RequestKind;
 
     #[test]
     fn a_call_returns_what_its_tool_can_return() {
         let returns = |results: &[&str], native: bool| {
-            let choices = native.then(|| Choices { header: String::new(), multi_select: false, options: Vec::new() });
-            let kind = RequestKind::Ask { question: "When?".into(), choices };
+            let kind = RequestKind::Ask(Form { native, ..Form::text("When?") });
             let of = |text: &&str| Delivery { kind: kind.clone(), ..answer(text) };
             returns_unchanged(&results.iter().map(of).collect::<Vec<_>>())
         };

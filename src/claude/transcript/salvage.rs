@@ -112,6 +112,7 @@ mod tests {
 
     use super::*;
     use crate::core::id::RequestId;
+    use crate::core::requests::question::Form;
     use crate::core::requests::request::{RequestKind, RequestResult};
 
     const PROMPT: &str = r#"{"type":"user","message":{"role":"user","content":"go"}}"#;
@@ -158,7 +159,7 @@ mod tests {
         let delivery = |call: Option<&str>| Delivery {
             request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
             call: call.map(str::to_owned),
-            kind: RequestKind::Ask { question: "When?".into(), choices: None },
+            kind: RequestKind::Ask(Form::text("When?")),
             result: RequestResult::Text("Jan 1st".into()),
         };
         let call = of(&format!("{PROMPT}\n{CALL}\n{RESULT}\n"));

@@ -16,8 +16,8 @@ use crate::cli::report::chain_status::in_part;
 use crate::core::chain::origin::Origin;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
-use crate::core::requests::choices::{Choice, Choices};
 use crate::core::requests::plan::Plan;
+use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::columns::columns;
 use crate::core::text::extent;
@@ -45,10 +45,12 @@ pub(crate) struct Questions {
 #[derive(Debug, Serialize)]
 struct QuestionJson {
     id: RequestId,
-    question: String,
+    /// What an approval is about. A form has its own question.
+    #[serde(rename = "question", skip_serializing_if = "Option::is_none")]
+    about: Option<String>,
     kind: &'static str,
     #[serde(flatten)]
-    choices: Option<Choices>,
+    form: Option<Form>,
     #[serde(flatten)]
     permission: Option<PermissionJson>,
     #[serde(flatten)]
@@ -86,7 +88,7 @@ impl Questions {
             .into_iter()
             .map(|question| QuestionJson {
                 id: question.id,
-                question: question.question,
+                about: Some(question.question).filter(|_| !matches!(question.kind, RequestKind::Ask(_))),
                 kind: match question.kind {
                     RequestKind::Permission { .. } => "permission",
                     RequestKind::Plan(_) => "plan",
@@ -102,8 +104,8 @@ impl Questions {
                     RequestKind::Plan(plan) => Some(plan.clone()),
                     _ => None,
                 },
-                choices: match question.kind {
-                    RequestKind::Ask { choices, .. } => choices,
+                form: match question.kind {
+                    RequestKind::Ask(form) => Some(form),
                     _ => None,
                 },
                 frame: question.frame,
@@ -171,7 +173,10 @@ fn rows(listed: &QuestionJson, now: Timestamp, width: Option<usize>) -> Vec<Vec<
         }
         None => match &listed.plan {
             Some(plan) => (plan.summary().to_owned(), extent::extent(&plan.text.as_deref().unwrap_or_default().into())),
-            None => (listed.question.clone(), extent::extent(&listed.question.as_str().into())),
+            None => {
+                let question = listed.form.as_ref().map_or("", |form| &form.question);
+                (question.to_owned(), extent::extent(&question.into()))
+            }
         },
     };
     let (first, more) = in_part(listed.id, &text, lines, characters, most);
@@ -194,12 +199,12 @@ fn rows(listed: &QuestionJson, now: Timestamp, width: Option<usize>) -> Vec<Vec<
 
 /// The choices, below a question that waits for an answer.
 fn offered(listed: &QuestionJson) -> Vec<Vec<String>> {
-    let Some(choices) = listed.choices.as_ref().filter(|_| listed.answer.is_none()) else { return Vec::new() };
+    let Some(form) = listed.form.as_ref().filter(|_| listed.answer.is_none()) else { return Vec::new() };
     let below = |text: String| vec![String::new(), text];
     let number = |(at, option): (usize, &Choice)| match one_line(&option.description) {
-        description if description.is_empty() => format!("  {}. {}", at + 1, one_line(&option.label)),
-        description => format!("  {}. {}: {description}", at + 1, one_line(&option.label)),
+        description if description.is_empty() => format!("  {}. {}", at + 1, one_line(&option.key)),
+        description => format!("  {}. {}: {description}", at + 1, one_line(&option.key)),
     };
-    let several = choices.multi_select.then(|| "  (choose one or more)".to_owned());
-    choices.options.iter().enumerate().map(number).chain(several).map(below).collect()
+    let several = form.multiple.then(|| "  (choose one or more)".to_owned());
+    form.options.iter().enumerate().map(number).chain(several).map(below).collect()
 }

@@ -11,9 +11,9 @@ use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::format::{age, bytes, cut};
 use crate::core::requests::approval::{self, Before};
-use crate::core::requests::choices::Choice;
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::{Decided, Plan};
+use crate::core::requests::question::Choice;
 use crate::core::requests::request::RequestKind;
 use crate::store::{Question, Store, StoreError};
 
@@ -42,14 +42,14 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
         RequestKind::Plan(plan) => of_plan(plan, width),
         _ => approval::quoted(&asked.question, width),
     });
-    if let RequestKind::Ask { choices: Some(choices), .. } = &asked.kind {
-        for (number, Choice { label, description }) in (1..).zip(&choices.options) {
-            text.push_str(&approval::named(&format!("  {number}. "), label, width));
+    if let RequestKind::Ask(form) = &asked.kind {
+        for (number, Choice { key, description }) in (1..).zip(&form.options) {
+            text.push_str(&approval::named(&format!("  {number}. "), key, width));
             if !description.is_empty() {
                 text.push_str(&approval::quoted(description, width));
             }
         }
-        if choices.multi_select {
+        if form.multiple {
             text.push_str("  Choose one or more.\n");
         }
     }

@@ -20,6 +20,7 @@ use crate::core::chain::group::Member;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
+use crate::core::requests::question::Form;
 use crate::core::requests::request::External;
 use crate::core::text::extent;
 use crate::runtime::RuntimeError;
@@ -315,7 +316,7 @@ pub(crate) fn abandoned(top: FrameId) -> String {
 pub(crate) fn described(what: &Blocking) -> String {
     const LONG: usize = 200;
     match what {
-        Blocking::Question { id, question, .. } => {
+        Blocking::Question { id, form: Form { question, .. } } => {
             let (first, more) = in_part(*id, question, question.lines().count(), question.chars().count(), LONG);
             format!(
                 "an answer to {}: {first}{}",

@@ -305,6 +305,7 @@ impl Hidden {
 mod tests {
     use super::*;
     use crate::core::id::RequestId;
+    use crate::core::requests::question::Form;
 
     #[test]
     fn a_wait_says_since_when_or_until_when() {
@@ -322,7 +323,7 @@ mod tests {
         assert_eq!(at("2026-12-24T18:00:00Z"), "until 2026-12-24 18:00 (in 32 d)");
         assert_eq!(at("2026-11-22T09:00:00Z"), "until 09:00");
         let id = RequestId::random();
-        let question = said(Blocking::Question { id, question: "When?".into(), choices: None });
+        let question = said(Blocking::Question { id, form: Form::text("When?") });
         assert_eq!(question, format!("for an answer to {}: When?, asked 2 h ago", id.short()));
         let limit = said(Blocking::UsageLimit { resets_at: time("2026-11-22T09:59:00Z") });
         assert_eq!(limit, "for the usage limit to reset at 2026-11-22T09:59:00Z (in 10 min)");

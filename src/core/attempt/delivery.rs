@@ -56,13 +56,14 @@ pub(crate) mod testing {
     use crate::core::chain::frame::Task;
     use crate::core::chain::state::FrameState;
     use crate::core::id::{FrameId, RequestId};
+    use crate::core::requests::question::Form;
     use crate::core::requests::request::RequestResult;
 
     pub(crate) fn answer(text: &str) -> Delivery {
         Delivery {
             request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
             call: None,
-            kind: RequestKind::Ask { question: "When is your birthday?".into(), choices: None },
+            kind: RequestKind::Ask(Form::text("When is your birthday?")),
             result: RequestResult::Text(text.into()),
         }
     }

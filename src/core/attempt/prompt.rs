@@ -148,6 +148,7 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::delivery::testing::{answer, frame};
+    use crate::core::requests::question::Form;
     use crate::core::requests::request::RequestKind;
 
     #[test]
@@ -305,7 +306,7 @@ mod tests {
         fn results_come_back_to_the_byte(texts in prop::collection::vec((any_text(), any_text(), any::<bool>()), 1..4), notice: bool, open: bool) {
             let deliveries: Vec<Delivery> = texts.iter().map(|(question, text, failed)| {
                 let result = if *failed { RequestResult::Failed(text.clone()) } else { RequestResult::Text(text.clone()) };
-                Delivery { kind: RequestKind::Ask { question: question.clone(), choices: None }, result, ..answer("") }
+                Delivery { kind: RequestKind::Ask(Form::text(question)), result, ..answer("") }
             }).collect();
             let calls = texts.iter().map(|(call, _, _)| call.clone()).collect();
             let trouble = Trouble { what: texts[0].1.clone(), calls, lost: false };

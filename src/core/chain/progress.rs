@@ -84,6 +84,7 @@ mod tests {
     use super::*;
     use crate::core::chain::state::{Failure, FailureKind, Wait};
     use crate::core::id::{AttemptId, RequestId};
+    use crate::core::requests::question::Form;
     use crate::core::requests::request::{Request, RequestKind};
 
     fn at(second: i64) -> Timestamp {
@@ -142,7 +143,7 @@ mod tests {
         assert_eq!(said(FrameState::Cancelled, vec![]), "stopped");
         assert_eq!(said(FrameState::Ready, vec![]), "will be retried");
         let waiting = |wait| FrameState::Waiting { wait };
-        let ask = || RequestKind::Ask { question: "When?".into(), choices: None };
+        let ask = || RequestKind::Ask(Form::text("When?"));
         let permission = RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
         assert_eq!(said(waiting(Wait::Requests), vec![ask(), ask()]), "waits for an answer");
         assert_eq!(said(waiting(Wait::Requests), vec![permission]), "waits for an approval of a call of Bash");

@@ -119,6 +119,7 @@ mod tests {
     use super::*;
     use crate::core::chain::state::{Failure, FailureKind};
     use crate::core::id::AttemptId;
+    use crate::core::requests::question::Form;
     use crate::core::requests::request::{Request, RequestKind};
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -170,7 +171,7 @@ mod tests {
     }
 
     fn ask(answered: bool) -> (RequestKind, bool) {
-        (RequestKind::Ask { question: "When?".into(), choices: None }, answered)
+        (RequestKind::Ask(Form::text("When?")), answered)
     }
 
     fn chain(leaf: FrameState, kinds: Vec<(RequestKind, bool)>) -> Tree {

@@ -9,8 +9,8 @@ use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::{FrameState, Wait};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::choices::Choices;
 use crate::core::requests::plan::Plan;
+use crate::core::requests::question::Form;
 use crate::core::requests::request::{External, RequestKind};
 
 /// Something that a tree waits for and no process of `agent-cli` can bring about.
@@ -32,11 +32,8 @@ pub enum Blocking {
     Question {
         /// The id to answer with.
         id: RequestId,
-        /// The question.
-        question: String,
-        /// The choices it offers.
         #[serde(flatten)]
-        choices: Option<Choices>,
+        form: Form,
     },
     /// A person's permission for a call.
     Permission {
@@ -129,9 +126,8 @@ impl Tree {
         let mut found: Vec<(Timestamp, Blocking)> = open
             .filter_map(|request| match &request.kind {
                 RequestKind::Spawn { .. } => None,
-                RequestKind::Ask { question, choices } => {
-                    let (question, choices) = (question.clone(), choices.clone());
-                    Some((request.made, Blocking::Question { id: request.id, question, choices }))
+                RequestKind::Ask(form) => {
+                    Some((request.made, Blocking::Question { id: request.id, form: form.clone() }))
                 }
                 RequestKind::Permission { tool, input, reason } => {
                     let (tool, input, reason) = (tool.clone(), input.clone(), reason.clone());
@@ -184,7 +180,7 @@ mod tests {
             frame: id,
             attempt: AttemptId::random(),
             call: None,
-            kind: RequestKind::Ask { question: (*question).to_owned(), choices: None },
+            kind: RequestKind::Ask(Form::text(question)),
             state: if *resolved {
                 crate::core::requests::state::RequestState::Resolved { used_by: None }
             } else {
@@ -215,7 +211,7 @@ mod tests {
     fn open_questions_block_and_answered_ones_do_not() {
         let blockers = waiting(Wait::Requests, &[("When?", false), ("Where?", true)]).blockers(NOW);
         assert_eq!(blockers.len(), 1);
-        assert!(matches!(&blockers[0].what, Blocking::Question { question, .. } if question == "When?"));
+        assert!(matches!(&blockers[0].what, Blocking::Question { form, .. } if form.question == "When?"));
     }
 
     #[test]

@@ -42,9 +42,9 @@ pub(crate) enum NoAnswer {
 /// [`NoAnswer`] if the text cannot be one.
 pub(crate) fn from_text(kind: &RequestKind, text: &str) -> Result<String, NoAnswer> {
     match kind {
-        RequestKind::Ask { choices: Some(choices), .. } => match choices.chosen(text) {
-            None if choices.is_meant_as_numbers(text) => {
-                Err(NoAnswer::NoSuchChoice { given: text.trim().to_owned(), offered: choices.offered() })
+        RequestKind::Ask(form) if !form.options.is_empty() => match form.chosen(text) {
+            None if form.is_meant_as_numbers(text) => {
+                Err(NoAnswer::NoSuchChoice { given: text.trim().to_owned(), offered: form.offered() })
             }
             Some(chosen) => Ok(chosen),
             None => verbatim(kind, text),
@@ -78,14 +78,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::core::requests::choices::{Choice, Choices};
     use crate::core::requests::permit::Permit;
+    use crate::core::requests::question::{Choice, Form};
 
     fn asked(labels: &[&str], multi_select: bool) -> RequestKind {
-        let option = |label: &&str| Choice { label: (*label).to_owned(), description: "x".into() };
+        let option = |key: &&str| Choice { key: (*key).to_owned(), description: "x".into() };
         let options = labels.iter().map(option).collect();
-        let choices = Choices { header: "H".into(), multi_select, options };
-        RequestKind::Ask { question: "Which?".into(), choices: Some(choices) }
+        RequestKind::Ask(Form { options, multiple: multi_select, native: true, ..Form::text("Which?") })
     }
 
     #[test]
@@ -208,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_plain_question_takes_any_text_but_none() {
-        let plain = RequestKind::Ask { question: "When?".into(), choices: None };
+        let plain = RequestKind::Ask(Form::text("When?"));
         assert_eq!(from_text(&plain, " 1 \n").as_deref(), Ok(" 1 \n"));
         for kind in [plain, asked(&["Apple"], true)] {
             assert_eq!(from_text(&kind, " \n"), Err(NoAnswer::Empty));

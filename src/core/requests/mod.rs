@@ -3,10 +3,10 @@
 pub(crate) mod agent_command;
 pub(crate) mod answer;
 pub(crate) mod approval;
-pub(crate) mod choices;
 pub(crate) mod cron_expression;
 pub(crate) mod permit;
 pub(crate) mod plan;
+pub(crate) mod question;
 pub(crate) mod request;
 pub(crate) mod returned;
 pub(crate) mod scheduled;

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::approval;
-use crate::core::requests::choices::Choices;
 use crate::core::requests::plan::Plan;
+use crate::core::requests::question::Form;
 use crate::core::requests::returned::Returned;
 use crate::core::requests::scheduled::Scheduled;
 use crate::core::requests::state::RequestState;
@@ -44,13 +44,7 @@ pub enum RequestKind {
         task: String,
     },
     /// A person's answer.
-    Ask {
-        /// The question.
-        question: String,
-        /// The choices it offers, if it was asked with Claude Code's own tool.
-        #[serde(default)]
-        choices: Option<Choices>,
-    },
+    Ask(Form),
     /// A person's permission for a call.
     Permission {
         /// The tool that is called.
@@ -100,7 +94,7 @@ impl Request {
     pub fn is_over<E>(&self, is_child_over: impl FnOnce(FrameId) -> Result<bool, E>) -> Result<bool, E> {
         match &self.kind {
             RequestKind::Spawn { child, .. } => is_child_over(*child),
-            RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => {
+            RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => {
                 Ok(self.state.is_resolved())
             }
         }
@@ -129,7 +123,7 @@ impl Delivery {
     pub fn answer(&self) -> Option<(RequestId, String)> {
         match (&self.kind, &self.result) {
             (
-                RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_),
+                RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_),
                 RequestResult::Text(answer),
             ) => Some((self.request, answer.clone())),
             _ => None,
@@ -141,7 +135,7 @@ impl Delivery {
     pub fn known_as(&self) -> String {
         match &self.kind {
             RequestKind::Spawn { child, .. } => child.short(),
-            RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => {
+            RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => {
                 self.request.short()
             }
         }
@@ -153,7 +147,7 @@ impl Delivery {
     pub fn to_fetch(self) -> Self {
         let id = match &self.kind {
             RequestKind::Spawn { child, .. } => child.to_string(),
-            RequestKind::Ask { .. } => self.request.to_string(),
+            RequestKind::Ask(_) => self.request.to_string(),
             RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => return self,
         };
         match self.result {
@@ -195,7 +189,7 @@ impl RequestKind {
     #[must_use]
     pub fn native_question(&self) -> Option<&str> {
         match self {
-            Self::Ask { question, choices: Some(_) } => Some(question),
+            Self::Ask(form) => form.native.then_some(&form.question),
             _ => None,
         }
     }
@@ -220,8 +214,10 @@ impl RequestKind {
     pub fn command(&self) -> String {
         match self {
             Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
-            Self::Ask { question, choices: None } => format!("agent-cli ask \"{}\"", shortened(question)),
-            Self::Ask { question, choices: Some(_) } => format!("AskUserQuestion \"{}\"", shortened(question)),
+            Self::Ask(form) => {
+                let command = if form.native { "AskUserQuestion" } else { "agent-cli ask" };
+                format!("{command} \"{}\"", shortened(&form.question))
+            }
             Self::Permission { tool, input, .. } => shortened(&approval::summary(tool, input)),
             Self::Plan(plan) => format!("ExitPlanMode: {}", shortened(plan.summary())),
             Self::Wait(External::File(path)) => {
@@ -252,7 +248,7 @@ mod tests {
     #[test]
     fn a_result_to_fetch_is_named_and_not_included() {
         let delivery = |kind: RequestKind, result| Delivery { request: RequestId::random(), call: None, kind, result };
-        let ask = || RequestKind::Ask { question: "Which?".into(), choices: None };
+        let ask = || RequestKind::Ask(Form::text("Which?"));
         let asked = delivery(ask(), RequestResult::Text("hunter2".into()));
         let text = format!("It is there: run `agent-cli resume {}`, which prints it.", asked.request);
         assert_eq!(asked.to_fetch().result, RequestResult::Text(text));
@@ -281,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_command_is_one_short_line() {
-        let kind = RequestKind::Ask { question: format!("a\n{}", "b".repeat(1_000_000)), choices: None };
+        let kind = RequestKind::Ask(Form::text(&format!("a\n{}", "b".repeat(1_000_000))));
         let command = kind.command();
         assert!(command.starts_with("agent-cli ask \"a⏎bbb"), "{command}");
         assert!(command.ends_with("b…\""), "{command}");

@@ -35,7 +35,7 @@ fn requested(detail: &Value) -> Option<Happening> {
     let id = parsed::<RequestId>(&detail["request"])?;
     let (kind, summary, child) = match parsed::<RequestKind>(detail.get("detail").or(detail.get("wish"))?)? {
         RequestKind::Spawn { child, task } => ("spawn", task, Some(child)),
-        RequestKind::Ask { question, .. } => ("ask", question, None),
+        RequestKind::Ask(form) => ("ask", form.question, None),
         RequestKind::Permission { tool, input, .. } => {
             let input = input["command"].as_str().map_or_else(|| input.to_string(), str::to_owned);
             ("permission", format!("{tool}: {input}"), None)

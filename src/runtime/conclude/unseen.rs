@@ -26,6 +26,7 @@ pub(super) fn unseen(deliveries: &[Delivery], digest: &Digest, shown: &[RequestI
 mod tests {
     use super::*;
     use crate::claude::stream::result_event::ResultEvent;
+    use crate::core::requests::question::Form;
     use crate::core::requests::request::RequestResult;
     use crate::core::requests::returned::Returned;
 
@@ -33,7 +34,7 @@ mod tests {
         Delivery {
             request: RequestId::random(),
             call: Some(call.to_owned()),
-            kind: RequestKind::Ask { question: "When?".into(), choices: None },
+            kind: RequestKind::Ask(Form::text("When?")),
             result: RequestResult::Text(text.into()),
         }
     }

@@ -39,6 +39,7 @@ mod tests {
 
     use super::*;
     use crate::core::id::{AttemptId, FrameId, RequestId};
+    use crate::core::requests::question::Form;
     use crate::core::requests::request::RequestKind;
 
     fn request() -> Request {
@@ -47,7 +48,7 @@ mod tests {
             frame: FrameId::random(),
             attempt: AttemptId::random(),
             call: Some("toolu_1".to_owned()),
-            kind: RequestKind::Ask { question: "When?".to_owned(), choices: None },
+            kind: RequestKind::Ask(Form::text("When?")),
             state: crate::core::requests::state::RequestState::Open,
             made: Timestamp::UNIX_EPOCH,
         }

@@ -41,7 +41,7 @@ impl AgentRequest {
     fn is(&self, recorded: &RequestKind) -> bool {
         match (self, recorded) {
             (Self::Spawn(request, _), RequestKind::Spawn { task, .. }) => *task == request.title(),
-            (Self::Ask(asked), RequestKind::Ask { question, .. }) => asked == question,
+            (Self::Ask(asked), RequestKind::Ask(form)) => *asked == form.question,
             // A duration gives a different time each time.
             (Self::Wait(External::Time(_)), RequestKind::Wait(External::Time(_))) => true,
             (Self::Wait(wait), RequestKind::Wait(recorded)) => wait == recorded,

@@ -12,6 +12,7 @@ use crate::core::agent::starting_mode;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId, RequestId, SessionId};
+use crate::core::requests::question::Form;
 use crate::core::requests::request::{External, RequestKind, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::{BadSource, Source};
@@ -183,7 +184,7 @@ pub(crate) fn ask(
     question: String,
 ) -> Result<RequestId, RuntimeError> {
     frame_of(store, caller)?;
-    Ok(store.request(caller, call, &RequestKind::Ask { question, choices: None })?)
+    Ok(store.request(caller, call, &RequestKind::Ask(Form::text(&question)))?)
 }
 
 /// Records that the calling agent waits for something outside of the chain. Returns the request's id.

@@ -64,9 +64,7 @@ fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, &External)> {
     let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
     requests.filter(|request| !request.state.is_resolved()).filter_map(|request| match &request.kind {
         RequestKind::Wait(wait) => Some((request.id, wait)),
-        RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Spawn { .. } => {
-            None
-        }
+        RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Spawn { .. } => None,
     })
 }
 

@@ -138,7 +138,7 @@ fn described(
         Target::Request(request) => {
             let mut statement = connection.prepare_cached("SELECT detail FROM requests WHERE id = ?1")?;
             Ok(match statement.query_row([Id(request)], |row| from_json(row, "detail"))? {
-                RequestKind::Ask { question, .. } => ("the question", shortened(&question)),
+                RequestKind::Ask(form) => ("the question", shortened(&form.question)),
                 kind @ (RequestKind::Permission { .. } | RequestKind::Plan(_)) => ("the approval of", kind.command()),
                 kind => ("the request", kind.command()),
             })

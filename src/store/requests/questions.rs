@@ -187,7 +187,7 @@ fn why_not(connection: &Connection, id: RequestId) -> Fault {
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
     let kind: RequestKind = from_json(row, "detail")?;
     let question = match &kind {
-        RequestKind::Ask { question, .. } => question.clone(),
+        RequestKind::Ask(form) => form.question.clone(),
         other => other.command(),
     };
     Ok(Question {

@@ -14,7 +14,7 @@ use crate::store::tables::frames;
 pub(crate) fn result(connection: &Connection, request: &Request) -> Result<Option<RequestResult>, Fault> {
     match &request.kind {
         RequestKind::Spawn { child, .. } => result_of_child(connection, *child),
-        RequestKind::Ask { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) => {
+        RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) => {
             let mut statement = connection.prepare_cached("SELECT answer FROM answers WHERE question = ?1")?;
             let answer = statement.query_row([Id(request.id)], |row| row.get(0)).optional()?;
             Ok(answer.map(RequestResult::Text))

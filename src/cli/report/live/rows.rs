@@ -84,7 +84,7 @@ pub(crate) fn rows(chains: &[(&Agents, &Tree)], width: usize, most: usize, now: 
 /// What an agent waits for. A person who is asked something sees what, and the id to answer it.
 fn awaited(tree: &Tree, node: &Node, now: Timestamp) -> String {
     let asked = tree.blockers_of(node, now).into_iter().find_map(|blocker| match blocker.what {
-        Blocking::Question { id, question, .. } => Some(format!("asks {}: {}", id.short(), question.trim())),
+        Blocking::Question { id, form } => Some(format!("asks {}: {}", id.short(), form.question.trim())),
         Blocking::Permission { id, tool, input, .. } => {
             Some(format!("asks to approve {}: {}", id.short(), approval::summary(&tool, &input)))
         }

@@ -1,0 +1,209 @@
+//! The form of a question: what an agent asks, and what can be answered.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::core::text::escape::shortened;
+
+/// A question as its agent asks it, with agent-cli or with Claude Code's own tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "stored::Stored")]
+pub struct Form {
+    /// Its text.
+    pub question: String,
+    /// The question in a word or two. Only Claude Code's own tool has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
+    /// What a person should know before they answer.
+    pub context: Option<String>,
+    /// In the order in which people see them.
+    pub options: Vec<Choice>,
+    /// Whether several options may be chosen.
+    pub multiple: bool,
+    /// Whether any text is an answer. Always true without options.
+    pub free_text: bool,
+    /// What counts if nobody answers until `expires_at`: itself an answer that the form allows.
+    pub default: Option<String>,
+    /// When the question expires.
+    pub expires_at: Option<Timestamp>,
+    /// Whether it was asked with Claude Code's own tool.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub native: bool,
+}
+
+/// One option.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// What is chosen, and what the agent gets. Claude Code calls it a label.
+    #[serde(alias = "label")]
+    pub key: String,
+    /// What that means. May be empty.
+    #[serde(default)]
+    pub description: String,
+}
+
+impl Form {
+    /// A question that any text answers.
+    #[must_use]
+    pub fn text(question: &str) -> Self {
+        Self {
+            question: question.to_owned(),
+            header: None,
+            context: None,
+            options: Vec::new(),
+            multiple: false,
+            free_text: true,
+            default: None,
+            expires_at: None,
+            native: false,
+        }
+    }
+
+    /// The keys that `text` names, joined as Claude Code joins them. `None`: it names no option, or more than may be chosen.
+    ///
+    /// Options are named by their keys or by their numbers, from 1; several are separated by commas. A number that is itself a
+    /// key counts as that key.
+    #[must_use]
+    pub(crate) fn chosen(&self, text: &str) -> Option<String> {
+        let one = |text: &str| self.named(text.trim()).map(str::to_owned);
+        let several = || text.split(',').map(one).collect::<Option<Vec<_>>>().map(|keys| keys.join(", "));
+        one(text).or_else(|| several().filter(|_| self.multiple))
+    }
+
+    fn named(&self, text: &str) -> Option<&str> {
+        let keys = || self.options.iter().map(|option| option.key.as_str());
+        let numbered = || keys().nth(text.parse::<usize>().ok()?.checked_sub(1)?);
+        keys().find(|key| *key == text).or_else(numbered)
+    }
+
+    /// Whether `text` is a number, or a list with numbers in it.
+    #[must_use]
+    pub(crate) fn is_meant_as_numbers(&self, text: &str) -> bool {
+        let among_keys = || {
+            let parts = || text.split(',').map(str::trim);
+            parts().any(is_number) && parts().all(|part| is_number(part) || self.named(part).is_some())
+        };
+        let parts = text.split(|c: char| c.is_whitespace() || SEPARATORS.contains(&c));
+        let only_numbers = parts.filter(|part| !part.is_empty()).all(is_number_or_range);
+        only_numbers && text.contains(char::is_numeric) || among_keys()
+    }
+
+    /// The options, on one line.
+    #[must_use]
+    pub(crate) fn offered(&self) -> String {
+        let one = |(at, option): (usize, &Choice)| format!("{}. {}", at + 1, shortened(option.key.trim()));
+        let all: Vec<_> = self.options.iter().enumerate().map(one).collect();
+        let how_many = if self.multiple { "any of" } else { "one of" };
+        format!("choose {how_many} {}", all.join(", "))
+    }
+}
+
+/// Separators that people put between numbers.
+const SEPARATORS: [char; 5] = [',', ';', '&', '/', '+'];
+
+/// A number as somebody types it to choose from a list: `7`, `7.`, `#7`, `-1`.
+fn is_number(text: &str) -> bool {
+    let text = text.strip_prefix(['#', '-', '+']).unwrap_or(text);
+    let digits = text.strip_suffix(['.', ')']).unwrap_or(text);
+    !digits.is_empty() && digits.chars().all(char::is_numeric)
+}
+
+/// The same, or `1-3`. A text with more hyphens may be a date.
+fn is_number_or_range(text: &str) -> bool {
+    is_number(text) || text == "-" || text.split_once('-').is_some_and(|(from, to)| is_number(from) && is_number(to))
+}
+
+mod stored {
+    use super::{Choice, Form};
+    use jiff::Timestamp;
+    use serde::Deserialize;
+
+    /// A form in any of the shapes in which it was ever stored.
+    #[derive(Deserialize)]
+    pub(super) struct Stored {
+        question: String,
+        /// Until schema version 4: what Claude Code's own tool offers.
+        #[serde(default)]
+        choices: Option<Choices>,
+        #[serde(default)]
+        header: Option<String>,
+        #[serde(default)]
+        context: Option<String>,
+        #[serde(default)]
+        options: Vec<Choice>,
+        #[serde(default)]
+        multiple: bool,
+        #[serde(default)]
+        free_text: bool,
+        #[serde(default)]
+        default: Option<String>,
+        #[serde(default)]
+        expires_at: Option<Timestamp>,
+        #[serde(default)]
+        native: bool,
+    }
+
+    #[derive(Deserialize)]
+    struct Choices {
+        header: String,
+        multi_select: bool,
+        options: Vec<Choice>,
+    }
+
+    impl From<Stored> for Form {
+        fn from(stored: Stored) -> Self {
+            let Stored { question, header, context, default, expires_at, .. } = stored;
+            match stored.choices {
+                Some(Choices { header, multi_select, options }) => Self {
+                    header: Some(header).filter(|header| !header.is_empty()),
+                    options,
+                    multiple: multi_select,
+                    native: true,
+                    ..Self::text(&question)
+                },
+                None => Self {
+                    free_text: stored.free_text || stored.options.is_empty(),
+                    question,
+                    header,
+                    context,
+                    options: stored.options,
+                    multiple: stored.multiple,
+                    default,
+                    expires_at,
+                    native: stored.native,
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn forms_of_earlier_versions_are_read() {
+        let read = |value| serde_json::from_value::<Form>(value).unwrap();
+        for old in [json!({"question": "When?"}), json!({"question": "When?", "choices": null})] {
+            assert_eq!(read(old), Form::text("When?"));
+        }
+        let options = json!([{"label": "Jan", "description": "January"}]);
+        let old = json!({"question": "When?", "choices": {"header": "H", "multi_select": true, "options": options}});
+        let form = read(old);
+        let options = vec![Choice { key: "Jan".into(), description: "January".into() }];
+        let expected = Form { header: Some("H".into()), options, multiple: true, native: true, ..Form::text("When?") };
+        assert_eq!(form, expected);
+        assert_eq!(read(serde_json::to_value(&form).unwrap()), form);
+    }
+
+    #[test]
+    fn a_form_is_written_whole() {
+        assert_eq!(
+            serde_json::to_value(Form::text("When?")).unwrap(),
+            json!({"question": "When?", "context": null, "options": [], "multiple": false, "free_text": true,
+                "default": null, "expires_at": null})
+        );
+    }
+}
