@@ -40,7 +40,7 @@ pub(crate) use crate::store::files::state_dir::StateDir;
 pub(crate) use crate::store::housekeeping::archive::Here;
 pub(crate) use crate::store::housekeeping::archive::error::ArchiveError;
 pub(crate) use crate::store::housekeeping::observed::{Pause, RecordedProgram};
-pub(crate) use crate::store::housekeeping::orphan_files::Leftover;
+pub(crate) use crate::store::housekeeping::orphan_files::Orphan;
 pub(crate) use crate::store::housekeeping::removal::Removable;
 pub(crate) use crate::store::requests::questions::Question;
 pub(crate) use crate::store::requests::returns::RequestsAtEnd;

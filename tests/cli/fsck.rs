@@ -152,7 +152,7 @@ fn a_session_that_is_lost_cannot_be_repaired() {
 }
 
 #[test]
-fn permissions_and_leftovers_are_repaired() {
+fn permissions_and_orphans_are_repaired() {
     let (world, id, folder) = paused();
     let database = world.state().join("agent-cli.db");
     fs::set_permissions(&database, Permissions::from_mode(0o644)).expect("own file");

@@ -122,13 +122,13 @@ fn what_a_killed_gc_has_left_behind_goes_next_time() {
         .expect("own database");
     drop(database);
     let gone = gc(&world, &[]);
-    assert_eq!(gone["leftovers"].as_array().map(Vec::len), Some(2), "{gone}");
+    assert_eq!(gone["orphans"].as_array().map(Vec::len), Some(2), "{gone}");
     assert!(!folder.exists());
     assert!(files_below(&world.state().join("frames")).is_empty());
 }
 
 #[test]
-fn leftovers_of_attempts_go_and_the_chain_goes_on() {
+fn orphans_of_attempts_go_and_the_chain_goes_on() {
     let world = World::new();
     world.file("root.md", "ask When?\nreply {result}\n");
     let id = world.spawn_paused("root.md");
@@ -136,7 +136,7 @@ fn leftovers_of_attempts_go_and_the_chain_goes_on() {
     let (result, kept) = (folder.join("result-x.tmp"), world.kept(&id));
     fs::write(&result, "x").expect("own folder");
     let would = gc(&world, &["--dry-run"]);
-    assert_eq!(would["leftovers"], serde_json::json!([result]), "{would}");
+    assert_eq!(would["orphans"], serde_json::json!([result]), "{would}");
     assert!(result.exists() && kept.exists());
     gc(&world, &[]);
     assert!(!result.exists() && kept.exists());

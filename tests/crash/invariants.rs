@@ -151,7 +151,7 @@ fn nothing_is_left_over(person: &Person) {
 pub(crate) fn the_check_agrees(world: &World) {
     let found = world.run(&["fsck", "--json"]).json();
     for finding in found["findings"].as_array().expect("a list") {
-        assert!(finding["note"] == true || finding["kind"] == "leftover", "{finding}");
+        assert!(finding["note"] == true || finding["kind"] == "orphan", "{finding}");
     }
     world.run(&["fsck", "--repair"]).succeeds();
 }

@@ -94,9 +94,9 @@ fn listed(collected: &Collected, now: Timestamp) -> String {
     });
     let rows: Vec<_> = trees.collect();
     let trees = if rows.is_empty() { String::new() } else { table(&[vec![head], rows].concat()) };
-    let leftovers = collected.leftovers.iter().map(|path| format!("{}\n", one_line(&path.display().to_string())));
+    let orphans = collected.orphans.iter().map(|path| format!("{}\n", one_line(&path.display().to_string())));
     let worktrees = collected.worktrees.iter().map(|path| format!("{}\n", one_line(&path.display().to_string())));
-    trees + &leftovers.chain(worktrees).collect::<String>()
+    trees + &orphans.chain(worktrees).collect::<String>()
 }
 
 fn summed(collected: &Collected, pretend: bool) -> String {
@@ -108,14 +108,14 @@ fn summed(collected: &Collected, pretend: bool) -> String {
         format!("kept {} because of its worktree {} (branch {branch}): {why}\n", frame.short(), path.display())
     });
     let busy = busy + &held.collect::<String>();
-    let nothing = collected.trees.is_empty() && collected.leftovers.is_empty() && collected.worktrees.is_empty();
+    let nothing = collected.trees.is_empty() && collected.orphans.is_empty() && collected.worktrees.is_empty();
     if nothing && collected.routine == 0 {
         return busy + "nothing to remove";
     }
     let agents: u64 = collected.trees.iter().map(|tree| tree.agents).sum();
     let done = if pretend { "would remove" } else { "removed" };
     let what = format!("{} with {}", many(collected.trees.len(), "chain"), many(agents as usize, "agent"));
-    let leftovers = match collected.leftovers.len() + collected.routine {
+    let orphans = match collected.orphans.len() + collected.routine {
         0 => String::new(),
         n => format!(" and {}", many(n, "orphaned file")),
     };
@@ -127,7 +127,7 @@ fn summed(collected: &Collected, pretend: bool) -> String {
         0 => String::new(),
         shrunk => format!("; the database shrank by {}", bytes(shrunk)),
     };
-    format!("{busy}{done} {what}{worktrees}{leftovers}: {}{database}", bytes(collected.bytes))
+    format!("{busy}{done} {what}{worktrees}{orphans}: {}{database}", bytes(collected.bytes))
 }
 
 fn many(count: usize, what: &str) -> String {

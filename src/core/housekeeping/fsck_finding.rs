@@ -103,7 +103,7 @@ pub enum FindingKind {
         length: u64,
     },
     /// A file that nothing uses any more.
-    Leftover {
+    Orphan {
         /// The file.
         path: PathBuf,
     },
@@ -134,7 +134,7 @@ impl FsckFinding {
             }
             FindingKind::NoCopy { .. }
             | FindingKind::TornCopy { .. }
-            | FindingKind::Leftover { .. }
+            | FindingKind::Orphan { .. }
             | FindingKind::Open { .. } => "agent-cli fsck --repair".to_owned(),
             FindingKind::Database { .. }
             | FindingKind::LostReference { .. }
@@ -200,7 +200,7 @@ impl fmt::Display for FsckFinding {
                     "has a truncated output file: its attempt began at byte {from}, but the file has {length} bytes"
                 )
             }
-            FindingKind::Leftover { path } => write!(f, "nothing uses {} any more", path.display()),
+            FindingKind::Orphan { path } => write!(f, "nothing uses {} any more", path.display()),
             FindingKind::Open { path, mode } => write!(f, "{} has permissions {mode:03o}", path.display()),
         }
     }

@@ -14,7 +14,7 @@ use crate::core::id::{FrameId, SessionId};
 use crate::runtime::recovery::restore;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint::{self, Compared};
-use crate::store::{Lease, Leftover, Store, size};
+use crate::store::{Lease, Orphan, Store, size};
 
 /// What is wrong. Other processes may be working: what changes between two checks is not wrong, but in progress. `tell` is called
 /// with the number of agents checked and their total.
@@ -30,8 +30,8 @@ pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> 
 /// Repairs one finding if nothing is lost by it. Returns what was done; `None`: a person has to act.
 pub(crate) fn repair(store: &Store, finding: &FsckFinding) -> Result<Option<String>, RuntimeError> {
     match (&finding.kind, finding.frame) {
-        (FindingKind::Leftover { path }, frame) => {
-            let removed = store.remove_leftover(&Leftover { path: path.clone(), frame, bytes: size(path) })?;
+        (FindingKind::Orphan { path }, frame) => {
+            let removed = store.remove_orphan_file(&Orphan { path: path.clone(), frame, bytes: size(path) })?;
             Ok(removed.then(|| format!("removed {}", path.display())))
         }
         (FindingKind::Open { path, .. }, _) => {
@@ -60,11 +60,11 @@ fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<F
             (frame.files.broken, frame.files.went_on) = conversation(store, &frame.frame, kept, transcript.as_deref())?;
         }
     }
-    let leftovers = store.leftovers()?.into_iter().filter(|leftover| !leftover.is_routine());
-    let leftovers =
-        leftovers.map(|left| FsckFinding { frame: left.frame, kind: FindingKind::Leftover { path: left.path } });
+    let orphans = store.orphan_files()?.into_iter().filter(|orphan| !orphan.is_routine());
+    let orphans =
+        orphans.map(|left| FsckFinding { frame: left.frame, kind: FindingKind::Orphan { path: left.path } });
     let judged = judge(&facts.frames, &facts.requests);
-    Ok(facts.findings.into_iter().chain(judged).chain(leftovers).chain(store.not_private()?).collect())
+    Ok(facts.findings.into_iter().chain(judged).chain(orphans).chain(store.not_private()?).collect())
 }
 
 /// Whether a checkpoint's conversation is missing its beginning, and whether somebody has continued it.

@@ -19,7 +19,7 @@ use crate::runtime::housekeeping::removal::{
     self, Condemned, Decision, Preparation, Prepared, Removal, RemovalRequest, RemovedChain,
 };
 use crate::runtime::worktrees::remove;
-use crate::store::{Leftover, Store};
+use crate::store::{Orphan, Store};
 
 /// What happens while chains are removed.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct Collected {
     /// Worktrees that are kept, and their chains with them.
     pub held: Vec<Held>,
     /// Files and directories that nothing used any more.
-    pub leftovers: Vec<PathBuf>,
+    pub orphans: Vec<PathBuf>,
     /// How many files interrupted attempts left behind, of the kinds that every attempt writes and removes.
     pub routine: usize,
     /// Bytes in the files of chains and orphans.
@@ -185,21 +185,21 @@ impl Collected {
     fn sweep(&mut self, store: &Store, pretend: bool, tell: &mut dyn FnMut(Happening<'_>)) -> Result<(), RuntimeError> {
         // The contents of a removed chain's directory were counted with the chain.
         let counted: HashSet<FrameId> = self.trees.iter().flat_map(|tree| tree.frames.iter().copied()).collect();
-        let leftovers = store.leftovers()?;
-        let count = leftovers.len();
-        for (at, leftover) in leftovers.into_iter().enumerate() {
+        let orphans = store.orphan_files()?;
+        let count = orphans.len();
+        for (at, orphan) in orphans.into_iter().enumerate() {
             tell(Happening::Progress("orphaned files removed", at, count));
-            if leftover.frame.is_some_and(|frame| counted.contains(&frame)) {
+            if orphan.frame.is_some_and(|frame| counted.contains(&frame)) {
                 continue;
             }
-            if pretend || store.remove_leftover(&leftover)? {
-                let is_routine = leftover.is_routine();
-                let Leftover { path, bytes, .. } = leftover;
+            if pretend || store.remove_orphan_file(&orphan)? {
+                let is_routine = orphan.is_routine();
+                let Orphan { path, bytes, .. } = orphan;
                 self.bytes += bytes;
                 if is_routine {
                     self.routine += 1;
                 } else {
-                    self.leftovers.push(path);
+                    self.orphans.push(path);
                 }
             }
         }

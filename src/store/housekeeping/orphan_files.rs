@@ -23,7 +23,7 @@ use crate::store::files::state_dir::{STOP, StateDir, TOLD};
 
 /// A file or directory that can go.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Leftover {
+pub struct Orphan {
     /// Where it is.
     pub path: PathBuf,
     /// The frame that it was of; `None`: nobody's.
@@ -41,7 +41,7 @@ const STAGE: &str = "stage-";
 /// A stage that is this old has been left behind: filling one takes seconds.
 const STAGE_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
 
-impl Leftover {
+impl Orphan {
     /// Whether it is what every attempt writes, and one that was cut short leaves behind.
     #[must_use]
     pub fn is_routine(&self) -> bool {
@@ -83,7 +83,7 @@ impl Store {
     /// # Errors
     ///
     /// The database or the state directory cannot be read.
-    pub fn leftovers(&self) -> Result<Vec<Leftover>> {
+    pub fn orphan_files(&self) -> Result<Vec<Orphan>> {
         let frames = self.dir.frames();
         let broken = |error| StoreError::io(&frames, error);
         // First the directories, then the frames: a frame is recorded before it gets a directory.
@@ -97,13 +97,13 @@ impl Store {
                 Some((frame, Some(copies))) => {
                     found.extend(of_frame(&entry.path(), frame, copies).map_err(broken)?);
                 }
-                Some((_, None)) => found.extend(leftover(entry.path(), None)),
-                None if is_left(name, entry.metadata()) => found.extend(leftover(entry.path(), None)),
+                Some((_, None)) => found.extend(orphan(entry.path(), None)),
+                None if is_orphan(name, entry.metadata()) => found.extend(orphan(entry.path(), None)),
                 // It is not this program's.
                 None => {}
             }
         }
-        found.retain(|leftover| leftover.frame.is_none_or(|frame| !is_run(&self.dir, frame)));
+        found.retain(|orphan| orphan.frame.is_none_or(|frame| !is_run(&self.dir, frame)));
         found.sort();
         Ok(found)
     }
@@ -113,18 +113,18 @@ impl Store {
     /// # Errors
     ///
     /// The database or the lease cannot be read, or the file cannot be deleted.
-    pub fn remove_leftover(&self, leftover: &Leftover) -> Result<bool> {
-        let Some(frame) = leftover.frame else {
-            return Ok(self.remove_unused(std::slice::from_ref(&leftover.path))? == 1);
+    pub fn remove_orphan_file(&self, orphan: &Orphan) -> Result<bool> {
+        let Some(frame) = orphan.frame else {
+            return Ok(self.remove_unused(std::slice::from_ref(&orphan.path))? == 1);
         };
         let Some(_lease) = Lease::try_take(&self.dir, frame)? else { return Ok(false) };
         let copies = self.copies_of(frame)?;
-        let broken = |error| StoreError::io(&leftover.path, error);
+        let broken = |error| StoreError::io(&orphan.path, error);
         let still = of_frame(&self.dir.frame_path(frame), frame, &copies).map_err(broken)?;
-        if !still.iter().any(|now| now.path == leftover.path) {
+        if !still.iter().any(|now| now.path == orphan.path) {
             return Ok(false);
         }
-        remove(&leftover.path).map_err(broken)?;
+        remove(&orphan.path).map_err(broken)?;
         Ok(true)
     }
 
@@ -202,16 +202,16 @@ impl Store {
 }
 
 /// Somebody may have been faster.
-fn leftover(path: PathBuf, frame: Option<FrameId>) -> Option<Leftover> {
-    path.symlink_metadata().ok().map(|_| Leftover { bytes: size(&path), path, frame })
+fn orphan(path: PathBuf, frame: Option<FrameId>) -> Option<Orphan> {
+    path.symlink_metadata().ok().map(|_| Orphan { bytes: size(&path), path, frame })
 }
 
 /// Of a frame that nobody runs: copies that nobody needs, and what only lives during an attempt.
-fn of_frame(folder: &Path, frame: FrameId, copies: &[AttemptId]) -> io::Result<Vec<Leftover>> {
+fn of_frame(folder: &Path, frame: FrameId, copies: &[AttemptId]) -> io::Result<Vec<Orphan>> {
     let is_left =
         |name: &str| is_of_attempt(name) || attempt_of(name).is_some_and(|attempt| !copies.contains(&attempt));
     let files = entries(folder)?.into_iter().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
-    Ok(files.filter_map(|entry| leftover(entry.path(), Some(frame))).collect())
+    Ok(files.filter_map(|entry| orphan(entry.path(), Some(frame))).collect())
 }
 
 /// Whether a file of a frame only lives during an attempt.
@@ -219,7 +219,7 @@ fn is_of_attempt(name: &str) -> bool {
     name.ends_with(TEMPORARY) || ROUTINE.contains(&name)
 }
 
-fn is_left(name: &str, metadata: io::Result<Metadata>) -> bool {
+fn is_orphan(name: &str, metadata: io::Result<Metadata>) -> bool {
     let old = || {
         let age = metadata.and_then(|found| found.modified()).map(|time| SystemTime::now().duration_since(time));
         matches!(age, Ok(Ok(age)) if age > STAGE_LASTS)
@@ -238,8 +238,8 @@ mod tests {
     use crate::store::testing::store;
 
     fn names(store: &Store) -> Vec<String> {
-        let name = |leftover: Leftover| leftover.path.file_name().unwrap().to_str().unwrap().to_owned();
-        store.leftovers().unwrap().into_iter().map(name).collect()
+        let name = |orphan: Orphan| orphan.path.file_name().unwrap().to_str().unwrap().to_owned();
+        store.orphan_files().unwrap().into_iter().map(name).collect()
     }
 
     #[test]
@@ -257,11 +257,11 @@ mod tests {
         fs::write(store.dir().frame_dir(gone).unwrap().join("out.ndjson"), "123").unwrap();
         fs::write(store.dir().frames().join("notes.txt"), "a person's").unwrap();
         store.dir().stage().unwrap();
-        let mut found = store.leftovers().unwrap();
-        found.sort_by_key(|leftover| leftover.bytes);
-        assert_eq!(found.iter().map(|leftover| leftover.bytes).collect::<Vec<_>>(), [3, 5, 5]);
-        for leftover in &found {
-            assert!(store.remove_leftover(leftover).unwrap(), "{leftover:?}");
+        let mut found = store.orphan_files().unwrap();
+        found.sort_by_key(|orphan| orphan.bytes);
+        assert_eq!(found.iter().map(|orphan| orphan.bytes).collect::<Vec<_>>(), [3, 5, 5]);
+        for orphan in &found {
+            assert!(store.remove_orphan_file(orphan).unwrap(), "{orphan:?}");
         }
         assert_eq!(names(&store), [""; 0]);
         assert!(store.dir().checkpoint(frame, checkpoint).exists());
@@ -276,7 +276,7 @@ mod tests {
         let path = store.dir().frame_path(frame).join("settings.json");
         fs::write(&path, "{}").unwrap();
         assert_eq!(names(&store), [""; 0]);
-        assert!(!store.remove_leftover(&Leftover { path, frame: Some(frame), bytes: 2 }).unwrap());
+        assert!(!store.remove_orphan_file(&Orphan { path, frame: Some(frame), bytes: 2 }).unwrap());
         drop(lease);
         assert_eq!(names(&store), ["settings.json"]);
     }
@@ -286,7 +286,7 @@ mod tests {
         let (_temp, store) = store();
         let frame = store.root();
         let path = store.dir().frame_dir(frame).unwrap();
-        assert!(!store.remove_leftover(&Leftover { path: path.clone(), frame: None, bytes: 0 }).unwrap());
+        assert!(!store.remove_orphan_file(&Orphan { path: path.clone(), frame: None, bytes: 0 }).unwrap());
         assert!(path.exists());
     }
 }
