@@ -16,7 +16,7 @@ use crate::core::chain::origin::Origin;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::question::Form;
-use crate::core::requests::request::RequestKind;
+use crate::core::requests::request::{Delivery, RequestKind};
 use crate::store::attempts::attempt::NewAttempt;
 use crate::store::attempts::end::AttemptEnd;
 use crate::store::database::store::Store;
@@ -104,6 +104,12 @@ pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_>
 impl Store {
     pub(crate) fn root(&self) -> FrameId {
         self.create_root(&new("a task")).unwrap()
+    }
+
+    /// The results that have not been delivered to a frame's agent.
+    pub(crate) fn deliveries(&self, frame: FrameId) -> Result<Vec<Delivery>> {
+        let frame = self.frame(frame)?.unwrap();
+        Ok(self.undelivered(&frame)?.results)
     }
 
     /// Begins an attempt that is given every result there is.

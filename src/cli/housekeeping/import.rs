@@ -15,7 +15,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::inventory::Inventory;
 use crate::core::housekeeping::relocation::{Move, Relocation};
 use crate::core::text::shell::quoted;
-use crate::store::Here;
+use crate::store::{Here, Unpacked};
 
 /// Import a chain written by `agent-cli export`
 ///
@@ -50,13 +50,13 @@ impl Import {
         context.only_for_people("agents cannot import chains", "ask a person to do it")?;
         let (store, relocation) = (context.store()?, Relocation::new(self.cwd.clone()));
         let archive = if self.file == Path::new("-") {
-            store.unpack(&mut io::stdin().lock(), &relocation)?
+            Unpacked::read(store.dir(), &mut io::stdin().lock(), &relocation)?
         } else {
             let file = File::open(&self.file).map_err(|error| {
                 CliError::usage(format!("cannot read {}: {error}", self.file.display()))
                     .hint("agent-cli export ID > FILE writes such a file")
             })?;
-            store.unpack(&mut BufReader::new(file), &relocation)?
+            Unpacked::read(store.dir(), &mut BufReader::new(file), &relocation)?
         };
         let (claude, Launch { path, environment, .. }) = (context.settings(None)?.claude, context.launch()?);
         let claude = program::locate(claude.as_deref(), None, path.as_ref().map(AsRef::as_ref))?;

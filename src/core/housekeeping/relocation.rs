@@ -13,7 +13,7 @@ use crate::core::requests::request::{External, RequestKind};
 
 /// One directory's old and new path. As text: `OLD=NEW`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Move {
+pub(crate) struct Move {
     old: PathBuf,
     new: PathBuf,
 }
@@ -21,11 +21,11 @@ pub struct Move {
 /// Why a text is not a move.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("give two absolute paths, as in /home/ann/work=/home/bob/work")]
-pub struct BadMove;
+pub(crate) struct BadMove;
 
 /// All moves. If several match a path, the longest applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Relocation(Vec<Move>);
+pub(crate) struct Relocation(Vec<Move>);
 
 impl FromStr for Move {
     type Err = BadMove;
@@ -44,21 +44,21 @@ impl FromStr for Move {
 
 impl Relocation {
     #[must_use]
-    pub fn new(mut moves: Vec<Move>) -> Self {
+    pub(crate) fn new(mut moves: Vec<Move>) -> Self {
         moves.sort_by_key(|one| std::cmp::Reverse(one.old.components().count()));
         Self(moves)
     }
 
     /// The new location of a path.
     #[must_use]
-    pub fn path(&self, path: &Path) -> PathBuf {
+    pub(crate) fn path(&self, path: &Path) -> PathBuf {
         let moved = self.0.iter().find_map(|one| Some((one, path.strip_prefix(&one.old).ok()?)));
         moved.map_or_else(|| path.to_owned(), |(one, rest)| one.new.components().chain(rest.components()).collect())
     }
 
     /// A task whose instructions have moved.
     #[must_use]
-    pub fn task(&self, task: Task) -> Task {
+    pub(crate) fn task(&self, task: Task) -> Task {
         match task {
             Task::File(path) => Task::File(self.path(&path)),
             other => other,
@@ -67,7 +67,7 @@ impl Relocation {
 
     /// A request of which a file has moved.
     #[must_use]
-    pub fn request_kind(&self, kind: RequestKind) -> RequestKind {
+    pub(crate) fn request_kind(&self, kind: RequestKind) -> RequestKind {
         match kind {
             RequestKind::Wait(External::File(path)) => RequestKind::Wait(External::File(self.path(&path))),
             other => other,
@@ -76,7 +76,7 @@ impl Relocation {
 
     /// Launch options whose paths have moved: the values of arguments that are one.
     #[must_use]
-    pub fn launch(&self, launch: Launch) -> Launch {
+    pub(crate) fn launch(&self, launch: Launch) -> Launch {
         let value = |value: &str| match value.starts_with('/') {
             true => self.path(Path::new(value)).to_string_lossy().into_owned(),
             false => value.to_owned(),
@@ -96,14 +96,14 @@ impl Relocation {
 
     /// What an agent has around it, at its new location.
     #[must_use]
-    pub fn situation(&self, situation: Situation) -> Situation {
+    pub(crate) fn situation(&self, situation: Situation) -> Situation {
         let [shell, worktree] = [situation.shell, situation.worktree].map(|path| path.map(|path| self.path(&path)));
         Situation { shell, worktree, ..situation }
     }
 
     /// A line of a transcript whose session now works elsewhere. What was said is left unchanged.
     #[must_use]
-    pub fn transcript_line(&self, line: &str) -> String {
+    pub(crate) fn transcript_line(&self, line: &str) -> String {
         const KEY: &str = "\"cwd\":";
         let mut moved = String::with_capacity(line.len());
         let mut rest = line;

@@ -25,7 +25,7 @@ use crate::runtime::conclude::unseen::unseen;
 use crate::runtime::conclude::{cost, denied, given, jobs};
 use crate::runtime::delivery::situation;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Attempt, RequestsAtEnd, Store};
+use crate::store::{Attempt, RequestsAtEnd, Steering, Store};
 
 /// Who started the attempt that is to be concluded.
 #[derive(Clone, Copy, Debug)]
@@ -133,8 +133,8 @@ pub(super) fn gather(
 
 /// Adds what people and agents above want of the agent.
 pub(super) fn steered(store: &Store, frame: FrameId, facts: &mut Facts) -> Result<(), RuntimeError> {
-    facts.stop = store.wanted_stop(frame)?;
-    facts.has_messages = !store.pending_messages(frame)?.is_empty();
+    let Steering { stop, messages } = store.steering(frame)?;
+    (facts.stop, facts.has_messages) = (stop, !messages.is_empty());
     Ok(())
 }
 

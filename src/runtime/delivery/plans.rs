@@ -1,11 +1,9 @@
 //! The permission mode in which a person lets an agent continue after approving its plan.
 
 use crate::core::agent::starting_mode::Chosen;
-use crate::core::id::FrameId;
 use crate::core::requests::plan::Decided;
 use crate::core::requests::request::{Delivery, RequestKind};
-use crate::runtime::RuntimeError;
-use crate::store::Store;
+use crate::store::Undelivered;
 
 /// A mode that a person chose.
 pub(crate) struct ChosenMode {
@@ -20,12 +18,8 @@ impl ChosenMode {
     }
 }
 
-/// The mode for the next attempt of a frame, which is given `deliveries`: that of the last approved plan.
-pub(crate) fn chosen(
-    store: &Store,
-    frame: FrameId,
-    deliveries: &[Delivery],
-) -> Result<Option<ChosenMode>, RuntimeError> {
+/// The mode for the next attempt of a frame, which is given this: that of the last approved plan.
+pub(crate) fn chosen(undelivered: &Undelivered) -> Option<ChosenMode> {
     let approved = |delivery: &Delivery| match &delivery.kind {
         RequestKind::Plan(plan) => match plan.decided(delivery.result.text()) {
             Some(Decided::Approved { mode }) => Some(mode),
@@ -33,8 +27,6 @@ pub(crate) fn chosen(
         },
         _ => None,
     };
-    if let Some(mode) = deliveries.iter().rev().find_map(approved) {
-        return Ok(Some(ChosenMode { mode, is_new: true }));
-    }
-    Ok(store.chosen_mode(frame)?.map(|mode| ChosenMode { mode, is_new: false }))
+    let new = undelivered.results.iter().rev().find_map(approved).map(|mode| ChosenMode { mode, is_new: true });
+    new.or_else(|| undelivered.chosen_mode.clone().map(|mode| ChosenMode { mode, is_new: false }))
 }

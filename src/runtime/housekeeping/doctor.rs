@@ -18,7 +18,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::doctor_finding::{Finding, Status};
 use crate::runtime::housekeeping::cron::{self, Crontab};
 use crate::store::housekeeping::doctor;
-use crate::store::{Caller, Pause, RecordedProgram};
+use crate::store::{Caller, Observed, Pause, RecordedProgram};
 
 /// What to examine.
 #[derive(Debug)]
@@ -107,10 +107,9 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     checks.push(database);
     // An agent learns nothing about chains that it did not start.
     if let Some(store) = store.filter(|_| case.caller.is_none()) {
-        let recorded = store.recorded_programs().unwrap_or_default();
+        let Observed { programs, pauses } = store.observed(PAUSES).unwrap_or_default();
         let other = if case.under_cron { cron::claude(&shell.under_cron()).is_some() } else { claude.usable };
-        checks.extend(recorded.iter().map(|known| recorded_program(known, modified(&known.path), other)));
-        let pauses = store.last_pauses(PAUSES).unwrap_or_default();
+        checks.extend(programs.iter().map(|known| recorded_program(known, modified(&known.path), other)));
         checks.extend(pauses_of(&pauses, claude.suspended_calls, &around));
     }
     DoctorReport { claude, checks, cron: crontab }

@@ -14,6 +14,7 @@ use crate::core::id::{FrameId, SessionId};
 use crate::runtime::recovery::restore;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint::{self, Compared};
+use crate::store::files::privacy;
 use crate::store::{Lease, Orphan, Store, size};
 
 /// What is wrong. Other processes may be working: what changes between two checks is not wrong, but in progress. `tell` is called
@@ -35,7 +36,7 @@ pub(crate) fn repair(store: &Store, finding: &FsckFinding) -> Result<Option<Stri
             Ok(removed.then(|| format!("removed {}", path.display())))
         }
         (FindingKind::Open { path, .. }, _) => {
-            store.make_private(path)?;
+            privacy::make_private(path)?;
             Ok(Some(format!("made {} private", path.display())))
         }
         (FindingKind::NoCopy { session } | FindingKind::TornCopy { session }, Some(frame)) => {
@@ -61,10 +62,11 @@ fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<F
         }
     }
     let orphans = store.orphan_files()?.into_iter().filter(|orphan| !orphan.is_routine());
-    let orphans =
-        orphans.map(|left| FsckFinding { frame: left.frame, kind: FindingKind::Orphan { path: left.path } });
+    let orphans = orphans.map(|left| FsckFinding { frame: left.frame, kind: FindingKind::Orphan { path: left.path } });
+    let open = store.dir().not_private()?.into_iter();
+    let open = open.map(|(path, mode)| FsckFinding { frame: None, kind: FindingKind::Open { path, mode } });
     let judged = judge(&facts.frames, &facts.requests);
-    Ok(facts.findings.into_iter().chain(judged).chain(orphans).chain(store.not_private()?).collect())
+    Ok(facts.findings.into_iter().chain(judged).chain(orphans).chain(open).collect())
 }
 
 /// Whether a checkpoint's conversation is missing its beginning, and whether somebody has continued it.

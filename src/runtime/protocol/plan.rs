@@ -7,6 +7,7 @@ use crate::core::requests::request::RequestKind;
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::suspension::Suspension;
+use crate::runtime::requests::agent_lookup;
 
 /// The call stays suspended: a person's decision is delivered as its result.
 pub(super) fn answer(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
@@ -19,8 +20,8 @@ pub(super) fn answer(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
     let (store, caller) = (asking.store()?, asking.caller);
     if Suspension::of(&store, caller, call)? == Suspension::Record {
         let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
-        let parent = frame.parent.map(|parent| store.frame(parent)).transpose()?.flatten();
-        let modes = modes(&frame.launch, parent.as_ref().map(|parent| &parent.launch));
+        let asking = agent_lookup::asked_by(&store, &frame)?;
+        let modes = modes(&frame.launch, asking.as_ref().map(|asking| &asking.launch));
         store.request_all(caller, call, &[RequestKind::Plan(exit_plan_mode::plan(&input.tool_input, modes))])?;
     }
     Ok(HookAnswer::Defer)

@@ -24,7 +24,7 @@ impl HookResponse {
     /// second time.
     pub(crate) fn printed(self) -> Result<(), RuntimeError> {
         match self.returning {
-            Some((store, caller)) => Ok(store.returned(caller)?),
+            Some((store, caller)) => Ok(store.returned(caller, |_| true).map(drop)?),
             None => Ok(()),
         }
     }

@@ -18,17 +18,14 @@ pub(super) enum Suspension {
 impl Suspension {
     /// How `call` is handled, given its records.
     pub(super) fn of(store: &Store, caller: Caller, call: &str) -> Result<Self, RuntimeError> {
-        let requests = store.requests_of_call(caller.frame, call)?;
-        let with_result = |request: Request| Ok((store.result_of(request.id)?, request));
-        let known = requests.into_iter().map(with_result).collect::<Result<Vec<_>, RuntimeError>>()?;
-        Ok(Self::decide(known))
+        Ok(Self::decide(store.requests_of_call(caller.frame, call)?))
     }
 
-    fn decide(known: Vec<(Option<RequestResult>, Request)>) -> Self {
+    fn decide(known: Vec<(Request, Option<RequestResult>)>) -> Self {
         if known.is_empty() {
             return Self::Record;
         }
-        let resolved = known.into_iter().map(|(result, request)| Some((request, result?)));
+        let resolved = known.into_iter().map(|(request, result)| Some((request, result?)));
         resolved.collect::<Option<_>>().map_or(Self::Keep, Self::Return)
     }
 }
@@ -60,7 +57,7 @@ mod tests {
         let yes = RequestResult::Text("yes".to_owned());
         let failed = RequestResult::Failed("no".to_owned());
         let decide = |results: [Option<&RequestResult>; 2]| {
-            Suspension::decide(vec![(results[0].cloned(), one.clone()), (results[1].cloned(), other.clone())])
+            Suspension::decide(vec![(one.clone(), results[0].cloned()), (other.clone(), results[1].cloned())])
         };
         assert_eq!(Suspension::decide(Vec::new()), Suspension::Record);
         assert_eq!(decide([None, None]), Suspension::Keep);

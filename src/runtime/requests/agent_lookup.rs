@@ -1,5 +1,7 @@
 //! What an agent means by an id. It can refer to itself, its descendants, and their requests. Any other id is treated as unknown.
+//! And the other way: which agent asked for one.
 
+use crate::core::chain::frame::Frame;
 use crate::core::id::{FrameId, IdPrefix};
 use crate::runtime::RuntimeError;
 use crate::store::{Caller, Store, StoreError, Target};
@@ -26,4 +28,13 @@ pub(crate) fn named(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Targ
         StoreError::Unknown(unknown) => RuntimeError::UnknownToAgent(unknown),
         error => error.into(),
     })
+}
+
+/// The frame whose agent asked for `frame`, for itself or as one of a group; `None`: no agent did.
+pub(crate) fn asked_by(store: &Store, frame: &Frame) -> Result<Option<Frame>, StoreError> {
+    let above = |frame: &Frame| frame.parent.map_or(Ok(None), |parent| store.frame(parent));
+    match above(frame)? {
+        Some(group) if group.task.is_group() => above(&group),
+        parent => Ok(parent),
+    }
 }

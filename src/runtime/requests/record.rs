@@ -236,9 +236,7 @@ pub(crate) fn made_before(
     caller: Caller,
     is_it: impl Fn(&RequestKind) -> bool,
 ) -> Result<Option<RequestId>, RuntimeError> {
-    let Some((request, _)) = store.to_return(caller)?.filter(|(_, kind)| is_it(kind)) else { return Ok(None) };
-    store.returned(caller)?;
-    Ok(Some(request))
+    Ok(store.returned(caller, is_it)?)
 }
 
 fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {

@@ -30,10 +30,11 @@ use crate::runtime::delivery::situation;
 use crate::runtime::delivery::ways::{self, AttemptInput, Means};
 use crate::runtime::programs::Program;
 use crate::runtime::recovery::restore;
+use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::unattended::places::Places;
 use crate::runtime::worktrees::worktree;
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
-use crate::store::{Lease, NewAttempt, Store, StoreError};
+use crate::store::{Lease, NewAttempt, Store, StoreError, Undelivered};
 
 /// How starting a frame went.
 #[derive(Debug)]
@@ -113,10 +114,10 @@ pub(crate) fn start(
     store.dir().forget_messages(frame.id).map_err(while_trying("remove the file that names messages"))?;
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
     let (text, transcript, prompt, launch) = loop {
-        let deliveries = store.deliveries(frame.id)?;
-        let messages = store.pending_messages(frame.id)?;
-        let given: Vec<_> = deliveries.iter().cloned().chain(store.moot_call(&frame)?).collect();
-        let chosen = plans::chosen(store, frame.id, &deliveries)?;
+        let undelivered = store.undelivered(&frame)?;
+        let chosen = plans::chosen(&undelivered);
+        let Undelivered { results: deliveries, moot, messages, .. } = undelivered;
+        let given: Vec<_> = deliveries.iter().cloned().chain(moot).collect();
         let restored = situation::restored(&frame, program, chosen.as_ref().map(plans::ChosenMode::as_chosen));
         let AttemptInput { prompt: text, transcript, to_return, notice } =
             ways::input(store, own, &frame, &given, &messages, &restored, &means)?;
@@ -254,7 +255,7 @@ fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&
     if frame.launch.worktree.is_none() {
         return Ok(None);
     }
-    let Some(asking) = store.asked_by(frame)? else { return Ok(None) };
+    let Some(asking) = agent_lookup::asked_by(store, frame)? else { return Ok(None) };
     let is_there = path.canonicalize().is_ok_and(|file| file.starts_with(&asking.cwd));
     Ok(is_there.then_some(path))
 }

@@ -67,12 +67,12 @@ fn out_of_time(of: FrameId, seconds: u64) -> Stop {
 
 fn recorded(dir: &StateDir, frame: FrameId, over: Option<Duration>) -> Result<Option<Stop>, StoreError> {
     let store = Store::open(dir.path())?;
-    let wanted = store.wanted_stop(frame)?;
+    let wanted = store.steering(frame)?.stop;
     let Some(whole) = over.filter(|_| wanted.is_none()) else { return Ok(wanted) };
     let ordered = store.order_stop(frame, &out_of_time(frame, whole.as_secs()), &[])?;
     for below in ordered.running.into_iter().filter(|below| *below != frame) {
         // Its runner finds it in the records if this fails.
         let _ = dir.ask_to_stop(below, false);
     }
-    store.wanted_stop(frame)
+    Ok(store.steering(frame)?.stop)
 }

@@ -1,10 +1,8 @@
 //! The facts that `fsck` judges: what the database says, and what of it is in the state directory.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Row};
 
@@ -18,8 +16,7 @@ use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
-use crate::store::files::durable::{PRIVATE, PRIVATE_DIR};
-use crate::store::files::entries::entries;
+use crate::store::files::checkpoint;
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
 use crate::store::tables::frames;
@@ -58,36 +55,6 @@ impl Store {
             frame.files.held |= runs && !abandoned.contains_key(&id);
         }
         Ok(facts)
-    }
-
-    /// The files and directories that others can read, or that their owner cannot. The state directory itself may be one
-    /// that the user made for other things, too: it is not among them.
-    ///
-    /// # Errors
-    ///
-    /// The state directory cannot be read.
-    pub fn not_private(&self) -> Result<Vec<FsckFinding>> {
-        let mut found = Vec::new();
-        let database = entries(self.dir.path()).map_err(|error| StoreError::io(self.dir.path(), error))?;
-        let database = database.into_iter().map(|entry| entry.path());
-        for path in database.filter(|path| is_database(path)).chain([self.dir.frames()]) {
-            not_private(&path, &mut found).map_err(|error| StoreError::io(&path, error))?;
-        }
-        Ok(found)
-    }
-
-    /// Gives a file of the state directory the permissions that it should have.
-    ///
-    /// # Errors
-    ///
-    /// The system's.
-    pub fn make_private(&self, path: &Path) -> Result<()> {
-        let set = || fs::set_permissions(path, Permissions::from_mode(wanted(&fs::symlink_metadata(path)?)));
-        match set() {
-            // SQLite's files beside the database come and go.
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, error)),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -181,37 +148,6 @@ fn files(dir: &StateDir, frame: FrameId, checkpoint: Option<AttemptId>) -> io::R
     // If that is unknown, somebody may hold it.
     let held = Lease::is_held(dir, frame).unwrap_or(true);
     let output = fs::metadata(dir.printed(frame)).map_or(0, |file| file.len());
-    let copy = checkpoint
-        .map(|attempt| crate::store::files::checkpoint::lines(&dir.checkpoint(frame, attempt)))
-        .transpose()?;
+    let copy = checkpoint.map(|attempt| checkpoint::lines(&dir.checkpoint(frame, attempt))).transpose()?;
     Ok(Files { held, output, copy: copy.unwrap_or_default(), ..Files::default() })
-}
-
-fn is_database(path: &Path) -> bool {
-    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("agent-cli.db"))
-}
-
-fn wanted(found: &fs::Metadata) -> u32 {
-    if found.is_dir() { PRIVATE_DIR } else { PRIVATE }
-}
-
-/// Files come and go while others work.
-fn not_private(path: &PathBuf, found: &mut Vec<FsckFinding>) -> io::Result<()> {
-    let metadata = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        metadata => metadata?,
-    };
-    if metadata.is_symlink() {
-        return Ok(());
-    }
-    let mode = metadata.permissions().mode() & 0o777;
-    if mode != wanted(&metadata) {
-        found.push(FsckFinding { frame: None, kind: FindingKind::Open { path: path.clone(), mode } });
-    }
-    if metadata.is_dir() {
-        for entry in entries(path)? {
-            not_private(&entry.path(), found)?;
-        }
-    }
-    Ok(())
 }

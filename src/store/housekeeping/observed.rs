@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 
 use crate::core::agent::launch::Launch;
 use crate::store::database::codec::{count, from_json, path_text};
 use crate::store::database::store::Store;
-use crate::store::error::Result;
+use crate::store::error::{Fault, Result};
 
 /// A program that chains were started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,46 +30,19 @@ pub struct Pause {
     pub launch: Launch,
 }
 
-impl Store {
+/// What the records say about how chains run here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
     /// The programs of chains that are not done.
-    pub fn recorded_programs(&self) -> Result<Vec<RecordedProgram>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT f.launch ->> '$.claude' AS program, count(DISTINCT f.root) AS chains
-                 FROM frames AS f JOIN frames AS root ON root.id = f.root
-                 WHERE root.status <> 'done' AND f.launch ->> '$.claude' <> '' GROUP BY program ORDER BY program",
-            )?;
-            let programs =
-                statement.query_map([], |row| Ok((row.get::<_, String>("program")?, count(row, "chains")?)))?;
-            let mut known = connection.prepare_cached("SELECT version, modified FROM versions WHERE program = ?1")?;
-            let mut found = Vec::new();
-            for program in programs {
-                let (program, chains) = program?;
-                let known = known.query_row([path_text(program.as_ref())?], |row| {
-                    Ok((row.get::<_, String>("version")?, row.get::<_, i64>("modified")?))
-                });
-                let known = known
-                    .optional()?
-                    .and_then(|(version, modified)| Some((version, Timestamp::from_nanosecond(modified.into()).ok()?)));
-                found.push(RecordedProgram { path: program.into(), chains, known });
-            }
-            Ok(found)
-        })
-    }
+    pub programs: Vec<RecordedProgram>,
+    /// How the last requests paused their agents, the newest first. Withdrawn ones paused nobody.
+    pub pauses: Vec<Pause>,
+}
 
-    /// How the last `most` requests paused their agents, the newest first. Withdrawn ones paused nobody.
-    pub fn last_pauses(&self, most: u32) -> Result<Vec<Pause>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT r.call IS NOT NULL AS suspended, f.launch AS launch
-                 FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
-                 WHERE r.status <> 'withdrawn' ORDER BY r.seq DESC LIMIT ?1",
-            )?;
-            let pauses = statement.query_map([most], |row| {
-                Ok(Pause { suspended: row.get("suspended")?, launch: from_json(row, "launch")? })
-            })?;
-            Ok(pauses.collect::<rusqlite::Result<_>>()?)
-        })
+impl Store {
+    /// The programs of chains that are not done, and how the last requests paused their agents: at most `most`.
+    pub fn observed(&self, most: u32) -> Result<Observed> {
+        self.read(|connection| Ok(Observed { programs: programs(connection)?, pauses: pauses(connection, most)? }))
     }
 
     /// What SQLite's quick check finds wrong with the database, if anything.
@@ -79,6 +52,39 @@ impl Store {
             Ok(Some(said).filter(|said| said != "ok"))
         })
     }
+}
+
+fn programs(connection: &Connection) -> std::result::Result<Vec<RecordedProgram>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT f.launch ->> '$.claude' AS program, count(DISTINCT f.root) AS chains
+                 FROM frames AS f JOIN frames AS root ON root.id = f.root
+                 WHERE root.status <> 'done' AND f.launch ->> '$.claude' <> '' GROUP BY program ORDER BY program",
+    )?;
+    let programs = statement.query_map([], |row| Ok((row.get::<_, String>("program")?, count(row, "chains")?)))?;
+    let mut known = connection.prepare_cached("SELECT version, modified FROM versions WHERE program = ?1")?;
+    let mut found = Vec::new();
+    for program in programs {
+        let (program, chains) = program?;
+        let known = known.query_row([path_text(program.as_ref())?], |row| {
+            Ok((row.get::<_, String>("version")?, row.get::<_, i64>("modified")?))
+        });
+        let known = known
+            .optional()?
+            .and_then(|(version, modified)| Some((version, Timestamp::from_nanosecond(modified.into()).ok()?)));
+        found.push(RecordedProgram { path: program.into(), chains, known });
+    }
+    Ok(found)
+}
+
+fn pauses(connection: &Connection, most: u32) -> std::result::Result<Vec<Pause>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT r.call IS NOT NULL AS suspended, f.launch AS launch
+                 FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
+                 WHERE r.status <> 'withdrawn' ORDER BY r.seq DESC LIMIT ?1",
+    )?;
+    let pauses = statement
+        .query_map([most], |row| Ok(Pause { suspended: row.get("suspended")?, launch: from_json(row, "launch")? }))?;
+    Ok(pauses.collect::<rusqlite::Result<_>>()?)
 }
 
 #[cfg(test)]
@@ -106,7 +112,7 @@ mod tests {
         store.remember_version(Path::new("/new/claude"), modified, "2.1.330").unwrap();
         let known = Some(("2.1.330".to_owned(), modified));
         let expected = RecordedProgram { path: "/new/claude".into(), chains: 2, known };
-        assert_eq!(store.recorded_programs().unwrap(), [expected]);
+        assert_eq!(store.observed(0).unwrap().programs, [expected]);
     }
 
     #[test]
@@ -116,7 +122,8 @@ mod tests {
         store.request(caller, None, &ask("a?")).unwrap();
         store.request(caller, Some("toolu_1"), &ask("b?")).unwrap();
         store.end(caller, &Ending::Suspended);
-        let suspended = |most| store.last_pauses(most).unwrap().iter().map(|pause| pause.suspended).collect::<Vec<_>>();
+        let suspended =
+            |most| store.observed(most).unwrap().pauses.iter().map(|pause| pause.suspended).collect::<Vec<_>>();
         assert_eq!(suspended(10), [true, false]);
         assert_eq!(suspended(1), [true]);
     }

@@ -4,12 +4,13 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::request::{Request, RequestKind};
+use crate::core::requests::request::{Request, RequestKind, RequestResult};
 use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError};
+use crate::store::requests::results::result;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
 use crate::store::tables::requests::{self, requests};
@@ -59,13 +60,23 @@ impl Store {
         })
     }
 
-    /// The requests that a tool call of a frame has made and that were not withdrawn, in their order.
-    pub fn requests_of_call(&self, frame: FrameId, call: &str) -> Result<Vec<Request>> {
-        self.query(|connection| {
-            let sql = requests!("WHERE r.frame = ?1 AND r.call = ?2 AND r.status <> 'withdrawn' ORDER BY r.seq");
-            requests::all(connection, sql, (Id(frame), call))
+    /// The requests that a tool call of a frame has made and that were not withdrawn, in their order, each with its result, delivered
+    /// or not.
+    pub fn requests_of_call(&self, frame: FrameId, call: &str) -> Result<Vec<(Request, Option<RequestResult>)>> {
+        self.read(|connection| {
+            let with_result = |request: Request| {
+                let result = result(connection, &request)?;
+                Ok((request, result))
+            };
+            of_call(connection, frame, call)?.into_iter().map(with_result).collect()
         })
     }
+}
+
+/// The requests that a tool call of a frame has made and that were not withdrawn, in their order.
+pub(crate) fn of_call(connection: &Connection, frame: FrameId, call: &str) -> std::result::Result<Vec<Request>, Fault> {
+    let sql = requests!("WHERE r.frame = ?1 AND r.call = ?2 AND r.status <> 'withdrawn' ORDER BY r.seq");
+    requests::all(connection, sql, (Id(frame), call))
 }
 
 pub(super) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> std::result::Result<bool, Fault> {
@@ -91,12 +102,12 @@ mod tests {
         store.request_all(caller, "toolu_1", &[ask("When?"), ask("Where?")]).unwrap();
         store.request_all(caller, "toolu_2", &[ask("Why?")]).unwrap();
         let asked = store.requests_of_call(caller.frame, "toolu_1").unwrap();
-        assert_eq!(asked.iter().map(|request| &request.kind).collect::<Vec<_>>(), [&ask("When?"), &ask("Where?")]);
+        assert_eq!(asked.iter().map(|(request, _)| &request.kind).collect::<Vec<_>>(), [&ask("When?"), &ask("Where?")]);
         store.end(caller, &Ending::Suspended);
 
-        store.answer(asked[1].id, "here").unwrap();
-        assert!(store.result_of(asked[0].id).unwrap().is_none());
-        assert!(store.result_of(asked[1].id).unwrap().is_some());
+        store.answer(asked[1].0.id, "here").unwrap();
+        let asked = store.requests_of_call(caller.frame, "toolu_1").unwrap();
+        assert_eq!(asked.iter().map(|(_, result)| result.is_some()).collect::<Vec<_>>(), [false, true]);
         assert_eq!(store.questions(None, true).unwrap().len(), 2);
         store.withdraw_calls(caller.attempt, &["toolu_2"]).unwrap();
         assert_eq!(store.requests_of_call(caller.frame, "toolu_1").unwrap(), []);

@@ -66,11 +66,6 @@ impl Store {
         })
     }
 
-    /// The results that have not been delivered to a frame's agent, in the order of its requests.
-    pub fn deliveries(&self, frame: FrameId) -> Result<Vec<Delivery>> {
-        self.read(|connection| deliveries(connection, &requests::pending(connection, frame)?))
-    }
-
     /// Records that an external wait was seen to be over. Doing it again changes nothing.
     ///
     /// # Errors

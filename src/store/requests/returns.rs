@@ -33,14 +33,6 @@ pub struct RequestsAtEnd {
 }
 
 impl Store {
-    /// The request whose result the resumed call of a running attempt has still to return.
-    pub fn to_return(&self, caller: Caller) -> Result<Option<(RequestId, RequestKind)>> {
-        self.query(|connection| {
-            let mut given = requests::delivering(connection, caller.attempt)?.into_iter();
-            Ok(given.find(|request| request.frame == caller.frame && is_to_return(request)).map(|it| (it.id, it.kind)))
-        })
-    }
-
     /// Records that the agent of a running attempt has read the result of a request that it made in that attempt.
     pub fn read_by_agent(&self, caller: Caller, made: Target) -> Result<()> {
         self.write(Step::Returned, |connection| {
@@ -61,13 +53,15 @@ impl Store {
         })
     }
 
-    /// Records that the resumed call of an attempt returns its result: the same request, made again, is a new one.
-    pub fn returned(&self, caller: Caller) -> Result<()> {
+    /// Records that the resumed call of a running attempt returns its result: the same request, made again, is a new one. `is_it`
+    /// says whether the request is the one that is meant. Returns which that is; `None`: the call has no result to return.
+    pub fn returned(&self, caller: Caller, is_it: impl Fn(&RequestKind) -> bool) -> Result<Option<RequestId>> {
         self.write(Step::Returned, |connection| {
-            for request in requests::delivering(connection, caller.attempt)?.iter().filter(|it| is_to_return(it)) {
-                requests::advance(connection, codec::now(), request, RequestEvent::Return)?;
-            }
-            Ok(())
+            let given = requests::delivering(connection, caller.attempt)?;
+            let is_meant = |it: &Request| it.frame == caller.frame && is_to_return(it) && is_it(&it.kind);
+            let Some(request) = given.into_iter().find(is_meant) else { return Ok(None) };
+            requests::advance(connection, codec::now(), &request, RequestEvent::Return)?;
+            Ok(Some(request.id))
         })
     }
 
@@ -133,18 +127,23 @@ mod tests {
         let new = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
         store.begin(frame, &new).unwrap();
         let caller = Caller { frame, attempt: new.id };
-        assert_eq!(store.to_return(caller).unwrap(), Some((question, ask("When?"))));
-        assert_eq!(store.to_return(Caller { frame: store.root(), ..caller }).unwrap(), None);
-        store.returned(caller).unwrap();
-        assert_eq!(store.to_return(caller).unwrap(), None);
+        let returned = |caller, kind: RequestKind| store.returned(caller, |asked| *asked == kind).unwrap();
+        assert_eq!(returned(Caller { frame: store.root(), ..caller }, ask("When?")), None);
+        assert_eq!(returned(caller, ask("Where?")), None);
+        assert_eq!(returned(caller, ask("When?")), Some(question));
+        assert_eq!(returned(caller, ask("When?")), None);
 
         store.end(caller, &reply("SGN_PEND_ONGOING"));
         let again = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
         store.begin(frame, &again).unwrap();
         let caller = Caller { frame, attempt: again.id };
-        assert!(store.to_return(caller).unwrap().is_some());
+        assert_eq!(returned(caller, ask("When?")), Some(question));
+        store.end(caller, &reply("SGN_PEND_ONGOING"));
+        let last = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
+        store.begin(frame, &last).unwrap();
+        let caller = Caller { frame, attempt: last.id };
         store.end(caller, &reply("over"));
-        assert_eq!(store.to_return(caller).unwrap(), None);
+        assert_eq!(returned(caller, ask("When?")), None);
     }
 
     #[test]

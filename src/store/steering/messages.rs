@@ -58,20 +58,16 @@ impl Store {
         })
     }
 
-    /// The messages that an agent has not been given.
-    pub fn pending_messages(&self, frame: FrameId) -> Result<Vec<Message>> {
-        self.query(|connection| pending(connection, frame))
-    }
-
-    /// Records that a running agent is given its messages now, and returns them. Of two that ask at once, one gets them.
+    /// Records that a running agent is given its messages now, if `fits` says so, and returns them. Of two that ask at once, one gets
+    /// them.
     ///
     /// # Errors
     ///
     /// [`StoreError::StaleCaller`], or a database that cannot be written.
-    pub fn give_messages(&self, caller: Caller) -> Result<Vec<Message>> {
+    pub fn give_messages(&self, caller: Caller, fits: impl Fn(&[Message]) -> bool) -> Result<Vec<Message>> {
         self.write(Step::Tell, |connection| {
             requests::check(connection, caller)?;
-            let given = pending(connection, caller.frame)?;
+            let given = Some(pending(connection, caller.frame)?).filter(|given| fits(given)).unwrap_or_default();
             let ids: Vec<_> = given.iter().map(|message| message.id).collect();
             give(connection, caller.frame, caller.attempt, &ids)?;
             Ok(given)

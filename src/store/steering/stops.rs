@@ -13,7 +13,7 @@ use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, from_json, id};
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result};
-use crate::store::requests::withdraw;
+use crate::store::requests::{calls, withdraw};
 use crate::store::tables::below::below;
 use crate::store::tables::requests::{self, requests};
 use crate::store::tables::{events, frames};
@@ -45,38 +45,9 @@ impl Store {
         })
     }
 
-    /// What is wanted of an agent that runs; `None`: nothing.
-    pub fn wanted_stop(&self, frame: FrameId) -> Result<Option<Stop>> {
-        self.query(|connection| open(connection, frame))
-    }
-
     /// The agents that somebody wants stopped and that run, in all chains.
     pub fn wanted_stops(&self) -> Result<Vec<(FrameId, Stop)>> {
         self.query(|connection| Ok(all_open(connection)?))
-    }
-
-    /// The last stop of an agent.
-    pub fn last_stop(&self, frame: FrameId) -> Result<Option<Stop>> {
-        self.query(|connection| last(connection, frame))
-    }
-
-    /// What the call returns at which an agent stood when it was stopped, if it goes on. Nobody waits for its result any more.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
-    pub fn moot_call(&self, frame: &Frame) -> Result<Option<Delivery>> {
-        let (Some(call), Some(_)) = (&frame.suspended, &frame.outcome) else { return Ok(None) };
-        // Results that are there are delivered.
-        if !self.requests_of_call(frame.id, call)?.is_empty() {
-            return Ok(None);
-        }
-        let sql = requests!("WHERE r.frame = ?1 AND r.call = ?2 ORDER BY r.seq LIMIT 1");
-        let first = self.query(|connection| requests::all(connection, sql, (Id(frame.id), call)))?.pop();
-        Ok(first.map(|Request { id, call, kind, .. }| {
-            let result = RequestResult::Failed("You were stopped before there was a result.".to_owned());
-            Delivery { request: id, call, kind, result }
-        }))
     }
 
     /// Lets an agent go on that rests. Returns whether it did: another process may have been faster.
@@ -92,6 +63,21 @@ impl Store {
             Ok(true)
         })
     }
+}
+
+/// What the call returns at which an agent stood when it was stopped, if it goes on. Nobody waits for its result any more.
+pub(crate) fn moot_call(connection: &Connection, frame: &Frame) -> Written<Option<Delivery>> {
+    let (Some(call), Some(_)) = (&frame.suspended, &frame.outcome) else { return Ok(None) };
+    // Results that are there are delivered.
+    if !calls::of_call(connection, frame.id, call)?.is_empty() {
+        return Ok(None);
+    }
+    let sql = requests!("WHERE r.frame = ?1 AND r.call = ?2 ORDER BY r.seq LIMIT 1");
+    let first = requests::all(connection, sql, (Id(frame.id), call))?.pop();
+    Ok(first.map(|Request { id, call, kind, .. }| {
+        let result = RequestResult::Failed("You were stopped before there was a result.".to_owned());
+        Delivery { request: id, call, kind, result }
+    }))
 }
 
 const BELOW: &str =

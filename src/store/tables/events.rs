@@ -55,11 +55,12 @@ impl Store {
             append(connection, now(), frame, SET_ASIDE, &json!({"session": session, "other": other}))
         })
     }
+}
 
-    /// The sessions that were made so, in order.
-    pub fn set_aside(&self, frame: FrameId) -> Result<Vec<SessionId>> {
-        let events = self.events(frame)?.into_iter().filter(|event| event.kind == SET_ASIDE);
-        Ok(events.filter_map(|event| event.detail["other"].as_str()?.parse().ok()).collect())
+impl EventRecord {
+    /// The session that was made of what somebody said in another, if it tells of one.
+    pub(crate) fn set_aside(&self) -> Option<SessionId> {
+        self.detail["other"].as_str().filter(|_| self.kind == SET_ASIDE)?.parse().ok()
     }
 }
 

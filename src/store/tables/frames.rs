@@ -85,17 +85,6 @@ impl Store {
         self.query(|connection| load(connection, id))
     }
 
-    /// The frame whose agent asked for a frame, for itself or as one of a group; `None`: no agent did.
-    pub fn asked_by(&self, frame: &Frame) -> Result<Option<Frame>> {
-        self.query(|connection| {
-            let above = |frame: &Frame| frame.parent.map_or(Ok(None), |parent| load(connection, parent));
-            match above(frame)? {
-                Some(group) if group.task.is_group() => above(&group),
-                parent => Ok(parent),
-            }
-        })
-    }
-
     /// The text that a frame's agent ended with.
     pub fn reply(&self, frame: FrameId) -> Result<Option<String>> {
         self.query(|connection| reply(connection, frame))

@@ -22,7 +22,7 @@ use crate::store::housekeeping::archive::unpack::Unpacked;
 
 /// What a chain finds here, in the place of what it had elsewhere. Nothing in an archive names a program to run.
 #[derive(Clone, Debug)]
-pub struct Here {
+pub(crate) struct Here {
     /// The `claude` of this machine.
     pub claude: PathBuf,
     /// `PATH` of this shell.
@@ -45,7 +45,7 @@ impl Unpacked {
     /// [`StoreError::Archive`] when its rows cannot be.
     ///
     /// [`StoreError::Archive`]: crate::store::StoreError::Archive
-    pub fn adapt(mut self, here: &Here) -> Result<Adapted> {
+    pub(crate) fn adapt(mut self, here: &Here) -> Result<Adapted> {
         for row in &mut self.rows {
             adapt(row, here, &self.relocation)?;
         }

@@ -7,7 +7,8 @@ mod hashed;
 mod import;
 mod reader;
 mod refusal;
-pub(crate) mod unpack;
+mod unpack;
 mod writer;
 
 pub(crate) use adapt::Here;
+pub(crate) use unpack::Unpacked;

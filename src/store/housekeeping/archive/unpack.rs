@@ -10,9 +10,9 @@ use serde_json::Deserializer;
 use crate::core::housekeeping::archive::{Member, Row};
 use crate::core::housekeeping::relocation::Relocation;
 use crate::core::id::FrameId;
-use crate::store::database::store::Store;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::{create_private, make_private, sync, sync_dir};
+use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::archive::reader;
 use crate::store::housekeeping::archive::refusal::damaged;
 use crate::store::tables::tree_rows::TABLES;
@@ -23,7 +23,7 @@ pub(super) struct Stage {
 }
 
 /// An archive that was read and is what was written. Nothing of it is there yet; its files are nobody's.
-pub struct Unpacked {
+pub(crate) struct Unpacked {
     pub(super) stage: Stage,
     pub(super) root: FrameId,
     pub(super) rows: Vec<Row>,
@@ -35,14 +35,14 @@ pub struct Unpacked {
 /// Longer lines of transcripts are looked at in pieces.
 const LONGEST_LINE: u64 = 256 << 20;
 
-impl Store {
-    /// Reads an archive, for a machine where directories have other paths.
+impl Unpacked {
+    /// Reads an archive into `dir`, for a machine where directories have other paths.
     ///
     /// # Errors
     ///
     /// [`StoreError::Archive`] when it is refused, or a state directory that cannot be written.
-    pub fn unpack(&self, from: &mut dyn Read, relocation: &Relocation) -> Result<Unpacked> {
-        let path = self.dir.stage().map_err(|error| StoreError::io(&self.dir.frames(), error))?;
+    pub(crate) fn read(dir: &StateDir, from: &mut dyn Read, relocation: &Relocation) -> Result<Self> {
+        let path = dir.stage().map_err(|error| StoreError::io(&dir.frames(), error))?;
         let (stage, mut rows, mut frames) = (Stage { path }, Vec::new(), BTreeSet::new());
         let manifest = reader::read(from, |member, content| match &member {
             Member::Rows(table) if TABLES.iter().any(|known| known.name == table) => {
@@ -59,7 +59,7 @@ impl Store {
                 write(&path, content, relocation).map_err(|error| StoreError::io(&path, error))
             }
         })?;
-        Ok(Unpacked { stage, root: manifest.root, rows, frames, relocation: relocation.clone() })
+        Ok(Self { stage, root: manifest.root, rows, frames, relocation: relocation.clone() })
     }
 }
 

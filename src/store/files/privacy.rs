@@ -1,0 +1,72 @@
+//! Which files of the state directory others can read.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::store::error::{Result, StoreError};
+use crate::store::files::durable::{PRIVATE, PRIVATE_DIR};
+use crate::store::files::entries::entries;
+use crate::store::files::state_dir::StateDir;
+
+impl StateDir {
+    /// The files and directories that others can read, or that their owner cannot, each with its permissions. The state directory
+    /// itself may be one that the user made for other things, too: it is not among them.
+    ///
+    /// # Errors
+    ///
+    /// The state directory cannot be read.
+    pub(crate) fn not_private(&self) -> Result<Vec<(PathBuf, u32)>> {
+        let mut found = Vec::new();
+        let database = entries(self.path()).map_err(|error| StoreError::io(self.path(), error))?;
+        let database = database.into_iter().map(|entry| entry.path());
+        for path in database.filter(|path| is_database(path)).chain([self.frames()]) {
+            not_private(&path, &mut found).map_err(|error| StoreError::io(&path, error))?;
+        }
+        Ok(found)
+    }
+}
+
+/// Gives a file of the state directory the permissions that it should have.
+///
+/// # Errors
+///
+/// The system's.
+pub(crate) fn make_private(path: &Path) -> Result<()> {
+    let set = || fs::set_permissions(path, Permissions::from_mode(wanted(&fs::symlink_metadata(path)?)));
+    match set() {
+        // SQLite's files beside the database come and go.
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, error)),
+        _ => Ok(()),
+    }
+}
+
+fn is_database(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("agent-cli.db"))
+}
+
+fn wanted(found: &fs::Metadata) -> u32 {
+    if found.is_dir() { PRIVATE_DIR } else { PRIVATE }
+}
+
+/// Files come and go while others work.
+fn not_private(path: &Path, found: &mut Vec<(PathBuf, u32)>) -> io::Result<()> {
+    let metadata = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        metadata => metadata?,
+    };
+    if metadata.is_symlink() {
+        return Ok(());
+    }
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode != wanted(&metadata) {
+        found.push((path.to_owned(), mode));
+    }
+    if metadata.is_dir() {
+        for entry in entries(path)? {
+            not_private(&entry.path(), found)?;
+        }
+    }
+    Ok(())
+}
