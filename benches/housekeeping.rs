@@ -184,7 +184,8 @@ fn chain(store: &Store, done: bool) -> FrameId {
 }
 
 fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
-    let deliveries = store.deliveries(frame).expect("the frame is there");
+    let record = store.frame(frame).expect("the frame can be read").expect("the frame is there");
+    let deliveries = store.undelivered(&record).expect("its requests can be read").results;
     let id = AttemptId(session.0);
     let attempt = NewAttempt {
         id,
