@@ -74,12 +74,12 @@ struct Running {
 
 /// Starts a command on a terminal.
 fn on_terminal(stage: &Stage, args: &[&str], columns: u16) -> (Running, Screen) {
-    let (output, terminal) = pty::terminal(columns, true).expect("there are terminals");
+    let (output, terminal) = pty::terminal(columns, pty::LINES, true).expect("there are terminals");
     let copy = || Stdio::from(terminal.try_clone().expect("a file can be opened once more"));
     let mut command = stage.command(args);
     command.env("TERM", "xterm").stdin(copy()).stdout(copy()).stderr(copy());
     let child = command.spawn().expect("the program can be started");
-    let screen = Screen::new(columns);
+    let screen = Screen::new(columns, pty::LINES);
     let reader = pty::collect_screen(output, screen.clone());
     (Running { child, reader }, screen)
 }

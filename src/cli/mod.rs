@@ -65,7 +65,8 @@ enum Subcommands {
     Ask(chain::ask::Ask),
     Wait(chain::wait::WaitCommand),
     Questions(chain::questions::Questions),
-    Answer(chain::answer::Answer),
+    Inbox(chain::answering::inbox::Inbox),
+    Answer(chain::answering::answer::Answer),
     Stop(chain::stop::Stop),
     Pause(chain::stop::Pause),
     Tell(chain::tell::Tell),
@@ -120,6 +121,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Subcommands::Ask(command) => command.run(&context),
         Subcommands::Wait(command) => command.run(&context),
         Subcommands::Questions(command) => command.run(&context),
+        Subcommands::Inbox(command) => command.run(&context),
         Subcommands::Answer(command) => command.run(&context),
         Subcommands::Stop(command) => command.run(&context),
         Subcommands::Pause(command) => command.run(&context),
@@ -159,7 +161,7 @@ fn typed(words: &[String]) -> Typed {
     let words = std::iter::once("agent-cli").chain(words.iter().map(String::as_str));
     let Ok(Cli { command, .. }) = Cli::try_parse_from(words) else { return Typed::Other };
     match command {
-        Subcommands::Answer(_) => Typed::Answer,
+        Subcommands::Answer(_) | Subcommands::Inbox(_) => Typed::Answer,
         Subcommands::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
         Subcommands::Wait(wait) => request_from_directory(|_, _| wait.resolve()),
         Subcommands::Ask(ask) => request_from_directory(|_, _| ask.resolve()),

@@ -26,6 +26,7 @@ fn every_command_explains_itself() {
       ask          Ask a person (for agents)
       wait         Wait for a file, a time or a command (for agents)
       questions    List open questions, or show one in full
+      inbox        Answer open questions, approvals and plans one after the other
       answer       Answer a question
       stop         Stop an agent, or a whole chain
       pause        Pause an agent, or a whole chain
@@ -407,10 +408,12 @@ fn every_command_explains_itself() {
     answer `allow`, or `deny`, which can be followed by a reason for the agent. The same goes for a
     plan; --mode sets the permission mode in which the agent then continues.
 
-    Usage: agent-cli answer [OPTIONS] <ID> [ANSWER]
+    Without an id, on a terminal, it is `agent-cli inbox`.
+
+    Usage: agent-cli answer [OPTIONS] [ID] [ANSWER]
 
     Arguments:
-      <ID>
+      [ID]
               Id of the question, as shown by `agent-cli questions`, or of a chain or agent with one
               open question
 
@@ -432,7 +435,7 @@ fn every_command_explains_itself() {
               Continue the chain at once, as `agent-cli resume` would
 
           --json
-              Print a JSON object: question, root, next; with --resume, that of `resume --json`
+              Print a JSON object: question, root, next, driven; with --resume, that of `resume --json`
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -458,6 +461,41 @@ fn every_command_explains_itself() {
       agent-cli answer 4f2c1a90 allow --mode acceptEdits
       agent-cli answer 4f2c1a90 --resume < plan.md
     "#);
+    insta::assert_snapshot!(help(&["inbox"]), @"
+    Answer open questions, approvals and plans one after the other
+
+    Shows each of this project's in full, with what its agent said last, and takes the answer: text, the
+    key or number of a choice, `allow` or `deny`. `:edit` opens your editor, `:skip` leaves a question
+    open, `:back` returns to the one before, whose answer can be replaced until its agent has it, and
+    `:quit` or Ctrl-C leaves. Nothing is sent before you press Enter. What is asked in the meantime
+    comes at the end.
+
+    Needs a terminal. In a script, `questions --json` lists the same, and `answer` answers.
+
+    Usage: agent-cli inbox [OPTIONS]
+
+    Options:
+      -p, --all-projects
+              Also show what the agents of other projects ask
+
+          --resume
+              Continue the answered chains at the end, without asking whether to
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
     insta::assert_snapshot!(help(&["ls"]), @"
     List the open chains of this project, newest first
 

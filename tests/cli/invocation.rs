@@ -1,5 +1,6 @@
 //! Running a command: to its end or in the background, with what it reads.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::gate::{PATIENCE, wait_within};
 use crate::outcome::Outcome;
-use crate::pty::{Screen, collect_screen, terminal};
+use crate::pty::{LINES, Screen, collect_screen, terminal};
 use crate::world::World;
 
 /// A command that is not started yet.
@@ -26,6 +27,8 @@ pub(crate) struct Running<'a> {
     child: Child,
     stdout: Option<JoinHandle<String>>,
     stderr: Option<JoinHandle<String>>,
+    /// What a person types on, if it has a terminal.
+    keyboard: Option<File>,
 }
 
 impl<'a> Invocation<'a> {
@@ -62,7 +65,7 @@ impl<'a> Invocation<'a> {
         let (world, mut child) = self.started();
         let stdout = child.stdout.take().map(collect);
         let stderr = child.stderr.take().map(collect);
-        Running { world, child, stdout, stderr }
+        Running { world, child, stdout, stderr, keyboard: None }
     }
 
     /// Starts it with a standard output that nobody reads: whatever it writes there fails.
@@ -70,24 +73,30 @@ impl<'a> Invocation<'a> {
         let (world, mut child) = self.started();
         drop(child.stdout.take());
         let stderr = child.stderr.take().map(collect);
-        Running { world, child, stdout: None, stderr }
+        Running { world, child, stdout: None, stderr, keyboard: None }
     }
 
     /// Runs it to its end on a terminal of so many columns, with its input typed in. All that the terminal is sent is its
     /// standard output.
     pub(crate) fn on_terminal(self, columns: u16) -> Outcome {
-        self.on(columns, false).0.ends()
+        self.on(columns, LINES, false).0.ends()
     }
 
     /// Starts it on a terminal of so many columns, with its input typed in.
     #[allow(dead_code, reason = "the tests that kill need less")]
     pub(crate) fn start_on_terminal(self, columns: u16) -> (Running<'a>, Screen) {
-        self.on(columns, true)
+        self.on(columns, LINES, true)
+    }
+
+    /// Starts it on a terminal of this size, at which a person types.
+    #[allow(dead_code, reason = "the tests that kill need less")]
+    pub(crate) fn start_on_screen(self, columns: u16, rows: u16) -> (Running<'a>, Screen) {
+        self.on(columns, rows, true)
     }
 
     /// `lines`: whether the terminal begins a line at the left, as it does for people.
-    fn on(mut self, columns: u16, lines: bool) -> (Running<'a>, Screen) {
-        let (screen, terminal) = terminal(columns, lines).expect("there are terminals");
+    fn on(mut self, columns: u16, rows: u16, lines: bool) -> (Running<'a>, Screen) {
+        let (screen, terminal) = terminal(columns, rows, lines).expect("there are terminals");
         let copy = || Stdio::from(terminal.try_clone().expect("a file can be opened once more"));
         self.command.stdin(copy()).stdout(copy()).stderr(copy());
         let child = self.command.spawn().expect("the program can be started");
@@ -96,9 +105,9 @@ impl<'a> Invocation<'a> {
         drop((self.command, terminal));
         let mut keyboard = screen.try_clone().expect("a file can be opened once more");
         keyboard.write_all(&input).expect("a terminal takes some lines");
-        let shown = Screen::new(columns);
+        let shown = Screen::new(columns, rows);
         let stdout = Some(collect_screen(screen, shown.clone()));
-        (Running { world, child, stdout, stderr: None }, shown)
+        (Running { world, child, stdout, stderr: None, keyboard: Some(keyboard) }, shown)
     }
 
     fn started(mut self) -> (&'a World, Child) {
@@ -130,6 +139,13 @@ impl Running<'_> {
         let [stdout, stderr] = [self.stdout.take(), self.stderr.take()]
             .map(|reader| reader.map(|reader| reader.join().expect("text")).unwrap_or_default());
         Outcome::new(status.expect("it has ended"), stdout, stderr, |text| self.world.named(text))
+    }
+
+    /// Types at its terminal.
+    #[allow(dead_code, reason = "the tests that kill need less")]
+    pub(crate) fn types(&self, keys: &str) {
+        let mut keyboard = self.keyboard.as_ref().expect("it has a terminal");
+        keyboard.write_all(keys.as_bytes()).expect("a terminal takes some lines");
     }
 
     /// Whether it has ended.

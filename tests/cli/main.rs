@@ -44,6 +44,7 @@ mod help;
 mod hostile_archive;
 mod ids;
 mod import_trust;
+mod inbox;
 mod instruction_files;
 mod interruption;
 mod json;

@@ -10,7 +10,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 /// Both ends of a terminal: what is sent to it as it is, and nothing shown of what is typed.
-pub(crate) fn terminal(columns: u16, lines: bool) -> rustix::io::Result<(File, File)> {
+pub(crate) fn terminal(columns: u16, rows: u16, lines: bool) -> rustix::io::Result<(File, File)> {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     grantpt(&screen)?;
     unlockpt(&screen)?;
@@ -20,12 +20,12 @@ pub(crate) fn terminal(columns: u16, lines: bool) -> rustix::io::Result<(File, F
     modes.output_modes.set(OutputModes::OPOST, lines);
     modes.local_modes.remove(LocalModes::ECHO);
     tcsetattr(&terminal, OptionalActions::Now, &modes)?;
-    tcsetwinsize(&terminal, Winsize { ws_row: LINES, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
+    tcsetwinsize(&terminal, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
     Ok((screen.into(), terminal.into()))
 }
 
-/// How many lines a terminal has.
-const LINES: u16 = 24;
+/// How many lines a terminal has, unless a test says otherwise.
+pub(crate) const LINES: u16 = 24;
 
 /// What a terminal shows.
 #[derive(Clone)]
@@ -34,8 +34,8 @@ pub(crate) struct Screen(Arc<Mutex<vt100::Parser>>);
 #[allow(dead_code, reason = "the tests that kill need less")]
 impl Screen {
     /// An empty one.
-    pub(crate) fn new(columns: u16) -> Self {
-        Self(Arc::new(Mutex::new(vt100::Parser::new(LINES, columns, 0))))
+    pub(crate) fn new(columns: u16, rows: u16) -> Self {
+        Self(Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0))))
     }
 
     /// Its lines, without blanks at their ends.

@@ -1,6 +1,6 @@
 //! Commands that start, continue and answer chains.
 
-pub(crate) mod answer;
+pub(crate) mod answering;
 pub(crate) mod ask;
 pub(crate) mod drive;
 pub(crate) mod questions;

@@ -1,6 +1,7 @@
 //! What agents do and did, for everybody who watches: nothing here changes a record or a conversation.
 
 pub(crate) mod chain_events;
+pub(crate) mod last_words;
 pub(crate) mod now;
 mod output;
 mod records;

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 
+use futures_util::stream::{self, StreamExt};
+
 use crate::cli::chain::drive;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -12,9 +14,9 @@ use crate::cli::report::live::display::Live;
 use crate::cli::report::one_line;
 use crate::core::id::FrameId;
 use crate::runtime::run::driven::Driven;
-use crate::runtime::run::status;
 use crate::runtime::run::unattended::continuing::{self, Course, Until};
 use crate::runtime::run::unattended::places::Places;
+use crate::runtime::run::{scheduler, status};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 
@@ -58,10 +60,42 @@ impl ResumeAll {
         live.map_or(Ok(()), |live| live.finish(&store))?;
         let stopped = stopped?;
         if stopped {
-            return Err(CliError::new(ExitStatus::Interrupted, "interrupted")
-                .hint("agent-cli ls lists the chains that can continue"));
+            return Err(interrupted());
         }
         Ok(worst.get())
+    }
+
+    /// Continues these chains, several at once.
+    pub(crate) fn continue_these(
+        &self,
+        context: &Context,
+        store: &Store,
+        roots: &[FrameId],
+    ) -> Result<ExitStatus, CliError> {
+        let settings = self.settings(context)?;
+        let at_once = settings.places.as_ref().map_or(1, |places| places.most() as usize);
+        let mut worst = ExitStatus::Ok;
+        let mut live = Live::new(store.dir().path());
+        let (of_run, worst_of_all, mut display) = (&settings, &mut worst, live.as_mut());
+        let stopped = drive::run(context, |stop| async move {
+            let drive = |root: &FrameId| {
+                let (root, stop) = (*root, stop.clone());
+                async move { (root, scheduler::drive(store, of_run, root, stop).await) }
+            };
+            for root in roots {
+                self.follow(store, display.as_deref_mut(), Course::Begins(*root));
+            }
+            let mut chains = stream::iter(roots.iter().map(drive)).buffer_unordered(at_once);
+            while let Some((root, driven)) = chains.next().await {
+                if let Some(exit) = self.follow(store, display.as_deref_mut(), Course::Ended(root, driven)) {
+                    *worst_of_all = worse(*worst_of_all, exit);
+                }
+            }
+            let is_stopped = stop.borrow().any();
+            Ok(is_stopped)
+        });
+        live.map_or(Ok(()), |live| live.finish(store))?;
+        if stopped? { Err(interrupted()) } else { Ok(worst) }
     }
 
     pub(crate) fn settings(&self, context: &Context) -> Result<RunSettings, CliError> {
@@ -100,6 +134,10 @@ impl ResumeAll {
             Err(error) => error.report(),
         }
     }
+}
+
+fn interrupted() -> CliError {
+    CliError::new(ExitStatus::Interrupted, "interrupted").hint("agent-cli ls lists the chains that can continue")
 }
 
 /// The status with which the command exits after chains that ended so.

@@ -6,6 +6,8 @@ use clap::Args;
 
 use crate::claude::processes::marks;
 use crate::cli::arguments::candidates;
+use crate::cli::chain::answering::check::checked;
+use crate::cli::chain::answering::inbox::Inbox;
 use crate::cli::chain::resume;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -15,12 +17,11 @@ use crate::cli::output::{self, print_json, print_line, tell};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::OutputOptions;
 use crate::core::id::{FrameId, IdPrefix, RequestId};
-use crate::core::requests::answer::{self, NoAnswer};
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
 use crate::core::text::shell::quoted;
-use crate::store::{Question, Store, StoreError, Target};
+use crate::store::{Driving, Question, Store, StoreError, Target};
 
 /// Answer a question
 ///
@@ -31,6 +32,8 @@ use crate::store::{Question, Store, StoreError, Target};
 /// can be chosen, or with any other text. If it asks you to approve a tool call, answer `allow`, or `deny`, which can
 /// be followed by a reason for the agent. The same goes for a plan; --mode sets the permission mode in which the agent
 /// then continues.
+///
+/// Without an id, on a terminal, it is `agent-cli inbox`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli answer 4f2c1a90 \"Jan 1st\"
@@ -43,7 +46,7 @@ use crate::store::{Question, Store, StoreError, Target};
 pub(crate) struct Answer {
     /// Id of the question, as shown by `agent-cli questions`, or of a chain or agent with one open question
     #[arg(add = candidates::questions())]
-    id: String,
+    id: Option<String>,
 
     /// The answer, or the numbers of choices [default: standard input, without its final newline]
     answer: Option<String>,
@@ -68,13 +71,10 @@ pub(crate) struct Answer {
     #[arg(long)]
     resume: bool,
 
-    /// Print a JSON object: question, root, next; with --resume, that of `resume --json`
+    /// Print a JSON object: question, root, next, driven; with --resume, that of `resume --json`
     #[arg(long)]
     json: bool,
 }
-
-/// Each answer is kept several times, and becomes a part of a conversation.
-const LARGEST: usize = 8 << 20;
 
 impl Answer {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
@@ -82,41 +82,47 @@ impl Answer {
             "agents cannot answer questions",
             "end your turn: the answer arrives when the chain is resumed",
         )?;
+        let Some(name) = &self.id else { return self.walk(context) };
         let store = context.store()?;
-        let id = named(&store, &lookup::id_of(context, &store, &self.id)?)?;
+        let id = named(&store, &lookup::id_of(context, &store, name)?)?;
         let asked = store.question(id)?;
         let (text, is_text) = self.given(&store, id, asked.as_ref())?;
         let text = self.with_mode(text, asked.as_ref())?;
         // The store refuses questions that cannot be answered.
         let text = match &asked {
-            Some(asked) if asked.answered.is_none() || self.replace => {
-                let read = if is_text { answer::verbatim } else { answer::from_text };
-                read(&asked.kind, &text).map_err(|error| refused(id, &asked.kind, &text, &error))?
-            }
+            Some(asked) if asked.answered.is_none() || self.replace => checked(asked, text, is_text)?,
             _ => text,
         };
         if let (Some(asked), true) = (&asked, self.answer.is_some() || self.text.is_some()) {
             asked::confirm(&store, asked, &text)?;
         }
-        if text.len() > LARGEST {
-            let message = format!("the answer has {} bytes, where 8 MiB are allowed", text.len());
-            return Err(CliError::usage(message).hint("write it to a file, and answer with the name of the file"));
-        }
-        let origin = marks::origin();
-        let question = store.record_answer(id, &text, &origin, self.replace)?;
+        let question = store.record_answer(id, &text, &marks::origin(), self.replace)?;
         if self.resume {
             tell("answer recorded");
             let output_options = OutputOptions { json: self.json, stream: false, exit_code: false };
             return resume::continued(context, &store, || context.settings(None), question.root, output_options);
         }
         let next = format!("agent-cli resume {}", question.root);
+        let driven = Driving::is_marked(store.dir(), question.root)?;
         if self.json {
-            print_json(&serde_json::json!({"question": id, "root": question.root, "next": next}))?;
+            print_json(&serde_json::json!({"question": id, "root": question.root, "next": next, "driven": driven}))?;
+        } else if driven {
+            tell("answer recorded; the chain continues by itself: another process drives it");
         } else {
             tell("answer recorded; resume the chain with:");
             print_line(&next)?;
         }
         Ok(ExitStatus::Ok)
+    }
+
+    /// What it is without a question.
+    fn walk(&self, context: &Context) -> Result<ExitStatus, CliError> {
+        if self.text.is_some() || self.mode.is_some() || self.replace || self.json || !asked::is_at_a_terminal() {
+            return Err(CliError::usage("no question was named")
+                .hint("agent-cli questions lists the open questions")
+                .hint("agent-cli answer ID ANSWER answers one"));
+        }
+        Inbox::here(self.resume).run(context)
     }
 
     /// The answer, with the mode that belongs to it.
@@ -171,24 +177,6 @@ fn only_question_below(store: &Store, frame: FrameId) -> Result<RequestId, CliEr
             Err(CliError::new(ExitStatus::NoSuchFrame, message)
                 .hint(format!("name one: agent-cli answer {} ANSWER", several[0].id.short())))
         }
-    }
-}
-
-fn refused(id: RequestId, kind: &RequestKind, text: &str, error: &NoAnswer) -> CliError {
-    let command = |answer: &str| format!("agent-cli answer {} {answer}", id.short());
-    let refused = CliError::usage(error.to_string());
-    match (error, kind) {
-        (NoAnswer::NoSuchChoice { .. }, _) => {
-            let text = format!("--text={}", quoted(text.trim()));
-            refused.hint(command("1")).hint(format!("to answer with text, not a choice: {}", command(&text)))
-        }
-        (_, RequestKind::Permission { .. }) => {
-            refused.hint(command("allow")).hint(format!("or {}", command("\"deny use the test server\"")))
-        }
-        (_, RequestKind::Plan(_)) => refused
-            .hint(command(&asked::to_answer(kind)))
-            .hint(format!("or {}", command("\"deny use the test server\""))),
-        _ => refused.hint(command("ANSWER")),
     }
 }
 

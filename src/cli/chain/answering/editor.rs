@@ -1,0 +1,63 @@
+//! Has a person write a text in their own editor.
+
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::error::CliError;
+
+/// The text that the person has saved, without its final line break; `None`: nothing but blanks.
+///
+/// `initial` is what the file contains when the editor opens it. Nothing of the agent's is ever in that file: an editor may obey
+/// what it reads.
+pub(super) fn write(initial: &str) -> Result<Option<String>, CliError> {
+    // The folder is private: editors put copies beside the file.
+    let folder = tempfile::Builder::new().prefix("agent-cli-").tempdir().map_err(cannot)?;
+    let path = folder.path().join("answer.md");
+    let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    new.and_then(|mut file| file.write_all(initial.as_bytes())).map_err(cannot)?;
+    run(&path)?;
+    // By name: many editors save by renaming another file.
+    let saved = match fs::read(&path) {
+        Ok(saved) => saved,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(cannot(error)),
+    };
+    let text = String::from_utf8(saved).map_err(|_| CliError::usage("what the editor has saved is not UTF-8"))?;
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(Some(text.strip_suffix('\r').unwrap_or(text).to_owned()).filter(|text| !text.trim().is_empty()))
+}
+
+/// The editor, as git and crontab find it.
+fn editor() -> String {
+    let named = |name| env::var(name).ok().filter(|value| !value.trim().is_empty());
+    named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".to_owned())
+}
+
+fn run(path: &Path) -> Result<(), CliError> {
+    let editor = editor();
+    let mut command = tokio::process::Command::new("sh");
+    // Like git: the editor may have arguments.
+    command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(path);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    let ended = runtime.block_on(async {
+        // Ctrl-C in an editor is for the editor.
+        let _interrupts = signal(SignalKind::interrupt())?;
+        command.status().await
+    });
+    let ended = ended.map_err(cannot)?;
+    if ended.success() {
+        return Ok(());
+    }
+    let how = ended.code().map_or("was killed".to_owned(), |code| format!("ended with exit status {code}"));
+    Err(CliError::failed(format!("the editor ({editor}) {how}, so nothing was answered"))
+        .hint("VISUAL or EDITOR names another one"))
+}
+
+fn cannot(error: io::Error) -> CliError {
+    CliError::failed(format!("cannot start an editor: {error}"))
+}

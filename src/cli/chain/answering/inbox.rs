@@ -1,0 +1,103 @@
+//! `agent-cli inbox`: walks through everything that waits for a person.
+
+use std::io::{self, IsTerminal};
+
+use clap::Args;
+
+use crate::cli::chain::answering::prompt::{Line, Prompt};
+use crate::cli::chain::answering::walk::{Left, Walk};
+use crate::cli::chain::unattended::resume_all::ResumeAll;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::{hint, print_line, tell};
+use crate::cli::report::asked;
+use crate::cli::report::chain_status::OutputOptions;
+use crate::core::id::FrameId;
+use crate::runtime::run::status;
+use crate::store::{Driving, Store};
+
+/// Answer open questions, approvals and plans one after the other
+///
+/// Shows each of this project's in full, with what its agent said last, and takes the answer: text, the key or number
+/// of a choice, `allow` or `deny`. `:edit` opens your editor, `:skip` leaves a question open, `:back` returns to the one
+/// before, whose answer can be replaced until its agent has it, and `:quit` or Ctrl-C leaves. Nothing is sent before you
+/// press Enter. What is asked in the meantime comes at the end.
+///
+/// Needs a terminal. In a script, `questions --json` lists the same, and `answer` answers.
+#[derive(Debug, Args)]
+pub(crate) struct Inbox {
+    /// Also show what the agents of other projects ask
+    #[arg(short = 'p', long)]
+    all_projects: bool,
+
+    /// Continue the answered chains at the end, without asking whether to
+    #[arg(long)]
+    resume: bool,
+}
+
+impl Inbox {
+    /// That of the current project.
+    pub(super) fn here(resume: bool) -> Self {
+        Self { all_projects: false, resume }
+    }
+
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        context.only_for_people(
+            "agents cannot answer questions",
+            "end your turn: the answer arrives when the chain is resumed",
+        )?;
+        if !asked::is_at_a_terminal() || !io::stdout().is_terminal() {
+            return Err(CliError::usage("the inbox needs a terminal")
+                .hint("agent-cli questions --json lists the open questions")
+                .hint("agent-cli answer ID ANSWER answers one"));
+        }
+        let store = context.store()?;
+        let mut prompt = Prompt::new()?;
+        let mut walk = Walk::new(&store, self.all_projects)?;
+        let left = walk.go(&mut prompt)?;
+        let answered = walk.answered();
+        walk.report(left);
+        if left == Left::Interrupted && answered.is_empty() {
+            return Ok(ExitStatus::Interrupted);
+        }
+        let chains = continuable(&store, &answered)?;
+        if chains.is_empty() {
+            return Ok(if left == Left::Interrupted { ExitStatus::Interrupted } else { ExitStatus::Ok });
+        }
+        if left == Left::AtWill && (self.resume || agrees(&mut prompt, chains.len())?) {
+            let output_options = OutputOptions { json: false, stream: false, exit_code: false };
+            let all = ResumeAll { claude: None, stale_check: true, max_parallel_total: None, output_options };
+            return all.continue_these(context, &store, &chains);
+        }
+        tell("resume them with:");
+        for root in chains {
+            print_line(&format!("agent-cli resume {root}"))?;
+        }
+        Ok(if left == Left::Interrupted { ExitStatus::Interrupted } else { ExitStatus::Ok })
+    }
+}
+
+/// Those of the answered chains that somebody has to continue.
+fn continuable(store: &Store, answered: &[FrameId]) -> Result<Vec<FrameId>, CliError> {
+    let mut chains = Vec::new();
+    for root in answered {
+        if Driving::is_marked(store.dir(), *root)? {
+            tell(&format!("{} continues by itself: another process drives it", root.short()));
+        } else if status::can_continue(store, *root)? {
+            chains.push(*root);
+        } else {
+            tell(&format!("{} cannot continue yet", root.short()));
+            hint(&format!("agent-cli resume {} says what it waits for", root.short()));
+        }
+    }
+    Ok(chains)
+}
+
+fn agrees(prompt: &mut Prompt, chains: usize) -> Result<bool, CliError> {
+    let what = if chains == 1 { "the chain".to_owned() } else { format!("{chains} chains") };
+    Ok(match prompt.line(&format!("continue {what} now? [Y/n] "))? {
+        Line::Typed(typed) => matches!(typed.trim().to_lowercase().as_str(), "" | "y" | "yes"),
+        Line::Interrupted | Line::Closed => false,
+    })
+}

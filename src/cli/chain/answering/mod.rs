@@ -1,0 +1,9 @@
+//! Commands with which people answer agents.
+
+pub(crate) mod answer;
+mod check;
+mod editor;
+pub(crate) mod inbox;
+mod prompt;
+mod typed;
+mod walk;

@@ -1,0 +1,281 @@
+//! The walk through the inbox: one question after the other, as a person wants.
+
+use crate::claude::processes::marks;
+use crate::cli::chain::answering::check::checked;
+use crate::cli::chain::answering::editor;
+use crate::cli::chain::answering::prompt::{Line, Prompt};
+use crate::cli::chain::answering::typed::{self, COMMANDS, Command, Typed};
+use crate::cli::error::CliError;
+use crate::cli::lookup::{Projects, here};
+use crate::cli::output::format::cut;
+use crate::cli::output::{self, tell};
+use crate::cli::report::asked;
+use crate::core::id::{FrameId, RequestId};
+use crate::core::requests::approval;
+use crate::core::requests::request::RequestKind;
+use crate::core::text::columns::wrapped;
+use crate::runtime::activity::last_words::last_words;
+use crate::store::{Question, Store, StoreError};
+
+/// Questions in the order in which they are shown, and the answers that were given here.
+pub(super) struct Walk<'a> {
+    store: &'a Store,
+    /// The project whose questions are shown; `None`: all.
+    project: Option<std::path::PathBuf>,
+    projects: Projects,
+    items: Vec<Item>,
+    at: usize,
+    /// How many open questions belong to other projects.
+    elsewhere: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    id: RequestId,
+    root: FrameId,
+    /// Whether it was answered here.
+    answered: bool,
+}
+
+/// How a person left the inbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    AtWill,
+    /// With Ctrl-C.
+    Interrupted,
+}
+
+/// Where a person goes from a question.
+enum Step {
+    Next,
+    /// To the next one: this one can no longer be answered here.
+    Drop,
+    Back,
+    Leave(Left),
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(store: &'a Store, all_projects: bool) -> Result<Self, CliError> {
+        let mut projects = Projects::default();
+        let project = if all_projects { None } else { Some(here(&mut projects)?) };
+        Ok(Self { store, project, projects, items: Vec::new(), at: 0, elsewhere: 0 })
+    }
+
+    pub(super) fn go(&mut self, prompt: &mut Prompt) -> Result<Left, CliError> {
+        loop {
+            self.refresh()?;
+            let Some(item) = self.items.get(self.at).copied() else { return Ok(Left::AtWill) };
+            let step = match self.store.question(item.id)? {
+                Some(asked) if asked.answer.is_none() || item.answered => self.visit(prompt, &asked)?,
+                Some(asked) => {
+                    tell(&format!("{} was answered meanwhile{}", item.id.short(), by(&asked)));
+                    Step::Drop
+                }
+                None => {
+                    tell(&format!("{} was withdrawn meanwhile", item.id.short()));
+                    Step::Drop
+                }
+            };
+            match step {
+                Step::Next => self.at += 1,
+                Step::Drop => drop(self.items.remove(self.at)),
+                Step::Back if self.at == 0 => tell("this is the first one"),
+                Step::Back => self.at -= 1,
+                Step::Leave(left) => return Ok(left),
+            }
+        }
+    }
+
+    /// Appends what was asked since.
+    fn refresh(&mut self) -> Result<(), CliError> {
+        self.elsewhere = 0;
+        for open in self.store.questions(None, true)? {
+            if self.items.iter().any(|item| item.id == open.id) {
+                continue;
+            }
+            let cwd = self.store.frame(open.root)?.map(|root| root.cwd).unwrap_or_default();
+            if self.project.as_ref().is_none_or(|project| self.projects.of(&cwd) == *project) {
+                self.items.push(Item { id: open.id, root: open.root, answered: false });
+            } else {
+                self.elsewhere += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows one question, and takes what a person types about it.
+    fn visit(&mut self, prompt: &mut Prompt, asked: &Question) -> Result<Step, CliError> {
+        let (columns, _) = output::size_of_errors();
+        let text = format!("\n({} of {}) {}", self.at + 1, self.items.len(), self.shown(asked)?);
+        let how = wrapped(&how_to_answer(&asked.kind), columns);
+        Prompt::forget_typed_ahead();
+        if let Some(line) = prompt.show(&wrapped(&text, columns), how.lines().count() + 1)? {
+            return Ok(step(&line));
+        }
+        output::ask(&how);
+        let mut written = String::new();
+        loop {
+            let line = prompt.line("> ")?;
+            let Line::Typed(line) = &line else { return Ok(step(&line)) };
+            let (text, is_text) = match typed::read(line) {
+                Typed::Answer(text) => (in_full(&asked.kind, text), false),
+                Typed::Text(text) => (text.to_owned(), true),
+                Typed::Command(Command::Edit) => match editor::write(&written) {
+                    Ok(Some(text)) => {
+                        written.clone_from(&text);
+                        (text, false)
+                    }
+                    Ok(None) => {
+                        tell("nothing was written, so nothing is sent");
+                        continue;
+                    }
+                    Err(error) => {
+                        error.report();
+                        continue;
+                    }
+                },
+                Typed::Command(Command::Help | Command::All) | Typed::Nothing => {
+                    output::ask(&wrapped(&help(), columns));
+                    output::ask(&how);
+                    continue;
+                }
+                Typed::Command(command) => return Ok(where_to(command)),
+                Typed::NoCommand(word) => {
+                    tell(&format!("{word} is not a command; to answer with exactly this: :text {word}"));
+                    continue;
+                }
+            };
+            match self.record(asked, text, is_text) {
+                Ok(step) => return Ok(step),
+                Err(error) => drop(error.report()),
+            }
+        }
+    }
+
+    /// # Errors
+    ///
+    /// The text is not an answer.
+    fn record(&mut self, asked: &Question, text: String, is_text: bool) -> Result<Step, CliError> {
+        let text = checked(asked, text, is_text)?;
+        let item = &mut self.items[self.at];
+        match self.store.record_answer(asked.id, &text, &marks::origin(), item.answered) {
+            Ok(_) => {
+                let again = if item.answered { "answer replaced" } else { "answer recorded" };
+                item.answered = true;
+                tell(again);
+                Ok(Step::Next)
+            }
+            Err(StoreError::AlreadyAnswered { .. }) => {
+                let by = self.store.question(asked.id)?.map(|asked| by(&asked)).unwrap_or_default();
+                tell(&format!("{} was answered meanwhile{by}; yours was not recorded", asked.id.short()));
+                Ok(Step::Drop)
+            }
+            // An answer that was given here still counts.
+            Err(error @ StoreError::Delivered(_)) => {
+                CliError::from(error).report();
+                Ok(Step::Next)
+            }
+            Err(error @ StoreError::QuestionWithdrawn(_)) => {
+                CliError::from(error).report();
+                Ok(Step::Drop)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The whole question, and what its agent said before.
+    fn shown(&self, asked: &Question) -> Result<String, CliError> {
+        let width = output::width_of_errors();
+        let mut text = asked::whole(self.store, asked, width)?;
+        // What the agent said is no reason to keep a question from a person.
+        if let Ok(Some(said)) = last_words(self.store, asked.frame) {
+            text.push_str("what the agent said last:\n");
+            text.push_str(&approval::quoted(said.trim(), width));
+        }
+        Ok(text)
+    }
+
+    /// The chains with an answer that was given here.
+    pub(super) fn answered(&self) -> Vec<FrameId> {
+        let mut roots: Vec<FrameId> = Vec::new();
+        for item in self.items.iter().filter(|item| item.answered) {
+            if !roots.contains(&item.root) {
+                roots.push(item.root);
+            }
+        }
+        roots
+    }
+
+    /// Says what was recorded, and what was not.
+    pub(super) fn report(&self, left: Left) {
+        let answered = self.items.iter().filter(|item| item.answered).count();
+        let open = self.items.len() - answered;
+        let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        match (answered, open) {
+            (0, 0) => tell("no open questions"),
+            (_, 0) => tell(&format!("{} recorded", count(answered, "answer"))),
+            _ => tell(&format!("{} recorded, {} left open", count(answered, "answer"), count(open, "question"))),
+        }
+        if self.elsewhere > 0 && left == Left::AtWill {
+            tell(&format!("{} of other projects: agent-cli inbox --all-projects", count(self.elsewhere, "question")));
+        }
+    }
+}
+
+/// Who has answered, and what.
+fn by(asked: &Question) -> String {
+    let who = asked.origin.as_ref().and_then(|origin| origin.user.clone());
+    let who = who.map(|user| format!(" by {}", cut(&user, 40))).unwrap_or_default();
+    let what = asked.answer.as_ref().map(|answer| format!(": {}", cut(answer, 60))).unwrap_or_default();
+    format!("{who}{what}")
+}
+
+/// What a person means who answers an approval with a letter.
+fn in_full(kind: &RequestKind, text: &str) -> String {
+    let is_approval = matches!(kind, RequestKind::Permission { .. } | RequestKind::Plan(_));
+    match text.trim().to_lowercase().as_str() {
+        "y" | "yes" if is_approval => "allow".to_owned(),
+        "n" | "no" if is_approval => "deny".to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+fn how_to_answer(kind: &RequestKind) -> String {
+    let how = match kind {
+        RequestKind::Permission { .. } => "allow, or deny and why".to_owned(),
+        RequestKind::Plan(plan) => {
+            let modes = plan.modes.iter().map(|mode| cut(mode, 40)).collect::<Vec<_>>().join("|");
+            format!("allow, allow {modes}, or deny and why")
+        }
+        _ => "your answer".to_owned(),
+    };
+    format!("{how}, or\n:edit :skip :back :quit, :? for help\n")
+}
+
+fn help() -> String {
+    let commands = COMMANDS.iter().map(|(_, name, what)| format!("  :{name}  {what}\n")).collect::<String>();
+    format!(
+        "Enter sends what you have typed, exactly as it is. Ctrl-C leaves.\n{commands}  :text TEXT  answer with TEXT even if it \
+         looks like a choice or a command\n"
+    )
+}
+
+/// Where a line leads that was typed in place of an answer.
+fn step(line: &Line) -> Step {
+    match line {
+        Line::Interrupted => Step::Leave(Left::Interrupted),
+        Line::Closed => Step::Leave(Left::AtWill),
+        Line::Typed(text) => match typed::read(text) {
+            Typed::Command(command) => where_to(command),
+            _ => Step::Next,
+        },
+    }
+}
+
+fn where_to(command: Command) -> Step {
+    match command {
+        Command::Back => Step::Back,
+        Command::Quit => Step::Leave(Left::AtWill),
+        Command::Skip | Command::All | Command::Edit | Command::Help => Step::Next,
+    }
+}
