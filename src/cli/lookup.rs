@@ -10,13 +10,13 @@ use crate::cli::exit::ExitStatus;
 use crate::core::id::{FrameId, IdPrefix, Reference};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::worktrees::project::project_of;
-use crate::store::{Store, StoreError, Target};
+use crate::store::{Newest, Scope, Store, StoreError, Target};
 
 /// The frame that an id names, for commands that only read.
 pub(crate) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<FrameId, CliError> {
     match target_named(context, store, id)? {
         Target::Frame(frame) => Ok(frame),
-        Target::Request(request) => Ok(store.request_owner(request)?),
+        request @ Target::Request(_) => Ok(store.chain_of(request)?.frame),
     }
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn target_named(context: &Context, store: &Store, id: &str) -> Result
     let id = id_of(context, store, id)?;
     Ok(match context.caller {
         Some(caller) => agent_lookup::named(store, caller, &id)?,
-        None => store.lookup(None, &id)?,
+        None => store.lookup(Scope::All, &id)?,
     })
 }
 
@@ -36,11 +36,13 @@ pub(crate) fn id_of(context: &Context, store: &Store, text: &str) -> Result<IdPr
     }
     let found = match text.parse::<Reference>()? {
         Reference::Id(id) => return Ok(id),
-        Reference::Name(name) => store.chain_named(&name)?.ok_or(StoreError::Unknown(text.to_owned()))?,
+        Reference::Name(name) => {
+            store.newest_chain(Newest::Named(&name))?.ok_or(StoreError::Unknown(text.to_owned()))?
+        }
         Reference::Last => {
             let mut projects = Projects::default();
             let here = here(&mut projects)?;
-            let newest = store.newest_chain(|cwd| projects.of(cwd) == here)?;
+            let newest = store.newest_chain(Newest::WorksIn(&mut |cwd| projects.of(cwd) == here))?;
             let none = || CliError::new(ExitStatus::NoSuchFrame, "no chain was started in this project");
             newest.ok_or_else(|| none().hint("agent-cli ls --all-projects --all lists all chains"))?
         }
@@ -75,6 +77,6 @@ pub(crate) fn here(projects: &mut Projects) -> Result<PathBuf, CliError> {
 pub(crate) fn chain_of(store: &Store, target: Target) -> Result<FrameId, StoreError> {
     match target {
         Target::Frame(frame) => Ok(frame),
-        Target::Request(request) => store.root_of(store.request_owner(request)?),
+        Target::Request(_) => Ok(store.chain_of(target)?.root),
     }
 }

@@ -16,7 +16,7 @@ use crate::store::{KnownProgram, Store};
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    pub(crate) modified: Timestamp,
+    modified: Timestamp,
     /// Whether it is known not to run suspended calls of forks.
     pub(crate) refuses_forks: bool,
     /// Its version, as it reports it.
@@ -55,6 +55,14 @@ pub(crate) async fn check(store: &Store, settings: &RunSettings, launch: &Launch
     }
 }
 
+impl Program {
+    /// Remembers that it does not run suspended calls of forks.
+    pub(crate) fn remember_refusal_of_forks(&self, store: &Store) -> Result<(), RuntimeError> {
+        let known = KnownProgram { version: self.answer.clone(), refuses_forks: true };
+        Ok(store.remember_program(&self.path, self.modified, &known)?)
+    }
+}
+
 /// Finds the program for a frame with these launch options, and checks that it is not too old.
 pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launch) -> Result<Program, RuntimeError> {
     let recorded = Some(launch.claude.as_path()).filter(|path| !path.as_os_str().is_empty());
@@ -63,9 +71,9 @@ pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launc
     let KnownProgram { version: answer, refuses_forks } = match store.known_program(&path, modified)? {
         Some(known) => known,
         None => {
-            let version = program::ask_version(&path).await?;
-            store.remember_version(&path, modified, &version)?;
-            KnownProgram { version, refuses_forks: false }
+            let known = KnownProgram { version: program::ask_version(&path).await?, refuses_forks: false };
+            store.remember_program(&path, modified, &known)?;
+            known
         }
     };
     let version = program::check(&path, &answer)?;

@@ -164,7 +164,7 @@ pub(crate) fn told(store: &Store, root: &str) -> String {
     for node in tree.leaves_up() {
         let reply = store.reply(node.id).expect("a database");
         lines.push(format!("{} {} {reply:?}", node.id, node.title));
-        for event in store.events(node.id).expect("a database") {
+        for event in store.events(node.id, 0).expect("a database") {
             lines.push(format!("  {} {} {}", event.at, event.kind, event.detail));
         }
     }
@@ -172,7 +172,7 @@ pub(crate) fn told(store: &Store, root: &str) -> String {
 }
 
 fn frames(store: &Store) -> Vec<FrameId> {
-    let roots = store.roots().expect("a database");
+    let roots = store.summaries(None).expect("a database");
     let trees = roots.iter().map(|root| store.tree(root.id).expect("a database"));
     trees.flat_map(|tree| tree.leaves_up().into_iter().map(|node| node.id).collect::<Vec<_>>()).collect()
 }

@@ -120,7 +120,7 @@ fn lose_transcripts_and_carry_on(person: &mut Person) -> String {
 }
 
 fn waits(person: &Person) -> bool {
-    let roots = person.store().map(|store| store.roots().expect("a database"));
+    let roots = person.store().map(|store| store.summaries(None).expect("a database"));
     roots.into_iter().flatten().any(|root| matches!(root.state, FrameState::Waiting { .. }))
 }
 

@@ -64,7 +64,7 @@ fn one_chain(seed: usize) -> Killed {
     let mut reply = None;
     for _ in 0..ROUNDS {
         let store = Store::open(&chain.state()).unwrap();
-        let root = store.roots().unwrap().pop().map(|root| root.id.to_string());
+        let root = store.summaries(None).unwrap().pop().map(|root| root.id.to_string());
         let running = match &root {
             Some(root) => chain.start(&["resume", root]),
             None => chain.start(&["spawn", "ins1.md"]),
@@ -115,11 +115,11 @@ fn one_chain(seed: usize) -> Killed {
 
 /// All that was recorded, for whoever has to find out what went wrong.
 fn story(store: &Store) -> String {
-    let roots = store.roots().unwrap();
+    let roots = store.summaries(None).unwrap();
     let nodes =
         roots.iter().flat_map(|root| store.tree(root.id).unwrap().leaves_up().into_iter().cloned().collect::<Vec<_>>());
     let told = |node: Node| {
-        let events = store.events(node.id).unwrap().into_iter();
+        let events = store.events(node.id, 0).unwrap().into_iter();
         let events = events.map(|event| format!("\n  {} {} {}", event.at, event.kind, event.detail));
         format!("{} {}{}", node.id, node.title, events.collect::<String>())
     };

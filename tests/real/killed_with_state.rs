@@ -216,7 +216,7 @@ fn one_chain(agent: &Agent, seed: usize) -> [usize; 3] {
     let reply = loop {
         assert!(Instant::now() < deadline, "there is no reply: {killed:?}, {}", chain.ok(&["tree"]));
         let store = Store::open(&chain.state()).unwrap();
-        let root = store.roots().unwrap().pop().map(|root| root.id.to_string());
+        let root = store.summaries(None).unwrap().pop().map(|root| root.id.to_string());
         let running = match &root {
             Some(root) => chain.start(&["resume", root]),
             None => {

@@ -62,7 +62,7 @@ fn found(look: impl Fn(&Store) -> Result<Vec<CompletionCandidate>, RuntimeError>
 }
 
 fn open(store: &Store) -> Result<Vec<Summary>, RuntimeError> {
-    let mut chains = store.roots()?;
+    let mut chains = store.summaries(None)?;
     chains.retain(|chain| chain.state != FrameState::Done);
     chains.truncate(MOST);
     Ok(chains)

@@ -26,7 +26,7 @@ use crate::runtime::requests::record;
 use crate::runtime::requests::{adopt, agent_lookup};
 use crate::runtime::run::{retry, status};
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::{Store, StoreError, Target};
+use crate::store::{Scope, Store, StoreError, Target};
 
 /// Drives the chain below `top` if something in it can run, and reports its status.
 pub(super) fn continued(
@@ -242,7 +242,7 @@ impl Resume {
         let top = match id.parse::<FrameId>() {
             // A complete id, as cron passes it, needs no search.
             Ok(top) => top,
-            Err(_) => match id.parse::<IdPrefix>().map(|prefix| store.lookup(None, &prefix)) {
+            Err(_) => match id.parse::<IdPrefix>().map(|prefix| store.lookup(Scope::All, &prefix)) {
                 Ok(Ok(target)) => lookup::chain_of(store, target)?,
                 _ => return Ok(None),
             },
@@ -267,7 +267,7 @@ impl Resume {
         if let Some(caller) = context.caller {
             return Ok(agent_lookup::named_or_started(store, caller, &id)?);
         }
-        let error = match store.lookup(None, &id) {
+        let error = match store.lookup(Scope::All, &id) {
             Ok(target) => return Ok(target),
             Err(error) => error,
         };

@@ -43,7 +43,7 @@ impl Rm {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("agents cannot remove chains", "ask a person to do it")?;
         let store = context.store()?;
-        let root = store.root_of(frame_named(context, &store, &self.id)?)?;
+        let root = store.chain_of(frame_named(context, &store, &self.id)?)?.root;
         if !self.yes {
             let frame = store.frame(root)?.map(|frame| (frame.task.title(), frame.state.name())).unwrap_or_default();
             let agents = store.tree(root)?.all().count();

@@ -35,7 +35,7 @@ impl Export {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("agents cannot export chains", "ask a person to do it")?;
         let store = context.store()?;
-        let root = store.root_of(frame_named(context, &store, &self.id)?)?;
+        let root = store.chain_of(frame_named(context, &store, &self.id)?)?.root;
         let secrets = secret_options(&store, root)?;
         if !secrets.is_empty() {
             let options = secrets.join(", ");

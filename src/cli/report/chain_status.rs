@@ -27,7 +27,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::run::driven::Busy;
 use crate::runtime::run::frame_error::FrameError;
 use crate::runtime::run::status::ChainStatus;
-use crate::store::Store;
+use crate::store::{ChainOf, Store};
 
 /// How the caller wants to be told.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -129,12 +129,9 @@ impl StatusReport {
         let worktree = frame.filter(|frame| frame.state.is_over()).and_then(|frame| frame.launch.worktree);
         let still_waits = matches!(status, ChainStatus::Waits { new: false, .. });
         let denied = if still_waits && !output_options.prints_json() { Vec::new() } else { denied::below(store, top)? };
-        let max_budget_usd = if still_waits { None } else { store.limits(top)?.max_budget_usd };
-        let over_budget = match max_budget_usd {
-            Some(_) => {
-                let root = store.root_of(top)?;
-                costs::passed(root, &store.spent(root)?, max_budget_usd)
-            }
+        let chain = if still_waits { None } else { Some(store.chain_of(top)?) };
+        let over_budget = match chain.filter(|chain| chain.limits.max_budget_usd.is_some()) {
+            Some(ChainOf { root, limits, .. }) => costs::passed(root, &store.spent(root)?, limits.max_budget_usd),
             None => None,
         };
         Ok(Self { top, status, spent, members, worktree, worktrees_below, denied, over_budget })

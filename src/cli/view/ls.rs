@@ -96,11 +96,8 @@ struct Hidden {
 impl Ls {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let (store, now) = (context.store()?, Timestamp::now());
-        let chains = match context.caller {
-            // For an agent, its chains are the agents that it started.
-            Some(caller) => store.children(caller.frame)?,
-            None => store.roots()?,
-        };
+        // For an agent, its chains are the agents that it started.
+        let chains = store.summaries(context.caller.map(|caller| caller.frame))?;
         let abandoned: HashSet<_> = store.abandoned()?.into_values().collect();
         let is_empty = chains.is_empty();
         let (chains, hidden) = self.chosen(context, chains, &abandoned)?;

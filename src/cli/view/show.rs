@@ -151,7 +151,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
     let own = attempts.iter().map(of).fold(Spent::default(), Spent::plus);
     let all = store.spent(frame.id)?;
     let blockers = tree.blockers(now).into_iter();
-    let events = store.events(frame.id)?.into_iter();
+    let events = store.events(frame.id, 0)?.into_iter();
     Ok(Shown {
         doing: activity_of(store, frame.id, now)?,
         waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
@@ -186,7 +186,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         created: frame.created,
         trouble: frame.trouble,
         launch: frame.launch,
-        limits: store.limits(frame.id)?,
+        limits: store.chain_of(frame.id)?.limits,
         checkpoint: frame.checkpoint,
         baseline: frame.baseline,
     })

@@ -78,7 +78,7 @@ impl TreeCommand {
             (Some(id), _) => vec![frame_named(context, &store, id)?],
             (None, Some(caller)) => vec![caller.frame],
             (None, None) => {
-                let open = store.roots()?.into_iter().filter(|root| root.state != FrameState::Done);
+                let open = store.summaries(None)?.into_iter().filter(|root| root.state != FrameState::Done);
                 open.map(|root| root.id).collect()
             }
         };

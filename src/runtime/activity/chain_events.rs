@@ -13,7 +13,7 @@ use crate::runtime::activity::READ;
 use crate::runtime::activity::output::{Output, Span};
 use crate::runtime::activity::records;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{AttemptSpan, Store};
+use crate::store::{AttemptSpan, Extent, Store};
 
 /// Reads the events of a frame or of a chain.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl<'a> ChainEvents<'a> {
     /// Those of the state directory.
     pub(crate) fn refresh(&mut self, now: Option<Timestamp>) -> Result<(), RuntimeError> {
         // What ended before was printed before.
-        let records = self.store.events_below(self.top, self.seq)?;
+        let records = self.store.events(Extent::Below(self.top), self.seq)?;
         self.tree = self.store.tree(self.top)?;
         let frames: Vec<FrameId> = match self.whole {
             true => self.tree.parents_first().into_iter().map(|node| node.id).collect(),
@@ -80,7 +80,7 @@ impl<'a> ChainEvents<'a> {
         }
         self.sources.iter_mut().try_for_each(Source::look)?;
         let mut spans: HashMap<FrameId, Vec<Span>> = HashMap::new();
-        for span in self.store.attempt_spans(self.top)? {
+        for span in self.store.attempt_spans(Extent::Below(self.top))? {
             spans.entry(span.frame).or_default().push(of_frame(&span));
         }
         for source in &mut self.sources {
@@ -109,7 +109,7 @@ impl<'a> ChainEvents<'a> {
             if let Some(place) = self.places.get(frame) {
                 let source = &mut self.sources[*place];
                 source.look()?;
-                source.output.set_spans(self.store.attempt_spans_of(*frame)?.iter().map(of_frame).collect());
+                source.output.set_spans(self.store.attempt_spans(*frame)?.iter().map(of_frame).collect());
             }
         }
         Ok(())

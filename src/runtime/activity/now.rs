@@ -83,7 +83,7 @@ pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Resu
         activity: progress.activity(now),
         began: attempt.began,
         last_event,
-        stalled: is_stalled(last_event, now, store.limits(frame)?.stall_after()),
+        stalled: is_stalled(last_event, now, store.chain_of(frame)?.limits.stall_after()),
         context_tokens: progress.context_tokens,
         usage: progress.usage,
     }))

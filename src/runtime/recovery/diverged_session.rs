@@ -35,7 +35,7 @@ pub(crate) fn save(store: &Store, frame: &Frame, place: &Path, copy: Option<Atte
     let mut saved = (id_of(&conversation), conversation);
     if found.check().is_err() {
         // A person who had the session open when it was set aside has continued in the same place.
-        let events = store.events(frame.id)?;
+        let events = store.events(frame.id, 0)?;
         for earlier in events.iter().filter_map(EventRecord::set_aside).filter(|earlier| file_of(*earlier).is_file()) {
             let all = read(&file_of(earlier))?.followed_by(said.clone());
             if all.check().is_ok() {

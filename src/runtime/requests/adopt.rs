@@ -8,7 +8,7 @@ use crate::core::chain::limits::Limits;
 use crate::core::id::{FrameId, SessionId};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
-use crate::store::{Lease, NewFrame, Store};
+use crate::store::{Lease, NewChain, NewFrame, Store};
 
 /// Creates a root frame that continues `session`, if Claude Code has such a session. Its working directory and model come from
 /// its transcript. Only its agent can judge whether its wait is over.
@@ -40,7 +40,7 @@ pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result
         started_from: None,
         name: None,
     };
-    Ok(Some(store.adopt(&new, session)?))
+    Ok(Some(store.create_root(NewChain::Adopted(&new, session))?))
 }
 
 /// Whether a frame was made from a session that agent-cli did not start: its first attempt continued something other than a

@@ -2,9 +2,9 @@
 //! And the other way: which agent asked for one.
 
 use crate::core::chain::frame::Frame;
-use crate::core::id::{FrameId, IdPrefix};
+use crate::core::id::IdPrefix;
 use crate::runtime::RuntimeError;
-use crate::store::{Caller, Store, StoreError, Target};
+use crate::store::{Caller, Scope, Store, StoreError, Target};
 
 /// What an id refers to for an agent that asks for a result. By its full id, this includes a chain that the agent's session
 /// started before it was adopted.
@@ -13,18 +13,16 @@ use crate::store::{Caller, Store, StoreError, Target};
 ///
 /// [`RuntimeError::UnknownToAgent`], an ambiguous id, or an error of the state directory.
 pub(crate) fn named_or_started(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
-    match named(store, caller, id) {
-        Err(RuntimeError::UnknownToAgent(unknown)) => match id.as_str().parse::<FrameId>() {
-            Ok(chain) if store.may_join(caller.frame, chain)? => Ok(Target::Frame(chain)),
-            _ => Err(RuntimeError::UnknownToAgent(unknown)),
-        },
-        named => named,
-    }
+    found(store, Scope::Agent(caller.frame), id)
 }
 
 /// What an id refers to for an agent.
 pub(crate) fn named(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Target, RuntimeError> {
-    store.lookup(Some(caller.frame), id).map_err(|error| match error {
+    found(store, Scope::Below(caller.frame), id)
+}
+
+fn found(store: &Store, scope: Scope, id: &IdPrefix) -> Result<Target, RuntimeError> {
+    store.lookup(scope, id).map_err(|error| match error {
         StoreError::Unknown(unknown) => RuntimeError::UnknownToAgent(unknown),
         error => error.into(),
     })

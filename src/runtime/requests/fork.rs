@@ -11,7 +11,7 @@ use crate::core::chain::frame::{Baseline, Frame, Kept};
 use crate::core::chain::state::FrameState;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Attempt, Caller, Store, StoreError, Target};
+use crate::store::{Attempt, Caller, Scope, Store, StoreError, Target};
 
 /// A conversation, and what its forks share with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub(crate) enum BadSource {
 ///
 /// [`BadSource`], the id is unknown, or the state directory cannot be read.
 pub(crate) fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Source, RuntimeError> {
-    match store.lookup(None, id) {
+    match store.lookup(Scope::All, id) {
         Ok(target) => of_target(store, target, id),
         Err(StoreError::Unknown(unknown)) => match of_session(id, launch)? {
             Some(source) => Ok(source),
@@ -70,7 +70,7 @@ pub(crate) fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<So
 /// The conversation that an agent names by `id`: it must belong to the agent's own tree.
 pub(crate) fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Source, RuntimeError> {
     let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
-    match store.lookup(Some(frame.root), id) {
+    match store.lookup(Scope::Below(frame.root), id) {
         Ok(target) => of_target(store, target, id),
         Err(StoreError::Unknown(_)) => Err(BadSource::Foreign(id.as_str().to_owned()).into()),
         Err(error) => Err(error.into()),

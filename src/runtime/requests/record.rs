@@ -106,7 +106,7 @@ pub(crate) fn spawn(
     if !parent.launch.is_unrestricted() && !request.cwd.starts_with(&parent.cwd) {
         return Err(BadLaunch::Outside { own: parent.cwd, child: request.cwd }.into());
     }
-    let frames = request.frames(store, &launch, store.limits(parent.id)?)?;
+    let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits)?;
     let (_, child) = match frames.as_slice() {
         [only] => store.request_child(caller, call, only, &request.title())?,
         _ => store.request_child(caller, call, &request.group(frames), &request.title())?,

@@ -1,7 +1,6 @@
 //! The loop that drives a chain: start what can run, wait for an end, decide about it, and repeat until nothing can run.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -20,7 +19,7 @@ use crate::core::id::FrameId;
 use crate::core::text::shell::quoted;
 use crate::failpoint::{self, Step};
 use crate::runtime::conclude::{self, Begun};
-use crate::runtime::programs;
+use crate::runtime::programs::{self, Program};
 use crate::runtime::run::attempt::{self, AttemptStart, Live};
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::FrameErrorKind;
@@ -68,7 +67,7 @@ pub(crate) async fn resume(
     stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
     for frame in store.tree(top)?.to_continue() {
-        store.continue_paused(frame)?;
+        retry::try_again(store, frame)?;
     }
     for node in store.tree(top)?.to_try_again() {
         retry::try_again(store, node.id)?;
@@ -88,7 +87,7 @@ struct Drive<'a> {
     /// How to continue frames whose `claude` refused the earlier ways.
     ways: HashMap<FrameId, Way>,
     /// The programs that refused to continue frames in a fork, and now resume them in place.
-    refused_forks: HashMap<FrameId, (PathBuf, Timestamp)>,
+    refused_forks: HashMap<FrameId, Program>,
     exits: JoinSet<(FrameId, Exit)>,
     driven: Driven,
     /// The records as they were when another process had last written something.
@@ -262,7 +261,7 @@ impl Drive<'_> {
         let first = if program.refuses_forks { Way::InPlace } else { Way::Fork };
         let way = self.ways.get(&id).copied().unwrap_or(first);
         if way == Way::InPlace && !program.refuses_forks {
-            self.refused_forks.insert(id, (program.path.clone(), program.modified));
+            self.refused_forks.insert(id, program.clone());
         }
         match attempt::start(self.store, self.settings, id, &self.attempted, &program, way) {
             Ok(AttemptStart::Started { running, live, output_from, has_stop_hook, transcript }) => {
@@ -339,8 +338,8 @@ impl Drive<'_> {
             return Ok(());
         }
         // Only a program that accepts one and refuses the other certainly objects to forks.
-        if let Some((program, modified)) = self.refused_forks.remove(&id).filter(|_| live.way == Way::InPlace) {
-            self.store.remember_refusal_of_forks(&program, modified)?;
+        if let Some(program) = self.refused_forks.remove(&id).filter(|_| live.way == Way::InPlace) {
+            program.remember_refusal_of_forks(self.store)?;
         }
         self.say_how_it_ended(id)?;
         self.take_note(id, &decision)

@@ -91,7 +91,8 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
 
 /// What the agent of a frame replied last, to whomever.
 fn latest_reply(store: &Store, frame: FrameId) -> Result<Option<String>, RuntimeError> {
-    Ok(store.later_reply(frame)?.map_or_else(|| store.reply(frame), |reply| Ok(Some(reply)))?)
+    let later = store.messages(frame)?.into_iter().rev().find_map(|message| message.reply);
+    Ok(later.map_or_else(|| store.reply(frame), |reply| Ok(Some(reply)))?)
 }
 
 /// The status of a chain whose top was stopped.

@@ -109,12 +109,12 @@ impl Store {
         })
     }
 
-    /// Lets a failed, cancelled or pausing frame be tried again: once what it asked for is there. A group is tried again with
-    /// those of its members that failed.
+    /// Lets a frame go on that rests, and one be tried again that failed, was cancelled or backs off: once what it asked for is
+    /// there. A group is tried again with those of its members that failed. One that rests and is to stop stays as it is.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Illegal`](crate::store::StoreError::Illegal) when it neither failed nor was stopped nor pauses, or a database that
+    /// [`StoreError::Illegal`](crate::store::StoreError::Illegal) when it does nothing of that, or a database that
     /// cannot be written.
     pub fn try_again(&self, frame: FrameId) -> Result<FrameState> {
         self.write(Step::TryAgain, |connection| try_again(connection, codec::now(), frame))
@@ -123,6 +123,9 @@ impl Store {
 
 fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::Result<FrameState, Fault> {
     let before = frames::existing(connection, frame)?;
+    if matches!(before.state, FrameState::Paused { .. }) {
+        return stops::continue_paused(connection, now, &before);
+    }
     let members = groups::members(connection, &before)?;
     for member in members.iter().filter(|member| member.failure().is_some() && !member.state.was_stopped()) {
         try_again(connection, now, member.id)?;
@@ -344,7 +347,7 @@ mod tests {
         let tree = store.tree(caller.frame).unwrap();
         assert_eq!(tree.leaves_up().len(), 1);
         assert!(tree.get(caller.frame).unwrap().requests.is_empty());
-        let kinds = |frame| store.events(frame).unwrap().into_iter().map(|event| event.kind).collect::<Vec<_>>();
+        let kinds = |frame| store.events(frame, 0).unwrap().into_iter().map(|event| event.kind).collect::<Vec<_>>();
         assert_eq!(kinds(child), ["created", "deleted"]);
         let parent = ["created", "began", "requested", "requested", "ended", "withdrawn", "withdrawn"];
         assert_eq!(kinds(caller.frame), parent);

@@ -32,28 +32,19 @@ impl Store {
         })
     }
 
-    /// Remembers that a program runs no suspended calls of forks, until it changes.
-    pub(crate) fn remember_refusal_of_forks(&self, program: &Path, modified: Timestamp) -> Result<()> {
-        let program = path_text(program)?;
-        self.write(Step::RememberVersion, |connection| {
-            connection
-                .prepare_cached("UPDATE versions SET refuses_forks = 1 WHERE program = ?1 AND modified = ?2")?
-                .execute((program, nanoseconds(modified)))?;
-            Ok(())
-        })
-    }
-
-    /// Remembers the version of the program at `program`, which was last modified at `modified`.
+    /// Remembers this about the program at `program`, which was last modified at `modified`, until it changes.
     ///
     /// # Errors
     ///
     /// The path is not valid UTF-8, or the database cannot be written.
-    pub fn remember_version(&self, program: &Path, modified: Timestamp, version: &str) -> Result<()> {
+    pub fn remember_program(&self, program: &Path, modified: Timestamp, known: &KnownProgram) -> Result<()> {
         let program = path_text(program)?;
         self.write(Step::RememberVersion, |connection| {
             connection
-                .prepare_cached("INSERT OR REPLACE INTO versions (program, modified, version) VALUES (?1, ?2, ?3)")?
-                .execute((program, nanoseconds(modified), version))?;
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO versions (program, modified, version, refuses_forks) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute((program, nanoseconds(modified), &known.version, known.refuses_forks))?;
             Ok(())
         })
     }
@@ -79,14 +70,17 @@ mod tests {
         let version = |program, modified| known(program, modified).map(|known| known.version);
         let refuses = |program, modified| known(program, modified).unwrap().refuses_forks;
         assert_eq!(known(program, modified), None);
-        store.remember_version(program, modified, "2.1.197").unwrap();
+        let remember = |modified, version: &str, refuses_forks| {
+            let known = KnownProgram { version: version.to_owned(), refuses_forks };
+            store.remember_program(program, modified, &known).unwrap();
+        };
+        remember(modified, "2.1.197", false);
         assert_eq!(version(program, modified).as_deref(), Some("2.1.197"));
         assert_eq!(known(program, later), None);
-        store.remember_refusal_of_forks(program, later).unwrap();
         assert!(!refuses(program, modified));
-        store.remember_refusal_of_forks(program, modified).unwrap();
+        remember(modified, "2.1.197", true);
         assert!(refuses(program, modified));
-        store.remember_version(program, later, "2.1.330").unwrap();
+        remember(later, "2.1.330", false);
         assert_eq!(version(program, later).as_deref(), Some("2.1.330"));
         assert!(!refuses(program, later), "another program may run them");
     }

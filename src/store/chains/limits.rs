@@ -14,10 +14,11 @@ use crate::core::chain::tree::Node;
 use crate::core::chain::tree::Whole;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
+use crate::store::chains::lookup::Target;
 use crate::store::database::codec::{self, Id, from_json, id, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
-use crate::store::error::Result;
+use crate::store::error::{Result, StoreError};
 use crate::store::tables::{chains, events, frames};
 
 // These find the few frames in question by an index, however large the tree is. Each repeats the condition of its
@@ -31,14 +32,40 @@ const LIMITED: &str = "SELECT state, since FROM frames
 const SPENT: &str = "SELECT coalesce(sum(cost_usd), 0.0) FROM frames AS f CROSS JOIN attempts AS a
      INDEXED BY attempts_by_frame ON a.frame = f.id WHERE f.root = ?1";
 
+const CHAIN_OF_FRAME: &str =
+    "SELECT f.id, c.root, c.limits FROM frames AS f CROSS JOIN chains AS c ON c.root = f.root WHERE f.id = ?1";
+const CHAIN_OF_REQUEST: &str =
+    "SELECT f.id, c.root, c.limits FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
+     CROSS JOIN chains AS c ON c.root = f.root WHERE r.id = ?1";
+
+/// A frame, and the chain that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChainOf {
+    pub frame: FrameId,
+    pub root: FrameId,
+    pub limits: Limits,
+}
+
 impl Store {
-    /// The limits of the tree that a frame belongs to.
+    /// The frame that is meant or whose agent made a request, and the chain that it belongs to.
     ///
     /// # Errors
     ///
-    /// The frame does not exist, or the database cannot be read.
-    pub fn limits(&self, frame: FrameId) -> Result<Limits> {
-        self.read(|connection| chains::limits(connection, frames::existing(connection, frame)?.root))
+    /// The frame or request does not exist, or the database cannot be read.
+    pub fn chain_of(&self, target: impl Into<Target>) -> Result<ChainOf> {
+        let of = |row: &Row<'_>| {
+            Ok(ChainOf { frame: id(row, "id")?, root: id(row, "root")?, limits: from_json(row, "limits")? })
+        };
+        self.query(|connection| match target.into() {
+            Target::Frame(frame) => {
+                let found = connection.prepare_cached(CHAIN_OF_FRAME)?.query_row([Id(frame)], of).optional()?;
+                Ok(found.ok_or(StoreError::UnknownFrame(frame))?)
+            }
+            Target::Request(request) => {
+                let found = connection.prepare_cached(CHAIN_OF_REQUEST)?.query_row([Id(request)], of).optional()?;
+                Ok(found.ok_or(StoreError::UnknownRequest(request))?)
+            }
+        })
     }
 
     /// Changes limits of the tree that a frame belongs to, from now on. Returns all of its limits.
@@ -188,7 +215,7 @@ mod tests {
         let second = store.start(children[1]);
         store.set_limits(root.frame, NewLimits { max_parallel: Some(1), ..NewLimits::default() }).unwrap();
         store.end(second, &refused("bad flag"));
-        assert_eq!(store.limits(children[0]).unwrap().max_parallel, 1);
+        assert_eq!(store.chain_of(children[0]).unwrap().limits.max_parallel, 1);
         store.end(first, &reply("ok"));
         store.start(root.frame);
     }
@@ -202,7 +229,7 @@ mod tests {
         let raised = NewLimits { max_budget_usd: Some(0.75), ..NewLimits::default() };
         store.set_limits(children[0], raised).unwrap();
         store.end(store.start(root.frame), &reply("done"));
-        let changes = store.events(root.frame).unwrap().into_iter().filter(|event| event.kind == "limits").count();
+        let changes = store.events(root.frame, 0).unwrap().into_iter().filter(|event| event.kind == "limits").count();
         assert_eq!(changes, 1);
     }
 

@@ -11,6 +11,7 @@ use crate::store::database::codec::{Id, from_json, id};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
+use crate::store::requests::attach;
 use crate::store::tables::below::below;
 use crate::store::tables::frames;
 
@@ -21,6 +22,25 @@ pub enum Target {
     Frame(FrameId),
     /// A request.
     Request(RequestId),
+}
+
+/// Where an id is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything that is recorded.
+    All,
+    /// A frame and all frames below it.
+    Below(FrameId),
+    /// The same for an agent and, by its full id, a chain that its session has started before it was adopted.
+    Agent(FrameId),
+    /// Questions, and everything else only if no question has such an id.
+    QuestionsFirst,
+}
+
+impl From<FrameId> for Target {
+    fn from(frame: FrameId) -> Self {
+        Self::Frame(frame)
+    }
 }
 
 /// How many candidates are named to a person.
@@ -51,37 +71,29 @@ const QUESTIONS: &str = "SELECT 1 AS is_request, id AS matched, id FROM requests
      WHERE id >= ?1 AND id < ?1 || 'g' AND kind = 'ask' ORDER BY id LIMIT 11";
 
 impl Store {
-    /// What `prefix` means: among everything that is recorded, or in a frame and all frames below it, outside of which nothing
-    /// exists then.
+    /// What `prefix` means in a [`Scope`], outside of which nothing exists.
     ///
     /// # Errors
     ///
     /// [`StoreError::Unknown`], [`StoreError::Ambiguous`], or a database that cannot be read.
-    pub fn lookup(&self, below: Option<FrameId>, prefix: &IdPrefix) -> Result<Target> {
-        self.read(|connection| {
-            let found = match below {
-                Some(top) => matches(connection, MATCHES_BELOW, (Id(top), prefix.as_str()))?,
-                None => matches(connection, MATCHES, [prefix.as_str()])?,
-            };
-            only(connection, prefix, found)
-        })
-    }
-
-    /// The question that `prefix` names, if it names one: whatever else begins like it cannot be meant.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Ambiguous`], or a database that cannot be read.
-    pub fn lookup_question(&self, prefix: &IdPrefix) -> Result<Option<RequestId>> {
-        self.read(|connection| {
-            let found = matches(connection, QUESTIONS, [prefix.as_str()])?;
-            if found.is_empty() {
-                return Ok(None);
+    pub fn lookup(&self, scope: Scope, prefix: &IdPrefix) -> Result<Target> {
+        let text = prefix.as_str();
+        self.read(|connection| match scope {
+            Scope::All => only(connection, prefix, matches(connection, MATCHES, [text])?),
+            Scope::Below(top) => only(connection, prefix, matches(connection, MATCHES_BELOW, (Id(top), text))?),
+            Scope::Agent(agent) => {
+                let found = matches(connection, MATCHES_BELOW, (Id(agent), text))?;
+                match text.parse::<FrameId>() {
+                    Ok(chain) if found.is_empty() && attach::has_started(connection, agent, chain)? => {
+                        Ok(Target::Frame(chain))
+                    }
+                    _ => only(connection, prefix, found),
+                }
             }
-            Ok(match only(connection, prefix, found)? {
-                Target::Request(question) => Some(question),
-                Target::Frame(_) => None,
-            })
+            Scope::QuestionsFirst => match matches(connection, QUESTIONS, [text])? {
+                none if none.is_empty() => only(connection, prefix, matches(connection, MATCHES, [text])?),
+                questions => only(connection, prefix, questions),
+            },
         })
     }
 }
@@ -169,6 +181,7 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::id::SessionId;
     use crate::store::attempts::attempt::NewAttempt;
+    use crate::store::requests::spawn::NewChain;
     use crate::store::testing::{ask, attempt, new, reply, store};
 
     fn prefix(text: &str) -> IdPrefix {
@@ -189,7 +202,7 @@ mod tests {
         store.start(frame);
         let second = store.attempts(frame).unwrap()[1].session;
         for id in [frame.to_string(), frame.short(), second.to_string(), second.short()] {
-            assert_eq!(store.lookup(None, &prefix(&id)).unwrap(), Target::Frame(frame), "{id}");
+            assert_eq!(store.lookup(Scope::All, &prefix(&id)).unwrap(), Target::Frame(frame), "{id}");
         }
     }
 
@@ -197,13 +210,13 @@ mod tests {
     fn a_request_goes_by_its_id() {
         let (_temp, store) = store();
         let (_, question) = store.asking("When?");
-        assert_eq!(store.lookup(None, &prefix(&question.short())).unwrap(), Target::Request(question));
+        assert_eq!(store.lookup(Scope::All, &prefix(&question.short())).unwrap(), Target::Request(question));
     }
 
     #[test]
     fn what_nothing_has_is_unknown() {
         let (_temp, store) = store();
-        let error = store.lookup(None, &prefix("FFFF1234")).unwrap_err();
+        let error = store.lookup(Scope::All, &prefix("FFFF1234")).unwrap_err();
         assert!(matches!(&error, StoreError::Unknown(prefix) if prefix == "ffff1234"), "{error}");
     }
 
@@ -212,14 +225,14 @@ mod tests {
         let (_temp, store) = store();
         let ids: Vec<_> = (0..12).map(|n| format!("abcd{n:04}-0000-4000-8000-000000000000")).collect();
         for id in &ids {
-            store.adopt(&new("theirs"), session(id)).unwrap();
+            store.create_root(NewChain::Adopted(&new("theirs"), session(id))).unwrap();
         }
-        let Err(StoreError::Ambiguous { candidates, .. }) = store.lookup(None, &prefix("abcd")) else {
+        let Err(StoreError::Ambiguous { candidates, .. }) = store.lookup(Scope::All, &prefix("abcd")) else {
             panic!("twelve ids begin like this");
         };
         let expected = ids[..10].iter().map(|id| format!("{} (the chain theirs)", &id[..8]));
         assert_eq!(candidates.iter().map(Candidate::to_string).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
-        assert!(matches!(store.lookup(None, &prefix("abcd0003")), Ok(Target::Frame(_))));
+        assert!(matches!(store.lookup(Scope::All, &prefix("abcd0003")), Ok(Target::Frame(_))));
     }
 
     #[test]
@@ -227,9 +240,9 @@ mod tests {
         let (_temp, store) = store();
         let ids = ["abcd0000-0000-4000-8000-000000000000", "abcd0000-0000-4000-8000-000000000001"];
         for id in ids {
-            store.adopt(&new("theirs"), session(id)).unwrap();
+            store.create_root(NewChain::Adopted(&new("theirs"), session(id))).unwrap();
         }
-        let error = store.lookup(None, &prefix("abcd0000")).unwrap_err();
+        let error = store.lookup(Scope::All, &prefix("abcd0000")).unwrap_err();
         let named = ids.map(|id| format!("{id} (the chain theirs)")).join(", ");
         assert_eq!(error.to_string(), format!("several ids begin with abcd0000: {named}"));
     }
@@ -248,7 +261,7 @@ mod tests {
         let (other, foreign) = store.asking("Where?");
 
         let session = |frame| store.attempts(frame).unwrap()[0].session;
-        let found = |id: String| store.lookup(Some(child), &prefix(&id)).ok();
+        let found = |id: String| store.lookup(Scope::Below(child), &prefix(&id)).ok();
         for (id, expected) in [
             (child.to_string(), Target::Frame(child)),
             (leaf.short(), Target::Frame(leaf)),
@@ -264,7 +277,7 @@ mod tests {
             foreign.to_string(),
             foreign.short(),
         ] {
-            let error = store.lookup(Some(child), &prefix(&id)).unwrap_err();
+            let error = store.lookup(Scope::Below(child), &prefix(&id)).unwrap_err();
             assert!(matches!(&error, StoreError::Unknown(unknown) if *unknown == id), "{error}");
         }
     }
@@ -274,10 +287,11 @@ mod tests {
         let (_temp, store) = store();
         let (frame, question) = store.asking("When?");
         let twin = format!("{}-0000-4000-8000-00000000000f", question.short());
-        store.adopt(&new("theirs"), session(&twin)).unwrap();
-        assert!(store.lookup(None, &prefix(&question.short())).is_err());
-        assert_eq!(store.lookup_question(&prefix(&question.short())).unwrap(), Some(question));
-        assert_eq!(store.lookup_question(&prefix(&frame.to_string())).unwrap(), None);
+        store.create_root(NewChain::Adopted(&new("theirs"), session(&twin))).unwrap();
+        assert!(store.lookup(Scope::All, &prefix(&question.short())).is_err());
+        let meant = |id: &str| store.lookup(Scope::QuestionsFirst, &prefix(id)).unwrap();
+        assert_eq!(meant(&question.short()), Target::Request(question));
+        assert_eq!(meant(&frame.to_string()), Target::Frame(frame));
     }
 
     #[test]
@@ -286,7 +300,7 @@ mod tests {
         let (frame, other) = (store.root(), store.root());
         let odd = NewAttempt { session: frame.into(), ..attempt(vec![]) };
         store.begin(other, &odd).unwrap();
-        assert_eq!(store.lookup(None, &prefix(&frame.to_string())).unwrap(), Target::Frame(frame));
+        assert_eq!(store.lookup(Scope::All, &prefix(&frame.to_string())).unwrap(), Target::Frame(frame));
     }
 
     #[test]

@@ -9,38 +9,40 @@ use crate::store::database::codec::{Id, id, path};
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError};
 
-impl Store {
-    /// The newest chain of this name.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
-    pub(crate) fn chain_named(&self, name: &ChainName) -> Result<Option<FrameId>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root
-                 WHERE c.name = ?1 ORDER BY f.seq DESC LIMIT 1",
-            )?;
-            Ok(statement.query_row([name.as_str()], |row| id(row, "id")).optional()?)
-        })
-    }
+/// Which of the chains is meant.
+pub(crate) enum Newest<'a> {
+    /// Those of this name.
+    Named(&'a ChainName),
+    /// Those whose root works in a directory of which this is true.
+    WorksIn(&'a mut dyn FnMut(&Path) -> bool),
+}
 
-    /// The newest chain whose root works in a directory that `is_meant` says is meant.
+impl Store {
+    /// The newest chain that is meant.
     ///
     /// # Errors
     ///
     /// The database cannot be read.
-    pub(crate) fn newest_chain(&self, mut is_meant: impl FnMut(&Path) -> bool) -> Result<Option<FrameId>> {
-        self.query(|connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT id, cwd FROM frames WHERE parent IS NULL ORDER BY seq DESC")?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                if is_meant(&path(row, "cwd")?) {
-                    return Ok(Some(id(row, "id")?));
-                }
+    pub(crate) fn newest_chain(&self, of: Newest<'_>) -> Result<Option<FrameId>> {
+        self.query(|connection| match of {
+            Newest::Named(name) => {
+                let mut statement = connection.prepare_cached(
+                    "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root
+                     WHERE c.name = ?1 ORDER BY f.seq DESC LIMIT 1",
+                )?;
+                Ok(statement.query_row([name.as_str()], |row| id(row, "id")).optional()?)
             }
-            Ok(None)
+            Newest::WorksIn(is_meant) => {
+                let mut statement =
+                    connection.prepare_cached("SELECT id, cwd FROM frames WHERE parent IS NULL ORDER BY seq DESC")?;
+                let mut rows = statement.query([])?;
+                while let Some(row) = rows.next()? {
+                    if is_meant(&path(row, "cwd")?) {
+                        return Ok(Some(id(row, "id")?));
+                    }
+                }
+                Ok(None)
+            }
         })
     }
 }
@@ -71,11 +73,11 @@ mod tests {
         let named = || store.create_root(&NewFrame { name: Some(name.clone()), ..new("task") });
         let first = named().unwrap();
         assert!(matches!(named(), Err(StoreError::NameTaken { by, .. }) if by == first));
-        assert_eq!(store.roots().unwrap().len(), 1, "nothing was made");
+        assert_eq!(store.summaries(None).unwrap().len(), 1, "nothing was made");
         store.end(store.start(first), &reply("done"));
         let second = named().unwrap();
-        assert_eq!(store.chain_named(&name).unwrap(), Some(second));
-        assert_eq!(store.chain_named(&"other".parse().unwrap()).unwrap(), None);
+        assert_eq!(store.newest_chain(Newest::Named(&name)).unwrap(), Some(second));
+        assert_eq!(store.newest_chain(Newest::Named(&"other".parse().unwrap())).unwrap(), None);
     }
 
     #[test]
@@ -83,7 +85,7 @@ mod tests {
         let (_temp, store) = store();
         let at = |cwd: &str| store.create_root(&NewFrame { cwd: cwd.into(), ..new("task") }).unwrap();
         let (_, newer, _) = (at("/a"), at("/a"), at("/b"));
-        assert_eq!(store.newest_chain(|cwd| cwd == Path::new("/a")).unwrap(), Some(newer));
-        assert_eq!(store.newest_chain(|_| false).unwrap(), None);
+        assert_eq!(store.newest_chain(Newest::WorksIn(&mut |cwd| cwd == Path::new("/a"))).unwrap(), Some(newer));
+        assert_eq!(store.newest_chain(Newest::WorksIn(&mut |_| false)).unwrap(), None);
     }
 }

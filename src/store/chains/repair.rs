@@ -78,7 +78,7 @@ mod tests {
             assert_eq!(store.frame(frame).unwrap().unwrap().launch.permission_mode.as_deref(), Some("plan"));
         }
         assert_eq!(store.repair(root.frame, &repair).unwrap(), 0);
-        assert!(store.events(root.frame).unwrap().iter().any(|event| event.kind == "launch"));
+        assert!(store.events(root.frame, 0).unwrap().iter().any(|event| event.kind == "launch"));
     }
 
     #[test]

@@ -68,6 +68,16 @@ const DENIED: &str = below!(
      WHERE a.denied IS NOT NULL AND a.kept ORDER BY a.seq"
 );
 
+const ROOTS: &str =
+    "SELECT f.id, c.name, f.title, f.cwd, f.state, f.since, f.created, c.limits, coalesce(q.questions, 0) AS questions,
+       (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
+     FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root LEFT JOIN
+       (SELECT asker.root, count(*) AS questions
+        FROM requests AS r CROSS JOIN frames AS asker ON asker.id = r.frame
+        WHERE r.kind = 'ask' AND r.status = 'open' GROUP BY asker.root) AS q
+       ON q.root = f.id
+     ORDER BY f.seq DESC";
+
 const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM frames WHERE parent = ?1 UNION
        SELECT below.child, f.id FROM below CROSS JOIN frames AS f ON f.parent = below.id)
      SELECT f.id, NULL AS name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
@@ -106,28 +116,17 @@ impl Store {
         })
     }
 
-    /// All roots, the newest first.
-    pub fn roots(&self) -> Result<Vec<Summary>> {
+    /// All roots or the children of a frame, each with what is below it, the newest first.
+    pub fn summaries(&self, of: Option<FrameId>) -> Result<Vec<Summary>> {
         self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT f.id, c.name, f.title, f.cwd, f.state, f.since, f.created, c.limits, coalesce(q.questions, 0) AS questions,
-                   (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
-                 FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root LEFT JOIN
-                   (SELECT asker.root, count(*) AS questions
-                    FROM requests AS r CROSS JOIN frames AS asker ON asker.id = r.frame
-                    WHERE r.kind = 'ask' AND r.status = 'open' GROUP BY asker.root) AS q
-                   ON q.root = f.id
-                 ORDER BY f.seq DESC",
-            )?;
-            Ok(statement.query_map([], summary)?.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
-    /// The children of a frame, each with what is below it, the newest first.
-    pub fn children(&self, frame: FrameId) -> Result<Vec<Summary>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(CHILDREN)?;
-            Ok(statement.query_map([Id(frame)], summary)?.collect::<rusqlite::Result<_>>()?)
+            let found = match of {
+                None => connection.prepare_cached(ROOTS)?.query_map([], summary)?.collect::<rusqlite::Result<_>>()?,
+                Some(frame) => connection
+                    .prepare_cached(CHILDREN)?
+                    .query_map([Id(frame)], summary)?
+                    .collect::<rusqlite::Result<_>>()?,
+            };
+            Ok(found)
         })
     }
 }
@@ -243,7 +242,7 @@ mod tests {
         let tree = store.tree(top).unwrap();
         assert_eq!(tree.leaves_up().len(), 1);
         assert_eq!(tree.get(top).unwrap().requests[0].id, question);
-        assert_eq!(store.roots().unwrap().len(), 10_001);
+        assert_eq!(store.summaries(None).unwrap().len(), 10_001);
     }
 
     #[test]
@@ -296,7 +295,7 @@ mod tests {
         let below = store.start(child);
         store.request(below, None, &ask("a?")).unwrap();
         store.request(below, None, &ask("b?")).unwrap();
-        let roots = store.roots().unwrap();
+        let roots = store.summaries(None).unwrap();
         let shown: Vec<_> = roots.iter().map(|root| (root.id, root.frames, root.open_questions)).collect();
         assert_eq!(shown, [(caller.frame, 2, 2), (first, 1, 1)]);
         assert_eq!((roots[0].title.as_str(), roots[0].state.name()), ("a task", "waiting"));

@@ -80,7 +80,7 @@ mod tests {
         Store::open(&dir).unwrap().root();
         let files = || fs::read_dir(&dir).unwrap().count();
         let before = files();
-        assert!(Store::read_snapshot(&dir, Store::roots).is_some());
+        assert!(Store::read_snapshot(&dir, |store| store.summaries(None)).is_some());
         assert_eq!(files(), before);
     }
 
@@ -89,10 +89,10 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let store = Store::open(temp.path()).unwrap();
         store.root();
-        assert!(Store::read_snapshot(temp.path(), Store::roots).is_none(), "the log holds a change");
+        assert!(Store::read_snapshot(temp.path(), |store| store.summaries(None)).is_none(), "the log holds a change");
         drop(store);
         let changed = Store::read_snapshot(temp.path(), |seen| {
-            let roots = seen.roots();
+            let roots = seen.summaries(None);
             Store::open(temp.path()).unwrap().root();
             roots
         });
@@ -104,6 +104,6 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let root = Store::open(temp.path()).unwrap().root();
         assert!(Store::read_snapshot(temp.path(), |store| store.try_again(root)).is_none());
-        assert!(Store::read_snapshot(temp.path(), Store::roots).is_some());
+        assert!(Store::read_snapshot(temp.path(), |store| store.summaries(None)).is_some());
     }
 }

@@ -93,6 +93,7 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::ending::Ending;
+    use crate::store::attempts::program_cache::KnownProgram;
     use crate::store::tables::frames::NewFrame;
     use crate::store::testing::{ask, new, reply, store};
 
@@ -109,7 +110,13 @@ mod tests {
         store.create_root(&started_with("/new/claude")).unwrap();
         store.create_root(&started_with("/new/claude")).unwrap();
         let modified = Timestamp::from_nanosecond(7).unwrap();
-        store.remember_version(Path::new("/new/claude"), modified, "2.1.330").unwrap();
+        store
+            .remember_program(
+                Path::new("/new/claude"),
+                modified,
+                &KnownProgram { version: "2.1.330".into(), refuses_forks: false },
+            )
+            .unwrap();
         let known = Some(("2.1.330".to_owned(), modified));
         let expected = RecordedProgram { path: "/new/claude".into(), chains: 2, known };
         assert_eq!(store.observed(0).unwrap().programs, [expected]);

@@ -20,11 +20,6 @@ use crate::store::tables::requests;
 use crate::store::tables::{chains, events};
 
 impl Store {
-    /// Whether the agent of `frame` may join the chain of `root`: one that its session has started before it was adopted.
-    pub fn may_join(&self, frame: FrameId, root: FrameId) -> Result<bool> {
-        self.query(|connection| has_started(connection, frame, root))
-    }
-
     /// Records that an agent waits for the reply of the root of another tree, or of one that was a root until it was joined. Returns whether it does so: nothing is done for a frame of its own tree that it did not
     /// join, and for one that does not wait.
     ///
@@ -83,8 +78,8 @@ impl Store {
     }
 }
 
-/// Whether a session of `frame` has started the chain of `root`.
-fn has_started(connection: &Connection, frame: FrameId, root: FrameId) -> std::result::Result<bool, Fault> {
+/// Whether a session of `frame` has started the chain of `root`, which its agent may join then.
+pub(crate) fn has_started(connection: &Connection, frame: FrameId, root: FrameId) -> std::result::Result<bool, Fault> {
     let sql = "SELECT 1 FROM frames WHERE id = ?2 AND parent IS NULL
         AND (started_from = ?1 OR started_from IN (SELECT session FROM attempts WHERE frame = ?1))";
     Ok(connection.prepare_cached(sql)?.exists((Id(frame), Id(root)))?)
@@ -102,7 +97,8 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
-    use crate::core::id::RequestId;
+    use crate::core::id::{IdPrefix, RequestId};
+    use crate::store::chains::lookup::{Scope, Target};
     use crate::store::tables::frames::NewFrame;
     use crate::store::testing::{ask, new, refused, reply, store};
 
@@ -167,7 +163,7 @@ mod tests {
         }
         let (caller, top) = joining(3, 3);
         assert!(store.join(caller, top).unwrap());
-        assert_eq!(store.limits(top).unwrap().max_depth, 3);
+        assert_eq!(store.chain_of(top).unwrap().limits.max_depth, 3);
     }
 
     #[test]
@@ -183,7 +179,7 @@ mod tests {
             let (chain, _) = store.asking_for(caller.frame, below);
             assert!(store.join(caller, chain).unwrap());
             for frame in [caller.frame, chain] {
-                assert_eq!(store.limits(frame).unwrap(), both);
+                assert_eq!(store.chain_of(frame).unwrap().limits, both);
             }
         }
     }
@@ -194,18 +190,23 @@ mod tests {
         let caller = store.start(store.root());
         let (foreign, _) = store.asking("When?");
         let (of_another, _) = store.asking_for(store.root(), Limits::default());
+        let meant =
+            |agent, chain: FrameId| store.lookup(Scope::Agent(agent), &chain.to_string().parse::<IdPrefix>().unwrap());
         for chain in [foreign, of_another] {
-            assert!(!store.may_join(caller.frame, chain).unwrap());
+            assert!(meant(caller.frame, chain).is_err());
             let error = store.join(caller, chain).unwrap_err();
             assert!(matches!(error, StoreError::UnknownFrame(id) if id == chain), "{error}");
             let frame = store.frame(chain).unwrap().unwrap();
-            assert_eq!((frame.parent, frame.root, store.limits(chain).unwrap()), (None, chain, Limits::default()));
+            assert_eq!(
+                (frame.parent, frame.root, store.chain_of(chain).unwrap().limits),
+                (None, chain, Limits::default())
+            );
         }
         // A later session of the agent is the agent's, too.
         store.end(caller, &reply("SGN_PEND_ONGOING"));
         let later = store.start(caller.frame);
         let (own, _) = store.asking_for(FrameId(store.attempts(caller.frame).unwrap()[1].session.0), Limits::default());
-        assert!(store.may_join(caller.frame, own).unwrap());
+        assert_eq!(meant(caller.frame, own).unwrap(), Target::Frame(own));
         assert!(store.join(later, own).unwrap());
     }
 

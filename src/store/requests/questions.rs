@@ -259,7 +259,7 @@ mod tests {
         store.record_answer(id, "Mar 3rd", &ann, true).unwrap();
         store.end(store.start(frame), &reply("done"));
         assert!(matches!(store.record_answer(id, "Apr 4th", &ann, true), Err(StoreError::Delivered(_))));
-        let log = store.events(frame).unwrap();
+        let log = store.events(frame, 0).unwrap();
         let by = |kind: &str| {
             let of_kind = log.iter().filter(|event| event.kind == kind);
             of_kind.map(|event| event.detail["by"]["user"].clone()).collect::<Vec<_>>()
@@ -290,7 +290,10 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).filter(|won| *won).count()
         });
         assert_eq!(won, 1);
-        assert_eq!(store.events(store.question(id).unwrap().unwrap().frame).unwrap().last().unwrap().kind, "answered");
+        assert_eq!(
+            store.events(store.question(id).unwrap().unwrap().frame, 0).unwrap().last().unwrap().kind,
+            "answered"
+        );
     }
 
     #[test]

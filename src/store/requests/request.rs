@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::{RequestEvent, RequestState};
-use crate::store::database::codec::{self, Id, from_json, id};
+use crate::store::database::codec::{self, Id, from_json};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
@@ -41,19 +41,6 @@ impl Store {
     /// Whether an attempt made requests whose results its agent has not been given. They may be there.
     pub fn has_undelivered_requests(&self, attempt: AttemptId) -> Result<bool> {
         self.query(|connection| has_undelivered(connection, attempt))
-    }
-
-    /// The frame whose agent made a request.
-    ///
-    /// # Errors
-    ///
-    /// The request does not exist, or the database cannot be read.
-    pub fn request_owner(&self, request: RequestId) -> Result<FrameId> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached("SELECT frame FROM requests WHERE id = ?1")?;
-            let owner = statement.query_row([Id(request)], |row| id(row, "frame")).optional()?;
-            Ok(owner.ok_or(StoreError::UnknownRequest(request))?)
-        })
     }
 
     /// The result of a request, delivered or not; `None` if it is open or was withdrawn.
@@ -145,7 +132,7 @@ mod tests {
         let (_, child) = store.request_child(caller, None, &wanted, "child").unwrap();
         let child = store.frame(child).unwrap().unwrap();
         assert_eq!((child.parent, child.root, child.depth), (Some(caller.frame), caller.frame, 2));
-        assert_eq!((store.limits(child.id).unwrap(), child.state), (Limits::default(), FrameState::Ready));
+        assert_eq!((store.chain_of(child.id).unwrap().limits, child.state), (Limits::default(), FrameState::Ready));
         let tree = store.tree(caller.frame).unwrap();
         assert_eq!(tree.children(caller.frame), [child.id]);
         assert_eq!(tree.get(caller.frame).unwrap().requests.len(), 1);
@@ -205,7 +192,7 @@ mod tests {
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         store.end(store.start(caller.frame), &reply("over"));
         assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
-        let over = store.events(caller.frame).unwrap().into_iter().filter(|event| event.kind == "wait_over").count();
+        let over = store.events(caller.frame, 0).unwrap().into_iter().filter(|event| event.kind == "wait_over").count();
         assert_eq!(over, 3);
     }
 

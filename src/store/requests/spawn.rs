@@ -8,7 +8,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::{FrameState, Wait};
-use crate::core::id::{ChainName, FrameId, RequestId};
+use crate::core::id::{AttemptId, ChainName, FrameId, RequestId, SessionId};
 use crate::core::requests::request::RequestKind;
 use crate::failpoint::Step;
 use crate::store::chains::names;
@@ -36,6 +36,9 @@ pub struct NewGroup {
 pub enum NewChain<'a> {
     Agent(&'a NewFrame),
     Group(&'a NewGroup),
+    /// A session that agent-cli did not start. Only its agent knows what it waits for. The frame has the id of the session and
+    /// continues in another one: that session belongs to its user.
+    Adopted(&'a NewFrame, SessionId),
 }
 
 impl<'a> From<&'a NewFrame> for NewChain<'a> {
@@ -54,7 +57,7 @@ impl NewChain<'_> {
     /// How many agents it has.
     pub(super) fn agents(&self) -> u32 {
         match self {
-            Self::Agent(_) => 1,
+            Self::Agent(_) | Self::Adopted(..) => 1,
             Self::Group(group) => u32::try_from(group.members.len()).unwrap_or(u32::MAX),
         }
     }
@@ -62,7 +65,7 @@ impl NewChain<'_> {
     /// The limits that it brings if it is a chain of its own.
     pub(super) fn limits(&self) -> Limits {
         match self {
-            Self::Agent(agent) => agent.limits,
+            Self::Agent(agent) | Self::Adopted(agent, _) => agent.limits,
             Self::Group(group) => group.members[0].limits,
         }
     }
@@ -70,7 +73,7 @@ impl NewChain<'_> {
     /// What a person calls it.
     fn name(&self) -> Option<&ChainName> {
         match self {
-            Self::Agent(agent) => agent.name.as_ref(),
+            Self::Agent(agent) | Self::Adopted(agent, _) => agent.name.as_ref(),
             Self::Group(group) => group.members[0].name.as_ref(),
         }
     }
@@ -79,6 +82,7 @@ impl NewChain<'_> {
     pub(super) fn top(&self) -> FrameId {
         match self {
             Self::Agent(agent) => agent.id,
+            Self::Adopted(_, session) => FrameId(session.0),
             Self::Group(_) => FrameId::random(),
         }
     }
@@ -94,12 +98,18 @@ impl NewChain<'_> {
         match self {
             Self::Agent(agent) => frames::insert(connection, now, agent, &Place::of(top, parent)),
             Self::Group(group) => insert(connection, now, top, group, parent),
+            Self::Adopted(agent, session) => {
+                let (state, checkpoint) =
+                    (FrameState::Waiting { wait: Wait::AgentDecides }, Some(AttemptId(session.0)));
+                let place = Place { state, checkpoint, ..Place::of(top, parent) };
+                frames::insert(connection, now, &NewFrame { id: top, ..(*agent).clone() }, &place)
+            }
         }
     }
 }
 
 impl Store {
-    /// Records a chain: an agent that is ready, or a group and its members.
+    /// Records a chain: an agent that is ready, a group and its members, or a session that is adopted.
     ///
     /// # Errors
     ///
@@ -107,7 +117,8 @@ impl Store {
     /// written.
     pub fn create_root<'a>(&self, new: impl Into<NewChain<'a>>) -> Result<FrameId> {
         let new = new.into();
-        self.write(Step::CreateRoot, |connection| {
+        let step = if matches!(new, NewChain::Adopted(..)) { Step::Adopt } else { Step::CreateRoot };
+        self.write(step, |connection| {
             let (limits, top) = (new.limits(), new.top());
             limits.admit(1, 0, new.agents())?;
             chains::insert(connection, top, limits)?;

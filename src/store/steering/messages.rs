@@ -82,11 +82,6 @@ impl Store {
             Ok(statement.query_map([Id(attempt)], from_row)?.collect::<rusqlite::Result<_>>()?)
         })
     }
-
-    /// What an agent said last to a person who had a new instruction for it.
-    pub fn later_reply(&self, frame: FrameId) -> Result<Option<String>> {
-        Ok(self.messages(frame)?.into_iter().rev().find_map(|message| message.reply))
-    }
 }
 
 fn insert(

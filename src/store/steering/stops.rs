@@ -49,20 +49,6 @@ impl Store {
     pub fn wanted_stops(&self) -> Result<Vec<(FrameId, Stop)>> {
         self.query(|connection| Ok(all_open(connection)?))
     }
-
-    /// Lets an agent go on that rests. Returns whether it did: another process may have been faster.
-    pub fn continue_paused(&self, frame: FrameId) -> Result<bool> {
-        self.write(Step::TryAgain, |connection| {
-            let before = frames::existing(connection, frame)?;
-            if !matches!(before.state, FrameState::Paused { .. }) || open(connection, frame)?.is_some() {
-                return Ok(false);
-            }
-            let now = codec::now();
-            let state = frames::advance(connection, &before, FrameEvent::Continue, now.0)?;
-            events::append(connection, now, frame, "continued", &json!({"from": before.state, "to": state}))?;
-            Ok(true)
-        })
-    }
 }
 
 /// What the call returns at which an agent stood when it was stopped, if it goes on. Nobody waits for its result any more.
@@ -147,6 +133,16 @@ fn carry_out(connection: &Connection, now: At, frame: &Frame) -> Written<()> {
     let detail = json!({"from": frame.state, "to": state, "by": stop.by, "reason": stop.reason});
     events::append(connection, now, frame.id, word, &detail)?;
     is_over(connection, now, frame, &stop)
+}
+
+/// Lets an agent go on that rests, unless somebody wants it stopped. Returns its state.
+pub(crate) fn continue_paused(connection: &Connection, now: At, before: &Frame) -> Written<FrameState> {
+    if open(connection, before.id)?.is_some() {
+        return Ok(before.state.clone());
+    }
+    let state = frames::advance(connection, before, FrameEvent::Continue, now.0)?;
+    events::append(connection, now, before.id, "continued", &json!({"from": before.state, "to": state}))?;
+    Ok(state)
 }
 
 /// What follows when a stop has been carried out.

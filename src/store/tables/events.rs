@@ -26,18 +26,6 @@ pub struct EventRecord {
     pub detail: Value,
 }
 
-impl Store {
-    /// What happened to a frame, in order.
-    pub fn events(&self, frame: FrameId) -> Result<Vec<EventRecord>> {
-        self.query(|connection| {
-            let mut statement = connection
-                .prepare_cached("SELECT seq, at, frame, kind, detail FROM events WHERE frame = ?1 ORDER BY seq")?;
-            let records = statement.query_map([Id(frame)], from_row)?;
-            Ok(records.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-}
-
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<EventRecord> {
     Ok(EventRecord {
         seq: count(row, "seq")?,
@@ -92,7 +80,7 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         store.end(caller, &reply("done"));
-        let events = store.events(caller.frame).unwrap();
+        let events = store.events(caller.frame, 0).unwrap();
         let steps: Vec<_> = events
             .iter()
             .map(|event| (event.kind.as_str(), event.detail["to"]["state"].as_str().unwrap_or_default()))

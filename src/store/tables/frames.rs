@@ -9,15 +9,14 @@ use serde_json::json;
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Baseline, Frame, Task};
 use crate::core::chain::limits::Limits;
-use crate::core::chain::state::{FrameEvent, FrameState, Wait};
+use crate::core::chain::state::{FrameEvent, FrameState};
 use crate::core::id::{AttemptId, ChainName, FrameId, SessionId};
 use crate::core::text::escape::shortened;
-use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
-use crate::store::tables::{chains, events};
+use crate::store::tables::events;
 
 /// A frame that is to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,22 +63,6 @@ impl Place {
 }
 
 impl Store {
-    /// Records a session that agent-cli did not start as a root. Only its agent knows what it waits for. The frame has the id of
-    /// the session and continues in another one: that session belongs to its user.
-    ///
-    /// # Errors
-    ///
-    /// The frame already exists, a path is not valid UTF-8, or the database cannot be written.
-    pub fn adopt(&self, new: &NewFrame, session: SessionId) -> Result<FrameId> {
-        let new = NewFrame { id: FrameId(session.0), ..new.clone() };
-        let (state, checkpoint) = (FrameState::Waiting { wait: Wait::AgentDecides }, Some(AttemptId(session.0)));
-        self.write(Step::Adopt, |connection| {
-            chains::insert(connection, new.id, new.limits)?;
-            insert(connection, codec::now(), &new, &Place { state, checkpoint, ..Place::of(new.id, None) })?;
-            Ok(new.id)
-        })
-    }
-
     /// One frame.
     pub fn frame(&self, id: FrameId) -> Result<Option<Frame>> {
         self.query(|connection| load(connection, id))
@@ -202,6 +185,7 @@ mod tests {
     use crate::core::agent::launch::OnPermission;
     use crate::core::agent::worktree::Worktree;
     use crate::core::attempt::usage::Usage;
+    use crate::store::requests::spawn::NewChain;
     use crate::store::testing::{new, store};
 
     #[test]
@@ -257,7 +241,7 @@ mod tests {
             task,
             cwd: frame.cwd,
             launch: frame.launch,
-            limits: store.limits(frame.id).unwrap(),
+            limits: store.chain_of(frame.id).unwrap().limits,
             baseline,
             started_from: None,
             name: None,
@@ -274,13 +258,13 @@ mod tests {
     fn an_adopted_session_is_a_frame_that_knows_what_it_waits_for() {
         let (_temp, store) = store();
         let session = SessionId::random();
-        let id = store.adopt(&new("theirs"), session).unwrap();
+        let id = store.create_root(NewChain::Adopted(&new("theirs"), session)).unwrap();
         assert_eq!(SessionId::from(id), session);
         let frame = store.frame(id).unwrap().unwrap();
         assert_eq!((frame.checkpoint, frame.state.name()), (Some(AttemptId::from(id)), "waiting"));
         assert_eq!((frame.session == session, frame.is_adopted()), (false, true));
         assert_eq!(frame.continues().map(|kept| kept.session), Some(session));
-        assert!(store.adopt(&new("theirs"), session).is_err());
+        assert!(store.create_root(NewChain::Adopted(&new("theirs"), session)).is_err());
     }
 
     #[test]

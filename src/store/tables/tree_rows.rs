@@ -1,12 +1,12 @@
 //! Which rows belong to a tree: they travel with it, and they are removed with it.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use crate::core::id::FrameId;
 use crate::store::database::codec::Id;
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::Result;
 
 /// A table, and which of its rows belong to the frames in the temporary table `members`.
 pub(crate) struct Table {
@@ -67,20 +67,6 @@ impl Store {
             let found = statement
                 .query_map([Id(root)], |row| Ok((crate::store::database::codec::id(row, "id")?, row.get("done")?)))?;
             Ok(found.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
-    /// The root of the tree that a frame is in.
-    ///
-    /// # Errors
-    ///
-    /// The frame does not exist, or the database cannot be read.
-    pub fn root_of(&self, frame: FrameId) -> Result<FrameId> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached("SELECT root FROM frames WHERE id = ?1")?;
-            let root =
-                statement.query_row([Id(frame)], |row| crate::store::database::codec::id(row, "root")).optional()?;
-            Ok(root.ok_or(StoreError::UnknownFrame(frame))?)
         })
     }
 }

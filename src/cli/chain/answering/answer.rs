@@ -21,7 +21,7 @@ use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
 use crate::core::text::shell::quoted;
-use crate::store::{Driving, Question, Store, StoreError, Target};
+use crate::store::{Driving, Question, Scope, Store, Target};
 
 /// Answer a question
 ///
@@ -154,11 +154,9 @@ impl Answer {
 
 /// The question that an id names: its own, or that of a chain or agent that waits for one answer.
 fn named(store: &Store, prefix: &IdPrefix) -> Result<RequestId, CliError> {
-    if let Some(question) = store.lookup_question(prefix)? {
-        return Ok(question);
-    }
-    match store.lookup(None, prefix)? {
-        Target::Request(request) => Err(StoreError::NotAQuestion(request).into()),
+    match store.lookup(Scope::QuestionsFirst, prefix)? {
+        // What is no question is refused when it is answered.
+        Target::Request(request) => Ok(request),
         Target::Frame(frame) => only_question_below(store, frame),
     }
 }
