@@ -133,13 +133,20 @@ fn an_answer_continues_its_agent_while_another_runs() {
         let tree = world.run(&["tree", "--json"]).json();
         tree.as_array().expect("a list").iter().any(|agent| agent["task"] == "asks.md" && agent["status"] == "waiting")
     });
-    world.answer("now");
+    let answered = world.run(&["answer", &world.question(), "now"]);
+    insta::assert_snapshot!(answered, @"
+    --- stderr
+    answer recorded; the chain continues by itself: another process drives it
+    --- exit status: 0
+    ");
     wait_until("it is done", || {
         let tree = world.run(&["tree", "--json"]).json();
         tree.as_array().expect("a list").iter().any(|agent| agent["task"] == "asks.md" && agent["status"] == "done")
     });
     gate.open_for_one();
     assert!(spawn.ends().succeeds().stdout.contains("now"));
+    let (world, _, question) = asked();
+    assert_eq!(world.run(&["answer", &question, "now", "--json"]).json()["driven"], false);
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod pty;
 #[path = "../cli/world.rs"]
 mod world;
 
+mod answers;
 mod deep;
 mod wide;
 
