@@ -91,8 +91,8 @@ steps! {
     ChangeLaunch: "change_launch", WRITE;
     /// The limits of a tree are changed.
     ChangeLimits: "change_limits", WRITE;
-    /// An external wait is recorded as over.
-    ResolveWait: "resolve_wait", WRITE;
+    /// How far an external wait is, or that it is over, is recorded.
+    Looked: "looked", WRITE;
     /// An answer is recorded.
     Answer: "answer", WRITE;
     /// Requests are withdrawn whose calls were not suspended.

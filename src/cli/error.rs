@@ -147,6 +147,8 @@ impl From<RuntimeError> for CliError {
             RuntimeError::UnknownToAgent(_) => Self::new(ExitStatus::NoSuchFrame, message)
                 .hint("an agent can reach only what it started: agent-cli tree shows it")
                 .hint("for a chain that this session started before agent-cli took it over, give the full id"),
+            RuntimeError::Deadlock { .. } => Self::usage(message).hint("end your turn: it will be told what you reply"),
+            RuntimeError::NotAnAgent(_) => Self::usage(message).hint("agent-cli tree shows the agents"),
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR may name another directory"),
             RuntimeError::Io { source, .. } => of_files(message, &source),
             RuntimeError::Worktree(WorktreeError::Git { .. } | WorktreeError::Io { .. })

@@ -163,7 +163,7 @@ fn typed(words: &[String]) -> Typed {
     match command {
         Subcommands::Answer(_) | Subcommands::Inbox(_) => Typed::Answer,
         Subcommands::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
-        Subcommands::Wait(wait) => request_from_directory(|_, _| wait.resolve()),
+        Subcommands::Wait(wait) => request_from_directory(|store, caller| wait.resolve(store, caller)),
         Subcommands::Ask(ask) => request_from_directory(|_, _| ask.resolve()),
         Subcommands::Spawn(spawn) => request_from_directory(|store, caller| spawn.resolve(store, caller)),
         _ => Typed::Other,

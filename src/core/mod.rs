@@ -12,5 +12,6 @@ pub(crate) mod housekeeping;
 pub(crate) mod requests;
 pub(crate) mod steering;
 pub(crate) mod text;
+pub(crate) mod waits;
 
 pub(crate) mod id;

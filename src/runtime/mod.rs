@@ -27,7 +27,7 @@ use std::time::Duration;
 use crate::claude::installation::program::ProgramError;
 use crate::claude::transcript::ancestry::Broken;
 use crate::core::agent::overrides::BadLaunch;
-use crate::core::id::{FrameId, SessionId};
+use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::runtime::run::unattended::places::Places;
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;
@@ -90,6 +90,12 @@ pub(crate) enum RuntimeError {
     /// An agent named something that it did not start, or that does not exist.
     #[error("no frame or question matches `{0}`")]
     UnknownToAgent(String),
+    /// An agent wants to wait for itself, or for one that waits for it.
+    #[error("waiting for {} would never end: it is the agent that waits, or one that waits for it", id.short())]
+    Deadlock { id: FrameId },
+    /// An agent is needed, and this is a request of one.
+    #[error("{} is a request of an agent, not an agent", .0.short())]
+    NotAnAgent(RequestId),
     /// A conversation of which Claude Code would use only the end.
     #[error("the conversation of {} is damaged: {broken}", frame.short())]
     BrokenConversation {

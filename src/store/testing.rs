@@ -17,6 +17,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{Delivery, RequestKind};
+use crate::core::waits::progress::{Look, Progress};
 use crate::store::attempts::attempt::NewAttempt;
 use crate::store::attempts::end::AttemptEnd;
 use crate::store::database::store::Store;
@@ -102,6 +103,13 @@ pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_>
 }
 
 impl Store {
+    /// The only condition of a wait is met.
+    pub(crate) fn resolve_wait(&self, request: RequestId) -> Result<()> {
+        let mut progress = Progress::default();
+        progress.note(0, Look::Met(None), jiff::Timestamp::UNIX_EPOCH);
+        self.looked(request, &progress)
+    }
+
     pub(crate) fn root(&self) -> FrameId {
         self.create_root(&new("a task")).unwrap()
     }

@@ -24,7 +24,7 @@ fn every_command_explains_itself() {
       resume       Resume a chain, or show its status
       watch        Continue chains as soon as they can continue, until you stop it
       ask          Ask a person (for agents)
-      wait         Wait for a file, a time or a command (for agents)
+      wait         Wait for a file, a time, a command or another agent (for agents)
       questions    List open questions, or show one in full
       inbox        Answer open questions, approvals and plans one after the other
       answer       Answer a question
@@ -326,26 +326,56 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["wait"]), @"
-    Wait for a file, a time or a command (for agents)
+    Wait for a file, a time, a command or another agent (for agents)
 
     Records what the calling agent waits for. The agent's call is suspended, and returns at the first
     `agent-cli resume` after the wait is over. If calls cannot be suspended, and always with --command,
-    this prints `SGN_PEND_STARTED (ID)` at once, and the agent ends its turn.
+    this prints `SGN_PEND_STARTED (ID)` at once, and the agent ends its turn. The result says what is
+    there: for a command what it printed, for an agent its reply or why it failed.
 
-    Usage: agent-cli wait [OPTIONS] <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
+    With --any or --all, several conditions can be given. A condition that was seen to be met stays met.
+
+    Usage: agent-cli wait [OPTIONS] <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>|--agent <ID>>
 
     Options:
           --file <PATH>
               Wait until this file exists
 
+          --matches <REGEX>
+              Wait until this regular expression matches the content of the --file before it
+
+              The content is judged as a whole, as it is at that moment: `^` and `$` are its beginning
+              and its end, those of a line with `(?m)`. It may have at most 8 MiB. Unless an agent may
+              do everything, the file has to be in its directory.
+
           --until <TIME>
-              Wait until this time, for example 2026-12-24T18:00:00Z
+              Wait until this time, for example 2026-12-24T18:00:00Z or 2026-12-24T18:00[Europe/Berlin]
 
           --for <DURATION>
               Wait for this long, for example 90s, 2h or 3d
 
           --command <COMMAND>
               Wait until this shell command exits with status 0
+
+              This needs a permission of its own, so it must be the first option. It is run in the
+              agent's directory whenever the chain is looked at: by each resume, and once a minute by
+              watch.
+
+          --every <DURATION>
+              Run commands at most this often
+
+          --timeout-per-run <DURATION>
+              How long a command may take each time, at most 10m [default: 60s]
+
+          --agent <ID>
+              Wait until this agent below the caller, or this chain that it started, is done or has
+              failed
+
+          --any
+              Wait for the first of several conditions
+
+          --all
+              Wait for all of several conditions, each at some time
 
       -v, --verbose
               Print progress to standard error, as on a terminal

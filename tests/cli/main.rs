@@ -33,6 +33,7 @@ mod disk;
 mod doctor;
 mod early_answers;
 mod environment;
+mod examples;
 mod failures;
 mod fan_out;
 mod folders;

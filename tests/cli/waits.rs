@@ -118,18 +118,50 @@ fn a_wait_that_makes_no_sense_is_refused() {
     insta::assert_snapshot!(refused(""), @r"
     Exit code 2
     error: the following required arguments were not provided:
-      <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
+      <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>|--agent <ID>>
 
-    Usage: agent-cli wait <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
+    Usage: agent-cli wait <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>|--agent <ID>>
 
     For more information, try '--help'.
     --- exit status: 0
     ");
     insta::assert_snapshot!(refused("--file a --for 1s"), @r"
     Exit code 2
-    error: the argument '--file <PATH>' cannot be used with '--for <DURATION>'
-
-    Usage: agent-cli wait <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>>
+    error: there are several conditions
+    hint: add --any to wait for the first of them, or --all to wait for all of them
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--file a --matches 'b('"), @r"
+    Exit code 2
+    error: `b(` is not a regular expression that can be used: unclosed group, at character 2
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--matches b --file a"), @r"
+    Exit code 2
+    error: --matches stands before the --file that it is about
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--file /etc/passwd --matches root"), @r"
+    Exit code 2
+    error: only files in [PROJECT] can be matched, and /etc/passwd is elsewhere
+    hint: wait for the file without --matches, or with --command, which needs a permission
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--file a --any --command 'touch made'"), @r"
+    Exit code 2
+    error: --command is not the first option
+    hint: agent-cli wait --command COMMAND …: commands need a permission of their own
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--command true --timeout-per-run 1h"), @r"
+    Exit code 2
+    error: --timeout-per-run is longer than 10 minutes
+    hint: start what takes longer in the background, and wait for what it leaves behind
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(refused("--until '2026-10-25T02:30[Europe/Berlin]'"), @r"
+    Exit code 2
+    error: invalid value '2026-10-25T02:30[Europe/Berlin]' for '--until <TIME>': the clocks change then: add the offset, for example 2026-10-25T02:30+01:00
 
     For more information, try '--help'.
     --- exit status: 0
@@ -147,5 +179,145 @@ fn a_wait_that_makes_no_sense_is_refused() {
 
     For more information, try '--help'.
     --- exit status: 0
+    ");
+}
+
+/// An agent with hooks calls `agent-cli wait` and replies what that returned.
+fn returned(wait: &str) -> (World, String) {
+    let world = World::with_hooks();
+    world.file("root.md", format!("wait {wait}\nreply {{result}}\n"));
+    let id = world.spawn_paused("root.md");
+    (world, id)
+}
+
+fn state(world: &World, id: &str) -> String {
+    let shown = world.run(&["show", id, "--json"]).json();
+    let of = |condition: &serde_json::Value| condition["state"].as_str().expect("a text").to_owned();
+    let conditions = shown["waiting_on"][0]["conditions"].as_array().expect("conditions");
+    conditions.iter().map(of).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn the_content_of_a_file_is_waited_for() {
+    let (world, id) = returned("--file status --matches '(?m)^done$'");
+    assert_eq!(state(&world, &id), "does not exist yet");
+    world.file("status", "do");
+    let outcome = world.run(&["resume", &id]);
+    insta::assert_snapshot!(outcome, @r"
+    SGN_PEND_ONGOING
+    --- stderr
+    [ID1:8] waits for the file [PROJECT]/status to match `(?m)^done$` (exists, does not match yet)
+    --- exit status: 0
+    ");
+    world.file("status", b"\xff\ndone\n");
+    world.run(&["resume", &id]).prints(&format!("it matches: {}/status", world.project().display()));
+    assert_eq!(world.starts(), 2);
+}
+
+#[test]
+fn a_link_that_is_put_there_later_shows_nothing_from_elsewhere() {
+    let (world, id) = returned("--file status --matches secret");
+    std::fs::write(world.home().join("keys"), "secret").expect("it can be written");
+    std::os::unix::fs::symlink(world.home().join("keys"), world.project().join("status")).expect("it can be made");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(state(&world, &id), "is outside of the directory of its agent");
+}
+
+#[test]
+fn the_first_of_several_conditions_is_named() {
+    let (world, id) = returned("--file a --file b --for 1h --any");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.file("b", "");
+    let b = world.project().join("b");
+    world.run(&["resume", &id]).prints(&format!(
+        "1 of 3 conditions is met:\n- `--file {}`: it exists: {}",
+        b.display(),
+        b.display()
+    ));
+}
+
+#[test]
+fn what_was_met_once_counts_for_all() {
+    let (world, id) = returned("--all --file a --file b");
+    world.file("a", "");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    std::fs::remove_file(world.project().join("a")).expect("it is there");
+    assert!(state(&world, &id).starts_with("met "));
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.file("b", "");
+    assert!(world.run(&["resume", "--all"]).succeeds().stdout.contains("all 2 conditions have been met"));
+}
+
+#[test]
+fn a_command_is_run_at_its_interval_and_its_output_is_the_result() {
+    let world = World::new();
+    world.file("root.md", "wait --command 'echo >> tries; cat sign' --every 1h\nreply {results}\n");
+    let id = world.spawn_paused("root.md");
+    let tries = || std::fs::read_to_string(world.project().join("tries")).expect("it was tried").lines().count();
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.file("sign", "merged\nby dev\n");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "");
+    assert_eq!(tries(), 1);
+    assert!(state(&world, &id).starts_with("exit status 1: cat: "), "{}", state(&world, &id));
+    world.last_try_was_earlier("1 hour");
+    let outcome = world.run(&["resume", &id]);
+    assert!(outcome.succeeds().stdout.contains("merged\nby dev"), "{outcome}");
+    assert_eq!(tries(), 2);
+}
+
+/// A parent that waits for its child with both of its commands.
+fn waits_for_its_child(child: &str) -> World {
+    let world = World::new();
+    let id = "$(agent-cli tree | grep child.md | grep -o '[0-9a-f]\\{8\\}' | tail -1)";
+    world.file("root.md", format!("spawn child.md &\nrun agent-cli wait --agent {id}\nreply {{results}}\n"));
+    world.file("child.md", child);
+    world
+}
+
+#[test]
+fn the_end_of_an_agent_is_waited_for_and_its_reply_is_the_result() {
+    let world = waits_for_its_child("ask When?\nreply at {result}\n");
+    let id = world.spawn_paused("root.md");
+    let outcome = world.run(&["tree", &id]);
+    assert!(outcome.succeeds().stdout.contains("waits for its child, and for the end of "), "{outcome}");
+    assert!(outcome.stdout.contains(", child.md (waiting)"), "{outcome}");
+    world.answer("noon");
+    let outcome = world.run(&["resume", &id]);
+    assert!(outcome.succeeds().stdout.contains(" is done:\n\nat noon"), "{outcome}");
+}
+
+#[test]
+fn the_end_of_an_agent_that_fails_is_its_end() {
+    let world = waits_for_its_child("fail max turns\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    assert!(outcome.succeeds().stdout.contains(" has failed:\n\nmax turns"), "{outcome}");
+}
+
+#[test]
+fn an_agent_does_not_wait_for_itself_or_for_those_above_it() {
+    let refused = |wait: &str| {
+        let world = World::new();
+        world.file("root.md", "run printenv AGENT_CLI_FRAME > parent\nspawn child.md\nreply {result}\n");
+        world.file("child.md", format!("run agent-cli wait --agent {wait}\nreply {{result}}\n"));
+        let outcome = world.run(&["spawn", "root.md"]);
+        assert!(outcome.succeeds().stdout.starts_with("Exit code "), "{outcome}");
+        world.named(&outcome.stdout)
+    };
+    insta::assert_snapshot!(refused("$AGENT_CLI_FRAME"), @r"
+    Exit code 2
+    error: waiting for [ID1:8] would never end: it is the agent that waits, or one that waits for it
+    hint: end your turn: it will be told what you reply
+    ");
+    insta::assert_snapshot!(refused("$(cat parent)"), @r"
+    Exit code 2
+    error: waiting for [ID1:8] would never end: it is the agent that waits, or one that waits for it
+    hint: end your turn: it will be told what you reply
+    ");
+    insta::assert_snapshot!(refused("00000000"), @r"
+    Exit code 3
+    error: no frame or question matches `[ID1:8]`
+    hint: an agent can reach only what it started: agent-cli tree shows it
+    hint: for a chain that this session started before agent-cli took it over, give the full id
     ");
 }

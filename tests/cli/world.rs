@@ -198,6 +198,15 @@ impl World {
         assert_eq!(database.execute(sql, [by]).expect("it can be written"), 1);
     }
 
+    /// Makes the last try of the only command that is waited for so much earlier.
+    pub(crate) fn last_try_was_earlier(&self, by: &str) {
+        let database = rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database");
+        let sql = "UPDATE requests SET looked = json_replace(looked, '$[0].tried',
+                   strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(looked, '$[0].tried'), '-' || ?1))
+                   WHERE json_extract(looked, '$[0].tried') IS NOT NULL";
+        assert_eq!(database.execute(sql, [by]).expect("it can be written"), 1);
+    }
+
     /// The transcripts that Claude Code keeps.
     pub(crate) fn transcripts(&self) -> Vec<PathBuf> {
         files_below(&self.home().join(".claude/projects"))

@@ -5,7 +5,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::process::Child;
+use tokio::process::{Child, ChildStderr, ChildStdout};
 
 use crate::failpoint::{self, Step};
 
@@ -86,6 +86,11 @@ impl Running {
     /// Waits until the process has ended. May be called again after it was cancelled.
     pub(crate) async fn ended(&mut self) -> Exit {
         exit_of(self.child.wait().await)
+    }
+
+    /// Its output and its errors, if they are piped and were not taken before.
+    pub(crate) fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        (self.child.stdout.take(), self.child.stderr.take())
     }
 
     /// Ends the whole process group when it is dropped, for processes that must not outlive their caller.

@@ -8,8 +8,8 @@ use std::path::Path;
 use crate::core::text::shell::quoted;
 
 /// The commands of agent-cli that agents may always call. Nothing else is allowed on the user's behalf. `wait --command` is not
-/// among them: it would run whatever an agent likes.
-const REQUESTS: [&str; 7] = [
+/// among them: it would run whatever an agent likes. It is refused behind the other options of `wait`, which these rules allow.
+const REQUESTS: [&str; 10] = [
     "Bash(agent-cli spawn:*)",
     "Bash(agent-cli ask:*)",
     "Bash(agent-cli resume:*)",
@@ -17,6 +17,9 @@ const REQUESTS: [&str; 7] = [
     "Bash(agent-cli wait --file:*)",
     "Bash(agent-cli wait --for:*)",
     "Bash(agent-cli wait --until:*)",
+    "Bash(agent-cli wait --agent:*)",
+    "Bash(agent-cli wait --any:*)",
+    "Bash(agent-cli wait --all:*)",
 ];
 
 /// The rule for the command that returns a result. `own`: the executable of agent-cli. In plan mode a command needs a rule from

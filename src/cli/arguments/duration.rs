@@ -1,6 +1,7 @@
 //! Durations and times on the command line.
 
-use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
+use jiff::fmt::temporal::Pieces;
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Zoned};
 
 /// Parses a duration. A day is always 24 hours here, whatever the calendar does.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
@@ -11,9 +12,27 @@ pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
         .ok_or_else(|| "give weeks, days, hours, minutes or seconds, for example 90s, 2h or 3d".to_owned())
 }
 
-/// Parses a time.
+/// Parses a time: with an offset from UTC, or in the zone of a place. A time that the clocks of a place skip, or show twice, needs
+/// the offset, too.
 pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| "give the date, the time and the zone, for example 2026-12-24T18:00:00Z".to_owned())
+    let wrong = || "give the date, the time and the zone, for example 2026-12-24T18:00:00Z".to_owned();
+    let pieces = Pieces::parse(text).map_err(|_| wrong())?;
+    let zone =
+        pieces.to_time_zone().map_err(|_| "its time zone is not known here: give an offset such as Z or +01:00")?;
+    match (zone, pieces.time(), pieces.offset()) {
+        (Some(_), Some(_), Some(_)) => {
+            let zoned = text.parse::<Zoned>();
+            zoned.map(|zoned| zoned.timestamp()).map_err(|_| "its offset is not that of its time zone then".to_owned())
+        }
+        (Some(zone), Some(time), None) => {
+            let ambiguous = zone.to_ambiguous_zoned(pieces.date().to_datetime(time));
+            if ambiguous.is_ambiguous() {
+                return Err("the clocks change then: add the offset, for example 2026-10-25T02:30+01:00".to_owned());
+            }
+            ambiguous.compatible().map(|zoned| zoned.timestamp()).map_err(|_| wrong())
+        }
+        _ => text.parse().map_err(|_| wrong()),
+    }
 }
 
 #[cfg(test)]
@@ -26,6 +45,22 @@ mod tests {
         assert_eq!(duration("0s"), Ok(SignedDuration::ZERO));
         for bad in ["soon", "-3d", "1mo", "7", ""] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_place_has_its_own_clocks() {
+        let seconds = |text: &str| moment(text).map(|moment| moment.to_string());
+        assert_eq!(seconds("2026-12-24T18:00[Europe/Berlin]").as_deref(), Ok("2026-12-24T17:00:00Z"));
+        assert_eq!(seconds("2026-07-24T18:00:30[Europe/Berlin]").as_deref(), Ok("2026-07-24T16:00:30Z"));
+        assert_eq!(seconds("2026-10-25T02:30+01:00[Europe/Berlin]").as_deref(), Ok("2026-10-25T01:30:00Z"));
+        for bad in ["2026-10-25T02:30[Europe/Berlin]", "2026-03-29T02:30[Europe/Berlin]"] {
+            assert!(seconds(bad).unwrap_err().starts_with("the clocks change then"), "{bad}");
+        }
+        for bad in
+            ["2026-12-24T18:00+05:00[Europe/Berlin]", "2026-12-24T18:00[Europe/Nowhere]", "2026-12-24[Europe/Berlin]"]
+        {
+            assert!(seconds(bad).is_err(), "{bad}");
         }
     }
 

@@ -5,4 +5,5 @@ pub(crate) mod claude_args;
 pub(crate) mod duration;
 pub(crate) mod instructions;
 pub(crate) mod limits;
+pub(crate) mod positions;
 pub(crate) mod tasks;

@@ -21,8 +21,9 @@ use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::question::Form;
-use crate::core::requests::request::External;
 use crate::core::text::extent;
+use crate::core::waits::conditions::External;
+use crate::core::waits::words;
 use crate::runtime::RuntimeError;
 use crate::runtime::run::driven::Busy;
 use crate::runtime::run::frame_error::FrameError;
@@ -336,15 +337,11 @@ pub(crate) fn described(what: &Blocking) -> String {
                 more.map_or_else(String::new, |more| format!(" ({more})"))
             )
         }
-        Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
-        Blocking::External { wait: External::Time(time) } => format!("the time {time:.0}"),
-        Blocking::External { wait: External::Scheduled(scheduled) } => {
+        Blocking::External { wait: External::Scheduled(scheduled), .. } => {
             let what = if scheduled.is_job() { "its scheduled job" } else { "its wake-up" };
             format!("{what} at {:.0}: {}", scheduled.at, cut(&scheduled.prompt, LONG))
         }
-        Blocking::External { wait: External::Command(command) } => {
-            format!("this command to succeed: {}", cut(command, LONG))
-        }
+        Blocking::External { wait, conditions } => words::described(wait, conditions),
         Blocking::UsageLimit { resets_at } => format!("the usage limit to reset at {resets_at:.0}"),
         Blocking::Retry { at, tries, why } => {
             format!("a retry at {at:.0} ({tries} failed so far): {}", cut(why, LONG))

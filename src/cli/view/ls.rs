@@ -24,6 +24,7 @@ use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::core::requests::request::External;
 use crate::runtime::activity::now::{Doing, activities};
+use crate::runtime::run::external_waits;
 use crate::store::{Store, Summary};
 
 /// List the open chains of this project, newest first
@@ -181,7 +182,8 @@ const MOST: usize = 100;
 const NARROW: usize = 60;
 
 fn listed(store: &Store, chain: Summary, abandoned: &HashSet<FrameId>, now: Timestamp) -> Result<Listed, CliError> {
-    let tree = if chain.state == FrameState::Done { None } else { Some(store.tree(chain.id)?) };
+    let mut tree = if chain.state == FrameState::Done { None } else { Some(store.tree(chain.id)?) };
+    tree.as_mut().map(|tree| external_waits::observe(store, tree, now)).transpose()?;
     let waiting_on = tree.as_ref().map(|tree| tree.blockers(now)).unwrap_or_default();
     let abandoned = abandoned.contains(&chain.id);
     let doing = match &tree {
@@ -249,12 +251,12 @@ fn awaited(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> String {
         Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. } => {
             format!("for {what}, asked {} ago", age(blocker.since, now))
         }
-        Blocking::External { wait: External::Time(at) } => {
+        Blocking::External { wait: External::Time(at), .. } => {
             let (at_zone, today) = (at.to_zoned(zone.clone()), now.to_zoned(zone.clone()).date());
             let day = if at_zone.date() == today { String::new() } else { format!("{} ", at_zone.date()) };
             format!("until {day}{}{}", at_zone.strftime("%H:%M"), until(*at))
         }
-        Blocking::External { wait: External::Scheduled(scheduled) } => format!("for {what}{}", until(scheduled.at)),
+        Blocking::External { wait: External::Scheduled(scheduled), .. } => format!("for {what}{}", until(scheduled.at)),
         Blocking::UsageLimit { resets_at } => format!("for {what}{}", until(*resets_at)),
         Blocking::Retry { at, .. } => format!("for {what}{}", until(*at)),
         _ => format!("for {what}"),
@@ -315,7 +317,7 @@ mod tests {
                 &TimeZone::UTC,
             )
         };
-        let at = |text: &str| said(Blocking::External { wait: External::Time(time(text)) });
+        let at = |text: &str| said(Blocking::External { wait: External::Time(time(text)), conditions: Vec::new() });
         assert_eq!(at("2026-11-22T11:49:30Z"), "until 11:49 (in 2 h)");
         assert_eq!(at("2026-12-24T18:00:00Z"), "until 2026-12-24 18:00 (in 32 d)");
         assert_eq!(at("2026-11-22T09:00:00Z"), "until 09:00");

@@ -29,6 +29,7 @@ use crate::core::id::{AttemptId, FrameId, MessageId, SessionId};
 use crate::core::steering::message::Message;
 use crate::runtime::activity::now::{Doing, activity_of};
 use crate::runtime::opening::Opening;
+use crate::runtime::run::external_waits;
 use crate::store::{Attempt, Store};
 
 /// Show everything known about an agent: sessions, transcripts, costs and history
@@ -144,12 +145,13 @@ impl Show {
 }
 
 fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
-    let tree = store.tree(frame.id)?;
+    let mut tree = store.tree(frame.id)?;
     let attempts = store.attempts(frame.id)?;
     let now = Timestamp::now();
     let of = |attempt: &Attempt| costs::of_attempt(&attempt.spending, attempt.began, attempt.ended, now);
     let own = attempts.iter().map(of).fold(Spent::default(), Spent::plus);
     let all = store.spent(frame.id)?;
+    external_waits::observe(store, &mut tree, now)?;
     let blockers = tree.blockers(now).into_iter();
     let events = store.events(frame.id, 0)?.into_iter();
     Ok(Shown {

@@ -22,6 +22,7 @@ use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
 use crate::runtime::activity::now::{Doing, activities};
+use crate::runtime::run::external_waits;
 
 /// Show a chain as a tree: every agent, its state, what it waits for and for how long
 #[derive(Debug, Args)]
@@ -84,7 +85,8 @@ impl TreeCommand {
         };
         let now = Timestamp::now();
         let abandoned = store.abandoned()?;
-        let trees = tops.into_iter().map(|top| store.tree(top)).collect::<Result<Vec<_>, _>>()?;
+        let mut trees = tops.into_iter().map(|top| store.tree(top)).collect::<Result<Vec<_>, _>>()?;
+        trees.iter_mut().try_for_each(|tree| external_waits::observe(&store, tree, now))?;
         if self.json {
             let mut all = Vec::new();
             for tree in &trees {

@@ -158,6 +158,7 @@ mod tests {
             kind: RequestKind::Spawn { child: id(n), task: String::new() },
             state: crate::core::requests::state::RequestState::Open,
             made: at(0),
+            progress: Default::default(),
         };
         let requests = numbers.clone().map(spawn).collect();
         let root = node(0, None, FrameState::Waiting { wait: Wait::Requests }, requests);

@@ -160,6 +160,7 @@ mod tests {
             kind: RequestKind::Spawn { child: id(child), task: String::new() },
             state: crate::core::requests::state::RequestState::Open,
             made: NOW,
+            progress: Default::default(),
         };
         Node { requests: vec![request], ..node(n, None, state) }
     }

@@ -4,13 +4,15 @@
 //! agents wait for can only be found out by starting a process, or a request.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::core::chain::backoff;
 use crate::core::id::FrameId;
-use crate::core::requests::request::External;
+use crate::core::waits::conditions::External;
+use crate::core::waits::outlook::{Outlook, outlook};
+use crate::core::waits::progress::Progress;
 
 /// The longest time between two looks at anything. Not every change is seen by itself: a file in a network, a runner that
 /// is killed.
@@ -46,6 +48,8 @@ pub(crate) enum Stir {
 pub(crate) struct Candidate {
     pub(crate) root: FrameId,
     pub(crate) stir: Stir,
+    /// How far its wait for something outside is.
+    pub(crate) progress: Progress,
 }
 
 /// What is to be done now.
@@ -85,33 +89,31 @@ struct Rest {
 }
 
 impl Pace {
-    /// What `candidates` are due at `now`. `exists`: whether a file is there.
+    /// What `candidates` are due at `now`. `is_met` judges conditions that are neither times nor commands.
     pub(crate) fn plan(
         &mut self,
         candidates: Vec<Candidate>,
         now: Timestamp,
-        exists: impl Fn(&PathBuf) -> bool,
+        is_met: impl Fn(&External) -> bool,
     ) -> Plan {
         let mut plan = Plan::default();
         let mut order = Vec::new();
         self.seen.clear();
-        for Candidate { root, stir } in candidates {
-            let time = match &stir {
-                Stir::Until(time) | Stir::Outside(External::Time(time)) => Some(*time),
-                Stir::Outside(External::Scheduled(scheduled)) => Some(scheduled.at),
-                Stir::Outside(External::File(path)) => {
-                    plan.files.push(path.clone());
-                    if !exists(path) {
-                        continue;
-                    }
-                    None
+        for Candidate { root, stir, progress } in candidates {
+            let stir = match stir {
+                Stir::Until(time) if time > now => {
+                    plan.look_again(time);
+                    continue;
                 }
-                Stir::Free | Stir::Running | Stir::AgentDecides | Stir::Outside(External::Command(_)) => None,
+                Stir::Outside(wait) => {
+                    plan.files.extend(wait.files().map(Path::to_owned));
+                    let Outlook { due, next } = outlook(&wait, &progress, now, &is_met);
+                    next.into_iter().for_each(|next| plan.look_again(next));
+                    let Some(due) = due else { continue };
+                    Stir::Outside(due)
+                }
+                stir => stir,
             };
-            if let Some(time) = time.filter(|time| *time > now) {
-                plan.look_again(time);
-                continue;
-            }
             let stirs = self.seen.entry(root).or_default();
             if stirs.is_empty() {
                 order.push(root);
@@ -139,10 +141,14 @@ impl Pace {
             Some(rest) if rest.stirs == stirs => rest.times.saturating_add(1),
             _ => 1,
         };
-        let is_polled = |stir: &Stir| matches!(stir, Stir::Outside(External::Command(_)));
-        let length = match look {
-            Look::GotOn | Look::GotNowhere if !stirs.iter().any(is_polled) => backoff::until_next_try(times),
-            _ => TICK,
+        let polled = stirs.iter().filter_map(|stir| match stir {
+            Stir::Outside(wait) => wait.polled_every(),
+            _ => None,
+        });
+        let length = match (polled.min(), look) {
+            (Some(every), _) => every.min(TICK),
+            (None, Look::GotOn | Look::GotNowhere) => backoff::until_next_try(times),
+            (None, Look::NotDriven) => TICK,
         };
         let until = now.saturating_add(length).unwrap_or(now);
         self.rests.insert(root, Rest { stirs, until, times });
@@ -173,8 +179,9 @@ mod tests {
     }
 
     fn plan(pace: &mut Pace, stirs: &[Stir], now: i64) -> Plan {
-        let candidates = stirs.iter().map(|stir| Candidate { root: ROOT, stir: stir.clone() }).collect();
-        pace.plan(candidates, at(now), |path| path.ends_with("there"))
+        let candidate = |stir: &Stir| Candidate { root: ROOT, stir: stir.clone(), progress: Progress::default() };
+        let is_there = |wait: &External| wait.files().any(|path| path.ends_with("there"));
+        pace.plan(stirs.iter().map(candidate).collect(), at(now), is_there)
     }
 
     fn is_due(pace: &mut Pace, stirs: &[Stir], now: i64) -> bool {

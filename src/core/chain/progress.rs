@@ -9,18 +9,8 @@ use crate::core::id::FrameId;
 use crate::core::requests::request::External;
 use crate::core::requests::scheduled::Scheduled;
 use crate::core::steering::stop::Stop;
+pub(crate) use crate::core::text::age::age;
 use crate::core::text::escape;
-
-/// How long ago `then` was, in one unit: `5 s`, `3 min`, `2 h`, `9 d`.
-pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
-    let seconds = now.duration_since(then).as_secs().max(0);
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min", seconds / 60),
-        3_600..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", seconds / 86_400),
-    }
-}
 
 /// A step of an agent: who, and what happens.
 pub(crate) fn step(id: FrameId, task: &str, what: &str) -> String {
@@ -64,12 +54,12 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
         Blocking::Question { .. } => "an answer".to_owned(),
         Blocking::Permission { tool, .. } => format!("an approval of a call of {tool}"),
         Blocking::Plan { .. } => "an approval of its plan".to_owned(),
-        Blocking::External { wait: External::File(path) } => format!("the file {}", path.display()),
-        Blocking::External { wait: External::Time(time) } => format!("a time in {}", age(now, *time)),
-        Blocking::External { wait: External::Scheduled(Scheduled { at, .. }) } => {
+        Blocking::External { wait: External::Time(time), .. } => format!("a time in {}", age(now, *time)),
+        Blocking::External { wait: External::Scheduled(Scheduled { at, .. }), .. } => {
             format!("a time that it set, {at:.0}")
         }
-        Blocking::External { wait: External::Command(_) } => "a command to succeed".to_owned(),
+        Blocking::External { wait: External::Command(_), .. } => "a command to succeed".to_owned(),
+        Blocking::External { wait, .. } => wait.in_words(),
         Blocking::UsageLimit { resets_at } => format!("the usage limit to reset in {}", age(now, *resets_at)),
         Blocking::Retry { at, why, .. } => format!("a retry in {}, after: {}", age(now, *at), why.trim()),
         Blocking::Budget { .. } => "a larger budget".to_owned(),
@@ -101,6 +91,7 @@ mod tests {
             kind,
             state: crate::core::requests::state::RequestState::Open,
             made: at(0),
+            progress: Default::default(),
         };
         let requests = kinds.into_iter().map(request).collect();
         let title = String::new();

@@ -149,6 +149,7 @@ mod tests {
                 crate::core::requests::state::RequestState::Open
             },
             made: NOW,
+            progress: Default::default(),
         };
         let requests = kinds.into_iter().map(request).collect();
         let title = String::new();

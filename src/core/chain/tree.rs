@@ -66,6 +66,11 @@ impl Node {
 }
 
 impl Tree {
+    /// The requests of all frames, to add what is known about them.
+    pub fn requests_mut(&mut self) -> impl Iterator<Item = &mut Request> {
+        self.nodes.values_mut().flat_map(|node| &mut node.requests)
+    }
+
     /// A tree of `nodes`, in the order in which they were made. Nodes that cannot be reached from `top` are ignored, so
     /// a damaged tree (a missing parent, a cycle) does no harm.
     #[must_use]

@@ -12,6 +12,7 @@ use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::plan::Plan;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{External, RequestKind};
+use crate::core::waits::words::{self, ConditionState};
 
 /// Something that a tree waits for and no process of `agent-cli` can bring about.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -59,6 +60,8 @@ pub enum Blocking {
     External {
         /// What.
         wait: External,
+        /// What it consists of, and how far that is.
+        conditions: Vec<ConditionState>,
     },
     /// A usage limit.
     UsageLimit {
@@ -134,7 +137,10 @@ impl Tree {
                     Some((request.made, Blocking::Permission { id: request.id, tool, input, reason }))
                 }
                 RequestKind::Plan(plan) => Some((request.made, Blocking::Plan { id: request.id, plan: plan.clone() })),
-                RequestKind::Wait(wait) => Some((request.made, Blocking::External { wait: wait.clone() })),
+                RequestKind::Wait(wait) => {
+                    let conditions = words::states(wait, &request.progress, now);
+                    Some((request.made, Blocking::External { wait: wait.clone(), conditions }))
+                }
             })
             .collect();
         match (wait, wait.paused_until(node.since, now)) {
@@ -187,6 +193,7 @@ mod tests {
                 crate::core::requests::state::RequestState::Open
             },
             made: NOW,
+            progress: Default::default(),
         };
         let requests = asked.iter().map(request).collect();
         let state = FrameState::Waiting { wait };

@@ -9,7 +9,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
 use crate::core::agent::worktree::Worktree;
 use crate::core::chain::frame::Task;
-use crate::core::requests::request::{External, RequestKind};
+use crate::core::requests::request::RequestKind;
 
 /// One directory's old and new path. As text: `OLD=NEW`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Relocation {
     #[must_use]
     pub(crate) fn request_kind(&self, kind: RequestKind) -> RequestKind {
         match kind {
-            RequestKind::Wait(External::File(path)) => RequestKind::Wait(External::File(self.path(&path))),
+            RequestKind::Wait(wait) => RequestKind::Wait(wait.with_paths(&|path| self.path(path))),
             other => other,
         }
     }
@@ -129,6 +129,7 @@ impl Relocation {
 mod tests {
     use super::*;
     use crate::core::agent::claude_args::ClaudeArgs;
+    use crate::core::waits::conditions::External;
 
     fn relocation(all: &[&str]) -> Relocation {
         Relocation::new(all.iter().map(|one| one.parse().unwrap()).collect())

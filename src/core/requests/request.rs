@@ -1,7 +1,5 @@
 //! Requests: what an agent asks of `agent-cli`, and what it gets back.
 
-use std::path::PathBuf;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,6 +12,8 @@ use crate::core::requests::returned::Returned;
 use crate::core::requests::scheduled::Scheduled;
 use crate::core::requests::state::RequestState;
 use crate::core::text::escape::shortened;
+pub(crate) use crate::core::waits::conditions::External;
+use crate::core::waits::progress::Progress;
 
 /// A request that an agent made and whose result has not been delivered to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Request {
     pub state: RequestState,
     /// When it was made.
     pub made: Timestamp,
+    /// How far its conditions are, if it waits for something outside.
+    pub progress: Progress,
 }
 
 /// What an agent asks for.
@@ -59,20 +61,6 @@ pub enum RequestKind {
     Plan(Plan),
     /// Something outside.
     Wait(External),
-}
-
-/// Something outside that an agent can wait for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum External {
-    /// A file that exists. Absolute.
-    File(PathBuf),
-    /// A time that has come.
-    Time(Timestamp),
-    /// A shell command that exits with 0, run in the frame's working directory.
-    Command(String),
-    /// A time at which the agent wants to receive a prompt.
-    Scheduled(Scheduled),
 }
 
 /// A request that is over, with the result for the agent.
@@ -220,14 +208,8 @@ impl RequestKind {
             }
             Self::Permission { tool, input, .. } => shortened(&approval::summary(tool, input)),
             Self::Plan(plan) => format!("ExitPlanMode: {}", shortened(plan.summary())),
-            Self::Wait(External::File(path)) => {
-                format!("agent-cli wait --file {}", shortened(&path.display().to_string()))
-            }
-            Self::Wait(External::Time(time)) => format!("agent-cli wait --until {time}"),
             Self::Wait(External::Scheduled(scheduled)) => shortened(&scheduled.call()),
-            Self::Wait(External::Command(command)) => {
-                format!("agent-cli wait --command \"{}\"", shortened(command))
-            }
+            Self::Wait(wait) => wait.call(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Text: escaping, quoting and parsing what others wrote.
 
+pub(crate) mod age;
 pub(crate) mod bars;
 pub(crate) mod columns;
 pub(crate) mod escape;

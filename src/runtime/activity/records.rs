@@ -48,10 +48,10 @@ fn requested(detail: &Value) -> Option<Happening> {
 
 fn awaited(external: &External) -> String {
     match external {
-        External::File(path) => format!("the file {}", path.display()),
         External::Time(at) => format!("{at:.0}"),
         External::Command(command) => format!("the command {command}"),
         External::Scheduled(scheduled) => format!("{:.0}", scheduled.at),
+        other => other.in_words(),
     }
 }
 

@@ -48,6 +48,7 @@ mod tests {
             kind: RequestKind::Ask(Form::text("When?")),
             state: crate::core::requests::state::RequestState::Open,
             made: Timestamp::UNIX_EPOCH,
+            progress: Default::default(),
         }
     }
 

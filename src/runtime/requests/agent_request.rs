@@ -42,9 +42,7 @@ impl AgentRequest {
         match (self, recorded) {
             (Self::Spawn(request, _), RequestKind::Spawn { task, .. }) => *task == request.title(),
             (Self::Ask(asked), RequestKind::Ask(form)) => *asked == form.question,
-            // A duration gives a different time each time.
-            (Self::Wait(External::Time(_)), RequestKind::Wait(External::Time(_))) => true,
-            (Self::Wait(wait), RequestKind::Wait(recorded)) => wait == recorded,
+            (Self::Wait(wait), RequestKind::Wait(recorded)) => wait.is_same_as(recorded),
             _ => false,
         }
     }

@@ -77,6 +77,7 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
         let runner = store.running_attempt(node.id)?.map(|attempt| attempt.runner);
         busy.push(Busy { frame: node.id, runner });
     }
+    external_waits::observe(store, &mut tree, now)?;
     let blockers = tree.blockers(now);
     if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Parallel { .. })) {
         // Frames whose runner died no longer count towards the limits, wherever in the chain they are.
@@ -141,7 +142,7 @@ pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, Runtime
 
 /// The status of the chain after it was driven.
 pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
-    let tree = store.tree(top)?;
+    let mut tree = store.tree(top)?;
     match (tree.get(top).map(|node| &node.state), latest_reply(store, top)?) {
         (Some(state), _) if state.was_stopped() => return stopped(store, top, state),
         (Some(FrameState::Done), Some(reply)) => return Ok(ChainStatus::Done(reply)),
@@ -155,6 +156,7 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
         return Ok(ChainStatus::Interrupted);
     }
     let now = Timestamp::now();
+    external_waits::observe(store, &mut tree, now)?;
     let mut blockers = tree.blockers(now);
     blockers.extend(driven.no_place.map(|(frame, why)| Blocker { frame, since: now, what: why.into() }));
     let failed = |frame| driven.errors.iter().any(|error| error.frame == frame);

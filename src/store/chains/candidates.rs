@@ -7,7 +7,8 @@ use crate::core::chain::pace::{self, Candidate, Stir};
 use crate::core::chain::state::FrameState;
 use crate::core::chain::state::Wait;
 use crate::core::requests::request::RequestKind;
-use crate::store::database::codec::{from_json, id, time};
+use crate::core::waits::progress::Progress;
+use crate::store::database::codec::{from_json, id, maybe_json, time};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 
@@ -19,7 +20,7 @@ const STIRRING: &str = "SELECT root, state, since, created FROM frames INDEXED B
          (SELECT 1 FROM requests AS r INDEXED BY open_requests WHERE r.frame = frames.id AND r.status = 'open'))
      ORDER BY seq";
 const OUTSIDE: &str =
-    "SELECT f.root, r.detail FROM requests AS r INDEXED BY open_waits JOIN frames AS f ON f.id = r.frame
+    "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY open_waits JOIN frames AS f ON f.id = r.frame
      WHERE r.kind = 'wait' AND r.status = 'open' ORDER BY r.seq";
 
 impl Store {
@@ -46,13 +47,16 @@ impl Store {
                     | FrameState::Cancelled
                     | FrameState::Paused { .. } => continue,
                 };
-                candidates.push(Candidate { root, stir });
+                candidates.push(Candidate { root, stir, progress: Progress::default() });
             }
-            let outside = |row: &Row<'_>| Ok((id(row, "root")?, from_json(row, "detail")?));
+            let outside = |row: &Row<'_>| {
+                let progress = maybe_json(row, "looked")?.unwrap_or_default();
+                Ok((id(row, "root")?, from_json(row, "detail")?, progress))
+            };
             for found in connection.prepare_cached(OUTSIDE)?.query_map([], outside)? {
-                let (root, asked) = found?;
+                let (root, asked, progress) = found?;
                 if let RequestKind::Wait(wait) = asked {
-                    candidates.push(Candidate { root, stir: Stir::Outside(wait) });
+                    candidates.push(Candidate { root, stir: Stir::Outside(wait), progress });
                 }
             }
             Ok(candidates)

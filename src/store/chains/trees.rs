@@ -58,7 +58,7 @@ const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT 
      outcome IS NOT NULL AS is_settled FROM frames
      WHERE id = ?1 OR parent = ?1 ORDER BY seq";
 
-const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made
+const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made, r.looked
      FROM frames AS f CROSS JOIN requests AS r ON r.frame = f.id
      WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.status IN ('open', 'resolved', 'delivering')
      ORDER BY r.seq";

@@ -2,7 +2,7 @@
 //! filled database of the version before it stays among the fixtures, from which a test migrates it.
 
 /// Step `n` leads from version `n` to version `n + 1`.
-pub(crate) const STEPS: [&str; 3] = [FIRST, SECOND, THIRD];
+pub(crate) const STEPS: [&str; 4] = [FIRST, SECOND, THIRD, FOURTH];
 
 // `seq` keeps the order in which rows were made: times may be equal or go backwards. Large texts stand last in their
 // row, or in a table of their own, so that reading the rest of a row does not read them. What a request was made for
@@ -213,4 +213,9 @@ ALTER TABLE attempts ADD COLUMN model TEXT;
 ALTER TABLE attempts ADD COLUMN requests INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE attempts ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE attempts ADD COLUMN total_usage TEXT;
+";
+
+const FOURTH: &str = "
+-- looked: how far the conditions of a wait are; NULL: nobody has looked.
+ALTER TABLE requests ADD COLUMN looked TEXT;
 ";

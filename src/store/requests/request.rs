@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::{RequestEvent, RequestState};
+use crate::core::waits::progress::Progress;
 use crate::store::database::codec::{self, Id, from_json};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
@@ -53,18 +54,21 @@ impl Store {
         })
     }
 
-    /// Records that an external wait was seen to be over. Doing it again changes nothing.
+    /// Records how far an external wait was seen to be, and that it is over if that is so. Nothing changes for one that was
+    /// over before.
     ///
     /// # Errors
     ///
     /// The request does not exist, it waits for something else, or the database cannot be written.
-    pub fn resolve_wait(&self, request: RequestId) -> Result<()> {
-        self.write(Step::ResolveWait, |connection| {
+    pub fn looked(&self, request: RequestId, progress: &Progress) -> Result<()> {
+        self.write(Step::Looked, |connection| {
             let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
-            if !matches!(request.kind, RequestKind::Wait(_)) {
-                return Err(StoreError::NotAWait(request.id).into());
-            }
+            let RequestKind::Wait(wait) = &request.kind else { return Err(StoreError::NotAWait(request.id).into()) };
             if request.state != RequestState::Open {
+                return Ok(());
+            }
+            requests::note(connection, request.id, progress)?;
+            if !progress.is_over(wait) {
                 return Ok(());
             }
             let now = codec::now();

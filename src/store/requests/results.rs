@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::core::id::FrameId;
 use crate::core::requests::request::{External, Request, RequestKind, RequestResult};
 use crate::core::requests::scheduled::{Scheduled, Scheduler};
-use crate::core::text::escape;
+use crate::core::waits::words;
 use crate::store::database::codec::Id;
 use crate::store::error::Fault;
 use crate::store::tables::frames;
@@ -20,16 +20,11 @@ pub(crate) fn result(connection: &Connection, request: &Request) -> Result<Optio
             Ok(answer.map(RequestResult::Text))
         }
         RequestKind::Wait(_) if !request.state.is_resolved() => Ok(None),
-        RequestKind::Wait(External::File(path)) => {
-            let path = escape::one_line(&path.display().to_string());
-            Ok(Some(RequestResult::Text(format!("it exists: {path}"))))
-        }
-        RequestKind::Wait(External::Time(_)) => Ok(Some(RequestResult::Text("the time has come".to_owned()))),
         RequestKind::Wait(External::Scheduled(Scheduled { by: Scheduler::Wakeup { returns }, .. })) => {
             Ok(Some(RequestResult::Text(returns.clone())))
         }
         RequestKind::Wait(External::Scheduled(job)) => Ok(Some(RequestResult::Text(job.prompt.clone()))),
-        RequestKind::Wait(External::Command(_)) => Ok(Some(RequestResult::Text("the command succeeded".to_owned()))),
+        RequestKind::Wait(wait) => Ok(Some(RequestResult::Text(words::result(wait, &request.progress)))),
     }
 }
 

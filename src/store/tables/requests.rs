@@ -6,9 +6,10 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::request::{External, Request, RequestKind};
+use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::state::{RequestEvent, RequestState};
-use crate::store::database::codec::{self, At, Id, from_json, id, time};
+use crate::core::waits::progress::Progress;
+use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, time};
 use crate::store::error::{Fault, StoreError};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
@@ -16,7 +17,7 @@ use crate::store::tables::events;
 /// A query for requests. The states in which an agent has not been given the result are `open`, `resolved` and `delivering`.
 macro_rules! requests {
     ($($condition:literal),+) => {
-        concat!("SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made FROM requests AS r ", $($condition),+)
+        concat!("SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made, r.looked FROM requests AS r ", $($condition),+)
     };
 }
 pub(crate) use requests;
@@ -32,6 +33,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
         kind: from_json(row, "detail")?,
         state: from_json(row, "state")?,
         made: time(row, "made")?,
+        progress: maybe_json(row, "looked")?.unwrap_or_default(),
     })
 }
 
@@ -77,9 +79,9 @@ pub(crate) fn insert(
     kind: &RequestKind,
 ) -> Result<RequestId> {
     let request = RequestId::random();
-    let paths: &[&Path] = match kind {
-        RequestKind::Wait(External::File(path)) => &[path],
-        _ => &[],
+    let paths: Vec<&Path> = match kind {
+        RequestKind::Wait(wait) => wait.files().collect(),
+        _ => Vec::new(),
     };
     connection
         .prepare_cached(
@@ -92,7 +94,7 @@ pub(crate) fn insert(
             Id(caller.attempt),
             now,
             codec::json(&RequestState::Open, &[])?,
-            codec::json(kind, paths)?,
+            codec::json(kind, &paths)?,
             call,
         ))?;
     let detail = json!({"request": request, "attempt": caller.attempt, "detail": kind});
@@ -116,6 +118,13 @@ pub(crate) fn advance(
         ))?;
     }
     Ok(state)
+}
+
+/// Records how far a wait is.
+pub(crate) fn note(connection: &Connection, request: RequestId, progress: &Progress) -> Result<()> {
+    let mut statement = connection.prepare_cached("UPDATE requests SET looked = ?2 WHERE id = ?1")?;
+    statement.execute((Id(request), codec::json(progress, &[])?))?;
+    Ok(())
 }
 
 /// The event of giving a result to an attempt.

@@ -13,7 +13,7 @@ use crate::core::id::FrameId;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::unattended::changes::Changes;
-use crate::runtime::run::{scheduler, status};
+use crate::runtime::run::{external_waits, scheduler, status};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::Store;
 
@@ -56,7 +56,8 @@ pub(crate) async fn continue_chains(
     let mut driving = HashMap::<FrameId, Vec<Stir>>::new();
     loop {
         let now = Timestamp::now();
-        let Plan { due, next, files } = pace.plan(store.candidates(now)?, now, |path| path.exists());
+        let Plan { due, next, files } =
+            pace.plan(store.candidates(now)?, now, |wait| external_waits::is_met(store, wait));
         changes.watch_for(store.dir(), &files);
         let is_stopped = stop.borrow().any();
         for root in due {
@@ -96,7 +97,7 @@ pub(crate) async fn continue_chains(
 /// The roots of the chains that can continue without a person. Failed and interrupted ones are not among them.
 pub(crate) fn to_continue(store: &Store) -> Result<Vec<FrameId>, RuntimeError> {
     let now = Timestamp::now();
-    let due = Pace::default().plan(store.candidates(now)?, now, |path| path.exists()).due;
+    let due = Pace::default().plan(store.candidates(now)?, now, |wait| external_waits::is_met(store, wait)).due;
     let mut roots = Vec::new();
     for root in due {
         if status::can_continue(store, root)? {

@@ -14,7 +14,7 @@ use crate::core::housekeeping::relocation::Relocation;
 use crate::core::id::FrameId;
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::Decided;
-use crate::core::requests::request::{External, RequestKind};
+use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestState;
 use crate::store::error::Result;
 use crate::store::housekeeping::archive::refusal::damaged;
@@ -130,8 +130,9 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                         }
                     }
                     _ if matches!(state, RequestState::Delivered { .. }) => {}
-                    RequestKind::Wait(External::Command(command)) if !state.is_resolved() => {
-                        inventory.commands.push(Command { agent, command });
+                    RequestKind::Wait(wait) if !state.is_resolved() => {
+                        let commands = wait.commands().map(|of| of.command.to_owned());
+                        inventory.commands.extend(commands.map(|command| Command { agent, command }));
                     }
                     RequestKind::Permission { tool, input, .. } if answer == Some(Permit::Allow) => {
                         inventory.allowed_calls.push(AllowedCall { agent, tool, input });

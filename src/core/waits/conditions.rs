@@ -1,0 +1,194 @@
+//! The conditions of a wait.
+
+use std::path::{Path, PathBuf};
+use std::slice;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::core::id::FrameId;
+use crate::core::requests::scheduled::Scheduled;
+
+/// Something outside that an agent can wait for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum External {
+    /// A file that exists. Absolute.
+    File(PathBuf),
+    /// A file in which something stands.
+    Matching(Matching),
+    /// A time that has come.
+    Time(Timestamp),
+    /// A shell command that exits with 0, run in the frame's working directory.
+    Command(String),
+    /// The same, with an interval or a time limit.
+    Polled(Polled),
+    /// The end of another agent.
+    Agent(AwaitedAgent),
+    /// A time at which the agent wants to receive a prompt.
+    Scheduled(Scheduled),
+    /// One of these. None combines others.
+    Any(Vec<External>),
+    /// All of these, each at some time. None combines others.
+    All(Vec<External>),
+}
+
+/// The most conditions of one wait.
+pub(crate) const MOST_CONDITIONS: usize = 20;
+
+/// How long a command may take, unless it is said otherwise.
+pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often a process that stays tries a command without an interval.
+const USUAL_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
+
+/// The longest time that a command can be given: whoever continues the chain waits for it.
+pub(crate) const LONGEST_COMMAND: Duration = Duration::from_secs(600);
+
+/// A file in which a regular expression is to match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Matching {
+    /// Absolute.
+    pub file: PathBuf,
+    pub pattern: String,
+    /// The directory whose files alone the agent may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<PathBuf>,
+}
+
+/// A command that is tried at most so often, or for so long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Polled {
+    pub command: String,
+    /// The time between two tries, in seconds; `None`: whenever the chain is looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<u64>,
+    /// How long one try may take, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+}
+
+/// An agent whose end is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwaitedAgent {
+    pub id: FrameId,
+    /// Its task, as a list shows it.
+    pub task: String,
+}
+
+/// A command as it is to be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Try<'a> {
+    pub(crate) command: &'a str,
+    /// The time between two tries; `None`: whenever the chain is looked at.
+    pub(crate) every: Option<SignedDuration>,
+    pub(crate) timeout: Duration,
+}
+
+impl External {
+    /// What it consists of: itself, unless it combines several.
+    #[must_use]
+    pub fn conditions(&self) -> &[Self] {
+        match self {
+            Self::Any(conditions) | Self::All(conditions) => conditions,
+            one => slice::from_ref(one),
+        }
+    }
+
+    /// Its files, which `watch` watches.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.conditions().iter().filter_map(|condition| match condition {
+            Self::File(path) | Self::Matching(Matching { file: path, .. }) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
+    /// Every path in it, to be moved with the chain.
+    pub(crate) fn with_paths(self, moved: &impl Fn(&Path) -> PathBuf) -> Self {
+        let several = |conditions: Vec<Self>| conditions.into_iter().map(|one| one.with_paths(moved)).collect();
+        match self {
+            Self::File(path) => Self::File(moved(&path)),
+            Self::Matching(Matching { file, pattern, within }) => {
+                Self::Matching(Matching { file: moved(&file), pattern, within: within.map(|within| moved(&within)) })
+            }
+            Self::Any(conditions) => Self::Any(several(conditions)),
+            Self::All(conditions) => Self::All(several(conditions)),
+            other => other,
+        }
+    }
+
+    /// The command of a single condition, if it is one.
+    pub(crate) fn command_to_try(&self) -> Option<Try<'_>> {
+        match self {
+            Self::Command(command) => Some(Try { command, every: None, timeout: COMMAND_TIMEOUT }),
+            Self::Polled(Polled { command, every, timeout }) => Some(Try {
+                command,
+                every: every.map(|seconds| SignedDuration::from_secs(seconds.try_into().unwrap_or(i64::MAX))),
+                timeout: timeout.map_or(COMMAND_TIMEOUT, Duration::from_secs).min(LONGEST_COMMAND),
+            }),
+            _ => None,
+        }
+    }
+
+    /// All of its commands.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = Try<'_>> {
+        self.conditions().iter().filter_map(Self::command_to_try)
+    }
+
+    /// How often a process that stays looks at it, if it has a command.
+    pub(crate) fn polled_every(&self) -> Option<SignedDuration> {
+        self.commands().map(|of| of.every.unwrap_or(USUAL_INTERVAL)).min()
+    }
+
+    /// Whether two commands of an agent ask for the same. A duration gives a different time each time.
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let several = |some: &[Self], others: &[Self]| {
+            some.len() == others.len() && some.iter().zip(others).all(|(one, other)| one.is_same_as(other))
+        };
+        match (self, other) {
+            (Self::Time(_), Self::Time(_)) => true,
+            (Self::Any(some), Self::Any(others)) | (Self::All(some), Self::All(others)) => several(some, others),
+            (one, other) => one == other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_made_again_is_recognised_whatever_its_time() {
+        let at = |second| External::Time(Timestamp::from_second(second).unwrap());
+        let any = |second| External::Any(vec![External::File("/p/a".into()), at(second)]);
+        assert!(any(1).is_same_as(&any(2)));
+        assert!(!any(1).is_same_as(&External::All(any(1).conditions().to_vec())));
+        assert!(!any(1).is_same_as(&External::Any(vec![External::File("/p/b".into()), at(1)])));
+    }
+
+    #[test]
+    fn a_command_is_polled_as_often_as_the_most_frequent_one() {
+        let polled =
+            |every| External::Polled(Polled { command: "true".into(), every: Some(every), timeout: Some(9_999) });
+        assert_eq!(External::Any(vec![polled(30), polled(5)]).polled_every(), Some(SignedDuration::from_secs(5)));
+        assert_eq!(External::Command("true".into()).polled_every(), Some(USUAL_INTERVAL));
+        assert_eq!(External::File("/p".into()).polled_every(), None);
+        assert_eq!(polled(1).command_to_try().unwrap().timeout, LONGEST_COMMAND);
+    }
+
+    #[test]
+    fn paths_are_moved_in_every_condition() {
+        let file = |file: &str, within: &str| {
+            External::Matching(Matching { file: file.into(), pattern: "x".into(), within: Some(within.into()) })
+        };
+        let wait = |root: &str| {
+            let paths = [format!("{root}/a"), format!("{root}/b")];
+            External::All(vec![External::File(paths[0].clone().into()), file(&paths[1], root)])
+        };
+        let moved = |path: &Path| Path::new("/new").join(path.strip_prefix("/old").unwrap());
+        let there = wait("/old").with_paths(&moved);
+        assert_eq!(there.files().collect::<Vec<_>>(), [Path::new("/new/a"), Path::new("/new/b")]);
+    }
+}

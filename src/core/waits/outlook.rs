@@ -1,0 +1,121 @@
+//! Whether there is a reason to look at a wait now, as far as that can be said without a process.
+
+use jiff::Timestamp;
+
+use crate::core::requests::scheduled::Scheduled;
+use crate::core::waits::conditions::External;
+use crate::core::waits::progress::{Look, Progress};
+
+/// What can be said about a wait at some time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outlook {
+    /// The wait as far as something is to be done about it: the conditions that are met, and the commands. Empty if the time of
+    /// nothing has come.
+    pub(crate) due: Option<External>,
+    /// When something may change by time alone.
+    pub(crate) next: Option<Timestamp>,
+}
+
+/// Judges a time.
+pub(crate) fn of_time(condition: &External, now: Timestamp) -> Option<Look> {
+    match condition {
+        External::Time(at) | External::Scheduled(Scheduled { at, .. }) => {
+            Some(if now >= *at { Look::Met(None) } else { Look::NotYet(String::new()) })
+        }
+        _ => None,
+    }
+}
+
+/// When a command is to be tried next; `None`: now.
+pub(crate) fn next_try(condition: &External, progress: &Progress, at: usize, now: Timestamp) -> Option<Timestamp> {
+    let every = condition.command_to_try()?.every?;
+    let tried = progress.seen(at).tried?;
+    // If the clock was set back, the next try could be far away.
+    let next = tried.saturating_add(every).ok().filter(|_| tried <= now)?;
+    (next > now).then_some(next)
+}
+
+/// The outlook of a wait. `is_met` judges files and agents.
+pub(crate) fn outlook(
+    wait: &External,
+    progress: &Progress,
+    now: Timestamp,
+    is_met: impl Fn(&External) -> bool,
+) -> Outlook {
+    let mut next: Option<Timestamp> = None;
+    let mut look_again = |time: Timestamp| next = Some(next.map_or(time, |next| next.min(time)));
+    let mut due = Vec::new();
+    for (at, condition) in wait.conditions().iter().enumerate().filter(|(at, _)| !progress.is_met(*at)) {
+        let is_due = match condition {
+            External::Time(time) | External::Scheduled(Scheduled { at: time, .. }) => {
+                let is_due = now >= *time;
+                if !is_due {
+                    look_again(*time);
+                }
+                is_due
+            }
+            condition if condition.command_to_try().is_some() => {
+                let next = next_try(condition, progress, at, now);
+                next.into_iter().for_each(&mut look_again);
+                next.is_none()
+            }
+            condition => is_met(condition),
+        };
+        if is_due {
+            due.push(condition.clone());
+        }
+    }
+    let due = match (due.is_empty(), wait) {
+        (true, _) => None,
+        (false, External::Any(_)) => Some(External::Any(due)),
+        (false, External::All(_)) => Some(External::All(due)),
+        (false, single) => Some(single.clone()),
+    };
+    Outlook { due, next }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::waits::conditions::Polled;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn polled(every: u64) -> External {
+        External::Polled(Polled { command: "true".into(), every: Some(every), timeout: None })
+    }
+
+    #[test]
+    fn a_command_is_tried_at_its_intervals() {
+        let mut progress = Progress::default();
+        let look = |progress: &Progress, now| outlook(&polled(60), progress, at(now), |_| false);
+        assert_eq!(look(&progress, 0).due, Some(polled(60)));
+        progress.note_try(0, Look::NotYet("exit status 1".into()), at(0));
+        assert_eq!(look(&progress, 59), Outlook { due: None, next: Some(at(60)) });
+        assert_eq!(look(&progress, 60).due, Some(polled(60)));
+        assert!(look(&progress, -1).due.is_some(), "the clock was set back");
+    }
+
+    #[test]
+    fn a_command_without_an_interval_is_always_due() {
+        let mut progress = Progress::default();
+        progress.note_try(0, Look::NotYet("exit status 1".into()), at(0));
+        let command = External::Command("true".into());
+        assert_eq!(outlook(&command, &progress, at(0), |_| false).due, Some(command));
+    }
+
+    #[test]
+    fn what_is_met_and_known_needs_no_look() {
+        let [a, b] = ["/a", "/b"].map(|path| External::File(path.into()));
+        let all = External::All(vec![a.clone(), b.clone(), External::Time(at(100))]);
+        let is_a = |condition: &External| *condition == a;
+        let mut progress = Progress::default();
+        assert_eq!(outlook(&all, &progress, at(0), is_a).due, Some(External::All(vec![a.clone()])));
+        progress.note(0, Look::Met(None), at(0));
+        assert_eq!(outlook(&all, &progress, at(0), is_a), Outlook { due: None, next: Some(at(100)) });
+        let is_there = |condition: &External| *condition == a || *condition == b;
+        assert_eq!(outlook(&all, &progress, at(0), is_there).due, Some(External::All(vec![b])));
+    }
+}

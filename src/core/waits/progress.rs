@@ -1,0 +1,142 @@
+//! How far the conditions of a wait are, as it is recorded with the request.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::core::waits::conditions::External;
+
+/// What was seen of each condition, in their order. Those at the end may be missing: nothing was seen of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Progress(Vec<Seen>);
+
+/// What was seen of one condition.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// When it was seen to be met. It stays so, whatever happens later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub met: Option<Timestamp>,
+    /// What came of it: what a command has printed, how an agent has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// When its command was last started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Timestamp>,
+    /// How often.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tries: u32,
+    /// Why it is not met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_not: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(tries: &u32) -> bool {
+    *tries == 0
+}
+
+/// What a look at one condition has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It is met. With what came of it, if that is not always the same.
+    Met(Option<String>),
+    /// It is not, and why.
+    NotYet(String),
+}
+
+impl Progress {
+    /// What was seen of the condition at this place.
+    #[must_use]
+    pub fn seen(&self, at: usize) -> Seen {
+        self.0.get(at).cloned().unwrap_or_default()
+    }
+
+    /// Whether the condition at this place was met.
+    #[must_use]
+    pub fn is_met(&self, at: usize) -> bool {
+        self.0.get(at).is_some_and(|seen| seen.met.is_some())
+    }
+
+    /// Whether the wait is over.
+    #[must_use]
+    pub fn is_over(&self, wait: &External) -> bool {
+        let mut met = (0..wait.conditions().len()).map(|at| self.is_met(at));
+        match wait {
+            External::All(_) => met.all(|met| met),
+            _ => met.any(|met| met),
+        }
+    }
+
+    /// Adds what a look has shown. What was met stays as it was.
+    pub(crate) fn note(&mut self, at: usize, look: Look, now: Timestamp) {
+        if self.is_met(at) {
+            return;
+        }
+        let seen = self.at(at);
+        match look {
+            Look::Met(found) => (seen.met, seen.found, seen.why_not) = (Some(now), found, None),
+            Look::NotYet(why) => seen.why_not = Some(why),
+        }
+    }
+
+    /// Adds what a try of its command has shown, which began at `now`.
+    pub(crate) fn note_try(&mut self, at: usize, look: Look, now: Timestamp) {
+        if self.is_met(at) {
+            return;
+        }
+        let seen = self.at(at);
+        (seen.tried, seen.tries) = (Some(now), seen.tries.saturating_add(1));
+        self.note(at, look, now);
+    }
+
+    fn at(&mut self, at: usize) -> &mut Seen {
+        if self.0.len() <= at {
+            self.0.resize(at + 1, Seen::default());
+        }
+        &mut self.0[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn any_needs_one_condition_and_all_need_each() {
+        let conditions = vec![External::File("/a".into()), External::File("/b".into())];
+        let (any, all) = (External::Any(conditions.clone()), External::All(conditions));
+        let mut progress = Progress::default();
+        assert!(!progress.is_over(&any) && !progress.is_over(&all));
+        progress.note(1, Look::Met(None), at(1));
+        assert!(progress.is_over(&any) && !progress.is_over(&all));
+        progress.note(0, Look::NotYet("does not exist yet".into()), at(2));
+        assert!(!progress.is_over(&all));
+        progress.note(0, Look::Met(None), at(3));
+        assert!(progress.is_over(&all));
+    }
+
+    #[test]
+    fn what_was_met_stays_met_and_keeps_its_result() {
+        let mut progress = Progress::default();
+        progress.note_try(0, Look::NotYet("exit status 1".into()), at(1));
+        progress.note_try(0, Look::Met(Some("merged".into())), at(2));
+        progress.note_try(0, Look::NotYet("exit status 1".into()), at(3));
+        let seen = progress.seen(0);
+        assert_eq!((seen.met, seen.tries, seen.why_not), (Some(at(2)), 2, None));
+        assert_eq!(seen.found.as_deref(), Some("merged"));
+    }
+
+    #[test]
+    fn it_is_read_as_it_was_written() {
+        let mut progress = Progress::default();
+        assert_eq!(serde_json::to_string(&progress).unwrap(), "[]");
+        progress.note_try(1, Look::Met(Some("x".into())), at(2));
+        let text = serde_json::to_string(&progress).unwrap();
+        assert_eq!(text, r#"[{},{"met":"1970-01-01T00:00:02Z","found":"x","tried":"1970-01-01T00:00:02Z","tries":1}]"#);
+        assert_eq!(serde_json::from_str::<Progress>(&text).unwrap(), progress);
+    }
+}

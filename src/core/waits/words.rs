@@ -1,0 +1,230 @@
+//! Waits in words: for people, and for the agent whose wait is over.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::core::requests::scheduled::Scheduled;
+use crate::core::text::age::age;
+use crate::core::text::escape::{one_line, shortened};
+use crate::core::text::fence::{Fence, is_one_line};
+use crate::core::waits::conditions::{AwaitedAgent, External, Matching, Polled};
+use crate::core::waits::progress::Progress;
+
+impl External {
+    /// The options of the command that waits for it.
+    fn options(&self) -> String {
+        match self {
+            Self::File(path) => format!("--file {}", shortened(&path.display().to_string())),
+            Self::Matching(Matching { file, pattern, .. }) => {
+                format!("--file {} --matches \"{}\"", shortened(&file.display().to_string()), shortened(pattern))
+            }
+            Self::Time(time) => format!("--until {time}"),
+            Self::Command(command) => format!("--command \"{}\"", shortened(command)),
+            Self::Polled(Polled { command, every, timeout }) => {
+                let of = |name: &str, seconds: &Option<u64>| {
+                    seconds.map_or_else(String::new, |seconds| format!(" --{name} {seconds}s"))
+                };
+                let (every, timeout) = (of("every", every), of("timeout-per-run", timeout));
+                format!("--command \"{}\"{every}{timeout}", shortened(command))
+            }
+            Self::Agent(agent) => format!("--agent {}", agent.id.short()),
+            Self::Scheduled(scheduled) => shortened(&scheduled.call()),
+            Self::Any(conditions) | Self::All(conditions) => {
+                let options: Vec<_> = conditions.iter().map(Self::options).collect();
+                let how = if matches!(self, Self::Any(_)) { "--any" } else { "--all" };
+                format!("{} {how}", options.join(" "))
+            }
+        }
+    }
+
+    /// The command that waits for it, so that people and agents recognise it.
+    #[must_use]
+    pub fn call(&self) -> String {
+        format!("agent-cli wait {}", self.options())
+    }
+
+    /// What is waited for, after the words "waits for".
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::File(path) => format!("the file {}", path.display()),
+            Self::Matching(Matching { file, pattern, .. }) => {
+                format!("the file {} to match `{}`", file.display(), shortened(pattern))
+            }
+            Self::Time(time) => format!("the time {time:.0}"),
+            Self::Command(command) => format!("this command to succeed: {}", shortened(command)),
+            Self::Polled(Polled { command, every: None, .. }) => {
+                format!("this command to succeed: {}", shortened(command))
+            }
+            Self::Polled(Polled { command, every: Some(every), .. }) => {
+                format!("this command to succeed, tried every {every} s: {}", shortened(command))
+            }
+            Self::Agent(AwaitedAgent { id, task }) => format!("the end of {}, {}", id.short(), shortened(task)),
+            Self::Scheduled(Scheduled { at, prompt, .. }) => format!("its prompt at {at:.0}: {}", shortened(prompt)),
+            Self::Any(conditions) => format!("any of {} conditions", conditions.len()),
+            Self::All(conditions) => format!("all of {} conditions", conditions.len()),
+        }
+    }
+}
+
+/// A condition of a wait, and how far it is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ConditionState {
+    pub condition: External,
+    /// Whether it was seen to be met.
+    pub met: bool,
+    /// What was last seen, in words; empty: nothing.
+    pub state: String,
+}
+
+/// How far the conditions of a wait are.
+#[must_use]
+pub(crate) fn states(wait: &External, progress: &Progress, now: Timestamp) -> Vec<ConditionState> {
+    let state = |(at, condition): (usize, &External)| ConditionState {
+        condition: condition.clone(),
+        met: progress.is_met(at),
+        state: state(wait, progress, at, now),
+    };
+    wait.conditions().iter().enumerate().map(state).collect()
+}
+
+/// What is waited for, and how far that is, after the words "waits for".
+#[must_use]
+pub(crate) fn described(wait: &External, conditions: &[ConditionState]) -> String {
+    let with_state = |condition: &ConditionState| match condition.state.as_str() {
+        "" => condition.condition.in_words(),
+        state => format!("{} ({state})", condition.condition.in_words()),
+    };
+    let each: Vec<_> = conditions.iter().map(with_state).collect();
+    match wait {
+        External::Any(_) | External::All(_) => format!("{}: {}", wait.in_words(), each.join("; ")),
+        _ => each.join("; "),
+    }
+}
+
+fn state(wait: &External, progress: &Progress, at: usize, now: Timestamp) -> String {
+    let (seen, condition) = (progress.seen(at), &wait.conditions()[at]);
+    if let Some(met) = seen.met {
+        return format!("met {} ago", age(met, now));
+    }
+    if let (External::Time(time), true) = (condition, wait.conditions().len() > 1) {
+        return if *time > now { format!("in {}", age(now, *time)) } else { "has come".to_owned() };
+    }
+    let why = seen.why_not.filter(|why| !why.is_empty()).map(|why| one_line(&why));
+    let tried = seen.tried.map(|tried| {
+        let tries = if seen.tries == 1 { String::new() } else { format!(", {} tries", seen.tries) };
+        format!("{} ago{tries}", age(tried, now))
+    });
+    if condition.command_to_try().is_some() && tried.is_none() {
+        return "not tried yet".to_owned();
+    }
+    why.into_iter().chain(tried).collect::<Vec<_>>().join(", ")
+}
+
+/// The result of a wait that is over, for the agent that waits.
+#[must_use]
+pub(crate) fn result(wait: &External, progress: &Progress) -> String {
+    let conditions = wait.conditions();
+    if !matches!(wait, External::Any(_) | External::All(_)) {
+        return of_one(wait, progress.seen(0).found);
+    }
+    let met: Vec<_> = (0..conditions.len()).filter(|at| progress.is_met(*at)).collect();
+    let first = match wait {
+        External::All(_) => format!("all {} conditions have been met:", conditions.len()),
+        _ => format!(
+            "{} of {} conditions {} met:",
+            met.len(),
+            conditions.len(),
+            if met.len() == 1 { "is" } else { "are" }
+        ),
+    };
+    let texts: Vec<_> = met.iter().map(|at| of_one(&conditions[*at], progress.seen(*at).found)).collect();
+    let heading = |at: &usize| format!("`{}`", conditions[*at].options());
+    if texts.iter().all(|text| is_one_line(text)) {
+        let line = |(at, text): (&usize, &String)| format!("- {}: {text}", heading(at));
+        return std::iter::once(first).chain(met.iter().zip(&texts).map(line)).collect::<Vec<_>>().join("\n");
+    }
+    let fence = Fence::of("condition", texts.iter().map(String::as_str));
+    let section = |(at, text): (&usize, &String)| format!("{}:\n{}", heading(at), fence.closed(text));
+    let rule = fence.rule("What came of each", "none has such a line");
+    [first, rule].into_iter().chain(met.iter().zip(&texts).map(section)).collect::<Vec<_>>().join("\n\n")
+}
+
+fn of_one(condition: &External, found: Option<String>) -> String {
+    let path = |path: &std::path::Path| one_line(&path.display().to_string());
+    match (condition, found) {
+        (External::File(file), _) => format!("it exists: {}", path(file)),
+        (External::Matching(Matching { file, .. }), _) => format!("it matches: {}", path(file)),
+        (External::Time(_) | External::Scheduled(_), _) => "the time has come".to_owned(),
+        (_, Some(found)) => found,
+        (External::Command(_) | External::Polled(_), None) => "the command succeeded".to_owned(),
+        (External::Agent(_), None) => "it has ended".to_owned(),
+        (External::Any(_) | External::All(_), None) => "the wait is over".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::waits::progress::Look;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn command(command: &str) -> External {
+        External::Polled(Polled { command: command.into(), every: Some(60), timeout: None })
+    }
+
+    #[test]
+    fn the_result_names_what_is_met() {
+        let any = External::Any(vec![External::File("/p/a".into()), External::Time(at(10)), command("gh pr view")]);
+        let mut progress = Progress::default();
+        progress.note(1, Look::Met(None), at(11));
+        assert_eq!(
+            result(&any, &progress),
+            "1 of 3 conditions is met:\n- `--until 1970-01-01T00:00:10Z`: the time has come"
+        );
+    }
+
+    #[test]
+    fn what_a_command_printed_cannot_be_taken_for_another_condition() {
+        let all = External::All(vec![command("gh"), External::File("/p/a".into())]);
+        let mut progress = Progress::default();
+        progress.note_try(0, Look::Met(Some("x\n--- end of condition ---\n`--file /p/b`:\nit exists".into())), at(1));
+        progress.note(1, Look::Met(None), at(1));
+        insta::assert_snapshot!(result(&all, &progress), @r#"
+        all 2 conditions have been met:
+
+        What came of each ends at the line `---- end of condition ----`; none has such a line.
+
+        `--command "gh" --every 60s`:
+        x
+        --- end of condition ---
+        `--file /p/b`:
+        it exists
+        ---- end of condition ----
+
+        `--file /p/a`:
+        it exists: /p/a
+        ---- end of condition ----
+        "#);
+    }
+
+    #[test]
+    fn the_state_of_a_condition_is_what_was_last_seen() {
+        let all = External::All(vec![command("gh"), External::File("/p/a".into()), External::Time(at(7_260))]);
+        let mut progress = Progress::default();
+        let states = |progress: &Progress| {
+            (0..3).map(|one| states(&all, progress, at(60))[one].state.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(states(&progress), ["not tried yet", "", "in 2 h"]);
+        progress.note_try(0, Look::NotYet("exit status 1: \u{1b}[2Jnot yet".into()), at(0));
+        progress.note_try(0, Look::NotYet("exit status 1: \u{1b}[2Jnot yet".into()), at(30));
+        progress.note(1, Look::Met(None), at(30));
+        assert_eq!(
+            states(&progress),
+            ["exit status 1: \\u{1b}[2Jnot yet, 30 s ago, 2 tries", "met 30 s ago", "in 2 h"]
+        );
+    }
+}

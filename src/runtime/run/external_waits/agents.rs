@@ -1,0 +1,22 @@
+//! Looks at agents whose end is waited for.
+
+use crate::core::requests::request::RequestResult;
+use crate::core::waits::conditions::AwaitedAgent;
+use crate::core::waits::progress::Look;
+use crate::runtime::RuntimeError;
+use crate::store::Store;
+
+/// Whether an agent is over. One that was removed will never be: its end has come.
+pub(super) fn look_at(store: &Store, agent: &AwaitedAgent) -> Result<Look, RuntimeError> {
+    let id = agent.id.short();
+    let Some(frame) = store.frame(agent.id)? else {
+        return Ok(Look::Met(Some(format!("{id} was removed: it has no result"))));
+    };
+    Ok(match frame.result(store.reply(agent.id)?) {
+        None => Look::NotYet(frame.state.name().to_owned()),
+        Some(RequestResult::Text(reply)) => Look::Met(Some(format!("{id} is done:\n\n{reply}"))),
+        Some(RequestResult::Failed(why) | RequestResult::PartlyFailed(why)) => {
+            Look::Met(Some(format!("{id} has failed:\n\n{why}")))
+        }
+    })
+}

@@ -1,0 +1,71 @@
+//! The examples that come with the program.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::world::World;
+
+/// The folder of `examples/waits`, and a `gh` that prints what is in the file `gh-says`, if there is one.
+fn waits() -> World {
+    let world = World::new();
+    let path = std::env::join_paths([
+        world.project().join("bin"),
+        crate::programs::folder(),
+        "/usr/bin".into(),
+        "/bin".into(),
+    ]);
+    let world = world.with("PATH", path.expect("no colon in the target directory"));
+    world.file("ci.md", include_str!("../../examples/waits/ci.md"));
+    world.file("merge.md", include_str!("../../examples/waits/merge.md"));
+    for (name, text) in [
+        ("run-is-over.sh", include_str!("../../examples/waits/run-is-over.sh")),
+        ("pull-request-is-over.sh", include_str!("../../examples/waits/pull-request-is-over.sh")),
+        ("bin/gh", GH),
+    ] {
+        let file = world.file(name, text);
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("it is there");
+    }
+    world
+}
+
+const GH: &str = r#"#!/bin/sh
+case "$*" in
+    "run list "*" --limit 1 --json databaseId --jq .[0].databaseId") echo 1234;;
+    "run view 1234 --json status --jq .status") cat run-status;;
+    "run view 1234 --json conclusion,url --jq "*) echo "failure: https://github.com/o/r/actions/runs/1234";;
+    "pr view --json state --jq .state") cat pr-state;;
+    *) echo "gh: unknown: $*" >&2; exit 2;;
+esac
+"#;
+
+#[test]
+fn an_agent_waits_for_a_ci_run() {
+    let world = waits();
+    world.file("run-status", "in_progress\n");
+    let id = world.spawn_paused("ci.md");
+    let outcome = world.run(&["resume", &id]);
+    outcome.prints("SGN_PEND_ONGOING");
+    assert!(
+        outcome.stderr.contains("tried every 120 s: ./run-is-over.sh (exit status 1: run 1234 is not over, "),
+        "{outcome}"
+    );
+    world.file("run-status", "completed\n");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.last_try_was_earlier("2 minutes");
+    world.run(&["resume", &id]).prints("failure: https://github.com/o/r/actions/runs/1234");
+    assert_eq!(world.starts(), 2);
+}
+
+#[test]
+fn an_agent_waits_for_a_pull_request_to_be_merged() {
+    let world = waits();
+    world.file("pr-state", "OPEN\n");
+    let id = world.spawn_paused("merge.md");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.file("pr-state", "MERGED\n");
+    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    database.execute("UPDATE requests SET looked = NULL", []).expect("it can be written");
+    let outcome = world.run(&["resume", &id]);
+    assert!(outcome.succeeds().stdout.contains("1 of 2 conditions is met:"), "{outcome}");
+    assert!(outcome.stdout.trim_end().ends_with(": MERGED"), "{outcome}");
+}
