@@ -32,7 +32,9 @@ pub(crate) fn target_named(context: &Context, store: &Store, id: &str) -> Result
 /// The id that a word on the command line stands for. For agents there are no names: those of other chains are nothing to them.
 pub(crate) fn id_of(context: &Context, store: &Store, text: &str) -> Result<IdPrefix, CliError> {
     if context.caller.is_some() {
-        return Ok(text.parse()?);
+        let Ok(Reference::Name(_) | Reference::Last) = text.parse() else { return Ok(text.parse()?) };
+        let error = CliError::usage(format!("agents name other agents by their ids; {text:?} is none"));
+        return Err(error.hint("agent-cli ls lists the agents that you have started"));
     }
     let found = match text.parse::<Reference>()? {
         Reference::Id(id) => return Ok(id),

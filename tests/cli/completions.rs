@@ -52,3 +52,20 @@ fn every_shell_has_a_script() {
     }
     world.run(&["completions", "cmd.exe"]).exits_with(2);
 }
+
+#[test]
+fn nothing_is_offered_where_there_is_no_id_and_everything_where_it_is_over() {
+    let world = World::new();
+    assert_eq!(
+        offered(&world, &["agent-cli", "resume", ""]),
+        Vec::<String>::new(),
+        "not even the beginning of options"
+    );
+    assert!(offered(&world, &["agent-cli", "resume", "--pro"]).contains(&"--prompt".to_owned()));
+    world.file("ins.md", "reply done\n");
+    world.run(&["spawn", "ins.md", "--name", "release"]).prints("done");
+    for command in ["show", "logs", "tree", "open", "rm"] {
+        assert!(offered(&world, &["agent-cli", command, ""]).contains(&"release".to_owned()), "{command}");
+    }
+    assert_eq!(offered(&world, &["agent-cli", "stop", ""]), Vec::<String>::new());
+}

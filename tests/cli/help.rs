@@ -40,7 +40,7 @@ fn every_command_explains_itself() {
       doctor       Check claude, login, settings, PATH and the state directory, and suggest fixes
       export       Export a chain to a file, so that another machine can resume it
       import       Import a chain written by `agent-cli export`
-      rm           Remove a chain, whatever its state
+      rm           Remove a chain that nothing runs
       gc           Remove chains that finished long ago, and files that nothing uses any more
       fsck         Check that the database, files, transcripts and leases agree
       service      Have the system continue chains every minute
@@ -203,7 +203,8 @@ fn every_command_explains_itself() {
     while it still waits for the same thing. Polling a waiting chain takes milliseconds and does not
     start claude, so cron can do it as often as you like.
 
-    Usage: agent-cli resume [OPTIONS] [ID] [-- <CLAUDE ARGS>...]
+    Usage: agent-cli resume [OPTIONS] ID [-- <CLAUDE ARGS>...]
+           agent-cli resume --all [OPTIONS]
 
     Arguments:
       [ID]
@@ -589,7 +590,7 @@ fn every_command_explains_itself() {
     Usage: agent-cli show [OPTIONS] <ID>
 
     Arguments:
-      <ID>  Id of an agent, or of one of its sessions
+      <ID>  Id of an agent, chain or session, the name of a chain, or `last`
 
     Options:
           --json          Print a JSON object
@@ -609,7 +610,7 @@ fn every_command_explains_itself() {
 
     Arguments:
       <ID>
-              Id of an agent, or of one of its sessions
+              Id of an agent, chain or session, the name of a chain, or `last`
 
     Options:
       -f, --follow

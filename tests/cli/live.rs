@@ -127,3 +127,24 @@ fn all_chains_that_are_continued_share_one_display() {
         assert!(left.contains("\n2 chains, 2 agents, "), "{left}");
     }
 }
+
+#[test]
+fn a_person_is_told_of_chains_that_were_interrupted_and_cron_is_not() {
+    let world = World::with_hooks();
+    world.file("ins.md", "hold gate\nreply done\n");
+    let gate = world.gate("gate");
+    let spawn = world.command(["spawn", "ins.md"]).start();
+    gate.reached_by(1);
+    let id = world.log().starts[0].session()[..8].to_owned();
+    spawn.signal(Signal::INT);
+    gate.open_for_one();
+    spawn.ends().exits_with(130);
+    let told = format!("1 chain was interrupted and is left to you: agent-cli resume {id}");
+    let all = world.command(["resume", "--all"]).with("TERM", "xterm").on_terminal(80);
+    assert_eq!(all.stdout, format!("{told}\n"));
+    assert_eq!(world.run(&["resume", "--all"]).log, "");
+    let (watch, screen) = world.command(["watch"]).with("TERM", "xterm").start_on_terminal(80);
+    wait_until("it says so", || screen.text().contains(&told));
+    watch.signal(Signal::TERM);
+    watch.ends().succeeds();
+}

@@ -32,13 +32,16 @@ fn two_commands_share_the_limit_of_their_tree() {
     for command in [&id, &id_of(&world, "b.md")] {
         let second = world.run(&["resume", command]);
         second.prints("SGN_PEND_ONGOING");
-        assert!(second.stderr.contains("waits for a free slot: other processes use all 1"), "{second}");
+        assert!(
+            second.stderr.contains("waits for a free slot: as many agents of its chain run as may (--max-parallel 1)"),
+            "{second}"
+        );
     }
     insta::assert_snapshot!(world.run(&["resume", &id]), @"
     SGN_PEND_ONGOING
     --- stderr
     another process (process [PID]) is running [ID2:8]
-    [ID4:8] waits for a free slot: other processes use all 1
+    [ID4:8] waits for a free slot: as many agents of its chain run as may (--max-parallel 1)
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 4);

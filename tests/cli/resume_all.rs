@@ -124,7 +124,7 @@ fn places_that_another_command_uses_are_not_free() {
     world.answer_to("a?", "go");
     let full = world.run(&["resume", "--all", "--max-parallel-total", "1"]);
     insta::assert_snapshot!(full, @"
-    [ID1:8] waiting for a free slot: other agents use all 1
+    [ID1:8] waiting for a free slot: as many agents run as may (--max-parallel-total 1)
     --- exit status: 0
     ");
     gate.open_for_one();

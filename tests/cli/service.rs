@@ -107,3 +107,19 @@ fn a_manager_that_fails_is_reported_with_another_way() {
     ");
     assert_eq!(run(&world, &["status", "--json"]).json()["files"], serde_json::json!([]));
 }
+
+#[test]
+fn what_would_be_installed_is_shown_without_values() {
+    let world = managed("exit 0", "echo yes").with("ANTHROPIC_API_KEY", "secret");
+    let shown = run(&world, &["install", "--save-login", "--dry-run", "--max-parallel-total", "7"]);
+    for what in [
+        "would write ",
+        "agent-cli.timer",
+        "would run systemctl --user enable --now agent-cli.timer",
+        "--max-parallel-total 7",
+    ] {
+        assert!(shown.succeeds().stdout.contains(what), "{what}: {shown}");
+    }
+    assert!(shown.stdout.contains("ANTHROPIC_API_KEY") && !shown.stdout.contains("secret"), "{shown}");
+    assert_eq!((calls(&world).as_str(), world.home().join(".config").exists()), ("", false));
+}

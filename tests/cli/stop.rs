@@ -290,3 +290,45 @@ fn agents_pause_nobody_and_a_reason_is_short() {
     world.run(&["stop", &id, "--reason", &"x".repeat(1_001)]).exits_with(2);
     world.run(&["stop", &id, "--reason", &"x".repeat(1_000)]).succeeds();
 }
+
+#[test]
+fn a_runner_that_is_suspended_is_not_waited_for_without_end() {
+    let (world, gate) = with_a_running_child();
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(1);
+    let child = session(&world, 1);
+    spawn.signal(rustix::process::Signal::STOP);
+    insta::assert_snapshot!(world.run(&["stop", &child[..8], "--now"]), @"
+    asked [ID1:8] to stop
+    --- stderr
+    waiting for process [PID], which runs [ID1:8] and has not reacted
+    process [PID], which runs [ID1:8], does not react: it stops the agent once it does
+    hint: agent-cli show [ID1:8] shows whether it has ended
+    --- exit status: 0
+    ");
+    spawn.signal(rustix::process::Signal::CONT);
+    let ended = spawn.ends();
+    assert!(ended.stdout.contains("stopped by a person"), "{ended}");
+}
+
+#[test]
+fn of_two_stops_both_reasons_are_kept() {
+    let (world, gate) = with_a_running_child();
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(1);
+    let child = session(&world, 1);
+    world.run(&["stop", &child[..8], "--reason", "wrong branch", "--no-wait"]).succeeds();
+    world.run(&["stop", &child[..8], "--reason", "too slow", "--no-wait"]).succeeds();
+    gate.open_for_one();
+    let ended = spawn.ends();
+    assert!(ended.stdout.contains("stopped by a person: wrong branch; too slow"), "{ended}");
+}
+
+#[test]
+fn an_agent_that_names_no_id_is_told_what_to_name() {
+    let world = World::with_hooks();
+    world.file("root.md", "run agent-cli stop last || true\nreply {result}\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    assert!(outcome.stdout.contains("agents name other agents by their ids; \"last\" is none"), "{outcome}");
+    assert!(outcome.stdout.contains("agent-cli ls lists the agents that you have started"), "{outcome}");
+}

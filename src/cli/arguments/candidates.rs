@@ -19,23 +19,32 @@ const LONG: usize = 40;
 
 /// The ids and names of chains that are not done, and `last`.
 pub(crate) fn chains() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| found(|store| Ok(of_chains(&open(store)?))))
+    ArgValueCandidates::new(|| found(|store| Ok(of_chains(&newest(store, false)?))))
 }
 
-/// Those of chains, and the ids of their agents.
+/// Those of all chains.
+pub(crate) fn all_chains() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| found(|store| Ok(of_chains(&newest(store, true)?))))
+}
+
+/// Those of chains that are not done, and the ids of their agents.
 pub(crate) fn agents() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| {
-        found(|store| {
-            let chains = open(store)?;
-            let mut candidates = of_chains(&chains);
-            for chain in chains.iter().take(MOST_TREES) {
-                for node in store.tree(chain.id)?.parents_first().into_iter().filter(|node| node.parent.is_some()) {
-                    candidates.push(candidate(&node.id.short(), &format!("{} {}", node.state.name(), node.title)));
-                }
-            }
-            Ok(candidates)
-        })
-    })
+    ArgValueCandidates::new(|| found(|store| with_agents(store, &newest(store, false)?)))
+}
+
+/// Those of all chains, and the ids of their agents.
+pub(crate) fn all_agents() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| found(|store| with_agents(store, &newest(store, true)?)))
+}
+
+fn with_agents(store: &Store, chains: &[Summary]) -> Result<Vec<CompletionCandidate>, RuntimeError> {
+    let mut candidates = of_chains(chains);
+    for chain in chains.iter().take(MOST_TREES) {
+        for node in store.tree(chain.id)?.parents_first().into_iter().filter(|node| node.parent.is_some()) {
+            candidates.push(candidate(&node.id.short(), &format!("{} {}", node.state.name(), node.title)));
+        }
+    }
+    Ok(candidates)
 }
 
 /// The ids of open questions.
@@ -61,9 +70,10 @@ fn found(look: impl Fn(&Store) -> Result<Vec<CompletionCandidate>, RuntimeError>
     context.read_snapshot(&look).or_else(written).unwrap_or_default()
 }
 
-fn open(store: &Store) -> Result<Vec<Summary>, RuntimeError> {
+/// The newest chains. `with_done`: also those that are done.
+fn newest(store: &Store, with_done: bool) -> Result<Vec<Summary>, RuntimeError> {
     let mut chains = store.summaries(None)?;
-    chains.retain(|chain| chain.state != FrameState::Done);
+    chains.retain(|chain| with_done || chain.state != FrameState::Done);
     chains.truncate(MOST);
     Ok(chains)
 }

@@ -49,6 +49,7 @@ pub(super) fn continued(
 /// Polling a waiting chain takes milliseconds and does not start claude, so cron can do it as often as you like.
 #[derive(Debug, Args)]
 #[command(
+    override_usage = "agent-cli resume [OPTIONS] ID [-- <CLAUDE ARGS>...]\n       agent-cli resume --all [OPTIONS]",
     after_help = "Examples, for a crontab:
   * * * * * agent-cli resume 4f2c1a90 >> chain.log
   * * * * * agent-cli resume --all >> chains.log",

@@ -15,15 +15,16 @@ use crate::cli::output::{print_json, print_line, tell};
 use crate::core::agent::worktree::Held;
 use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
 
-/// Remove a chain, whatever its state
+/// Remove a chain that nothing runs
 ///
 /// Removes the whole chain: agents, questions, replies and history, files in the state directory, and the transcripts
-/// of sessions that agent-cli started. Refuses while one of its processes is alive, another chain needs it, or a git
+/// of sessions that agent-cli started. Whether it is done, waits or has failed makes no difference. Refuses while one of its processes is alive (`stop`
+/// ends them), another chain needs it, or a git
 /// worktree of its agents holds work that is on no other branch.
 #[derive(Debug, Args)]
 pub(crate) struct Rm {
     /// Id of the chain, or of one of its agents or questions; its first four characters are enough if unique
-    #[arg(add = candidates::chains())]
+    #[arg(add = candidates::all_chains())]
     id: String,
 
     /// Do not ask for confirmation

@@ -23,7 +23,8 @@ use crate::store::StoreError;
 /// what it had said, which tools it had used and which files they had written. Open questions below it are withdrawn.
 /// Works from any terminal. An agent can stop the agents that it has started.
 ///
-/// Waits until the agent has ended, and prints what happened. Stopping what is over already does nothing.
+/// Waits until the agent has ended, unless its runner does not react, and prints what happened. If it is stopped
+/// several times, all reasons are recorded. Stopping what is over already does nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli stop 4f2c1a90 --reason \"wrong branch\"
@@ -123,11 +124,11 @@ impl Options {
             return Err(CliError::usage(message).hint("agent-cli tell ID TEXT is for longer texts"));
         }
         let wanted = Wanted { how, now: self.now, by, reason, of: id, report: None };
-        let grace = if self.no_wait { None } else { Some(context::stopping()?.grace) };
-        if grace.is_some() && !self.now && matches!(frame.state, FrameState::Running { .. }) {
+        let waits = if self.no_wait { None } else { Some(context::stopping()?) };
+        if waits.is_some() && !self.now && matches!(frame.state, FrameState::Running { .. }) {
             tell(&format!("the running tool of {} may finish; --now does not wait for it", id.short()));
         }
-        let stopped = stop::stop(&store, &frame, &wanted, grace)?;
+        let stopped = stop::stop(&store, &frame, &wanted, waits)?;
         let outcome = outcome(&stopped, how);
         if self.json {
             let agents = stopped.agents.iter().map(|(id, state)| AgentJson { id: *id, status: state.name() });
@@ -145,6 +146,9 @@ impl Options {
                     "agent-cli resume {} --prompt TEXT continues it with a new instruction",
                     id.short()
                 ));
+            }
+            ("asked", _) if !self.json && !self.no_wait => {
+                output::hint(&format!("agent-cli show {} shows whether it has ended", id.short()));
             }
             ("paused", _) if !self.json => output::hint(&format!("agent-cli resume {} continues it", id.short())),
             _ => {}

@@ -1,6 +1,7 @@
 //! `agent-cli completions`: completions for shells.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{Args, Command};
 use clap_complete::Shell;
@@ -39,14 +40,40 @@ impl Completions {
 
 /// Prints completions if a script asks for them. `program`: the whole command line. Returns whether it did.
 pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) -> bool {
-    if std::env::var_os(VARIABLE).is_none() {
-        return false;
-    }
+    let Some(shell) = std::env::var_os(VARIABLE) else { return false };
     let here = std::env::current_dir().ok();
-    // A shell shows nothing of an error.
+    let words: Vec<_> = arguments.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
+    let shells = Shells::builtins();
+    let shell = Path::new(&shell).file_stem().and_then(|name| shells.completer(&name.to_string_lossy()));
+    if let Some(shell) = shell.filter(|_| names_an_id(&program(), &words)) {
+        let mut offered = Vec::new();
+        let mut command = program();
+        command.build();
+        // A shell shows nothing of an error.
+        let _ = shell.write_complete(&mut command, words, here.as_deref(), &mut offered);
+        let _ = print(&without_options(&String::from_utf8_lossy(&offered)));
+        return true;
+    }
     CompleteEnv::with_factory(program)
         .var(VARIABLE)
         .bin(PROGRAM)
         .try_complete(arguments, here.as_deref())
         .unwrap_or(true)
+}
+
+/// Whether the word that is completed may be an id and is no option. If there is no id to offer, a shell would take `--`, which
+/// all options begin with, for the only word that fits.
+fn names_an_id(program: &Command, words: &[OsString]) -> bool {
+    let index = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse::<usize>().ok());
+    let word = words.get(index.unwrap_or(words.len().saturating_sub(1)));
+    let command = words.get(1).and_then(|name| program.find_subcommand(name));
+    let takes_one = command.is_some_and(|command| command.get_positionals().any(|argument| argument.get_id() == "id"));
+    takes_one && word.is_none_or(|word| !word.to_string_lossy().starts_with('-'))
+}
+
+/// What is offered, without options.
+fn without_options(offered: &str) -> String {
+    let between = std::env::var("_CLAP_IFS").ok().filter(|between| !between.is_empty());
+    let between = between.as_deref().unwrap_or("\n");
+    offered.split(between).filter(|word| !word.starts_with('-')).collect::<Vec<_>>().join(between)
 }

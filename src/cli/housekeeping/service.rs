@@ -14,7 +14,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, print, print_json, tell, warn};
 use crate::core::housekeeping::service_units::ServiceSpec;
 use crate::core::text::shell::quoted;
-use crate::runtime::housekeeping::service::{Manager, Service, ServiceError, ServiceStatus};
+use crate::runtime::housekeeping::service::{Manager, Plan, PlannedFile, Service, ServiceError, ServiceStatus};
 
 /// Have the system continue chains every minute
 ///
@@ -22,6 +22,7 @@ use crate::runtime::housekeeping::service::{Manager, Service, ServiceError, Serv
 /// catches up after the machine was off or asleep. No process stays between the runs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  agent-cli service install --dry-run
   agent-cli service install
   agent-cli service install --save-login --max-parallel-total 8
   agent-cli service status --json")]
@@ -41,6 +42,10 @@ enum Action {
         /// Save the login variables of this shell to a file that only you can read
         #[arg(long)]
         save_login: bool,
+
+        /// Print the files and commands, and change nothing
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Show whether the service is installed and active
     Status {
@@ -57,8 +62,8 @@ impl ServiceCommand {
         context.only_for_people("agents cannot change the service", "ask a person to do it")?;
         let service = Service::of_user()?;
         match self.action {
-            Action::Install { max_parallel_total, save_login } => {
-                install(context, &service, max_parallel_total, save_login)?;
+            Action::Install { max_parallel_total, save_login, dry_run } => {
+                install(context, &service, max_parallel_total, save_login, dry_run)?;
             }
             Action::Status { json: true } => print_json(&service.status())?,
             Action::Status { json: false } => print(&described(&service.status()))?,
@@ -83,6 +88,7 @@ fn install(
     service: &Service,
     max_parallel_total: Option<u32>,
     save_login: bool,
+    dry_run: bool,
 ) -> Result<(), CliError> {
     let state_dir = context.state_dir()?;
     let program = context.settings(None)?.own_program;
@@ -100,6 +106,9 @@ fn install(
         environment: service.environment(),
         max_parallel_total,
     };
+    if dry_run {
+        return print_plan(&service.plan(&spec, &hidden(variables))?);
+    }
     let written = service.install(&spec, &variables)?;
     print(&lines("wrote", &written))?;
     let environment = service.environment().display();
@@ -114,6 +123,23 @@ fn install(
         hint(&format!("agent-cli service install --save-login writes it to {environment}, which only you can read"));
     }
     report(&service.status(), service.manager());
+    Ok(())
+}
+
+/// The variables without their values: a plan may be shown to others.
+fn hidden(variables: Vec<(String, String)>) -> Vec<(String, String)> {
+    variables.into_iter().map(|(name, _)| (name, "(its value)".to_owned())).collect()
+}
+
+fn print_plan(plan: &Plan) -> Result<(), CliError> {
+    for PlannedFile { path, text, .. } in &plan.files {
+        print(&format!("would write {}\n", path.display()))?;
+        let text: String = text.lines().map(|line| format!("  {line}").trim_end().to_owned() + "\n").collect();
+        print(&text)?;
+    }
+    for command in &plan.commands {
+        print(&format!("would run {}\n", command.join(" ")))?;
+    }
     Ok(())
 }
 

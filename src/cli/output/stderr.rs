@@ -8,7 +8,9 @@ use clap::ColorChoice;
 use jiff::Timestamp;
 
 use crate::cli::output::live;
+use crate::core::text::columns::columns;
 use crate::core::text::escape;
+use crate::core::text::wrap::wrapped;
 
 /// How standard error is written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,6 +101,19 @@ pub(crate) fn is_quiet() -> bool {
     MANNER.get().is_some_and(|manner| manner.quiet)
 }
 
+/// The lines of an escaped text, broken between words where a terminal of this width would break them anywhere. `mark`: the
+/// columns before the first line.
+fn in_width(text: &str, mark: usize, width: usize) -> String {
+    let mut lines = Vec::new();
+    for (at, line) in text.split('\n').enumerate() {
+        let before = "x".repeat(if at == 0 { mark } else { 0 });
+        let indent = line.len() - line.trim_start().len();
+        let wrapped = wrapped(&format!("{before}{line}"), width, indent.max(2)).join("\n");
+        lines.push(wrapped[before.len()..].to_owned());
+    }
+    lines.join("\n")
+}
+
 /// No later line of the text can pass for one of the program's own.
 fn line(kind: &str, style: Style, text: &str) {
     let escaped = escape::block(text.trim_end());
@@ -109,6 +124,10 @@ fn line(kind: &str, style: Style, text: &str) {
             let style = if has_colours { style } else { Style::new() };
             (escaped.replace('\n', "\n  "), format!("{style}{kind}{style:#}: "))
         }
+    };
+    let text = match width_of_errors() {
+        Some(width) => in_width(&text, columns(kind) + if kind.is_empty() { 0 } else { 2 }, width),
+        None => text,
     };
     let time = MANNER.get().filter(|manner| manner.times).map(|_| format!("{:.0} ", Timestamp::now()));
     let line = format!("{}{mark}{text}\n", time.unwrap_or_default());

@@ -349,8 +349,12 @@ pub(crate) fn described(what: &Blocking) -> String {
         Blocking::Budget { max_usd, spent_usd } => {
             format!("a larger budget: ${spent_usd:.4} of ${max_usd:.4} spent")
         }
-        Blocking::Parallel { most } => format!("a free slot: other processes use all {most}"),
-        Blocking::ParallelTotal { most } => format!("a free slot: other agents use all {most}"),
+        Blocking::Parallel { most } => {
+            format!("a free slot: as many agents of its chain run as may (--max-parallel {most})")
+        }
+        Blocking::ParallelTotal { most } => {
+            format!("a free slot: as many agents run as may (--max-parallel-total {most})")
+        }
         Blocking::Paused { said, .. } => format!("somebody to continue it: {}", cut(said, LONG)),
         Blocking::Agent => "something that only the agent can judge".to_owned(),
     }

@@ -12,6 +12,7 @@ use crate::core::id::FrameId;
 use crate::core::text::columns::columns;
 use crate::core::text::escape;
 use crate::core::text::extent;
+use crate::core::text::wrap::wrapped;
 
 /// How events are shown.
 #[derive(Debug)]
@@ -49,7 +50,11 @@ impl EventLines {
         let mut lines = Vec::new();
         for line in escape::block(text.trim_end()).lines() {
             let before = if lines.is_empty() { prefix.clone() } else { " ".repeat(indent) };
-            lines.push(format!("{before}{line}").trim_end().to_owned());
+            let line = format!("{before}{line}").trim_end().to_owned();
+            match self.width {
+                Some(width) => lines.extend(wrapped(&line, width, indent)),
+                None => lines.push(line),
+            }
         }
         Some(if lines.is_empty() { format!("{}\n", prefix.trim_end()) } else { lines.join("\n") + "\n" })
     }

@@ -38,8 +38,8 @@ use crate::store::Store;
   agent-cli logs 4f2c1a90 --chain --since 10m
   agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == \"tool_use\")'")]
 pub(crate) struct Logs {
-    /// Id of an agent, or of one of its sessions
-    #[arg(add = candidates::agents())]
+    /// Id of an agent, chain or session, the name of a chain, or `last`
+    #[arg(add = candidates::all_agents())]
     id: String,
 
     /// Print new events as they happen

@@ -26,7 +26,7 @@ use crate::store::StoreError;
   agent-cli open last")]
 pub(crate) struct Open {
     /// Id of an agent or chain, the name of a chain, or `last`
-    #[arg(add = candidates::agents())]
+    #[arg(add = candidates::all_agents())]
     id: String,
 
     /// Only print the command

@@ -35,8 +35,8 @@ use crate::store::{Attempt, Store};
 /// Show everything known about an agent: sessions, transcripts, costs and history
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Id of an agent, or of one of its sessions
-    #[arg(add = candidates::agents())]
+    /// Id of an agent, chain or session, the name of a chain, or `last`
+    #[arg(add = candidates::all_agents())]
     id: String,
 
     /// Print a JSON object
@@ -56,6 +56,8 @@ struct Shown {
     /// Whether it is recorded as running but nothing runs it.
     abandoned: bool,
     error: Option<String>,
+    #[serde(skip)]
+    stopped: bool,
     since: Timestamp,
     created: Timestamp,
     /// Only for an agent that runs.
@@ -180,6 +182,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         cwd: frame.cwd,
         status: frame.state.name(),
         abandoned: store.abandoned()?.contains_key(&frame.id),
+        stopped: frame.state.was_stopped(),
         error: match frame.state {
             FrameState::Failed { failure } => Some(failure.message),
             _ => None,
@@ -241,11 +244,15 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     let status =
         if shown.abandoned { abandoned(shown.root) } else { format!("{} for {}", shown.status, age(shown.since, now)) };
     rows.push(row("state", status));
+    rows.extend(meaning(shown.status, shown.stopped).map(|meaning| row("", meaning.to_owned())));
     let doing = shown.doing.as_ref().filter(|_| !shown.abandoned);
     rows.extend(doing.map(|doing| row("does", doing.words(now))));
     rows.extend(shown.waiting_on.iter().map(|blocker| row("waits for", described(&blocker.what))));
     rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));
-    rows.extend(shown.trouble.iter().map(|trouble| row("trouble", one_line(&trouble.what))));
+    // A failure is often the last trouble, in the same words.
+    let is_said = |what: &str| shown.error.as_ref().is_some_and(|error| error.contains(what.trim()));
+    let trouble = shown.trouble.iter().filter(|trouble| !is_said(&trouble.what));
+    rows.extend(trouble.map(|trouble| row("trouble", one_line(&trouble.what))));
     rows.extend(denied::words(&shown.denied).into_iter().map(|call| row("denied", call)));
     rows.extend(denied::hint(&shown.denied).map(|hint| row("", hint)));
     rows.extend(shown.reply.iter().map(|reply| row("reply", one_line(reply))));
@@ -291,4 +298,15 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     let events = shown.events.iter().map(|event| (event.at, event.kind.as_str(), &event.detail));
     rows.extend(history::lines(events, now).into_iter().map(|line| row("history", line)));
     table(&rows)
+}
+
+/// What the word for a state means, where it does not say so itself.
+fn meaning(status: &str, was_stopped: bool) -> Option<&'static str> {
+    match status {
+        "failed" if was_stopped => Some("it is over; resume ID --prompt TEXT continues it"),
+        "failed" => Some("its last attempt ended with an error; resume tries again"),
+        "cancelled" => Some("Ctrl-C ended the command that ran it; resume continues it"),
+        "paused" => Some("it rests until somebody resumes it"),
+        _ => None,
+    }
 }

@@ -12,7 +12,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::table;
-use crate::cli::output::{hint, print, print_json, tell};
+use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::costs::{self, SpentJson};
 use crate::core::attempt::usage::Spent;
 use crate::store::Counted;
@@ -64,7 +64,9 @@ impl Stats {
         let day = |it: &Counted| Some(it.began.to_zoned(zone.clone()).date().to_string());
         let days = sums(&counted, day, |_, _| std::cmp::Ordering::Equal);
         let dearest = |a: &Spent, b: &Spent| b.cost_usd.total_cmp(&a.cost_usd);
-        let models = sums(&counted, |it| it.model.clone(), dearest);
+        // Claude Code says it in the end, and nothing before.
+        let running = |it: &Counted| Some("(still running)".to_owned()).filter(|_| it.runs && !self.json);
+        let models = sums(&counted, |it| it.model.clone().or_else(|| running(it)), dearest);
         let files = sums(&counted, |it| it.file.clone(), dearest);
         let total = counted.iter().fold(Spent::default(), |sum, it| sum.plus(it.spent));
         if self.json {
@@ -83,7 +85,9 @@ impl Stats {
             hint("agent-cli stats --since 365d looks further back");
             return Ok(ExitStatus::Ok);
         }
-        let head = |name: &str| ["COST", "REQUESTS", "TIME", "TOKENS", name].map(str::to_owned).to_vec();
+        let is_wide = output::width().is_none_or(|width| width >= WIDE);
+        let head = |name: &str| shown(["COST", "REQUESTS", "TIME", "TOKENS", name].map(str::to_owned), is_wide);
+        let row = |spent: &Spent, name| shown(cells(spent, name), is_wide);
         let mut rows = Vec::new();
         for (name, sums, none) in [("DAY", days, ""), ("MODEL", models, "unknown"), ("INSTRUCTIONS", files, "prompts")]
         {
@@ -117,9 +121,16 @@ fn as_json(name: Option<String>, spent: Spent) -> SumJson {
     SumJson { name, attempts: spent.attempts, spent: spent.into() }
 }
 
-fn row(spent: &Spent, name: String) -> Vec<String> {
+/// Terminals with fewer columns show only what something cost, and how long it took.
+const WIDE: usize = 60;
+
+fn shown([cost, requests, time, tokens, name]: [String; 5], is_wide: bool) -> Vec<String> {
+    if is_wide { vec![cost, requests, time, tokens, name] } else { vec![cost, time, name] }
+}
+
+fn cells(spent: &Spent, name: String) -> [String; 5] {
     let usage = spent.usage;
     let sent = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
     let tokens = format!("{sent} → {}", usage.output_tokens);
-    vec![costs::dollars(spent), spent.requests.to_string(), costs::length(spent.time), tokens, name]
+    [costs::dollars(spent), spent.requests.to_string(), costs::length(spent.time), tokens, name]
 }

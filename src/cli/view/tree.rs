@@ -28,7 +28,7 @@ use crate::runtime::run::external_waits;
 #[derive(Debug, Args)]
 pub(crate) struct TreeCommand {
     /// Id of an agent, or of one of its sessions [default: all chains that are not done]
-    #[arg(add = candidates::chains())]
+    #[arg(add = candidates::all_agents())]
     id: Option<String>,
 
     /// Show what each agent cost, and all together

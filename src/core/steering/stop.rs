@@ -49,13 +49,32 @@ pub enum By {
 }
 
 impl Stop {
-    /// What is wanted when `later` is wanted too: whoever wants more gets it.
+    /// What is wanted when `later` is wanted too: whoever wants more gets it. If both want the same, both reasons are kept.
     #[must_use]
     pub fn and(self, later: Self) -> Self {
         let now = self.now || later.now;
         let report = self.report.clone().or(later.report.clone());
+        let reason = self.reason_with(&later);
+        let same = self.how == later.how;
         let first = self.how == How::Stop || later.how == How::Pause;
-        Self { now, report, ..if first { self } else { later } }
+        let counts = if first { self } else { later };
+        Self { now, report, reason: if same { reason } else { counts.reason }, ..counts }
+    }
+
+    /// Its reason, with that of one that came later and says something else.
+    fn reason_with(&self, later: &Self) -> Option<String> {
+        const LONGEST: usize = 2_000;
+        let (Some(own), Some(other)) = (&self.reason, &later.reason) else {
+            let by = if self.by == later.by { String::new() } else { format!("also {}: ", later.by.in_words()) };
+            return self.reason.clone().or_else(|| later.reason.as_ref().map(|other| by + other));
+        };
+        if own.contains(other.as_str()) || own.len() + other.len() > LONGEST {
+            return Some(own.clone());
+        }
+        Some(match self.by == later.by {
+            true => format!("{own}; {other}"),
+            false => format!("{own}; also {}: {other}", later.by.in_words()),
+        })
     }
 
     /// What happened, in one line: `stopped by a person: wrong branch`.
@@ -65,11 +84,7 @@ impl Stop {
             How::Pause => "paused",
             How::Stop => "stopped",
         };
-        let by = match self.by {
-            By::Person => "by a person".to_owned(),
-            By::Agent(agent) => format!("by agent {}", agent.short()),
-            By::Timeout(seconds) => format!("after its timeout of {}", length(seconds)),
-        };
+        let by = self.by.in_words();
         match &self.reason {
             Some(reason) => format!("{happened} {by}: {}", escape::one_line(reason.trim())),
             None => format!("{happened} {by}"),
@@ -89,6 +104,16 @@ impl Stop {
         match self.how {
             How::Stop => Ended::Fail(self.failure()),
             How::Pause => Ended::Pause(Box::new(ended)),
+        }
+    }
+}
+
+impl By {
+    fn in_words(self) -> String {
+        match self {
+            Self::Person => "by a person".to_owned(),
+            Self::Agent(agent) => format!("by agent {}", agent.short()),
+            Self::Timeout(seconds) => format!("after its timeout of {}", length(seconds)),
         }
     }
 }
@@ -134,7 +159,19 @@ mod tests {
         let again = Stop { now: true, ..stop(How::Stop, By::Timeout(1), Some("second")) };
         assert_eq!(pause.clone().and(stopped.clone()), stopped);
         assert_eq!(stopped.clone().and(pause.clone()), stopped);
-        assert_eq!(stopped.clone().and(again), Stop { now: true, ..stopped });
+        let both = Some("first; also after its timeout of 1 s: second".to_owned());
+        assert_eq!(stopped.clone().and(again), Stop { now: true, reason: both, ..stopped });
         assert_eq!(pause.clone().and(Stop { now: true, ..pause.clone() }), Stop { now: true, ..pause });
+    }
+
+    #[test]
+    fn every_reason_is_kept_once() {
+        let of = |reason: Option<&str>| stop(How::Stop, By::Person, reason);
+        let words = |stop: Stop| stop.in_words();
+        assert_eq!(words(of(Some("a")).and(of(Some("b")))), "stopped by a person: a; b");
+        assert_eq!(words(of(Some("a")).and(of(Some("b"))).and(of(Some("a")))), "stopped by a person: a; b");
+        assert_eq!(words(of(None).and(of(Some("b")))), "stopped by a person: b");
+        let long = "x".repeat(1_500);
+        assert_eq!(of(Some(&long)).and(of(Some(&"y".repeat(1_000)))), of(Some(&long)), "it does not grow without end");
     }
 }

@@ -7,3 +7,4 @@ pub(crate) mod escape;
 pub(crate) mod extent;
 pub(crate) mod fence;
 pub(crate) mod shell;
+pub(crate) mod wrap;

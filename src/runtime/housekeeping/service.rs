@@ -44,6 +44,20 @@ pub(crate) struct Service {
     environment: PathBuf,
 }
 
+/// What an installation writes and runs.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) files: Vec<PlannedFile>,
+    pub(crate) commands: Vec<Vec<String>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct PlannedFile {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    pub(crate) mode: u32,
+}
+
 /// How the service stands.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct ServiceStatus {
@@ -77,39 +91,51 @@ impl Service {
         &self.environment
     }
 
-    /// Writes the files and has the service started every minute. An environment file that exists is only replaced if
-    /// there are `variables` to save. Returns the files that were written.
+    /// What [`install`](Self::install) does. An environment file that exists is only replaced if there are `variables` to save.
+    pub(crate) fn plan(&self, spec: &ServiceSpec<'_>, variables: &[(String, String)]) -> Result<Plan, ServiceError> {
+        let has_control = |path: &&Path| path.to_string_lossy().chars().any(char::is_control);
+        if let Some(path) = [spec.program, spec.state_dir, spec.environment].into_iter().find(has_control) {
+            return Err(ServiceError::ControlCharacter { path: path.to_owned() });
+        }
+        let mut files = Vec::new();
+        if !variables.is_empty() || !self.environment.exists() {
+            let text = service_units::environment_file(variables).map_err(ServiceError::SeveralLines)?;
+            files.push(PlannedFile { path: self.environment.clone(), text, mode: 0o600 });
+        }
+        let texts = match self.manager {
+            Manager::Systemd => vec![service_units::systemd_service(spec), service_units::systemd_timer()],
+            Manager::Launchd => vec![service_units::launchd_agent(LABEL, spec)],
+        };
+        files.extend(self.units().into_iter().zip(texts).map(|(path, text)| PlannedFile { path, text, mode: 0o644 }));
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let commands = match self.manager {
+            Manager::Systemd => vec![
+                words(&["systemctl", "--user", "daemon-reload"]),
+                words(&["systemctl", "--user", "enable", "--now", TIMER]),
+            ],
+            Manager::Launchd => {
+                let agent = self.units()[0].display().to_string();
+                vec![words(&["launchctl", "load", "-w", &agent])]
+            }
+        };
+        Ok(Plan { files, commands })
+    }
+
+    /// Writes the files and has the service started every minute. Returns the files that were written.
     pub(crate) fn install(
         &self,
         spec: &ServiceSpec<'_>,
         variables: &[(String, String)],
     ) -> Result<Vec<PathBuf>, ServiceError> {
-        let has_control = |path: &&Path| path.to_string_lossy().chars().any(char::is_control);
-        if let Some(path) = [spec.program, spec.state_dir, spec.environment].into_iter().find(has_control) {
-            return Err(ServiceError::ControlCharacter { path: path.to_owned() });
+        let Plan { files, commands } = self.plan(spec, variables)?;
+        let written = files.iter().map(|file| write(&file.path, &file.text, file.mode));
+        let written = written.collect::<Result<Vec<_>, _>>()?;
+        if self.manager == Manager::Launchd {
+            // One that is not loaded cannot be unloaded.
+            let _ = run(&["launchctl", "unload", &self.units()[0].display().to_string()]);
         }
-        let mut written = Vec::new();
-        if !variables.is_empty() || !self.environment.exists() {
-            let text = service_units::environment_file(variables).map_err(ServiceError::SeveralLines)?;
-            written.push(write(&self.environment, &text, 0o600)?);
-        }
-        for (path, text) in self.units().into_iter().zip(match self.manager {
-            Manager::Systemd => vec![service_units::systemd_service(spec), service_units::systemd_timer()],
-            Manager::Launchd => vec![service_units::launchd_agent(LABEL, spec)],
-        }) {
-            written.push(write(&path, &text, 0o644)?);
-        }
-        match self.manager {
-            Manager::Systemd => {
-                run(&["systemctl", "--user", "daemon-reload"])?;
-                run(&["systemctl", "--user", "enable", "--now", TIMER])?;
-            }
-            Manager::Launchd => {
-                let agent = self.units()[0].display().to_string();
-                // One that is not loaded cannot be unloaded.
-                let _ = run(&["launchctl", "unload", &agent]);
-                run(&["launchctl", "load", "-w", &agent])?;
-            }
+        for command in commands {
+            run(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
         }
         Ok(written)
     }

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::claude::processes::orphans;
-use crate::claude::processes::process::Exit;
+use crate::claude::processes::process::{self, Exit};
 use crate::claude::stream::reader::Follower;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameState;
@@ -13,13 +13,16 @@ use crate::core::steering::stop::{How, Stop};
 use crate::failpoint::{self, Step};
 use crate::runtime::conclude::{self, Begun};
 use crate::runtime::steering::report;
-use crate::runtime::{RuntimeError, while_trying};
+use crate::runtime::{RuntimeError, Stopping, while_trying};
 use crate::store::{Lease, Store};
 
 /// How often it is looked whether an agent has ended.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long whoever runs an agent may take to notice that it is to stop. It looks several times a second.
 const NOTICES: Duration = Duration::from_secs(5);
+
+/// How long it may then take to conclude what has ended.
+const CONCLUDES: Duration = Duration::from_secs(30);
 
 /// What came of a stop.
 #[derive(Debug)]
@@ -32,12 +35,12 @@ pub(crate) struct Stopped {
     pub agents: Vec<(FrameId, FrameState)>,
 }
 
-/// Stops an agent and all below it. `grace`: how long a running tool may take to finish; `None`: nobody waits for the end.
+/// Stops an agent and all below it. `waits`: how long a running tool may take to finish; `None`: nobody waits for the end.
 pub(crate) fn stop(
     store: &Store,
     frame: &Frame,
     stop: &Stop,
-    grace: Option<Duration>,
+    waits: Option<Stopping>,
 ) -> Result<Stopped, RuntimeError> {
     let reports = reports(store, frame, stop)?;
     let ordered = store.order_stop(frame.id, stop, &reports)?;
@@ -48,9 +51,10 @@ pub(crate) fn stop(
     if stop.how == How::Stop {
         ordered.ended.iter().try_for_each(|agent| clear(store, *agent))?;
     }
-    if let Some(grace) = grace {
+    if let Some(Stopping { grace, tell }) = waits {
+        let grace = if stop.now { Duration::ZERO } else { grace };
         for agent in &ordered.running {
-            wait_for_end(store, *agent, if stop.now { Duration::ZERO } else { grace })?;
+            wait_for_end(store, *agent, grace, tell)?;
         }
     }
     if frame.task.is_group() {
@@ -89,9 +93,11 @@ fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, St
     rest.map(|(id, _)| Ok((id, report::of(store, id, stop)?))).collect()
 }
 
-/// Waits until an agent has ended that runs. If nobody runs it any more, this ends it.
-fn wait_for_end(store: &Store, id: FrameId, grace: Duration) -> Result<(), RuntimeError> {
+/// Waits until an agent has ended that runs. If nobody runs it any more, this ends it. A runner that is suspended, or hangs, is
+/// not waited for without end: it has what was recorded when it goes on.
+fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> Result<(), RuntimeError> {
     let asked = Instant::now();
+    let (mut is_told, mut gives_up) = (false, grace + NOTICES + CONCLUDES);
     let mut output: Option<Follower> = None;
     loop {
         let Some(frame) = store.frame(id)? else { return Ok(()) };
@@ -108,15 +114,31 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration) -> Result<(), Runti
             }
             return Ok(());
         }
+        if asked.elapsed() >= gives_up {
+            let runner = store.running_attempt(id)?.map(|attempt| format!("process {}", attempt.runner));
+            let runner = runner.unwrap_or_else(|| "the process".to_owned());
+            tell(&format!("{runner}, which runs {}, does not react: it stops the agent once it does", id.short()));
+            return Ok(());
+        }
         if asked.elapsed() >= NOTICES && !store.dir().is_stop_noticed(id) {
-            // Its runner is gone. A hook still ends it after the running tool.
-            let from = store.running_attempt(id)?.map_or(0, |attempt| attempt.output_from);
+            // Its runner is gone, or suspended. A hook still ends it after the running tool.
+            let attempt = store.running_attempt(id)?;
+            if !is_told && let Some(attempt) = &attempt {
+                let (runner, id) = (attempt.runner, id.short());
+                tell(&match process::lives(runner) {
+                    true => format!("waiting for process {runner}, which runs {id} and has not reacted"),
+                    false => format!("waiting for claude: process {runner}, which ran {id}, has ended"),
+                });
+                is_told = true;
+            }
+            let from = attempt.map_or(0, |attempt| attempt.output_from);
             let output = output.get_or_insert_with(|| Follower::new(store.dir().printed(id), from));
             let runs_a_tool =
                 output.read().is_ok_and(|digest| digest.result.is_none() && !digest.calls.open.is_empty());
             if !runs_a_tool || asked.elapsed() >= grace {
                 let ended = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), id));
                 tracing::info!("{}: ended {ended} processes that no runner ended", id.short());
+                gives_up = gives_up.min(asked.elapsed() + NOTICES);
             }
         }
         thread::sleep(LOOK);

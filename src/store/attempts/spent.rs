@@ -17,6 +17,8 @@ pub(crate) struct Counted {
     pub(crate) began: Timestamp,
     /// The model that it ran with, as far as `claude` said.
     pub(crate) model: Option<String>,
+    /// Whether it still runs.
+    pub(crate) runs: bool,
     /// The file of instructions of its agent; `None`: a prompt.
     pub(crate) file: Option<String>,
     /// What it cost.
@@ -51,7 +53,7 @@ const SPENT_BY_FRAME: &str = concat!(
 );
 
 const COUNTED: &str = concat!(
-    "SELECT a.began AS began, a.model, json_extract(f.task, '$.file') AS file, ",
+    "SELECT a.began AS began, a.ended IS NULL AS runs, a.model, json_extract(f.task, '$.file') AS file, ",
     sums!(),
     " FROM attempts AS a JOIN frames AS f ON f.id = a.frame WHERE a.began >= ?1 GROUP BY a.seq ORDER BY a.seq"
 );
@@ -83,6 +85,7 @@ impl Store {
                 Ok(Counted {
                     began: time(row, "began")?,
                     model: row.get("model")?,
+                    runs: row.get("runs")?,
                     file: row.get("file")?,
                     spent: spent(row)?,
                 })

@@ -218,4 +218,8 @@ ALTER TABLE attempts ADD COLUMN total_usage TEXT;
 const FOURTH: &str = "
 -- looked: how far the conditions of a wait are; NULL: nobody has looked.
 ALTER TABLE requests ADD COLUMN looked TEXT;
+-- The agents that make a chain look another way than its root says: someone runs, rests or was interrupted in it.
+CREATE INDEX unusual_frames ON frames (status, root) WHERE status IN ('running', 'paused', 'cancelled');
+-- What lists read of all chains: how many there are of each project and state, and the newest of them.
+CREATE INDEX roots ON frames (cwd, status, seq) WHERE parent IS NULL;
 ";

@@ -1,4 +1,5 @@
 //! Commands that continue chains without a person.
 
+mod left;
 pub(crate) mod resume_all;
 pub(crate) mod watch;

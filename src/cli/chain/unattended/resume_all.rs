@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use futures_util::stream::{self, StreamExt};
 
 use crate::cli::chain::drive;
+use crate::cli::chain::unattended::left;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -39,7 +40,14 @@ impl ResumeAll {
             "name the agent that you wait for: agent-cli resume ID",
         )?;
         // Most polls find a database at rest, and nothing to do.
-        if context.read_snapshot(continuing::to_continue).is_some_and(|roots| roots.is_empty()) {
+        let is_idle = |store: &Store| {
+            let is_idle = continuing::to_continue(store)?.is_empty();
+            if is_idle {
+                left::tell_of_interrupted(store)?
+            }
+            Ok(is_idle)
+        };
+        if context.read_snapshot(is_idle) == Some(true) {
             return Ok(ExitStatus::Ok);
         }
         let store = context.store()?;
@@ -62,6 +70,7 @@ impl ResumeAll {
         if stopped {
             return Err(interrupted());
         }
+        left::tell_of_interrupted(&store)?;
         Ok(worst.get())
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::chain::drive;
+use crate::cli::chain::unattended::left;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -45,6 +46,7 @@ impl Watch {
         let store = context.store()?;
         let settings = all.settings(context)?;
         tell("watching for chains that can continue; Ctrl-C ends it");
+        left::tell_of_interrupted(&store)?;
         let interrupted = Cell::new(false);
         let mut live = Live::new(store.dir().path());
         let course = |course: Course| {
