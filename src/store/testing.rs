@@ -133,7 +133,7 @@ impl Store {
         let has_checkpoint = self.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
         let has_requests = *ending == Ending::Suspended;
         let decision = decide(&Facts { has_checkpoint, has_requests, ..Facts::of(ending.clone()) });
-        self.end_attempt(&attempt_end(caller, &decision)).unwrap()
+        self.end_attempt(&attempt_end(caller, &decision)).unwrap().state
     }
 
     /// Somebody answers.

@@ -112,9 +112,9 @@ fn summed(collected: &Collected, pretend: bool) -> String {
     if nothing && collected.routine == 0 {
         return busy + "nothing to remove";
     }
-    let agents: u64 = collected.trees.iter().map(|tree| tree.agents).sum();
+    let agents: usize = collected.trees.iter().map(|tree| tree.agents).sum();
     let done = if pretend { "would remove" } else { "removed" };
-    let what = format!("{} with {}", many(collected.trees.len(), "chain"), many(agents as usize, "agent"));
+    let what = format!("{} with {}", many(collected.trees.len(), "chain"), many(agents, "agent"));
     let orphans = match collected.orphans.len() + collected.routine {
         0 => String::new(),
         n => format!(" and {}", many(n, "orphaned file")),

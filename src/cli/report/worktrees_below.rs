@@ -9,7 +9,7 @@ use crate::core::agent::worktree::Worktree;
 use crate::core::chain::progress;
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
-use crate::store::Store;
+use crate::store::{Store, WorktreesOf};
 
 /// The worktree of one of them.
 #[derive(Debug, Serialize)]
@@ -25,7 +25,7 @@ const MOST: usize = 20;
 
 /// The worktrees of the agents below `top` that are over, parents first. Those that `gc` has removed are left out.
 pub(crate) fn of(store: &Store, top: FrameId) -> Result<Vec<WorktreeBelow>, RuntimeError> {
-    let mut worktrees: HashMap<FrameId, Worktree> = store.worktrees(top)?.into_iter().collect();
+    let mut worktrees: HashMap<FrameId, Worktree> = store.worktrees(WorktreesOf::Chain(top))?.into_iter().collect();
     worktrees.retain(|frame, worktree| *frame != top && worktree.path.exists());
     if worktrees.is_empty() {
         return Ok(Vec::new());

@@ -23,6 +23,7 @@ use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
 use crate::runtime::activity::now::{Doing, activities};
 use crate::runtime::run::external_waits;
+use crate::store::WorktreesOf;
 
 /// Show a chain as a tree: every agent, its state, what it waits for and for how long
 #[derive(Debug, Args)]
@@ -90,7 +91,8 @@ impl TreeCommand {
         if self.json {
             let mut all = Vec::new();
             for tree in &trees {
-                let mut worktrees: HashMap<_, _> = store.worktrees(tree.top())?.into_iter().collect();
+                let mut worktrees: HashMap<_, _> =
+                    store.worktrees(WorktreesOf::Chain(tree.top()))?.into_iter().collect();
                 let costs: Costs = store.spent_by_frame(tree.top())?.into_iter().collect();
                 let listed = tree.parents_first().into_iter().map(|node| listed(tree, node, now, &abandoned));
                 let mut activities = activities(&store, tree, now)?;

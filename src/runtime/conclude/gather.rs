@@ -25,7 +25,7 @@ use crate::runtime::conclude::unseen::unseen;
 use crate::runtime::conclude::{cost, denied, given, jobs};
 use crate::runtime::delivery::situation;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Attempt, RequestsAtEnd, Steering, Store};
+use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Steering, Store};
 
 /// Who started the attempt that is to be concluded.
 #[derive(Clone, Copy, Debug)]
@@ -74,10 +74,9 @@ pub(super) fn gather(
     }
     complete_requests(store, &attempt, &printed.digest)?;
 
-    let RequestsAtEnd { mut given, looked_up, shown, has_open, awaits_permission } =
-        store.requests_at_end(frame.id, attempt.id)?;
+    let AtEnd { mut given, looked_up, shown, has_open, awaits_permission, messages } =
+        store.at_end(frame.id, attempt.id)?;
     let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
-    let messages = store.messages_given_in(attempt.id)?;
     let texts = given::texts(frame, &given, &messages);
     // Results that the agent looked up itself were not given to it at the start.
     given.retain(|delivery| !looked_up.contains(&delivery.request));
@@ -160,11 +159,14 @@ pub(super) fn sweep(store: &Store, frame: FrameId) {
 
 /// Withdraws the requests whose calls were not suspended after all, and records the jobs that no hook recorded.
 fn complete_requests(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<(), RuntimeError> {
-    if digest.result.is_some() {
-        let open: Vec<&str> = digest.calls.open.iter().map(|call| call.id.as_str()).collect();
-        store.withdraw_calls(attempt.id, &open)?;
+    let open: Vec<&str> = digest.calls.open.iter().map(|call| call.id.as_str()).collect();
+    let (open, made) = (digest.result.is_some().then_some(open.as_slice()), jobs::made(&digest.jobs));
+    let removed = &digest.jobs.removed;
+    if open.is_some() || !made.is_empty() || !removed.is_empty() {
+        let caller = Caller { frame: attempt.frame, attempt: attempt.id };
+        store.complete_requests(caller, PrintedRequests { open, made: &made, removed })?;
     }
-    jobs::record(store, attempt, &digest.jobs)
+    Ok(())
 }
 
 /// How many consecutive attempts before this one ended with an agent that waits without a request.

@@ -50,13 +50,13 @@ fn finish(
     printed: Printed,
 ) -> Result<Decision, RuntimeError> {
     let mut gathered = gather(store, frame, begun, attempt, printed)?;
-    let (decision, has_copy) = loop {
+    let (decision, copies) = loop {
         let decision = decide(&gathered.facts);
         match record::record(store, frame, &gathered, &decision) {
             Err(RuntimeError::Store(StoreError::Steered(_))) => gather::steered(store, frame.id, &mut gathered.facts)?,
             recorded => break (decision, recorded?),
         }
     };
-    apply::apply(store, frame, &gathered, &decision, has_copy)?;
+    apply::apply(store, frame, &gathered, &decision, copies.as_deref())?;
     Ok(decision)
 }

@@ -7,6 +7,7 @@ use crate::core::attempt::decision::{Decision, Fate};
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{Ended, FailureKind};
+use crate::core::id::AttemptId;
 use crate::runtime::conclude::gather::{Gathered, sweep};
 use crate::runtime::delivery::{situation, stale_files};
 use crate::runtime::recovery::{diverged_session, restore};
@@ -15,13 +16,13 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{Attempt, AttemptEnd, Store};
 
-/// Records the decision. Returns whether a copy of the conversation exists.
+/// Records the decision. Returns the attempts whose copies are needed, if a copy of this one's conversation exists.
 pub(super) fn record(
     store: &Store,
     frame: &Frame,
     gathered: &Gathered,
     decision: &Decision,
-) -> Result<bool, RuntimeError> {
+) -> Result<Option<Vec<AttemptId>>, RuntimeError> {
     let Gathered { attempt, digest, .. } = gathered;
     let transcript = gathered.transcript.as_deref();
     if !gathered.is_swept && !matches!(decision.meaning, Meaning::Reply(_)) {
@@ -35,7 +36,7 @@ pub(super) fn record(
         Some(transcript) => keep(store, frame, attempt, transcript)?,
         None => false,
     };
-    store.end_attempt(&AttemptEnd {
+    let ended = store.end_attempt(&AttemptEnd {
         frame: frame.id,
         attempt: attempt.id,
         decision,
@@ -57,7 +58,7 @@ pub(super) fn record(
         report: steering_report(store, frame, gathered, decision)?,
         unseen_messages: gathered.unseen_messages.clone(),
     })?;
-    Ok(has_copy)
+    Ok(has_copy.then_some(ended.copies))
 }
 
 /// What an agent that was stopped has done so far.

@@ -19,7 +19,7 @@ use crate::runtime::housekeeping::removal::{
     self, Condemned, Decision, Preparation, Prepared, Removal, RemovalRequest, RemovedChain,
 };
 use crate::runtime::worktrees::remove;
-use crate::store::{Orphan, Store};
+use crate::store::{Orphan, Store, WorktreesOf};
 
 /// What happens while chains are removed.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub(crate) fn collect(
     let count = trees.len();
     for (at, tree) in trees.into_iter().enumerate() {
         tell(Happening::Progress("chains looked at", at, count));
-        let decision = removal::decide(store, tree.root, with_ignored, &gone)?;
+        let decision = removal::decide(store, &tree, with_ignored, &gone)?;
         if matches!(decision, Decision::Remove(_)) {
             gone.insert(tree.root);
         }
@@ -79,7 +79,7 @@ pub(crate) fn collect(
     let mut collected = Collected::default();
     let mut handed_over = Vec::new();
     let met: HashSet<FrameId> = plan.iter().flat_map(|(_, decision)| decision.worktrees()).collect();
-    for (frame, worktree) in store.handed_over_worktrees(retention.before)? {
+    for (frame, worktree) in store.worktrees(WorktreesOf::HandedOver { before: retention.before })? {
         if !met.contains(&frame) {
             removal::judge(store, frame, worktree, with_ignored, &gone)?
                 .sort_into(&mut handed_over, &mut collected.held);

@@ -16,7 +16,7 @@ use crate::core::id::FrameId;
 use crate::failpoint::{self, Step};
 use crate::runtime::worktrees::remove::{self, Outlook};
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Attempt, Lease, Removable, Store, size};
+use crate::store::{Attempt, Lease, Removable, Store, WorktreesOf, size};
 
 /// What to remove.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct RemovedChain {
     /// Since when nothing has changed in it.
     pub since: Timestamp,
     /// How many frames it had.
-    pub agents: u64,
+    pub agents: usize,
     #[serde(skip)]
     pub frames: Vec<FrameId>,
     /// Bytes in its files, in the state directory and in Claude Code's folders.
@@ -99,7 +99,7 @@ pub(crate) fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> R
     if tree.age.needed {
         return Ok(Removal::Needed);
     }
-    match decide(store, root, with_ignored, &HashSet::new())? {
+    match decide(store, &tree, with_ignored, &HashSet::new())? {
         Decision::Busy => Ok(Removal::Busy),
         Decision::Keep { held, .. } => Ok(Removal::Held(held)),
         Decision::Remove(worktrees) => match prepare(store, tree, &worktrees, request, &mut Places::default())? {
@@ -122,18 +122,19 @@ pub(crate) fn remove_unused(store: &Store, root: FrameId) -> Result<bool, Runtim
 /// Decides about a chain. `gone`: the roots of chains that are removed before it.
 pub(crate) fn decide(
     store: &Store,
-    root: FrameId,
+    tree: &Removable,
     with_ignored: bool,
     gone: &HashSet<FrameId>,
 ) -> Result<Decision, RuntimeError> {
-    for (frame, _) in store.frames_of_tree(root)? {
-        if Lease::is_held(store.dir(), frame)? {
+    let root = tree.root;
+    for (frame, _) in &tree.frames {
+        if Lease::is_held(store.dir(), *frame)? {
             return Ok(Decision::Busy);
         }
     }
     let with_it: HashSet<FrameId> = gone.iter().copied().chain([root]).collect();
     let (mut condemned, mut held) = (Vec::new(), Vec::new());
-    for (frame, worktree) in store.worktrees(root)? {
+    for (frame, worktree) in store.worktrees(WorktreesOf::Chain(root))? {
         judge(store, frame, worktree, with_ignored, &with_it)?.sort_into(&mut condemned, &mut held);
     }
     if held.is_empty() {
@@ -212,11 +213,9 @@ pub(crate) fn prepare(
     places: &mut Places,
 ) -> Result<Preparation, RuntimeError> {
     let root = tree.root;
-    let members = store.frames_of_tree(root)?;
-    let frames: Vec<FrameId> = members.iter().map(|(frame, _)| *frame).collect();
     let mut leases = Vec::new();
     if !request.pretend {
-        for (frame, _) in members.iter().filter(|(_, is_done)| !is_done) {
+        for (frame, _) in tree.frames.iter().filter(|(_, is_done)| !is_done) {
             let Some(lease) = Lease::try_take(store.dir(), *frame)? else {
                 return Ok(Preparation::Stays(Removal::Busy));
             };
@@ -226,7 +225,7 @@ pub(crate) fn prepare(
                 failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), *frame));
             }
         }
-        if store.tree_to_remove(root)?.is_none_or(|now| !request.retention.removes(&now.age)) {
+        if store.tree_to_remove(root)?.is_none_or(|now| now.is_other(&tree) || !request.retention.removes(&now.age)) {
             return Ok(Preparation::Stays(Removal::Busy));
         }
         let held = remove_worktrees(store, root, worktrees, request.with_ignored)?;
@@ -234,6 +233,7 @@ pub(crate) fn prepare(
             return Ok(Preparation::Stays(Removal::Held(held)));
         }
     }
+    let frames: Vec<FrameId> = tree.frames.iter().map(|(frame, _)| *frame).collect();
     let transcripts = own_transcripts(store, &frames, places)?;
     let beside = |path: &PathBuf| size(path) + size(&path.with_extension(""));
     let in_claude: u64 = transcripts.iter().map(beside).sum();
@@ -246,7 +246,7 @@ pub(crate) fn prepare(
         task: tree.title,
         status: tree.age.root.name(),
         since: tree.age.latest,
-        agents: tree.frames,
+        agents: tree.frames.len(),
         frames,
         bytes: in_claude + here,
     };

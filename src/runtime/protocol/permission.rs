@@ -76,13 +76,9 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
             if !is_of_the_agent {
                 return Ok(denied(call, reason));
             }
-            // Only one call can be repeated.
-            if store.awaits_permission(caller.attempt)? {
-                return Ok(deny(NOT_RUN));
-            }
             let kind = RequestKind::Permission { tool: call.tool.clone(), input: call.input.clone(), reason };
-            store.request_all(caller, id, &[kind])?;
-            Ok(Permission::Stop)
+            let is_only = store.request_all(caller, id, &[kind])?;
+            Ok(if is_only { Permission::Stop } else { deny(NOT_RUN) })
         }
         Suspension::Keep => Ok(Permission::Stop),
         Suspension::Return(mut answered) => {

@@ -13,6 +13,7 @@ use crate::core::requests::scheduled::{self, MOST_JOBS};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::suspension::Suspension;
+use crate::store::PrintedRequests;
 
 /// The message to an agent that wants a recurring prompt, or one in other sessions.
 const NOT_FOR_EVER: &str = "only one-shot jobs work here (recurring: false, durable: false): an agent whose job recurs never \
@@ -91,14 +92,16 @@ fn refusal_of_job(by_subagent: bool, kind: Job, prompt: &str) -> Option<String> 
 fn record_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let made = schedule::job(&input.tool_input, &input.tool_response, Timestamp::now(), &TimeZone::system());
     if let Some(made) = made {
-        asking.store()?.request(asking.caller, None, &RequestKind::Wait(External::Scheduled(made)))?;
+        let printed = PrintedRequests { made: &[made], ..PrintedRequests::default() };
+        asking.store()?.complete_requests(asking.caller, printed)?;
     }
     Ok(HookAnswer::Pass)
 }
 
 fn withdraw_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     if let Some(job) = schedule::deleted(&input.tool_response) {
-        asking.store()?.withdraw_job(asking.caller, job)?;
+        let printed = PrintedRequests { removed: &[job.to_owned()], ..PrintedRequests::default() };
+        asking.store()?.complete_requests(asking.caller, printed)?;
     }
     Ok(HookAnswer::Pass)
 }

@@ -22,6 +22,7 @@ use crate::store::database::codec::{self, At, Id, path_text, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
+use crate::store::housekeeping::orphan_files;
 use crate::store::requests::groups;
 use crate::store::requests::request;
 use crate::store::requests::withdraw;
@@ -66,6 +67,15 @@ pub struct AttemptEnd<'a> {
     pub unseen_messages: Vec<MessageId>,
 }
 
+/// What the end of an attempt has led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedAttempt {
+    /// The state of its frame.
+    pub state: FrameState,
+    /// The attempts of its frame whose copies are needed.
+    pub copies: Vec<AttemptId>,
+}
+
 impl Store {
     /// Records the end of an attempt. Act on it only after this has returned.
     ///
@@ -75,7 +85,7 @@ impl Store {
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller) when another attempt of it does, a path that is not
     /// valid UTF-8, or a database that cannot be written; [`Steered`](crate::store::StoreError::Steered) when somebody has asked the
     /// agent to stop or told it something that the decision does not know.
-    pub fn end_attempt(&self, end: &AttemptEnd<'_>) -> Result<FrameState> {
+    pub fn end_attempt(&self, end: &AttemptEnd<'_>) -> Result<EndedAttempt> {
         self.write(Step::EndAttempt, |connection| {
             let (frame, attempt) = (end.frame, end.attempt);
             let now = codec::now();
@@ -105,7 +115,7 @@ impl Store {
             let unseen = (end.decision.session == Fate::Keep).then_some(end.unseen_messages.as_slice());
             messages::give_back(connection, attempt, unseen)?;
             stops::settled(connection, now, &before, &state, end.report.as_deref())?;
-            Ok(state)
+            Ok(EndedAttempt { state, copies: orphan_files::copies_of(connection, frame)? })
         })
     }
 

@@ -9,34 +9,42 @@ use crate::store::database::codec::{self, At, Id, from_json, id};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 
-impl Store {
-    /// The worktrees of all frames in the tree of `frame`, the deepest frames first.
-    pub fn worktrees(&self, frame: FrameId) -> Result<Vec<(FrameId, Worktree)>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, json_extract(launch, '$.worktree') AS worktree FROM frames
-                 WHERE root = (SELECT root FROM frames WHERE id = ?1) AND json_extract(launch, '$.worktree') IS NOT NULL
-                 ORDER BY depth DESC, seq",
-            )?;
-            let found = statement.query_map([Id(frame)], |row| Ok((id(row, "id")?, from_json(row, "worktree")?)))?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
-        })
-    }
+/// Whose worktrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorktreesOf {
+    /// All agents of the chain that a frame belongs to.
+    Chain(FrameId),
+    /// Agents that are done since `before` at the latest, and whose result another agent has been given. One that failed could
+    /// still be carried on with.
+    HandedOver { before: Timestamp },
+}
 
-    /// The worktrees of agents that are done since `before` at the latest, and whose result another agent has been given. One that
-    /// failed could still be carried on with.
-    pub fn handed_over_worktrees(&self, before: Timestamp) -> Result<Vec<(FrameId, Worktree)>> {
+const OF_CHAIN: &str = "SELECT id, json_extract(launch, '$.worktree') AS worktree FROM frames
+     WHERE root = (SELECT root FROM frames WHERE id = ?1) AND json_extract(launch, '$.worktree') IS NOT NULL
+     ORDER BY depth DESC, seq";
+const HANDED_OVER: &str = "SELECT f.id, json_extract(f.launch, '$.worktree') AS worktree
+     FROM frames AS f LEFT JOIN frames AS g ON g.id = f.parent AND g.is_group
+     WHERE json_extract(f.launch, '$.worktree') IS NOT NULL AND f.status = 'done'
+       AND f.since <= ?1 AND EXISTS (SELECT 1 FROM requests AS r
+         WHERE r.child = coalesce(g.id, f.id) AND r.status = 'delivered')
+     ORDER BY f.depth DESC, f.seq";
+
+impl Store {
+    /// The worktrees of agents, the deepest first.
+    pub fn worktrees(&self, of: WorktreesOf) -> Result<Vec<(FrameId, Worktree)>> {
+        let worktree = |row: &Row<'_>| Ok((id(row, "id")?, from_json(row, "worktree")?));
         self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT f.id, json_extract(f.launch, '$.worktree') AS worktree
-                 FROM frames AS f LEFT JOIN frames AS g ON g.id = f.parent AND g.is_group
-                 WHERE json_extract(f.launch, '$.worktree') IS NOT NULL AND f.status = 'done'
-                   AND f.since <= ?1 AND EXISTS (SELECT 1 FROM requests AS r
-                     WHERE r.child = coalesce(g.id, f.id) AND r.status = 'delivered')
-                 ORDER BY f.depth DESC, f.seq",
-            )?;
-            let found = statement.query_map([At(before)], |row| Ok((id(row, "id")?, from_json(row, "worktree")?)))?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
+            let found = match of {
+                WorktreesOf::Chain(frame) => connection
+                    .prepare_cached(OF_CHAIN)?
+                    .query_map([Id(frame)], worktree)?
+                    .collect::<rusqlite::Result<_>>()?,
+                WorktreesOf::HandedOver { before } => connection
+                    .prepare_cached(HANDED_OVER)?
+                    .query_map([At(before)], worktree)?
+                    .collect::<rusqlite::Result<_>>()?,
+            };
+            Ok(found)
         })
     }
 

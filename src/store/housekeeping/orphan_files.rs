@@ -7,6 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rusqlite::Connection;
 use uuid::Uuid;
 
 use crate::core::chain::frame::Baseline;
@@ -14,7 +15,7 @@ use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::store::database::codec::{Id, id, maybe_id, maybe_json};
 use crate::store::database::store::Store;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::{Fault, Result, StoreError};
 use crate::store::files::checkpoint::attempt_of;
 use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::{entries, remove, size};
@@ -118,7 +119,7 @@ impl Store {
             return Ok(self.remove_unused(std::slice::from_ref(&orphan.path))? == 1);
         };
         let Some(_lease) = Lease::try_take(&self.dir, frame)? else { return Ok(false) };
-        let copies = self.copies_of(frame)?;
+        let copies = self.query(|connection| copies_of(connection, frame))?;
         let broken = |error| StoreError::io(&orphan.path, error);
         let still = of_frame(&self.dir.frame_path(frame), frame, &copies).map_err(broken)?;
         if !still.iter().any(|now| now.path == orphan.path) {
@@ -163,23 +164,7 @@ impl Store {
         Ok(trash.len())
     }
 
-    /// The attempts of a frame whose copies are needed: the frame continues from one, and so will frames that
-    /// have not begun.
-    pub fn copies_of(&self, frame: FrameId) -> Result<Vec<AttemptId>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT checkpoint AS copy FROM frames WHERE id = ?1 AND checkpoint IS NOT NULL
-                 UNION ALL SELECT json_extract(baseline, '$.checkpoint') FROM frames INDEXED BY frames_by_baseline
-                 WHERE baseline IS NOT NULL
-                   AND CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END = ?1
-                   AND checkpoint IS NULL AND json_extract(baseline, '$.checkpoint') IS NOT NULL",
-            )?;
-            let copies = statement.query_map([Id(frame)], |row| id(row, "copy"))?;
-            Ok(copies.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
-    /// The same of all frames.
+    /// The attempts of each frame whose copies are needed.
     fn copies(&self) -> Result<HashMap<FrameId, Vec<AttemptId>>> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached("SELECT id, checkpoint, baseline FROM frames")?;
@@ -199,6 +184,19 @@ impl Store {
             Ok(copies)
         })
     }
+}
+
+/// The attempts of a frame whose copies are needed: the frame continues from one, and so will frames that have not begun.
+pub(crate) fn copies_of(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<AttemptId>, Fault> {
+    let mut statement = connection.prepare_cached(
+        "SELECT checkpoint AS copy FROM frames WHERE id = ?1 AND checkpoint IS NOT NULL
+         UNION ALL SELECT json_extract(baseline, '$.checkpoint') FROM frames INDEXED BY frames_by_baseline
+         WHERE baseline IS NOT NULL
+           AND CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END = ?1
+           AND checkpoint IS NULL AND json_extract(baseline, '$.checkpoint') IS NOT NULL",
+    )?;
+    let copies = statement.query_map([Id(frame)], |row| id(row, "copy"))?;
+    Ok(copies.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Somebody may have been faster.

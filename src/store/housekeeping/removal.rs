@@ -18,17 +18,24 @@ pub struct Removable {
     pub root: FrameId,
     /// The root's task in a few words.
     pub title: String,
-    /// How many frames it has.
-    pub frames: u64,
     /// What made it removable.
     pub age: Age,
+    /// Its frames, parents first, each with whether it is done.
+    pub frames: Vec<(FrameId, bool)>,
+}
+
+impl Removable {
+    /// Whether it has other frames than the same tree had before.
+    pub(crate) fn is_other(&self, before: &Self) -> bool {
+        !self.frames.iter().map(|(frame, _)| frame).eq(before.frames.iter().map(|(frame, _)| frame))
+    }
 }
 
 /// How old trees are, the oldest first. `$of` says which.
 macro_rules! ages {
     ($of:literal) => {
         concat!(
-            "SELECT top.id, top.title, top.state, count(*) AS frames, max(f.since) AS latest,
+            "SELECT top.id, top.title, top.state, max(f.since) AS latest,
                sum(f.status NOT IN ('done', 'failed', 'cancelled')) AS open
              FROM frames AS top CROSS JOIN frames AS f ON f.root = top.id WHERE ",
             $of,
@@ -142,8 +149,8 @@ fn removable(connection: &Connection, retention: Retention) -> std::result::Resu
     let mut statement = connection.prepare_cached(ALL_AGES)?;
     let trees = statement.query_map([], from_row)?.collect::<rusqlite::Result<Vec<_>>>()?;
     let mut found = Vec::new();
-    for mut tree in trees.into_iter().filter(|tree| retention.removes(&tree.age)) {
-        tree.age.needed = is_needed(connection, tree.root)?;
+    for tree in trees.into_iter().filter(|tree| retention.removes(&tree.age)) {
+        let tree = completed(connection, tree)?;
         found.extend(retention.removes(&tree.age).then_some(tree));
     }
     Ok(found)
@@ -152,26 +159,29 @@ fn removable(connection: &Connection, retention: Retention) -> std::result::Resu
 fn aged(connection: &Connection, root: FrameId) -> rusqlite::Result<Option<Removable>> {
     let mut statement = connection.prepare_cached(AGE)?;
     let mut found = statement.query_map([Id(root)], from_row)?;
-    let Some(mut tree) = found.next().transpose()? else { return Ok(None) };
-    tree.age.needed = is_needed(connection, root)?;
-    Ok(Some(tree))
+    found.next().transpose()?.map(|tree| completed(connection, tree)).transpose()
 }
 
-fn is_needed(connection: &Connection, root: FrameId) -> rusqlite::Result<bool> {
-    connection.prepare_cached(NEEDED)?.exists([Id(root)])
+fn completed(connection: &Connection, mut tree: Removable) -> rusqlite::Result<Removable> {
+    tree.age.needed = connection.prepare_cached(NEEDED)?.exists([Id(tree.root)])?;
+    let mut statement = connection
+        .prepare_cached("SELECT id, status = 'done' AS done FROM frames WHERE root = ?1 ORDER BY depth, seq")?;
+    let frames = statement.query_map([Id(tree.root)], |row| Ok((id(row, "id")?, row.get("done")?)))?;
+    tree.frames = frames.collect::<rusqlite::Result<_>>()?;
+    Ok(tree)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Removable> {
     Ok(Removable {
         root: id(row, "id")?,
         title: row.get("title")?,
-        frames: count(row, "frames")?,
         age: Age {
             root: from_json(row, "state")?,
             open: count(row, "open")?,
             latest: time(row, "latest")?,
             needed: false,
         },
+        frames: Vec::new(),
     })
 }
 
@@ -218,7 +228,7 @@ mod tests {
         let (_temp, store) = store();
         let root = done(&store).frame;
         let removable = store.removable(everything()).unwrap();
-        assert_eq!(removable.iter().map(|tree| (tree.root, tree.frames)).collect::<Vec<_>>(), [(root, 2)]);
+        assert_eq!(removable.iter().map(|tree| (tree.root, tree.frames.len())).collect::<Vec<_>>(), [(root, 2)]);
         assert!(rows(&store) > 10);
         assert_eq!(store.remove_trees(&[root], everything()).unwrap(), [root]);
         assert_eq!(rows(&store), 0);

@@ -16,26 +16,26 @@ use crate::store::tables::events;
 use crate::store::tables::requests::{self, requests};
 
 impl Store {
-    /// Records all that one tool call asks for, or nothing.
+    /// Records all that one tool call asks for, or nothing. Returns whether it did: only one call of an attempt can be stopped for a
+    /// permission, because only one can be repeated.
     ///
     /// # Errors
     ///
     /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that
     /// cannot be written.
-    pub fn request_all(&self, caller: Caller, call: &str, kinds: &[RequestKind]) -> Result<()> {
+    pub fn request_all(&self, caller: Caller, call: &str, kinds: &[RequestKind]) -> Result<bool> {
         self.write(Step::Request, |connection| {
             requests::check(connection, caller)?;
+            let needs_permission = kinds.iter().any(|kind| matches!(kind, RequestKind::Permission { .. }));
+            if needs_permission && awaits_permission(connection, caller.attempt)? {
+                return Ok(false);
+            }
             let now = codec::now();
             for kind in kinds {
                 requests::insert(connection, now, caller, Some(call), kind)?;
             }
-            Ok(())
+            Ok(true)
         })
-    }
-
-    /// Whether an attempt was stopped at a call that needs a permission, and the decision has not been delivered. It may exist.
-    pub fn awaits_permission(&self, attempt: AttemptId) -> Result<bool> {
-        self.query(|connection| awaits_permission(connection, attempt))
     }
 
     /// Records that a permission is used: the call runs in this attempt. Returns whether it may: if it ran, or may have run, in
@@ -79,6 +79,7 @@ pub(crate) fn of_call(connection: &Connection, frame: FrameId, call: &str) -> st
     requests::all(connection, sql, (Id(frame), call))
 }
 
+/// Whether an attempt was stopped at a call that needs a permission, and the decision has not been delivered. It may exist.
 pub(super) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> std::result::Result<bool, Fault> {
     let sql =
         requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'delivering')");
@@ -93,6 +94,7 @@ mod tests {
     use super::RequestKind;
     use crate::core::attempt::ending::Ending;
     use crate::store::error::StoreError;
+    use crate::store::requests::withdraw::PrintedRequests;
     use crate::store::testing::{ask, reply, store};
 
     #[test]
@@ -109,7 +111,9 @@ mod tests {
         let asked = store.requests_of_call(caller.frame, "toolu_1").unwrap();
         assert_eq!(asked.iter().map(|(_, result)| result.is_some()).collect::<Vec<_>>(), [false, true]);
         assert_eq!(store.questions(None, true).unwrap().len(), 2);
-        store.withdraw_calls(caller.attempt, &["toolu_2"]).unwrap();
+        store
+            .complete_requests(caller, PrintedRequests { open: Some(&["toolu_2"]), ..PrintedRequests::default() })
+            .unwrap();
         assert_eq!(store.requests_of_call(caller.frame, "toolu_1").unwrap(), []);
     }
 
@@ -117,19 +121,20 @@ mod tests {
     fn a_permission_is_waited_for_though_its_call_has_a_result() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        assert!(!store.awaits_permission(caller.attempt).unwrap());
+        assert!(!store.at_end(caller.frame, caller.attempt).unwrap().awaits_permission);
         let kind =
             RequestKind::Permission { tool: "Bash".into(), input: json!({"command": "touch made"}), reason: None };
-        store.request_all(caller, "toolu_1", &[kind]).unwrap();
-        store.withdraw_calls(caller.attempt, &[]).unwrap();
-        assert!(store.awaits_permission(caller.attempt).unwrap());
+        assert!(store.request_all(caller, "toolu_1", std::slice::from_ref(&kind)).unwrap());
+        assert!(!store.request_all(caller, "toolu_2", &[kind]).unwrap(), "only one call can be repeated");
+        store.complete_requests(caller, PrintedRequests { open: Some(&[]), ..PrintedRequests::default() }).unwrap();
+        assert!(store.at_end(caller.frame, caller.attempt).unwrap().awaits_permission);
         let question = store.questions(None, true).unwrap().remove(0);
         assert_eq!(question.question, "Bash: touch made");
         store.answer(question.id, "allow").unwrap();
-        assert!(store.awaits_permission(caller.attempt).unwrap());
+        assert!(store.at_end(caller.frame, caller.attempt).unwrap().awaits_permission);
         store.end(caller, &Ending::Suspended);
         store.end(store.start(caller.frame), &reply("done"));
-        assert!(!store.awaits_permission(caller.attempt).unwrap());
+        assert!(!store.at_end(caller.frame, caller.attempt).unwrap().awaits_permission);
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use rusqlite::Connection;
 
-use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::request::{Request, RequestKind};
+use crate::core::id::FrameId;
+use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::requests::scheduled::{Scheduled, Scheduler};
-use crate::failpoint::Step;
-use crate::store::database::codec::{self, Id, from_json, id};
+use crate::store::database::codec::{At, Id, from_json};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
@@ -19,43 +18,42 @@ impl Store {
     pub fn jobs(&self, frame: FrameId) -> Result<Vec<Request>> {
         self.query(|connection| jobs(connection, frame))
     }
-
-    /// Withdraws a job that the calling agent has removed. One that is not known changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
-    pub fn withdraw_job(&self, caller: Caller, job: &str) -> Result<()> {
-        self.write(Step::WithdrawCalls, |connection| {
-            requests::check(connection, caller)?;
-            let is_it = |request: &&Request| match request.kind.scheduled().map(|scheduled| &scheduled.by) {
-                Some(Scheduler::Job { id }) => id == job,
-                _ => false,
-            };
-            let jobs = jobs(connection, caller.frame)?;
-            let now = codec::now();
-            jobs.iter().filter(is_it).try_for_each(|job| withdraw::withdraw(connection, now, job))
-        })
-    }
 }
 
-/// The request that has recorded a job, whatever became of it.
-pub(super) fn recorded(
+/// Records a job, unless it is recorded already.
+pub(super) fn record(
     connection: &Connection,
-    frame: FrameId,
-    wanted: &Scheduled,
-) -> std::result::Result<Option<RequestId>, Fault> {
+    now: At,
+    caller: Caller,
+    job: &Scheduled,
+) -> std::result::Result<(), Fault> {
+    if !is_recorded(connection, caller.frame, job)? {
+        let kind = RequestKind::Wait(External::Scheduled(job.clone()));
+        requests::insert(connection, now, caller, None, &kind)?;
+    }
+    Ok(())
+}
+
+/// Withdraws a job that the calling agent has removed. One that is not known changes nothing.
+pub(super) fn remove(connection: &Connection, now: At, caller: Caller, job: &str) -> std::result::Result<(), Fault> {
+    let is_it = |request: &&Request| match request.kind.scheduled().map(|scheduled| &scheduled.by) {
+        Some(Scheduler::Job { id }) => id == job,
+        _ => false,
+    };
+    let jobs = jobs(connection, caller.frame)?;
+    jobs.iter().filter(is_it).try_for_each(|job| withdraw::withdraw(connection, now, job))
+}
+
+/// Whether a request has recorded a job, whatever became of it.
+fn is_recorded(connection: &Connection, frame: FrameId, wanted: &Scheduled) -> std::result::Result<bool, Fault> {
     let mut statement =
-        connection.prepare_cached("SELECT id, detail FROM requests WHERE frame = ?1 AND kind = 'wait' ORDER BY seq")?;
-    let known =
-        statement.query_map([Id(frame)], |row| Ok((id(row, "id")?, from_json::<RequestKind>(row, "detail")?)))?;
-    for known in known {
-        let (request, kind) = known?;
-        if kind.scheduled().is_some_and(|known| known.is_job() && known.by == wanted.by) {
-            return Ok(Some(request));
+        connection.prepare_cached("SELECT detail FROM requests WHERE frame = ?1 AND kind = 'wait' ORDER BY seq")?;
+    for known in statement.query_map([Id(frame)], |row| from_json::<RequestKind>(row, "detail"))? {
+        if known?.scheduled().is_some_and(|known| known.is_job() && known.by == wanted.by) {
+            return Ok(true);
         }
     }
-    Ok(None)
+    Ok(false)
 }
 
 fn jobs(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<Request>, Fault> {

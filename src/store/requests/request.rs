@@ -11,7 +11,6 @@ use crate::store::database::codec::{self, Id, from_json};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
-use crate::store::requests::jobs;
 use crate::store::requests::results::result;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
@@ -22,7 +21,7 @@ use crate::failpoint::Step;
 
 impl Store {
     /// Records what an agent asks for: an answer, something outside, or the reply of a frame that exists. `call` is the
-    /// tool call that is suspended until it is there. A job that was recorded before is not recorded again.
+    /// tool call that is suspended until it is there.
     ///
     /// # Errors
     ///
@@ -30,11 +29,6 @@ impl Store {
     pub fn request(&self, caller: Caller, call: Option<&str>, kind: &RequestKind) -> Result<RequestId> {
         self.write(Step::Request, |connection| {
             requests::check(connection, caller)?;
-            if let Some(job) = kind.scheduled().filter(|scheduled| scheduled.is_job())
-                && let Some(recorded) = jobs::recorded(connection, caller.frame, job)?
-            {
-                return Ok(recorded);
-            }
             requests::insert(connection, codec::now(), caller, call, kind)
         })
     }

@@ -7,6 +7,7 @@
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Delivery, Request, RequestKind};
 use crate::core::requests::state::{Handover, RequestEvent, RequestState};
+use crate::core::steering::message::Message;
 use crate::failpoint::Step;
 use crate::store::chains::lookup::Target;
 use crate::store::database::codec::{self, Id};
@@ -14,12 +15,13 @@ use crate::store::database::store::Store;
 use crate::store::error::Result;
 use crate::store::requests::calls;
 use crate::store::requests::request::{deliveries, has_undelivered};
+use crate::store::steering::messages;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::requests::{self, requests};
 
-/// What is recorded about requests when an attempt has ended.
+/// What is recorded about what an attempt was given and asked for, when it has ended.
 #[derive(Clone, Debug)]
-pub struct RequestsAtEnd {
+pub struct AtEnd {
     /// The results that its agent was given, at its start or when it looked them up.
     pub given: Vec<Delivery>,
     /// Those requests among them that it made itself, and whose results it has looked up.
@@ -30,6 +32,8 @@ pub struct RequestsAtEnd {
     pub has_open: bool,
     /// Whether it has asked for a permission.
     pub awaits_permission: bool,
+    /// The messages that its agent was given.
+    pub messages: Vec<Message>,
 }
 
 impl Store {
@@ -82,20 +86,21 @@ impl Store {
         })
     }
 
-    /// What is recorded about requests at the end of an attempt of `frame`.
-    pub fn requests_at_end(&self, frame: FrameId, attempt: AttemptId) -> Result<RequestsAtEnd> {
+    /// What an attempt of `frame` was given and asked for.
+    pub fn at_end(&self, frame: FrameId, attempt: AttemptId) -> Result<AtEnd> {
         self.read(|connection| {
             let delivering = requests::delivering(connection, attempt)?;
             let is_given = |id: &RequestId| delivering.iter().any(|request| request.id == *id);
             let has_jobs = requests::pending(connection, frame)?.iter().any(|it| it.kind.is_job() && !is_given(&it.id));
             let shown = delivering.iter().filter(|it| handover(it) == Some(Handover::Shown));
             let looked_up = delivering.iter().filter(|request| request.attempt == attempt);
-            Ok(RequestsAtEnd {
+            Ok(AtEnd {
                 given: deliveries(connection, &delivering)?,
                 looked_up: looked_up.map(|request| request.id).collect(),
                 shown: shown.map(|request| request.id).collect(),
                 has_open: has_jobs || has_undelivered(connection, attempt)?,
                 awaits_permission: calls::awaits_permission(connection, attempt)?,
+                messages: messages::given_in(connection, attempt)?,
             })
         })
     }
@@ -158,7 +163,7 @@ mod tests {
             store.read_by_agent(caller, made).unwrap();
         }
         assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
-        assert_eq!(store.requests_at_end(caller.frame, caller.attempt).unwrap().looked_up.len(), 2);
+        assert_eq!(store.at_end(caller.frame, caller.attempt).unwrap().looked_up.len(), 2);
         assert_eq!(store.deliveries(caller.frame).unwrap().len(), 1);
         store.end(caller, &reply("over"));
         assert_eq!(store.deliveries(caller.frame).unwrap(), []);
@@ -180,13 +185,13 @@ mod tests {
         let new = attempt(vec![question]);
         store.begin(frame, &new).unwrap();
         let caller = Caller { frame, attempt: new.id };
-        assert!(store.requests_at_end(frame, new.id).unwrap().shown.is_empty());
+        assert!(store.at_end(frame, new.id).unwrap().shown.is_empty());
         store.shown(caller, &[question, RequestId::random()]).unwrap();
-        assert_eq!(store.requests_at_end(frame, new.id).unwrap().shown, [question]);
+        assert_eq!(store.at_end(frame, new.id).unwrap().shown, [question]);
         store.end(caller, &reply("SGN_PEND_ONGOING"));
         assert!(store.shown(caller, &[question]).is_err());
         let again = attempt(vec![question]);
         store.begin(frame, &again).unwrap();
-        assert!(store.requests_at_end(frame, again.id).unwrap().shown.is_empty());
+        assert!(store.at_end(frame, again.id).unwrap().shown.is_empty());
     }
 }

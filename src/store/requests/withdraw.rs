@@ -5,31 +5,64 @@ use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::request::{Request, RequestKind};
+use crate::core::requests::scheduled::Scheduled;
 use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, id};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
+use crate::store::requests::jobs;
+use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
 use crate::store::tables::requests::{self, requests};
 
+/// What `claude` has printed or told its hooks about requests that the records may not agree with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PrintedRequests<'a> {
+    /// The calls that have no result, once the turn is over. Others were not suspended after all: another hook denied or changed
+    /// them.
+    pub open: Option<&'a [&'a str]>,
+    /// The jobs that were made.
+    pub made: &'a [Scheduled],
+    /// The ids of those that were removed.
+    pub removed: &'a [String],
+}
+
 impl Store {
-    /// Withdraws the requests of an attempt whose tool calls were not suspended after all: another hook denied or changed
-    /// them. `open` are the calls that have no result. Those that need a permission have one, that they were denied.
-    pub fn withdraw_calls(&self, attempt: AttemptId, open: &[&str]) -> Result<()> {
+    /// Makes the records of an attempt's requests agree with what `claude` says about them. Doing it again changes nothing. Calls that
+    /// need a permission have a result, that they were denied.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
+    pub fn complete_requests(&self, caller: Caller, printed: PrintedRequests<'_>) -> Result<()> {
         self.write(Step::WithdrawCalls, |connection| {
-            let sql =
-                requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status <> 'withdrawn' ORDER BY r.seq");
-            let stands = |request: &Request| {
-                let needs_permission = matches!(request.kind, RequestKind::Permission { .. });
-                needs_permission || request.call.as_deref().is_some_and(|call| open.contains(&call))
-            };
-            let made = requests::all(connection, sql, [Id(attempt)])?;
+            requests::check(connection, caller)?;
             let now = codec::now();
-            made.iter().filter(|request| !stands(request)).try_for_each(|request| withdraw(connection, now, request))
+            if let Some(open) = printed.open {
+                withdraw_calls(connection, now, caller.attempt, open)?;
+            }
+            printed.made.iter().try_for_each(|job| jobs::record(connection, now, caller, job))?;
+            printed.removed.iter().try_for_each(|job| jobs::remove(connection, now, caller, job))
         })
     }
+}
+
+/// Withdraws the requests of calls that are not `open`.
+fn withdraw_calls(
+    connection: &Connection,
+    now: At,
+    attempt: AttemptId,
+    open: &[&str],
+) -> std::result::Result<(), Fault> {
+    let sql = requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status <> 'withdrawn' ORDER BY r.seq");
+    let stands = |request: &Request| {
+        let needs_permission = matches!(request.kind, RequestKind::Permission { .. });
+        needs_permission || request.call.as_deref().is_some_and(|call| open.contains(&call))
+    };
+    let made = requests::all(connection, sql, [Id(attempt)])?;
+    made.iter().filter(|request| !stands(request)).try_for_each(|request| withdraw(connection, now, request))
 }
 
 /// What the attempt was given is delivered again.

@@ -73,15 +73,6 @@ impl Store {
             Ok(given)
         })
     }
-
-    /// The messages that an attempt was given.
-    pub fn messages_given_in(&self, attempt: AttemptId) -> Result<Vec<Message>> {
-        self.query(|connection| {
-            let sql = "SELECT * FROM messages WHERE delivered_in = ?1 ORDER BY seq";
-            let mut statement = connection.prepare_cached(sql)?;
-            Ok(statement.query_map([Id(attempt)], from_row)?.collect::<rusqlite::Result<_>>()?)
-        })
-    }
 }
 
 fn insert(
@@ -107,6 +98,13 @@ pub(crate) fn pending(connection: &Connection, frame: FrameId) -> Written<Vec<Me
     let sql = "SELECT * FROM messages WHERE frame = ?1 AND delivered_in IS NULL ORDER BY seq";
     let mut statement = connection.prepare_cached(sql)?;
     Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The messages that an attempt was given.
+pub(crate) fn given_in(connection: &Connection, attempt: AttemptId) -> Written<Vec<Message>> {
+    let sql = "SELECT * FROM messages WHERE delivered_in = ?1 ORDER BY seq";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_map([Id(attempt)], from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Records that an attempt is given these messages.

@@ -3,10 +3,8 @@
 use rusqlite::Connection;
 
 use crate::core::id::FrameId;
-use crate::store::database::codec::Id;
-use crate::store::database::store::Store;
+use crate::store::database::codec::{self, Id};
 use crate::store::error::Fault;
-use crate::store::error::Result;
 
 /// A table, and which of its rows belong to the frames in the temporary table `members`.
 pub(crate) struct Table {
@@ -30,7 +28,7 @@ pub(crate) const TABLES: [Table; 9] = [
 
 /// Puts the frames of the tree of `root` into `members`, and those that were deleted before they ran: their log is the
 /// tree's. The temporary table is this connection's own, so readers may have it, too.
-pub(crate) fn collect(connection: &Connection, root: FrameId) -> std::result::Result<(), Fault> {
+pub(crate) fn collect(connection: &Connection, root: FrameId) -> Result<(), Fault> {
     connection.execute_batch(
         "CREATE TEMP TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY) WITHOUT ROWID; DELETE FROM temp.members",
     )?;
@@ -46,29 +44,16 @@ pub(crate) fn collect(connection: &Connection, root: FrameId) -> std::result::Re
 
 /// The columns of a table that travel: not those that are generated from others, nor the number of a row, which is this
 /// database's own.
-pub(crate) fn columns(connection: &Connection, table: &str) -> std::result::Result<Vec<String>, Fault> {
+pub(crate) fn columns(connection: &Connection, table: &str) -> Result<Vec<String>, Fault> {
     // Generated columns are hidden ones to this pragma.
     let mut statement = connection.prepare_cached("SELECT name FROM pragma_table_info(?1) WHERE name <> 'seq'")?;
     Ok(statement.query_map([table], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// The frames in `members`, parents first.
-pub(crate) fn frames(connection: &Connection) -> std::result::Result<Vec<FrameId>, Fault> {
+pub(crate) fn frames(connection: &Connection) -> Result<Vec<FrameId>, Fault> {
     let mut statement = connection.prepare("SELECT id FROM frames WHERE id IN members ORDER BY depth, seq")?;
-    Ok(statement.query_map([], |row| crate::store::database::codec::id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
-}
-
-impl Store {
-    /// The frames of the tree of `root`, parents first, each with whether it is done.
-    pub fn frames_of_tree(&self, root: FrameId) -> Result<Vec<(FrameId, bool)>> {
-        self.query(|connection| {
-            let mut statement = connection
-                .prepare_cached("SELECT id, status = 'done' AS done FROM frames WHERE root = ?1 ORDER BY depth, seq")?;
-            let found = statement
-                .query_map([Id(root)], |row| Ok((crate::store::database::codec::id(row, "id")?, row.get("done")?)))?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
-        })
-    }
+    Ok(statement.query_map([], |row| codec::id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
 }
 
 #[cfg(test)]
