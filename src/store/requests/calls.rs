@@ -105,16 +105,21 @@ mod tests {
         store.request_all(caller, "toolu_2", &[ask("Why?")]).unwrap();
         let asked = store.requests_of_call(caller.frame, "toolu_1").unwrap();
         assert_eq!(asked.iter().map(|(request, _)| &request.kind).collect::<Vec<_>>(), [&ask("When?"), &ask("Where?")]);
+        let made = store.start(store.root());
+        for call in ["toolu_1", "toolu_2"] {
+            store.request_all(made, call, &[ask("Why?")]).unwrap();
+        }
+        let printed = PrintedRequests { open: Some(&["toolu_2"]), ..PrintedRequests::default() };
+        store.complete_requests(made, printed).unwrap();
+        let asked_by = |call| store.requests_of_call(made.frame, call).unwrap().len();
+        assert_eq!((asked_by("toolu_1"), asked_by("toolu_2")), (0, 1));
+        store.complete_requests(made, PrintedRequests { open: Some(&[]), ..PrintedRequests::default() }).unwrap();
         store.end(caller, &Ending::Suspended);
 
         store.answer(asked[1].0.id, "here").unwrap();
         let asked = store.requests_of_call(caller.frame, "toolu_1").unwrap();
         assert_eq!(asked.iter().map(|(_, result)| result.is_some()).collect::<Vec<_>>(), [false, true]);
         assert_eq!(store.questions(None, true).unwrap().len(), 2);
-        store
-            .complete_requests(caller, PrintedRequests { open: Some(&["toolu_2"]), ..PrintedRequests::default() })
-            .unwrap();
-        assert_eq!(store.requests_of_call(caller.frame, "toolu_1").unwrap(), []);
     }
 
     #[test]
