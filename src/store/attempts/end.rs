@@ -23,8 +23,6 @@ use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
 use crate::store::housekeeping::orphan_files;
-use crate::store::requests::groups;
-use crate::store::requests::request;
 use crate::store::requests::withdraw;
 use crate::store::steering::{self, messages, stops};
 use crate::store::tables::caller::Caller;
@@ -118,33 +116,6 @@ impl Store {
             Ok(EndedAttempt { state, copies: orphan_files::copies_of(connection, frame)? })
         })
     }
-
-    /// Lets a frame go on that rests, and one be tried again that failed, was cancelled or backs off: once what it asked for is
-    /// there. A group is tried again with those of its members that failed. One that rests and is to stop stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Illegal`](crate::store::StoreError::Illegal) when it does nothing of that, or a database that
-    /// cannot be written.
-    pub fn try_again(&self, frame: FrameId) -> Result<FrameState> {
-        self.write(Step::TryAgain, |connection| try_again(connection, codec::now(), frame))
-    }
-}
-
-fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::Result<FrameState, Fault> {
-    let before = frames::existing(connection, frame)?;
-    if matches!(before.state, FrameState::Paused { .. }) {
-        return stops::continue_paused(connection, now, &before);
-    }
-    let members = groups::members(connection, &before)?;
-    for member in members.iter().filter(|member| member.failure().is_some() && !member.state.was_stopped()) {
-        try_again(connection, now, member.id)?;
-    }
-    let open_members = members.iter().any(|member| member.state != FrameState::Done);
-    let open_requests = open_members || request::any_open(connection, &requests::pending(connection, frame)?)?;
-    let state = frames::advance(connection, &before, FrameEvent::TryAgain { open_requests }, now.0)?;
-    events::append(connection, now, frame, "tried_again", &json!({"from": before.state, "to": state}))?;
-    Ok(state)
 }
 
 /// When the frame entered its next state. One that goes back has been in it since before the attempt.
@@ -198,9 +169,7 @@ fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> std:
         if before.outcome.is_some() {
             return messages::reply(connection, before.id, reply);
         }
-        connection
-            .prepare_cached("INSERT INTO replies (frame, reply) VALUES (?1, ?2)")?
-            .execute((Id(before.id), reply))?;
+        frames::set_reply(connection, before.id, reply)?;
     }
     Ok(())
 }

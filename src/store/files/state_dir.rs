@@ -13,6 +13,7 @@ use crate::failpoint::{self, Moment, Step};
 use crate::store::error::{Result, StoreError};
 use crate::store::files::canonical::canonical;
 use crate::store::files::durable::{Durability, TEMPORARY, make_private, open_private, replace};
+use crate::store::files::entries::remove;
 
 /// The name of the file that stops a frame's agent.
 pub(crate) const STOP: &str = "stop";
@@ -236,10 +237,7 @@ impl StateDir {
     ///
     /// The file cannot be removed.
     pub fn forget_messages(&self, frame: FrameId) -> io::Result<()> {
-        match fs::remove_file(self.told_file(frame)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        remove(&self.told_file(frame))
     }
 
     /// Tells a frame's `claude` to stop when its running tool is done.
@@ -278,10 +276,7 @@ impl StateDir {
     ///
     /// The file cannot be removed.
     pub fn forget_stop(&self, frame: FrameId) -> io::Result<()> {
-        match fs::remove_file(self.stop_file(frame)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        remove(&self.stop_file(frame))
     }
 
     /// The result of a request, while the call that it suspended returns it.

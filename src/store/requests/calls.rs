@@ -5,15 +5,29 @@ use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Request, RequestKind, RequestResult};
+use crate::core::requests::scheduled::Scheduled;
 use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError};
 use crate::store::requests::results::result;
+use crate::store::requests::{jobs, withdraw};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
 use crate::store::tables::requests::{self, requests};
+
+/// What `claude` has printed or told its hooks about requests that the records may not agree with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PrintedRequests<'a> {
+    /// The calls that have no result, once the turn is over. Others were not suspended after all: another hook denied or changed
+    /// them.
+    pub open: Option<&'a [&'a str]>,
+    /// The jobs that were made.
+    pub made: &'a [Scheduled],
+    /// The ids of those that were removed.
+    pub removed: &'a [String],
+}
 
 impl Store {
     /// Records all that one tool call asks for, or nothing. Returns whether it did: only one call of an attempt can be stopped for a
@@ -60,6 +74,24 @@ impl Store {
         })
     }
 
+    /// Makes the records of an attempt's requests agree with what `claude` says about them. Doing it again changes nothing. Calls that
+    /// need a permission have a result, that they were denied.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
+    pub fn complete_requests(&self, caller: Caller, printed: PrintedRequests<'_>) -> Result<()> {
+        self.write(Step::WithdrawCalls, |connection| {
+            requests::check(connection, caller)?;
+            let now = codec::now();
+            if let Some(open) = printed.open {
+                withdraw::withdraw_calls(connection, now, caller.attempt, open)?;
+            }
+            printed.made.iter().try_for_each(|job| jobs::record(connection, now, caller, job))?;
+            printed.removed.iter().try_for_each(|job| jobs::remove(connection, now, caller, job))
+        })
+    }
+
     /// The requests that a tool call of a frame has made and that were not withdrawn, in their order, each with its result, delivered
     /// or not.
     pub fn requests_of_call(&self, frame: FrameId, call: &str) -> Result<Vec<(Request, Option<RequestResult>)>> {
@@ -91,10 +123,9 @@ pub(super) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> 
 mod tests {
     use serde_json::json;
 
-    use super::RequestKind;
+    use super::{PrintedRequests, RequestKind};
     use crate::core::attempt::ending::Ending;
     use crate::store::error::StoreError;
-    use crate::store::requests::withdraw::PrintedRequests;
     use crate::store::testing::{ask, reply, store};
 
     #[test]

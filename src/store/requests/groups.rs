@@ -39,9 +39,7 @@ impl Store {
             let begun = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;
             let begun = Frame { state: begun, ..before };
             let to = frames::advance(connection, &begun, FrameEvent::End(ended), now.0)?;
-            connection
-                .prepare_cached("INSERT OR REPLACE INTO replies (frame, reply) VALUES (?1, ?2)")?
-                .execute((Id(group), group::text(&members)))?;
+            frames::set_reply(connection, group, &group::text(&members))?;
             events::append(connection, now, group, "ended", &json!({"outcome": "group", "from": from, "to": to}))?;
             Ok(true)
         })

@@ -21,7 +21,7 @@ impl Store {
 }
 
 /// Records a job, unless it is recorded already.
-pub(super) fn record(
+pub(crate) fn record(
     connection: &Connection,
     now: At,
     caller: Caller,
@@ -35,7 +35,7 @@ pub(super) fn record(
 }
 
 /// Withdraws a job that the calling agent has removed. One that is not known changes nothing.
-pub(super) fn remove(connection: &Connection, now: At, caller: Caller, job: &str) -> std::result::Result<(), Fault> {
+pub(crate) fn remove(connection: &Connection, now: At, caller: Caller, job: &str) -> std::result::Result<(), Fault> {
     let is_it = |request: &&Request| match request.kind.scheduled().map(|scheduled| &scheduled.by) {
         Some(Scheduler::Job { id }) => id == job,
         _ => false,

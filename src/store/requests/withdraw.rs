@@ -5,57 +5,14 @@ use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::request::{Request, RequestKind};
-use crate::core::requests::scheduled::Scheduled;
 use crate::core::requests::state::RequestEvent;
-use crate::failpoint::Step;
-use crate::store::database::codec::{self, At, Id, id};
-use crate::store::database::store::Store;
+use crate::store::database::codec::{At, Id, id};
 use crate::store::error::Fault;
-use crate::store::error::Result;
-use crate::store::requests::jobs;
-use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
 use crate::store::tables::requests::{self, requests};
 
-/// What `claude` has printed or told its hooks about requests that the records may not agree with.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PrintedRequests<'a> {
-    /// The calls that have no result, once the turn is over. Others were not suspended after all: another hook denied or changed
-    /// them.
-    pub open: Option<&'a [&'a str]>,
-    /// The jobs that were made.
-    pub made: &'a [Scheduled],
-    /// The ids of those that were removed.
-    pub removed: &'a [String],
-}
-
-impl Store {
-    /// Makes the records of an attempt's requests agree with what `claude` says about them. Doing it again changes nothing. Calls that
-    /// need a permission have a result, that they were denied.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
-    pub fn complete_requests(&self, caller: Caller, printed: PrintedRequests<'_>) -> Result<()> {
-        self.write(Step::WithdrawCalls, |connection| {
-            requests::check(connection, caller)?;
-            let now = codec::now();
-            if let Some(open) = printed.open {
-                withdraw_calls(connection, now, caller.attempt, open)?;
-            }
-            printed.made.iter().try_for_each(|job| jobs::record(connection, now, caller, job))?;
-            printed.removed.iter().try_for_each(|job| jobs::remove(connection, now, caller, job))
-        })
-    }
-}
-
 /// Withdraws the requests of calls that are not `open`.
-fn withdraw_calls(
-    connection: &Connection,
-    now: At,
-    attempt: AttemptId,
-    open: &[&str],
-) -> std::result::Result<(), Fault> {
+pub(crate) fn withdraw_calls(connection: &Connection, now: At, attempt: AttemptId, open: &[&str]) -> Result<(), Fault> {
     let sql = requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status <> 'withdrawn' ORDER BY r.seq");
     let stands = |request: &Request| {
         let needs_permission = matches!(request.kind, RequestKind::Permission { .. });
@@ -66,7 +23,7 @@ fn withdraw_calls(
 }
 
 /// What the attempt was given is delivered again.
-pub(crate) fn give_back(connection: &Connection, now: At, attempt: AttemptId) -> std::result::Result<(), Fault> {
+pub(crate) fn give_back(connection: &Connection, now: At, attempt: AttemptId) -> Result<(), Fault> {
     for request in requests::delivering(connection, attempt)? {
         requests::advance(connection, now, &request, RequestEvent::GiveBack)?;
     }
@@ -74,14 +31,14 @@ pub(crate) fn give_back(connection: &Connection, now: At, attempt: AttemptId) ->
 }
 
 /// What the attempt was given is delivered again, and what it asked for, nobody asked for.
-pub(crate) fn discard(connection: &Connection, now: At, attempt: AttemptId) -> std::result::Result<(), Fault> {
+pub(crate) fn discard(connection: &Connection, now: At, attempt: AttemptId) -> Result<(), Fault> {
     give_back(connection, now, attempt)?;
     let sql = requests!("WHERE r.attempt = ?1 AND r.status <> 'withdrawn' ORDER BY r.seq");
     let made = requests::all(connection, sql, [Id(attempt)])?;
     made.iter().try_for_each(|request| withdraw(connection, now, request))
 }
 
-pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> std::result::Result<(), Fault> {
+pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> Result<(), Fault> {
     requests::advance(connection, now, request, RequestEvent::Withdraw)?;
     events::append(connection, now, request.frame, "withdrawn", &json!({"request": request.id}))?;
     match &request.kind {
@@ -91,7 +48,7 @@ pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> s
 }
 
 /// Deletes a child that never ran and that its parent does not wait for any more. A group goes with its members.
-fn delete_unborn(connection: &Connection, now: At, parent: FrameId, child: FrameId) -> std::result::Result<(), Fault> {
+fn delete_unborn(connection: &Connection, now: At, parent: FrameId, child: FrameId) -> Result<(), Fault> {
     let members: Vec<FrameId> = connection
         .prepare_cached(
             "SELECT member.id FROM frames AS member JOIN frames AS child ON child.id = member.parent

@@ -1,5 +1,6 @@
 //! Operations with which people and agents steer agents: stop, pause, tell, continue.
 
+pub(crate) mod again;
 pub(crate) mod messages;
 pub(crate) mod stops;
 

@@ -135,16 +135,6 @@ fn carry_out(connection: &Connection, now: At, frame: &Frame) -> Written<()> {
     is_over(connection, now, frame, &stop)
 }
 
-/// Lets an agent go on that rests, unless somebody wants it stopped. Returns its state.
-pub(crate) fn continue_paused(connection: &Connection, now: At, before: &Frame) -> Written<FrameState> {
-    if open(connection, before.id)?.is_some() {
-        return Ok(before.state.clone());
-    }
-    let state = frames::advance(connection, before, FrameEvent::Continue, now.0)?;
-    events::append(connection, now, before.id, "continued", &json!({"from": before.state, "to": state}))?;
-    Ok(state)
-}
-
 /// What follows when a stop has been carried out.
 fn is_over(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> Written<()> {
     connection
@@ -161,9 +151,7 @@ fn is_over(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> Writ
         }
     }
     if let Some(report) = stop.report.as_ref().filter(|_| frame.outcome.is_none()) {
-        connection
-            .prepare_cached("INSERT OR REPLACE INTO replies (frame, reply) VALUES (?1, ?2)")?
-            .execute((Id(frame.id), report))?;
+        frames::set_reply(connection, frame.id, report)?;
     }
     Ok(())
 }

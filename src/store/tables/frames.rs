@@ -130,6 +130,14 @@ pub(crate) fn reply(connection: &Connection, frame: FrameId) -> std::result::Res
     Ok(statement.query_row([Id(frame)], |row| row.get(0)).optional()?)
 }
 
+/// Records a frame's reply, or what else its parent gets for it.
+pub(crate) fn set_reply(connection: &Connection, frame: FrameId, reply: &str) -> std::result::Result<(), Fault> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO replies (frame, reply) VALUES (?1, ?2)")?
+        .execute((Id(frame), reply))?;
+    Ok(())
+}
+
 /// Moves a frame to the state after `event`. There is no other way to change a state.
 ///
 /// `since` is for a frame that goes back to where it was: it has been there all the time.
