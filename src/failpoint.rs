@@ -145,6 +145,16 @@ steps! {
     Remove: "remove", WRITE;
     /// A chain is imported.
     Import: "import", WRITE;
+    /// It is recorded which events a person wants to be told of.
+    Subscribe: "subscribe", WRITE;
+    /// It is recorded that an agent is silent.
+    NoteStall: "note_stall", WRITE;
+    /// A notification is claimed by the process that is to send it.
+    ClaimNotification: "claim_notification", WRITE;
+    /// The command of a notification runs.
+    RunNotification: "run_notification", ACTION;
+    /// It is recorded what became of a notification.
+    EndNotification: "end_notification", WRITE;
     /// A result is printed.
     Print: "print", ACTION;
 }

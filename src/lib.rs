@@ -32,6 +32,7 @@
 //! | orphans | processes or files that outlived their owner |
 //! | stop | what ends an agent from outside, with everything below it. A pause is one that can be continued |
 //! | message | a text for an agent from outside: from a person or an agent above. An instruction is one that continues an agent that is over |
+//! | notification | that a person wants to be told of an event: kept in the outbox until a command of theirs was run |
 //! | status | how a chain stands: done, waiting, failed or interrupted |
 //! | finding | what `doctor` or `fsck` reports |
 //! | failpoint | a named durable step at which tests make the program die |

@@ -16,4 +16,4 @@ pub use crate::core::requests::agent_command::recognise;
 pub use crate::core::requests::question::Form;
 pub use crate::core::requests::request::{Delivery, RequestKind};
 pub use crate::core::text::shell::Surroundings;
-pub use crate::store::{AttemptEnd, Caller, Lease, NewAttempt, NewFrame, Store};
+pub use crate::store::{AttemptEnd, Caller, Lease, ListedNotification, NewAttempt, NewFrame, Store};

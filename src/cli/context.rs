@@ -1,8 +1,11 @@
 //! A command's surroundings: the state directory, the calling agent, the terminal.
 
+use std::cell::RefCell;
 use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use jiff::Timestamp;
 
 use crate::claude::environment::config_dir::named_config_dir;
 use crate::claude::environment::recorded;
@@ -16,6 +19,8 @@ use crate::cli::output::log;
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::stopping::GRACE;
 use crate::core::id::SessionId;
+use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
+use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::programs;
 use crate::runtime::protocol::Asking;
 use crate::runtime::{RunSettings, RuntimeError, Stopping};
@@ -29,6 +34,8 @@ pub(crate) struct Context {
     pub(crate) caller: Option<Caller>,
     /// The ancestor process that revealed the agent, if this process's environment does not name it.
     found_above: Option<i32>,
+    /// What sends notifications while this command drives chains.
+    sender: RefCell<Option<Sender>>,
 }
 
 /// Names the `claude` to use.
@@ -37,13 +44,15 @@ pub(crate) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
 const STOP_GRACE: &str = "AGENT_CLI_STOP_GRACE";
 /// How long `claude` may continue with background work after a reply, in chains that this shell starts.
 const BACKGROUND_GRACE: &str = "AGENT_CLI_BACKGROUND_GRACE";
+/// Names the config file.
+const CONFIG: &str = "AGENT_CLI_CONFIG";
 /// The permission mode of agents if no option sets it: for chains that call this program without options.
 const PERMISSION_MODE: &str = "AGENT_CLI_PERMISSION_MODE";
 
 impl Context {
     pub(crate) fn from_environment(verbose: bool) -> Result<Self, CliError> {
         let own = caller()?;
-        let mut context = Self { verbose, caller: own, found_above: None };
+        let mut context = Self { verbose, caller: own, found_above: None, sender: RefCell::default() };
         // The farthest ancestor counts, because the agent may have started nearer ones with any environment. Other
         // state directories do not count.
         // directory is another world.
@@ -120,6 +129,74 @@ impl Context {
         })
     }
 
+    /// The config file of a person, as it is; `None`: there is none.
+    pub(crate) fn config(&self) -> Result<Option<ConfigFile>, BadConfig> {
+        config_path().map_or(Ok(None), |path| config_file::read(&path))
+    }
+
+    /// Starts to send notifications, if a person wants any. A process of an agent sends none, and decides nothing about them:
+    /// the agent could have given it any config file.
+    pub(crate) fn start_notifications(&self) -> Result<(), CliError> {
+        if self.caller.is_some() || self.sender.borrow().is_some() {
+            return Ok(());
+        }
+        let config = match self.config() {
+            Ok(config) => config,
+            Err(error) => {
+                output::warn(&error.to_string());
+                output::hint(&error.hint);
+                return Ok(());
+            }
+        };
+        let Some(config) = config else { return self.forget_config() };
+        for problem in &config.problems {
+            output::warn(&format!("{}: {problem}", config.path.display()));
+        }
+        if config.commands.of.is_empty() {
+            return self.forget_config();
+        }
+        let sender =
+            Sender::start(&self.store()?, config, &own_program()?, Voice { tell: output::tell, warn: output::warn })?;
+        self.sender.replace(Some(sender));
+        Ok(())
+    }
+
+    /// Notes nothing any more for a config file that has no commands now, or is gone. One that this process cannot see, as under
+    /// cron, keeps its say.
+    fn forget_config(&self) -> Result<(), CliError> {
+        let store = self.store()?;
+        let Some((config, _)) = store.subscription()? else { return Ok(()) };
+        if config_path().as_ref() == Some(&config) || config.try_exists().is_ok_and(|exists| !exists) {
+            store.subscribe(&config, &[])?;
+        }
+        Ok(())
+    }
+
+    /// Sends what is due before the command ends.
+    pub(crate) fn finish_notifications(&self) {
+        if self.sender.borrow().is_none() && self.are_notifications_due() {
+            // Whatever is wrong has no effect on what the command did.
+            if let Err(error) = self.start_notifications() {
+                let _ = error.report();
+            }
+        }
+        if let Some(sender) = self.sender.take() {
+            sender.finish();
+        }
+    }
+
+    /// Whether a command that only polls has something to send.
+    fn are_notifications_due(&self) -> bool {
+        let has_commands = || self.config().is_ok_and(|config| config.is_some_and(|it| !it.commands.of.is_empty()));
+        let Ok(dir) = self.state_dir() else { return false };
+        if self.caller.is_some() || !has_commands() || StateDir::new(&dir).is_ok_and(|dir| !dir.database().exists()) {
+            return false;
+        }
+        let next = Store::read_snapshot(&dir, |store| store.next_notification());
+        let next = next.map_or_else(|| self.store().ok().and_then(|store| store.next_notification().ok()), Some);
+        next.flatten().is_some_and(|next| next <= Timestamp::now())
+    }
+
     /// Starts to report progress.
     pub(crate) fn start_log(&self) {
         log::start(self.verbose);
@@ -133,6 +210,13 @@ fn own_program() -> Result<PathBuf, CliError> {
 /// The state directory from the environment. An empty name counts as unset.
 pub(crate) fn named_state_dir() -> Option<PathBuf> {
     env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
+}
+
+/// Where the config file is, if it exists; `None`: there is no home directory. An empty name counts as unset.
+pub(crate) fn config_path() -> Option<PathBuf> {
+    let named = env::var_os(CONFIG).filter(|name| !name.is_empty()).map(PathBuf::from);
+    let usual = || dirs::config_dir().map(|dir| dir.join("agent-cli").join("config.toml"));
+    std::path::absolute(named.or_else(usual)?).ok()
 }
 
 /// The `claude` from the environment. An empty name counts as unset.

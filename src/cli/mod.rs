@@ -76,6 +76,7 @@ enum Subcommands {
     Logs(view::logs::Logs),
     Open(view::open::Open),
     Stats(view::stats::Stats),
+    Notifications(view::notifications::Notifications),
     Doctor(view::doctor::Doctor),
     Export(housekeeping::export::Export),
     Import(housekeeping::import::Import),
@@ -114,7 +115,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let is_driver = matches!(cli.command, Subcommands::Spawn(_) | Subcommands::Resume(_) | Subcommands::Watch(_));
     let times = is_driver && !context::is_called_by_an_agent() && !io::stderr().is_terminal();
     output::write_errors(Manner { quiet: cli.quiet, times });
-    let result = Context::from_environment(cli.verbose).and_then(|context| match cli.command {
+    let context = match Context::from_environment(cli.verbose) {
+        Ok(context) => context,
+        Err(error) => return reported(Err(error), &arguments).into(),
+    };
+    let result = match cli.command {
         Subcommands::Spawn(command) => command.run(&context),
         Subcommands::Resume(command) => command.run(&context),
         Subcommands::Watch(command) => command.run(&context),
@@ -132,6 +137,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Subcommands::Logs(command) => command.run(&context),
         Subcommands::Open(command) => command.run(&context),
         Subcommands::Stats(command) => command.run(&context),
+        Subcommands::Notifications(command) => command.run(&context),
         Subcommands::Doctor(command) => command.run(&context),
         Subcommands::Export(command) => command.run(&context),
         Subcommands::Import(command) => command.run(&context),
@@ -143,17 +149,26 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Subcommands::Hook(command) => command.run(&context, typed),
         Subcommands::HookResult(command) => command.run(&context),
         Subcommands::PermissionTool(command) => command.run(&context),
-    });
+    };
+    let exit = reported(result, &arguments);
+    // Only after everything else: the commands of a person may take their time.
+    if is_driver {
+        context.finish_notifications();
+    }
+    exit.into()
+}
+
+/// Reports an error.
+fn reported(result: Result<ExitStatus, CliError>, arguments: &[OsString]) -> ExitStatus {
     match result {
         Ok(exit) => exit,
         Err(error) => {
-            if wants_json(&arguments) && !output::has_begun() {
+            if wants_json(arguments) && !output::has_begun() {
                 print_error(&error);
             }
             error.report()
         }
     }
-    .into()
 }
 
 /// The words of a command that an agent calls.

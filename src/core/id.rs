@@ -63,6 +63,10 @@ id! {
     /// What somebody told an agent.
     MessageId
 }
+id! {
+    /// Something that a person wants to be told.
+    NotificationId
+}
 
 impl From<FrameId> for SessionId {
     fn from(frame: FrameId) -> Self {

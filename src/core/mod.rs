@@ -9,6 +9,7 @@ pub(crate) mod attempt;
 pub(crate) mod chain;
 pub(crate) mod events;
 pub(crate) mod housekeeping;
+pub(crate) mod notifications;
 pub(crate) mod requests;
 pub(crate) mod steering;
 pub(crate) mod text;

@@ -12,7 +12,7 @@ pub(crate) mod activity;
 mod conclude;
 mod delivery;
 pub(crate) mod housekeeping;
-pub(crate) mod opening;
+pub(crate) mod notifications;
 pub(crate) mod programs;
 pub(crate) mod protocol;
 mod recovery;

@@ -20,32 +20,33 @@ fn every_command_explains_itself() {
     Usage: agent-cli [OPTIONS] <COMMAND>
 
     Commands:
-      spawn        Start one agent for each FILE of instructions
-      resume       Resume a chain, or show its status
-      watch        Continue chains as soon as they can continue, until you stop it
-      ask          Ask a person (for agents)
-      wait         Wait for a file, a time, a command or another agent (for agents)
-      questions    List open questions, or show one in full
-      inbox        Answer open questions, approvals and plans one after the other
-      answer       Answer a question
-      stop         Stop an agent, or a whole chain
-      pause        Pause an agent, or a whole chain
-      tell         Tell a running or waiting agent something
-      ls           List the open chains of this project, newest first
-      tree         Show a chain as a tree: every agent, its state, what it waits for and for how long
-      show         Show everything known about an agent: sessions, transcripts, costs and history
-      logs         Show what an agent said and did
-      open         Open a copy of an agent's conversation in an interactive claude
-      stats        Show what agents cost, by day, model and file of instructions
-      doctor       Check claude, login, settings, PATH and the state directory, and suggest fixes
-      export       Export a chain to a file, so that another machine can resume it
-      import       Import a chain written by `agent-cli export`
-      rm           Remove a chain that nothing runs
-      gc           Remove chains that finished long ago, and files that nothing uses any more
-      fsck         Check that the database, files, transcripts and leases agree
-      service      Have the system continue chains every minute
-      completions  Print a completion script for a shell
-      help         Print this message or the help of the given subcommand(s)
+      spawn          Start one agent for each FILE of instructions
+      resume         Resume a chain, or show its status
+      watch          Continue chains as soon as they can continue, until you stop it
+      ask            Ask a person (for agents)
+      wait           Wait for a file, a time, a command or another agent (for agents)
+      questions      List open questions, or show one in full
+      inbox          Answer open questions, approvals and plans one after the other
+      answer         Answer a question
+      stop           Stop an agent, or a whole chain
+      pause          Pause an agent, or a whole chain
+      tell           Tell a running or waiting agent something
+      ls             List the open chains of this project, newest first
+      tree           Show a chain as a tree: every agent, its state, what it waits for and for how long
+      show           Show everything known about an agent: sessions, transcripts, costs and history
+      logs           Show what an agent said and did
+      open           Open a copy of an agent's conversation in an interactive claude
+      stats          Show what agents cost, by day, model and file of instructions
+      notifications  List notifications, and whether they could be sent
+      doctor         Check claude, login, settings, PATH and the state directory, and suggest fixes
+      export         Export a chain to a file, so that another machine can resume it
+      import         Import a chain written by `agent-cli export`
+      rm             Remove a chain that nothing runs
+      gc             Remove chains that finished long ago, and files that nothing uses any more
+      fsck           Check that the database, files, transcripts and leases agree
+      service        Have the system continue chains every minute
+      completions    Print a completion script for a shell
+      help           Print this message or the help of the given subcommand(s)
 
     Options:
       -v, --verbose
@@ -68,6 +69,7 @@ fn every_command_explains_itself() {
 
     Environment:
       AGENT_CLI_STATE_DIR        where chains are kept
+      AGENT_CLI_CONFIG           the config file
       AGENT_CLI_CLAUDE           the claude program, unless --claude is given
       AGENT_CLI_PERMISSION_MODE  the default of --permission-mode
       AGENT_CLI_LOG              log filter: debug, agent_cli::runtime=trace, …
@@ -647,6 +649,57 @@ fn every_command_explains_itself() {
       agent-cli logs 4f2c1a90 --follow
       agent-cli logs 4f2c1a90 --chain --since 10m
       agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == "tool_use")'
+    "#);
+    insta::assert_snapshot!(help(&["notifications"]), @r#"
+    List notifications, and whether they could be sent
+
+    agent-cli runs a command of yours when something happens that you want to know. The commands are in
+    the config file: $AGENT_CLI_CONFIG, or by default agent-cli/config.toml in your configuration
+    directory (~/.config).
+
+    The keys are question, approval, done, failed, limit, stalled and budget; timeout is how long a
+    command may take. A command gets a JSON object on standard input and the main fields in its
+    environment. `spawn`, `resume` and `watch` run it, and run it again after a while if it fails, six
+    times in all.
+
+    Usage: agent-cli notifications [OPTIONS]
+
+    Options:
+          --test <EVENT>
+              Run the command for EVENT now with an example, and say whether it succeeds
+
+              [possible values: question, approval, done, failed, limit, stalled, budget]
+
+          --limit <N>
+              List so many of the newest
+
+              [default: 20]
+
+          --json
+              Print a JSON array; with --test an object
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    A config file:
+      [on]
+      question = "notify-send -- \"$AGENT_CLI_CHAIN_NAME asks\" \"$AGENT_CLI_MESSAGE\""
+      timeout = "10s"
+
+    Example:
+      agent-cli notifications --test question
     "#);
     insta::assert_snapshot!(help(&["doctor"]), @"
     Check claude, login, settings, PATH and the state directory, and suggest fixes

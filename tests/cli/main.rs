@@ -59,6 +59,7 @@ mod meanwhile;
 mod native_waits;
 mod no_room;
 mod not_suspended;
+mod notifications;
 mod own_directory;
 mod parallel;
 mod plans;

@@ -4,7 +4,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -249,4 +250,15 @@ pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
+}
+
+/// Writes a person's config file, which nobody else may write.
+pub(crate) fn write_config(world: &World, text: &str) -> PathBuf {
+    let folder = world.home().join(".config/agent-cli");
+    fs::create_dir_all(&folder).expect("the home is writable");
+    fs::set_permissions(&folder, Permissions::from_mode(0o700)).expect("it is ours");
+    let path = folder.join("config.toml");
+    fs::write(&path, text).expect("the home is writable");
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
+    path
 }

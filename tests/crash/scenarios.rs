@@ -8,7 +8,7 @@ use agent_cli::records::FrameState;
 use crate::gate::{Gate, wait_until};
 use crate::person::Person;
 use crate::repository::repository;
-use crate::world::{World, files_below};
+use crate::world::{World, files_below, write_config};
 
 /// A chain, and how it is resumed.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 11] = [
+pub(crate) const SCENARIOS: [Scenario; 12] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -42,6 +42,7 @@ pub(crate) const SCENARIOS: [Scenario; 11] = [
         replies: &["top: the command succeeded; Jan 1st"],
     },
     Scenario { name: "native_waits", world: with_native_waits, play: wait_and_carry_on, replies: &["carried out"] },
+    Scenario { name: "notified", world: with_a_config_file, play: be_told_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "steered", world: with_a_child_that_asks, play: steer_and_carry_on, replies: &["second"] },
 ];
 
@@ -279,6 +280,51 @@ fn times_come(person: &Person) {
                OR NOT EXISTS (SELECT 1 FROM requests WHERE kind = 'ask' AND status IN ('open', 'resolved', 'delivering')))";
     // A command may have died before it created the table.
     let _ = database.execute(sql, []);
+}
+
+/// A person who wants to be told of questions and of the end.
+fn with_a_config_file() -> World {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let command = r#"echo \"$AGENT_CLI_EVENT\" >> \"$HOME/told\""#;
+    write_config(&world, &format!("[on]\nquestion = \"{command}\"\ndone = \"{command}\"\n"));
+    world
+}
+
+/// Answers only once they were told of the question, whoever died.
+fn be_told_and_carry_on(person: &mut Person) -> String {
+    let replied = until_replied(person, |person| {
+        let mut outcome = person.carries_on();
+        while is_to_be_told(person) {
+            outcome = person.carries_on();
+        }
+        if waits(person) {
+            assert!(was_told(person, "question"), "a question was lost");
+        }
+        person.answers("Jan 1st");
+        outcome.stdout
+    });
+    assert!(was_told(person, "done"), "the end was lost");
+    replied.trim_end().to_owned()
+}
+
+fn was_told(person: &Person, event: &str) -> bool {
+    let told = std::fs::read_to_string(person.world.home().join("told")).unwrap_or_default();
+    let times = told.lines().filter(|line| *line == event).count();
+    assert!(times <= 2, "one accident makes one more: {told}");
+    times > 0
+}
+
+/// Whether a command that died has left something in the outbox. If so, lets its claim be over.
+fn is_to_be_told(person: &Person) -> bool {
+    let database = person.world.state().join("agent-cli.db");
+    if !database.exists() {
+        return false;
+    }
+    let database = rusqlite::Connection::open(database).expect("a database");
+    let sql = "UPDATE notifications SET due = 0 WHERE status = 'pending'";
+    // A command may have died before it created the table.
+    database.execute(sql, []).is_ok_and(|changed| changed > 0)
 }
 
 /// Continues until a round prints something other than a signal.

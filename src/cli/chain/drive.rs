@@ -90,6 +90,7 @@ pub(crate) fn run<T, F: Future<Output = Result<T, RuntimeError>>>(
     work: impl FnOnce(watch::Receiver<Signals>) -> F,
 ) -> Result<T, CliError> {
     context.start_log();
+    context.start_notifications()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
     let done = runtime.block_on(async {

@@ -63,6 +63,7 @@ impl Doctor {
             own_program: &context.settings(None)?.own_program,
             caller: context.caller,
             under_cron: self.cron,
+            config: context.config(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;

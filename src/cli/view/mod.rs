@@ -3,6 +3,7 @@
 pub(crate) mod doctor;
 pub(crate) mod logs;
 pub(crate) mod ls;
+pub(crate) mod notifications;
 pub(crate) mod open;
 pub(crate) mod show;
 pub(crate) mod stats;

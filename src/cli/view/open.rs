@@ -13,7 +13,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::frame_named;
 use crate::cli::output::print_line;
-use crate::runtime::opening::Opening;
+use crate::runtime::steering::opening::Opening;
 use crate::store::StoreError;
 
 /// Open a copy of an agent's conversation in an interactive claude

@@ -28,8 +28,8 @@ use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::{AttemptId, FrameId, MessageId, SessionId};
 use crate::core::steering::message::Message;
 use crate::runtime::activity::now::{Doing, activity_of};
-use crate::runtime::opening::Opening;
 use crate::runtime::run::external_waits;
+use crate::runtime::steering::opening::Opening;
 use crate::store::{Attempt, Store};
 
 /// Show everything known about an agent: sessions, transcripts, costs and history

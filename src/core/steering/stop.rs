@@ -49,6 +49,12 @@ pub enum By {
 }
 
 impl Stop {
+    /// Whether nobody but a timeout wants it.
+    #[must_use]
+    pub(crate) fn is_timeout(&self) -> bool {
+        matches!(self.by, By::Timeout(_))
+    }
+
     /// What is wanted when `later` is wanted too: whoever wants more gets it. If both want the same, both reasons are kept.
     #[must_use]
     pub fn and(self, later: Self) -> Self {

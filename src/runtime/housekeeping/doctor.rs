@@ -17,6 +17,8 @@ use crate::claude::installation::version::Version;
 use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::doctor_finding::{Finding, Status};
 use crate::runtime::housekeeping::cron::{self, Crontab};
+use crate::runtime::notifications;
+use crate::runtime::notifications::config_file::{BadConfig, ConfigFile};
 use crate::store::housekeeping::doctor;
 use crate::store::{Caller, Observed, Pause, RecordedProgram};
 
@@ -41,6 +43,8 @@ pub(crate) struct Case<'a> {
     pub caller: Option<Caller>,
     /// Whether cron is to resume this shell's chains.
     pub under_cron: bool,
+    /// The config file.
+    pub config: Result<Option<ConfigFile>, BadConfig>,
 }
 
 #[derive(Debug, Serialize)]
@@ -105,6 +109,9 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     checks.extend(doctor::findings(case.state_dir, case.state_dir_is_named));
     let (store, database) = doctor::open(case.state_dir);
     checks.push(database);
+    if case.caller.is_none() {
+        checks.extend(notifications::doctor::findings(&case.config, store.as_ref(), case.under_cron, &shell));
+    }
     // An agent learns nothing about chains that it did not start.
     if let Some(store) = store.filter(|_| case.caller.is_none()) {
         let Observed { programs, pauses } = store.observed(PAUSES).unwrap_or_default();

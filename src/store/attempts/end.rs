@@ -18,6 +18,7 @@ use crate::core::requests::state::RequestEvent;
 use crate::core::steering::stop::Stop;
 use crate::failpoint::Step;
 use crate::store::attempts::spent;
+use crate::store::chains::limits;
 use crate::store::database::codec::{self, At, Id, path_text, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
@@ -26,7 +27,7 @@ use crate::store::housekeeping::orphan_files;
 use crate::store::requests::withdraw;
 use crate::store::steering::{self, messages, stops};
 use crate::store::tables::caller::Caller;
-use crate::store::tables::{events, frames, requests};
+use crate::store::tables::{events, frames, notifications, requests};
 
 /// How an attempt ended, and what follows from it.
 #[derive(Clone, Debug)]
@@ -105,6 +106,9 @@ impl Store {
                 "to": state,
             });
             events::append(connection, now, frame, "ended", &detail)?;
+            let out_of_time = end.stop.as_ref().is_some_and(Stop::is_timeout);
+            notifications::note_state(connection, now, &before, &state, out_of_time)?;
+            limits::note_spent_budget(connection, now, &before)?;
             match end.decision.session {
                 Fate::Keep => keep(connection, now, end)?,
                 Fate::Discard => withdraw::discard(connection, now, attempt)?,

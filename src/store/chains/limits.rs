@@ -13,12 +13,14 @@ use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::Node;
 use crate::core::chain::tree::Whole;
 use crate::core::id::FrameId;
+use crate::core::notifications::occasion::Occasion;
 use crate::failpoint::Step;
 use crate::store::chains::lookup::Target;
-use crate::store::database::codec::{self, Id, from_json, id, time};
+use crate::store::database::codec::{self, At, Id, from_json, id, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
+use crate::store::tables::notifications::{self, Noted};
 use crate::store::tables::{chains, events, frames};
 
 // These find the few frames in question by an index, however large the tree is. Each repeats the condition of its
@@ -110,6 +112,25 @@ pub(crate) fn hold(
     let (None, Some(most)) = (refused, max_parallel_total) else { return Ok(refused) };
     let anywhere: u32 = connection.prepare_cached(RUNNING_ANYWHERE)?.query_row([], |row| row.get(0))?;
     Ok((anywhere >= most).then_some(NotAdmitted::ParallelTotal { most }))
+}
+
+/// Notes that the tree of a frame has spent its budget, once for each budget.
+pub(crate) fn note_spent_budget(connection: &Connection, now: At, frame: &Frame) -> std::result::Result<(), Fault> {
+    let occasion = Occasion::Budget;
+    // Adding up a tree takes longer than everything else.
+    if !notifications::wanted(connection)?.contains(&occasion) {
+        return Ok(());
+    }
+    let limits = chains::limits(connection, frame.root)?;
+    let spent_usd = spent_for_budget(connection, frame.root, limits)?;
+    let Some(max_usd) = limits.max_budget_usd.filter(|max_usd| spent_usd >= *max_usd) else { return Ok(()) };
+    let subject = format!("budget {} {max_usd}", frame.root);
+    let detail = json!({"max_usd": max_usd, "spent_usd": spent_usd});
+    notifications::note(
+        connection,
+        now,
+        &Noted { occasion, frame: frame.root, request: None, subject: Some(&subject), detail },
+    )
 }
 
 /// Facts about the whole tree of a frame. `nodes` are all of its frames.

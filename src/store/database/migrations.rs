@@ -222,4 +222,32 @@ ALTER TABLE requests ADD COLUMN looked TEXT;
 CREATE INDEX unusual_frames ON frames (status, root) WHERE status IN ('running', 'paused', 'cancelled');
 -- What lists read of all chains: how many there are of each project and state, and the newest of them.
 CREATE INDEX roots ON frames (cwd, status, seq) WHERE parent IS NULL;
+
+-- The events of which a person wants to be told, as an array, and the config file that says so: one row, or none.
+CREATE TABLE subscription (
+    config TEXT NOT NULL,
+    events TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX one_subscription ON subscription ((1));
+
+-- An outbox. subject: of several about one thing the first counts. due: when to send it; of one that is being sent, when it is
+-- sent again if nobody says what became of it. claim: whose word about that counts.
+CREATE TABLE notifications (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    frame TEXT NOT NULL REFERENCES frames (id) ON DELETE CASCADE,
+    event TEXT NOT NULL,
+    request TEXT,
+    subject TEXT UNIQUE,
+    made INTEGER NOT NULL,
+    status TEXT NOT NULL DEFAULT 'pending',
+    due INTEGER NOT NULL,
+    claim TEXT,
+    failures INTEGER NOT NULL DEFAULT 0,
+    why TEXT,
+    ended INTEGER,
+    detail TEXT NOT NULL
+) STRICT;
+CREATE INDEX notifications_by_frame ON notifications (frame);
+CREATE INDEX pending_notifications ON notifications (due) WHERE status = 'pending';
 ";

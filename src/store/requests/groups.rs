@@ -15,6 +15,7 @@ use crate::store::error::Fault;
 use crate::store::error::Result;
 use crate::store::tables::events;
 use crate::store::tables::frames;
+use crate::store::tables::notifications;
 
 impl Store {
     /// The members of a group, in order; none if the frame is not a group.
@@ -41,6 +42,7 @@ impl Store {
             let to = frames::advance(connection, &begun, FrameEvent::End(ended), now.0)?;
             frames::set_reply(connection, group, &group::text(&members))?;
             events::append(connection, now, group, "ended", &json!({"outcome": "group", "from": from, "to": to}))?;
+            notifications::note_state(connection, now, &begun, &to, false)?;
             Ok(true)
         })
     }

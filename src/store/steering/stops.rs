@@ -16,7 +16,7 @@ use crate::store::error::{Fault, Result};
 use crate::store::requests::{calls, withdraw};
 use crate::store::tables::below::below;
 use crate::store::tables::requests::{self, requests};
-use crate::store::tables::{events, frames};
+use crate::store::tables::{events, frames, notifications};
 
 type Written<T> = std::result::Result<T, Fault>;
 
@@ -132,6 +132,7 @@ fn carry_out(connection: &Connection, now: At, frame: &Frame) -> Written<()> {
     let state = frames::advance(connection, frame, event, now.0)?;
     let detail = json!({"from": frame.state, "to": state, "by": stop.by, "reason": stop.reason});
     events::append(connection, now, frame.id, word, &detail)?;
+    notifications::note_state(connection, now, frame, &state, stop.is_timeout())?;
     is_over(connection, now, frame, &stop)
 }
 

@@ -13,6 +13,7 @@ use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, tim
 use crate::store::error::{Fault, StoreError};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
+use crate::store::tables::notifications;
 
 /// A query for requests. The states in which an agent has not been given the result are `open`, `resolved` and `delivering`.
 macro_rules! requests {
@@ -99,6 +100,7 @@ pub(crate) fn insert(
         ))?;
     let detail = json!({"request": request, "attempt": caller.attempt, "detail": kind});
     events::append(connection, now, caller.frame, "requested", &detail)?;
+    notifications::note_request(connection, now, caller.frame, request, kind)?;
     Ok(request)
 }
 

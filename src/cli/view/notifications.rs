@@ -1,0 +1,166 @@
+//! `agent-cli notifications`: what became of notifications, and a way to try them.
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::cli::context::{Context, config_path};
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::format::{age, table};
+use crate::cli::output::{hint, print, print_json, print_line, tell};
+use crate::core::id::{FrameId, NotificationId, RequestId};
+use crate::core::notifications::occasion::Occasion;
+use crate::runtime::notifications::config_file::ConfigFile;
+use crate::runtime::notifications::sender;
+use crate::store::ListedNotification;
+
+/// List notifications, and whether they could be sent
+///
+/// agent-cli runs a command of yours when something happens that you want to know. The commands are in the config file:
+/// $AGENT_CLI_CONFIG, or by default agent-cli/config.toml in your configuration directory (~/.config).
+///
+/// The keys are question, approval, done, failed, limit, stalled and budget; timeout is how long a command may take. A
+/// command gets a JSON object on standard input and the main fields in its environment. `spawn`, `resume` and `watch`
+/// run it, and run it again after a while if it fails, six times in all.
+#[derive(Debug, Args)]
+#[command(after_help = "A config file:
+  [on]
+  question = \"notify-send -- \\\"$AGENT_CLI_CHAIN_NAME asks\\\" \\\"$AGENT_CLI_MESSAGE\\\"\"
+  timeout = \"10s\"
+
+Example:
+  agent-cli notifications --test question")]
+pub(crate) struct Notifications {
+    /// Run the command for EVENT now with an example, and say whether it succeeds
+    #[arg(long, value_name = "EVENT", value_parser = event())]
+    test: Option<Occasion>,
+
+    /// List so many of the newest
+    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "test")]
+    limit: u64,
+
+    /// Print a JSON array; with --test an object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct NotificationJson {
+    id: NotificationId,
+    event: String,
+    root: FrameId,
+    frame: FrameId,
+    question: Option<RequestId>,
+    at: Timestamp,
+    status: String,
+    failures: u64,
+    why: Option<String>,
+    ended: Option<Timestamp>,
+    next_try: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize)]
+struct TestJson {
+    event: Occasion,
+    sent: bool,
+    why: Option<String>,
+}
+
+impl Notifications {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        context.only_for_people(
+            "agents cannot see or send notifications",
+            "end your turn with what a person should know",
+        )?;
+        if let Some(event) = self.test {
+            return try_out(context, event, self.json);
+        }
+        let listed = context.store()?.notifications(self.limit)?;
+        if self.json {
+            print_json(&listed.into_iter().map(as_json).collect::<Vec<_>>())?;
+            return Ok(ExitStatus::Ok);
+        }
+        if listed.is_empty() {
+            tell("no notifications");
+            if !context.config().is_ok_and(|config| config.is_some()) {
+                hint("agent-cli notifications --help says how to get some");
+            }
+            return Ok(ExitStatus::Ok);
+        }
+        let now = Timestamp::now();
+        let head = ["EVENT", "CHAIN", "WHEN", ""].map(str::to_owned).to_vec();
+        let rows: Vec<_> = std::iter::once(head).chain(listed.iter().map(|it| row(it, now))).collect();
+        print(&table(&rows))?;
+        Ok(ExitStatus::Ok)
+    }
+}
+
+fn try_out(context: &Context, event: Occasion, json: bool) -> Result<ExitStatus, CliError> {
+    let config = config_of(context)?;
+    let settings = context.settings(None)?;
+    let outcome = sender::try_out(&context.state_dir()?, &config, &settings.own_program, event);
+    let outcome = outcome.ok_or_else(|| {
+        CliError::failed(format!("{} has no command for {}", config.path.display(), event.name()))
+            .hint(format!("add one: [on] {} = \"…\"", event.name()))
+    })?;
+    let why = outcome.err();
+    if json {
+        print_json(&TestJson { event, sent: why.is_none(), why: why.clone() })?;
+    } else if why.is_none() {
+        print_line(&format!("the command for {} succeeded", event.name()))?;
+    }
+    match why {
+        None => Ok(ExitStatus::Ok),
+        Some(_) if json => Ok(ExitStatus::Failed),
+        Some(why) => Err(CliError::failed(format!("the command for {} failed: {why}", event.name()))
+            .hint(format!("{} has it", config.path.display()))),
+    }
+}
+
+fn config_of(context: &Context) -> Result<ConfigFile, CliError> {
+    let none = || {
+        let path = config_path().map(|path| path.display().to_string());
+        CliError::failed("there is no config file").hint(match path {
+            Some(path) => format!("write {path}; agent-cli notifications --help has an example"),
+            None => "set AGENT_CLI_CONFIG".to_owned(),
+        })
+    };
+    let config = context.config().map_err(|error| CliError::failed(error.to_string()).hint(error.hint))?;
+    config.ok_or_else(none)
+}
+
+fn as_json(listed: ListedNotification) -> NotificationJson {
+    let next_try = (listed.status == "pending").then_some(listed.due);
+    NotificationJson {
+        id: listed.id,
+        event: listed.event,
+        root: listed.root,
+        frame: listed.frame,
+        question: listed.request,
+        at: listed.made,
+        status: listed.status,
+        failures: listed.failures,
+        why: listed.why,
+        ended: listed.ended,
+        next_try,
+    }
+}
+
+fn row(listed: &ListedNotification, now: Timestamp) -> Vec<String> {
+    let why = listed.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let became = match listed.status.as_str() {
+        "pending" if listed.failures > 0 => format!("failed, next try in {}{why}", age(now, listed.due)),
+        "pending" => "not sent yet".to_owned(),
+        "failed" => format!("could not be sent{why}"),
+        "outdated" => "not sent, because it was over before".to_owned(),
+        status => status.to_owned(),
+    };
+    vec![listed.event.clone(), listed.root.short(), format!("{} ago", age(listed.made, now)), became]
+}
+
+fn event() -> impl TypedValueParser<Value = Occasion> {
+    let parser = PossibleValuesParser::new(Occasion::ALL.map(Occasion::name));
+    parser.try_map(|name| Occasion::named(&name).ok_or("unknown"))
+}

@@ -1,0 +1,109 @@
+//! The events that a person can be told of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::core::chain::state::{FailureKind, FrameState, Wait};
+use crate::core::requests::request::RequestKind;
+
+/// What a person can be told of. Each is a key of `[on]` in the config file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Occasion {
+    /// An agent asks a question.
+    Question,
+    /// An agent needs an approval, of a tool call or of its plan.
+    Approval,
+    /// A chain is done.
+    Done,
+    /// A chain failed.
+    Failed,
+    /// An agent met the usage limit of its account.
+    Limit,
+    /// Nothing has happened in a running agent for a long time.
+    Stalled,
+    /// A chain has spent its budget.
+    Budget,
+}
+
+impl Occasion {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Question, Self::Approval, Self::Done, Self::Failed, Self::Limit, Self::Stalled, Self::Budget];
+
+    /// Its name in the config file, in the environment of the command, and in JSON.
+    #[must_use]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Question => "question",
+            Self::Approval => "approval",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Limit => "limit",
+            Self::Stalled => "stalled",
+            Self::Budget => "budget",
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|occasion| occasion.name() == name)
+    }
+
+    /// What a request is; `None`: nobody has to answer it.
+    #[must_use]
+    pub(crate) fn of_request(kind: &RequestKind) -> Option<Self> {
+        match kind {
+            RequestKind::Ask { .. } => Some(Self::Question),
+            RequestKind::Permission { .. } | RequestKind::Plan(_) => Some(Self::Approval),
+            RequestKind::Spawn { .. } | RequestKind::Wait(_) => None,
+        }
+    }
+
+    /// What it means that a frame has entered this state. What becomes of an agent below the root is told to the agent above it.
+    /// `out_of_time`: whether its timeout has stopped it; whoever else stops an agent knows that.
+    #[must_use]
+    pub(crate) fn of_state(state: &FrameState, is_root: bool, out_of_time: bool) -> Option<Self> {
+        match state {
+            FrameState::Done if is_root => Some(Self::Done),
+            FrameState::Failed { failure } if is_root && (failure.kind != FailureKind::Stopped || out_of_time) => {
+                Some(Self::Failed)
+            }
+            FrameState::Waiting { wait: Wait::UsageLimit { .. } } => Some(Self::Limit),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::chain::state::Failure;
+
+    #[test]
+    fn every_name_names_one() {
+        for occasion in Occasion::ALL {
+            assert_eq!(Occasion::named(occasion.name()), Some(occasion));
+            assert_eq!(serde_json::to_value(occasion).unwrap(), occasion.name());
+        }
+        assert_eq!(Occasion::named("stop"), None);
+    }
+
+    #[test]
+    fn a_person_is_told_how_a_chain_ends_unless_somebody_stopped_it() {
+        let failed = |kind| FrameState::Failed { failure: Failure { kind, message: String::new() } };
+        let limit = FrameState::Waiting { wait: Wait::UsageLimit { resets_at: jiff::Timestamp::UNIX_EPOCH } };
+        for (state, is_root, out_of_time, expected) in [
+            (FrameState::Done, true, false, Some(Occasion::Done)),
+            (FrameState::Done, false, false, None),
+            (failed(FailureKind::Error), true, false, Some(Occasion::Failed)),
+            (failed(FailureKind::Error), false, false, None),
+            (failed(FailureKind::Stopped), true, false, None),
+            (failed(FailureKind::Stopped), true, true, Some(Occasion::Failed)),
+            (limit.clone(), true, false, Some(Occasion::Limit)),
+            (limit, false, false, Some(Occasion::Limit)),
+            (FrameState::Cancelled, true, false, None),
+            (FrameState::Waiting { wait: Wait::Requests }, true, false, None),
+        ] {
+            assert_eq!(Occasion::of_state(&state, is_root, out_of_time), expected, "{state:?}");
+        }
+    }
+}

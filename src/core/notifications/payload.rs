@@ -1,0 +1,239 @@
+//! What the command of a notification is given: an object on its standard input, and the main fields in its environment.
+//! `docs/notifications.md` describes both.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::core::id::{FrameId, NotificationId, RequestId};
+use crate::core::notifications::occasion::Occasion;
+use crate::core::requests::question::Form;
+use crate::core::requests::request::RequestKind;
+use crate::core::text::escape;
+
+/// The version of the JSON form. It changes when a field changes its meaning or goes, not when one is added.
+const VERSION: u32 = 1;
+
+/// Longer texts are cut in the environment, which has little room.
+const LONGEST: usize = 1_000;
+
+/// A notification as its command gets it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Payload {
+    pub version: u32,
+    /// The same in every try.
+    pub id: NotificationId,
+    pub event: Occasion,
+    /// When it happened.
+    pub at: Timestamp,
+    /// How often sending it has failed.
+    pub failures: u32,
+    /// What happened, in a sentence or less.
+    pub message: String,
+    pub chain: Chain,
+    pub agent: Agent,
+    /// The question or approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<Asked>,
+    /// The reply of a chain that is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply: Option<String>,
+    /// What else is known about this kind of event.
+    #[serde(flatten)]
+    pub detail: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Chain {
+    pub id: FrameId,
+    /// What a person calls it.
+    pub name: Option<String>,
+    /// The task of its root.
+    pub task: String,
+    /// Where its root works.
+    pub cwd: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Agent {
+    pub id: FrameId,
+    pub task: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Asked {
+    pub id: RequestId,
+    pub asked: Timestamp,
+    /// As it was recorded: a question with its choices, a call with its input, or a plan.
+    #[serde(flatten)]
+    pub kind: RequestKind,
+}
+
+/// What a notification is about, without what its event adds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct About {
+    pub id: NotificationId,
+    pub event: Occasion,
+    pub at: Timestamp,
+    pub failures: u32,
+    pub chain: Chain,
+    pub agent: Agent,
+    /// What was recorded with the event.
+    pub detail: Value,
+}
+
+impl Payload {
+    #[must_use]
+    pub(crate) fn new(about: About, question: Option<Asked>, reply: Option<String>) -> Self {
+        let About { id, event, at, failures, chain, agent, detail } = about;
+        let message = message(event, &detail, question.as_ref(), reply.as_deref());
+        Self { version: VERSION, id, event, at, failures, message, chain, agent, question, reply, detail }
+    }
+
+    /// What the command might get one day, for somebody who tries it.
+    #[must_use]
+    pub(crate) fn example(event: Occasion, now: Timestamp) -> Self {
+        let (id, detail) = (
+            FrameId::random(),
+            match event {
+                Occasion::Failed => json!({"why": "this is only an example"}),
+                Occasion::Limit => json!({"resets_at": now}),
+                Occasion::Stalled => json!({"last_event": now}),
+                Occasion::Budget => json!({"max_usd": 1.0, "spent_usd": 1.25}),
+                _ => json!({}),
+            },
+        );
+        let kind = match event {
+            Occasion::Question => Some(RequestKind::Ask(Form::text("Is this only an example?"))),
+            Occasion::Approval => Some(RequestKind::Permission {
+                tool: "Bash".to_owned(),
+                input: json!({"command": "echo 'this is only an example'"}),
+                reason: None,
+            }),
+            _ => None,
+        };
+        let (task, cwd) = ("example.md".to_owned(), "/".to_owned());
+        let chain = Chain { id, name: Some("example".to_owned()), task: task.clone(), cwd };
+        let about = About {
+            id: NotificationId::random(),
+            event,
+            at: now,
+            failures: 0,
+            chain,
+            agent: Agent { id, task },
+            detail,
+        };
+        let question = kind.map(|kind| Asked { id: RequestId::random(), asked: now, kind });
+        Self::new(about, question, (event == Occasion::Done).then(|| "this is only an example".to_owned()))
+    }
+
+    /// Variables for the command. Texts are one escaped line, so that they do no harm on a terminal; the object has them whole.
+    #[must_use]
+    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
+        let text = |text: &str| escape::one_line(text.trim()).chars().take(LONGEST).collect::<String>();
+        let mut variables = vec![
+            ("AGENT_CLI_EVENT", self.event.name().to_owned()),
+            ("AGENT_CLI_NOTIFICATION", self.id.to_string()),
+            ("AGENT_CLI_CHAIN", self.chain.id.to_string()),
+            ("AGENT_CLI_CHAIN_NAME", text(self.chain.name.as_ref().unwrap_or(&self.chain.task))),
+            ("AGENT_CLI_AGENT", self.agent.id.to_string()),
+            ("AGENT_CLI_TASK", text(&self.agent.task)),
+            ("AGENT_CLI_CWD", text(&self.chain.cwd)),
+            ("AGENT_CLI_MESSAGE", text(&self.message)),
+        ];
+        variables.extend(self.question.as_ref().map(|question| ("AGENT_CLI_QUESTION", question.id.to_string())));
+        variables
+    }
+}
+
+/// The variables that [`Payload::environment`] may leave out: a command must not get those of its caller.
+pub(crate) const OPTIONAL_VARIABLES: [&str; 1] = ["AGENT_CLI_QUESTION"];
+
+fn message(event: Occasion, detail: &Value, question: Option<&Asked>, reply: Option<&str>) -> String {
+    let text = |name: &str| detail[name].as_str().unwrap_or_default().trim().to_owned();
+    match event {
+        Occasion::Question | Occasion::Approval => match question.map(|question| &question.kind) {
+            Some(RequestKind::Ask(form)) => form.question.trim().to_owned(),
+            Some(kind) => kind.command(),
+            None => String::new(),
+        },
+        Occasion::Done => reply.and_then(|reply| reply.trim().lines().next()).unwrap_or_default().to_owned(),
+        Occasion::Failed => text("why"),
+        Occasion::Limit => format!("the usage limit is met until {}", text("resets_at")),
+        Occasion::Stalled => format!("no event since {}", text("last_event")),
+        Occasion::Budget => {
+            let usd = |name: &str| detail[name].as_f64().unwrap_or_default();
+            format!("the chain has spent ${:.4} of its budget of ${:.4}", usd("spent_usd"), usd("max_usd"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "4f2c1a90-0000-4000-8000-000000000001";
+
+    fn about(event: Occasion, detail: Value) -> About {
+        About {
+            id: ID.parse().unwrap(),
+            event,
+            at: Timestamp::UNIX_EPOCH,
+            failures: 0,
+            chain: Chain { id: ID.parse().unwrap(), name: None, task: "root.md".into(), cwd: "/srv".into() },
+            agent: Agent { id: ID.parse().unwrap(), task: "child.md".into() },
+            detail,
+        }
+    }
+
+    fn asked(question: &str) -> Asked {
+        let kind = RequestKind::Ask(Form::text(question));
+        Asked { id: ID.parse().unwrap(), asked: Timestamp::UNIX_EPOCH, kind }
+    }
+
+    #[test]
+    fn a_question_is_whole_in_the_object_and_one_harmless_line_in_the_environment() {
+        let hostile = format!("When?\n$(rm -rf ~)\u{1b}]0;x\u{7}{}", "y".repeat(5_000));
+        let payload = Payload::new(about(Occasion::Question, json!({})), Some(asked(&hostile)), None);
+        assert_eq!(serde_json::to_value(&payload).unwrap()["question"]["ask"]["question"], hostile.as_str());
+        let variables = payload.environment();
+        let of = |name: &str| variables.iter().find(|(found, _)| *found == name).map(|(_, value)| value.clone());
+        let message = of("AGENT_CLI_MESSAGE").unwrap();
+        assert!(message.starts_with("When?⏎$(rm -rf ~)\\u{1b}"), "{message}");
+        assert!(message.chars().count() <= LONGEST && !message.chars().any(char::is_control));
+        assert_eq!(of("AGENT_CLI_QUESTION").as_deref(), Some(ID));
+        assert_eq!(of("AGENT_CLI_CHAIN_NAME").as_deref(), Some("root.md"));
+    }
+
+    #[test]
+    fn every_event_has_a_message() {
+        let said =
+            |event, detail| Payload::new(about(event, detail), None, Some("\n all is well \nmore".into())).message;
+        for (event, detail, expected) in [
+            (Occasion::Done, json!({}), "all is well "),
+            (Occasion::Failed, json!({"why": " boom\n"}), "boom"),
+            (Occasion::Limit, json!({"resets_at": "noon"}), "the usage limit is met until noon"),
+            (Occasion::Stalled, json!({"last_event": "noon"}), "no event since noon"),
+            (
+                Occasion::Budget,
+                json!({"max_usd": 0.5, "spent_usd": 0.75}),
+                "the chain has spent $0.7500 of its budget of $0.5000",
+            ),
+            (Occasion::Question, json!({}), ""),
+        ] {
+            assert_eq!(said(event, detail), expected);
+        }
+    }
+
+    #[test]
+    fn the_object_has_a_version_and_what_its_event_adds() {
+        let payload = Payload::new(about(Occasion::Failed, json!({"why": "boom"})), None, None);
+        let object = serde_json::to_value(&payload).unwrap();
+        assert_eq!(
+            (&object["version"], &object["event"], &object["why"]),
+            (&json!(1), &json!("failed"), &json!("boom"))
+        );
+        assert_eq!(object["chain"], json!({"id": ID, "name": null, "task": "root.md", "cwd": "/srv"}));
+        assert!(object.get("question").is_none() && object.get("reply").is_none());
+    }
+}

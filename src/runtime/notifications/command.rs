@@ -1,0 +1,106 @@
+//! Runs the command of one notification.
+
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
+use crate::claude::processes::process::{Exit, Running};
+use crate::core::notifications::payload::{OPTIONAL_VARIABLES, Payload};
+use crate::failpoint::{self, Moment, Step};
+
+/// What a command is run with.
+#[derive(Clone, Debug)]
+pub(crate) struct Shell {
+    /// The folder of the config file: a command that names a file without a folder is not to find one that an agent wrote.
+    pub cwd: std::path::PathBuf,
+    pub state_dir: std::path::PathBuf,
+    /// The executable of agent-cli.
+    pub own_program: std::path::PathBuf,
+    pub timeout: Duration,
+}
+
+/// So much of what a command complains about is kept, in bytes.
+const KEPT: usize = 400;
+
+/// How long what it wrote to standard error may take to arrive once it has ended.
+const ARRIVES: Duration = Duration::from_millis(100);
+
+/// Runs a command in its own process group, which is killed when its time is over.
+///
+/// # Errors
+///
+/// In words, why the person was not told.
+pub(crate) async fn run(shell: &Shell, command: &str, payload: &Payload) -> Result<(), String> {
+    failpoint::at(Step::RunNotification, Moment::Before);
+    let started = started(shell, command, payload).map_err(|error| format!("sh cannot be started: {error}"));
+    let (mut running, complaints) = started?;
+    let group = running.kill_group_on_drop();
+    let ended = tokio::time::timeout(shell.timeout, running.ended()).await;
+    failpoint::at(Step::RunNotification, Moment::After);
+    let how = match ended {
+        Ok(Exit::Code(0)) => {
+            // What it left running on purpose may go on.
+            std::mem::forget(group);
+            return Ok(());
+        }
+        Ok(Exit::Code(code)) => format!("exit status {code}"),
+        Ok(Exit::Signal(signal)) => format!("killed by signal {signal}"),
+        Ok(_) => "nobody saw its end".to_owned(),
+        Err(_) => format!("killed after {} s", shell.timeout.as_secs()),
+    };
+    drop(group);
+    let said = said(&complaints);
+    Err(if said.is_empty() { how } else { format!("{how}: {said}") })
+}
+
+/// Nothing of what is told is a part of the command: it is on standard input and in the environment.
+fn started(shell: &Shell, command: &str, payload: &Payload) -> io::Result<(Running, Receiver<Vec<u8>>)> {
+    let mut input = tempfile::tempfile()?;
+    serde_json::to_writer(&input, payload)?;
+    input.write_all(b"\n")?;
+    input.rewind()?;
+    let (reader, writer) = io::pipe()?;
+    let mut sh = Command::new("sh");
+    sh.args(["-c", command]).current_dir(&shell.cwd).stdin(input).stdout(Stdio::null()).stderr(writer);
+    for name in [FRAME, ATTEMPT].into_iter().chain(OPTIONAL_VARIABLES) {
+        sh.env_remove(name);
+    }
+    sh.envs(payload.environment()).env(STATE_DIR, &shell.state_dir).env("AGENT_CLI_PROGRAM", &shell.own_program);
+    Ok((Running::start(sh)?, complaints(reader)))
+}
+
+/// Reads all that is written, so that nobody waits for room, and hands over the first part of it.
+fn complaints(mut reader: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let (mut piece, mut kept) = ([0; 4096], 0);
+        while let Ok(length @ 1..) = reader.read(&mut piece) {
+            let more = length.min(KEPT - kept);
+            kept += more;
+            if more > 0 && sender.send(piece[..more].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn said(complaints: &Receiver<Vec<u8>>) -> String {
+    let mut said = Vec::new();
+    loop {
+        match complaints.recv_timeout(ARRIVES) {
+            Ok(piece) => said.extend(piece),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    String::from_utf8_lossy(&said).trim().to_owned()
+}
+
+/// The folder in which commands run.
+pub(crate) fn folder(config: &Path) -> &Path {
+    config.parent().unwrap_or(Path::new("/"))
+}

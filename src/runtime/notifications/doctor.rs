@@ -1,0 +1,67 @@
+//! What `doctor` says about notifications: nothing to people who want none.
+
+use std::path::Path;
+
+use crate::claude::environment::variables::Variables;
+use crate::core::housekeeping::doctor_finding::Finding;
+use crate::core::notifications::occasion::Occasion;
+use crate::runtime::notifications::config_file::{BadConfig, ConfigFile};
+use crate::store::Store;
+
+const NAME: &str = "notifications";
+const LIST: &str = "agent-cli notifications lists them; agent-cli notifications --test EVENT tries a command";
+/// So many of the newest are looked at.
+const NEWEST: u64 = 50;
+
+/// What is to be said of the config file, and of what was sent.
+pub(crate) fn findings(
+    config: &Result<Option<ConfigFile>, BadConfig>,
+    store: Option<&Store>,
+    under_cron: bool,
+    shell: &Variables,
+) -> Vec<Finding> {
+    let mut found = match config {
+        Err(bad) => vec![Finding::warning(NAME, bad.to_string(), bad.hint.clone())],
+        Ok(None) => Vec::new(),
+        Ok(Some(config)) => of_file(config),
+    };
+    if let Ok(Some(config)) = config
+        && under_cron
+        && !cron_finds(&config.path, shell)
+    {
+        let message = format!("cron would not find {}", config.path.display());
+        found.push(Finding::warning(NAME, message, "put AGENT_CLI_CONFIG into the crontab"));
+    }
+    found.extend(store.and_then(failed));
+    found
+}
+
+fn of_file(config: &ConfigFile) -> Vec<Finding> {
+    let path = config.path.display();
+    let wrong = config.problems.iter().map(|problem| {
+        Finding::warning(NAME, format!("{path}: {problem}"), "agent-cli notifications --help has an example")
+    });
+    let events: Vec<_> = config.commands.of.keys().copied().map(Occasion::name).collect();
+    let commands =
+        if events.is_empty() { "no commands".to_owned() } else { format!("commands for {}", events.join(", ")) };
+    wrong.chain([Finding::ok(NAME, format!("{path} has {commands}"))]).collect()
+}
+
+/// Cron knows a person's home, and nothing else that matters here.
+fn cron_finds(config: &Path, shell: &Variables) -> bool {
+    let home = shell.get("HOME").map(Path::new);
+    let usual = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".config" };
+    home.is_some_and(|home| home.join(usual).join("agent-cli/config.toml") == config)
+}
+
+fn failed(store: &Store) -> Option<Finding> {
+    let listed = store.notifications(NEWEST).ok()?;
+    let failed: Vec<_> =
+        listed.iter().filter(|it| it.status == "failed" || it.failures > 0 && it.status == "pending").collect();
+    let last = failed.last()?;
+    let why = last.why.as_deref().unwrap_or_default();
+    let count = failed.len();
+    let message =
+        format!("{count} of the newest {} could not be sent; the last, of {}: {why}", listed.len(), last.event);
+    Some(Finding::warning(NAME, message, LIST))
+}

@@ -1,0 +1,247 @@
+//! Sends what is in the outbox beside the work of a command, in a thread of its own: neither a slow command nor a slow disk keeps
+//! a chain waiting.
+
+use std::future::{Future, pending};
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::core::notifications::occasion::Occasion;
+use crate::core::notifications::payload::{Asked, Payload};
+use crate::runtime::notifications::command::{self, Shell};
+use crate::runtime::notifications::config_file::ConfigFile;
+use crate::runtime::notifications::stalls;
+use crate::runtime::run::signals;
+use crate::runtime::run::unattended::changes::Changes;
+use crate::store::{Claimed, Store, StoreError};
+
+/// How many commands run at once.
+const AT_ONCE: usize = 8;
+/// How much longer than its command a claim lasts: its end has to be recorded.
+const SLACK: Duration = Duration::from_secs(10);
+/// A transaction changes its files more than once.
+const SETTLES: Duration = Duration::from_millis(20);
+/// A clock can be set, and a machine can sleep: nobody waits longer without a look.
+const TICK: Duration = Duration::from_secs(60);
+/// How often silent agents are looked for.
+const STALL_LOOK: Duration = Duration::from_secs(5);
+/// A wait that is longer is explained.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// Sends notifications until it is told to finish.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    finish: watch::Sender<bool>,
+    thread: JoinHandle<()>,
+}
+
+/// What commands are run, and how.
+struct Commands {
+    config: ConfigFile,
+    shell: Shell,
+    voice: Voice,
+}
+
+/// Speaks to the person at the terminal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Voice {
+    pub tell: fn(&str),
+    pub warn: fn(&str),
+}
+
+impl Commands {
+    fn could_not(&self, error: &StoreError) {
+        (self.voice.warn)(&format!("notifications are not sent for now: {error}"));
+    }
+
+    /// How long a claim lasts if nobody says what became of it.
+    fn claim_lasts(&self) -> SignedDuration {
+        SignedDuration::try_from(self.shell.timeout + SLACK).unwrap_or(SignedDuration::MAX)
+    }
+}
+
+impl Sender {
+    /// Has the events of `config` noted from now on, and starts to send.
+    ///
+    /// # Errors
+    ///
+    /// The state directory cannot be written.
+    pub(crate) fn start(
+        store: &Store,
+        config: ConfigFile,
+        own_program: &Path,
+        voice: Voice,
+    ) -> Result<Self, StoreError> {
+        let events: Vec<Occasion> = config.commands.of.keys().copied().collect();
+        store.subscribe(&config.path, &events)?;
+        let (finish, finishing) = watch::channel(false);
+        let dir = store.dir().path().to_owned();
+        let shell = shell(&dir, &config, own_program);
+        let commands = Commands { config, shell, voice };
+        let thread = thread::spawn(move || {
+            if let Err(error) = run(&dir, &commands, finishing) {
+                commands.could_not(&error);
+            }
+        });
+        Ok(Self { finish, thread })
+    }
+
+    /// Sends what is due, and returns when that is done, but not later than the timeout of a command.
+    pub(crate) fn finish(self) {
+        // Without a receiver, the thread has ended.
+        let _ = self.finish.send(true);
+        let _ = self.thread.join();
+    }
+}
+
+fn run(dir: &Path, commands: &Commands, finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
+    let store = Store::open(dir)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| StoreError::io(dir, error))?;
+    runtime.block_on(async {
+        let mut finishing = finishing;
+        // What is wrong may be so for a while only.
+        while let Err(error) = send(&store, commands, finishing.clone()).await {
+            commands.could_not(&error);
+            if tokio::time::timeout(TICK, finishing.wait_for(|finish| *finish)).await.is_ok() {
+                break;
+            }
+        }
+    });
+    Ok(())
+}
+
+async fn send(store: &Store, commands: &Commands, mut finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
+    // Without it, only the ticks find something.
+    let changes = Changes::of(store.dir()).ok();
+    let mut running = FuturesUnordered::new();
+    let mut sending: Vec<Claimed> = Vec::new();
+    let (mut is_last, mut over): (bool, Pin<Box<dyn Future<Output = ()>>>) = (false, Box::pin(pending()));
+    loop {
+        if *finishing.borrow() && !is_last {
+            (is_last, over) = (true, Box::pin(is_over(commands)));
+        }
+        if !is_last && commands.config.commands.of.contains_key(&Occasion::Stalled) {
+            stalls::note(store, Timestamp::now())?;
+        }
+        while running.len() < AT_ONCE
+            && let Some(claimed) = store.claim_notification(commands.claim_lasts())?
+        {
+            let payload = payload(store, &claimed)?;
+            sending.push(claimed.clone());
+            running.push(one(commands, claimed, payload));
+        }
+        if is_last && running.is_empty() {
+            return Ok(());
+        }
+        let rest = until_next(store, commands)?;
+        tokio::select! {
+            Some((claimed, outcome)) = running.next(), if !running.is_empty() => {
+                sending.retain(|other| *other != claimed);
+                ended(store, commands, &claimed, outcome)?;
+            }
+            () = next(changes.as_ref()), if !is_last => sleep(SETTLES).await,
+            () = sleep(rest), if !is_last => {}
+            _ = finishing.wait_for(|finish| *finish), if !is_last => {}
+            () = &mut over => break,
+        }
+    }
+    // This ends what still runs. The next command sends it.
+    drop(running);
+    sending.iter().try_for_each(|claimed| store.release_notification(claimed))
+}
+
+/// Runs one command. Its claim ends by itself if this is dropped.
+async fn one(commands: &Commands, claimed: Claimed, payload: Payload) -> (Claimed, Result<(), String>) {
+    let Some(command) = commands.config.commands.of.get(&claimed.about.event) else {
+        return (claimed, Err("the config file has no command for it any more".to_owned()));
+    };
+    let outcome = command::run(&commands.shell, command, &payload).await;
+    (claimed, outcome)
+}
+
+fn ended(store: &Store, commands: &Commands, claimed: &Claimed, outcome: Result<(), String>) -> Result<(), StoreError> {
+    if let Err(why) = &outcome {
+        let (event, chain) = (claimed.about.event.name(), claimed.about.chain.id.short());
+        (commands.voice.warn)(&format!("{chain}: a notification of {event} was not sent: {why}"));
+    }
+    store.end_notification(claimed, outcome.as_ref().map(|()| ()).map_err(String::as_str))?;
+    Ok(())
+}
+
+fn payload(store: &Store, claimed: &Claimed) -> Result<Payload, StoreError> {
+    let question = claimed.request.map(|request| store.question(request)).transpose()?.flatten();
+    let asked = question.map(|question| Asked { id: question.id, asked: question.asked, kind: question.kind });
+    let is_done = claimed.about.event == Occasion::Done;
+    let reply = if is_done { store.reply(claimed.about.agent.id)? } else { None };
+    Ok(Payload::new(claimed.about.clone(), asked, reply))
+}
+
+fn until_next(store: &Store, commands: &Commands) -> Result<Duration, StoreError> {
+    let stalls = commands.config.commands.of.contains_key(&Occasion::Stalled);
+    let most = if stalls { STALL_LOOK } else { TICK };
+    let next = store.next_notification()?.map(|next| next.duration_since(Timestamp::now()));
+    // What is due and was not claimed waits for another command to end.
+    let next = next.map(|next| Duration::try_from(next).unwrap_or(SHORT).max(SETTLES));
+    Ok(next.map_or(most, |next| next.min(most)))
+}
+
+async fn next(changes: Option<&Changes>) {
+    match changes {
+        Some(changes) => changes.next().await,
+        None => sleep(SHORT).await,
+    }
+}
+
+/// Returns when there is no more time for what still runs, or a person does not want to wait.
+async fn is_over(commands: &Commands) {
+    let wait = async {
+        sleep(SHORT).await;
+        (commands.voice.tell)("waiting for the commands of notifications; Ctrl-C leaves them to the next command");
+        // Those that hang have used up their own time before.
+        sleep(commands.shell.timeout).await;
+    };
+    tokio::select! {
+        () = wait => {}
+        () = interrupted(signals::listen()) => {}
+    }
+}
+
+async fn interrupted(listening: io::Result<watch::Receiver<signals::Signals>>) {
+    match listening {
+        Ok(mut stop) => drop(stop.wait_for(|signals| signals.any()).await),
+        Err(_) => pending().await,
+    }
+}
+
+/// Runs the command for an event with an example, outside of the outbox; `None`: there is no command.
+pub(crate) fn try_out(
+    state_dir: &Path,
+    config: &ConfigFile,
+    own_program: &Path,
+    event: Occasion,
+) -> Option<Result<(), String>> {
+    let command = config.commands.of.get(&event)?;
+    let shell = shell(state_dir, config, own_program);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let ran = runtime.map_err(|error| error.to_string());
+    Some(ran.and_then(|runtime| {
+        runtime.block_on(command::run(&shell, command, &Payload::example(event, Timestamp::now())))
+    }))
+}
+
+fn shell(state_dir: &Path, config: &ConfigFile, own_program: &Path) -> Shell {
+    Shell {
+        cwd: command::folder(&config.path).to_owned(),
+        state_dir: state_dir.to_owned(),
+        own_program: own_program.to_owned(),
+        timeout: config.commands.timeout,
+    }
+}

@@ -1,0 +1,67 @@
+//! Notifications as a person looks at them.
+
+use jiff::Timestamp;
+use rusqlite::Row;
+
+use crate::core::id::{FrameId, NotificationId, RequestId};
+use crate::store::database::codec::{count, id, maybe_id, maybe_time, signed, time};
+use crate::store::database::store::Store;
+use crate::store::error::Result;
+
+/// A notification, and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedNotification {
+    /// Its id.
+    pub id: NotificationId,
+    /// The name of its event.
+    pub event: String,
+    /// The root of the chain.
+    pub root: FrameId,
+    /// The agent that it is about.
+    pub frame: FrameId,
+    /// The question or approval.
+    pub request: Option<RequestId>,
+    /// When it happened.
+    pub made: Timestamp,
+    /// `pending`, `sent`, `failed` or `outdated`.
+    pub status: String,
+    /// How often sending it has failed.
+    pub failures: u64,
+    /// Why sending it failed last.
+    pub why: Option<String>,
+    /// When it was sent, given up or found outdated.
+    pub ended: Option<Timestamp>,
+    /// When it is tried next.
+    pub due: Timestamp,
+}
+
+const LISTED: &str = "SELECT n.id, n.event, f.root, n.frame, n.request, n.made, n.status, n.failures, n.why, n.ended,
+       n.due FROM notifications AS n JOIN frames AS f ON f.id = n.frame ORDER BY n.seq DESC LIMIT ?1";
+
+impl Store {
+    /// The newest notifications, newest last.
+    pub fn notifications(&self, most: u64) -> Result<Vec<ListedNotification>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(LISTED)?;
+            let mut found: Vec<_> = statement.query_map([signed(most)], listed)?.collect::<rusqlite::Result<_>>()?;
+            found.reverse();
+            Ok(found)
+        })
+    }
+}
+
+fn listed(row: &Row<'_>) -> rusqlite::Result<ListedNotification> {
+    Ok(ListedNotification {
+        id: id(row, "id")?,
+        event: row.get("event")?,
+        root: id(row, "root")?,
+        frame: id(row, "frame")?,
+        request: maybe_id(row, "request")?,
+        made: time(row, "made")?,
+        status: row.get("status")?,
+        failures: count(row, "failures")?,
+        why: row.get("why")?,
+        ended: maybe_time(row, "ended")?,
+        due: time(row, "due")?,
+    })
+}

@@ -1,0 +1,176 @@
+//! Sending notifications: each is claimed by one process at a time, and claimed again if that process dies.
+
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::core::chain::state::FrameState;
+use crate::core::id::{FrameId, NotificationId, RequestId};
+use crate::core::notifications::occasion::Occasion;
+use crate::core::notifications::payload::{About, Agent, Chain};
+use crate::core::notifications::retry::{NEVER_LATER, next_try};
+use crate::failpoint::Step;
+use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_time, time};
+use crate::store::database::store::Store;
+use crate::store::error::{Fault, Result};
+
+/// A notification that this process is to send.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Claimed {
+    pub about: About,
+    /// The question or approval that it is about.
+    pub request: Option<RequestId>,
+    claim: String,
+}
+
+// A claim is a time before which nobody else claims it. A clock that was set back is noticed by a time that is too far away.
+const DUE: &str = "SELECT n.id, n.frame, n.event, n.request, n.made, n.failures, n.detail,
+       f.root, f.title, f.state, f.since, f.parent, top.title AS chain_title, top.cwd, c.name,
+       r.status AS request_status, json_extract(c.limits, '$.max_budget_usd') AS max_usd,
+       EXISTS (SELECT 1 FROM attempts AS a WHERE a.frame = n.frame AND a.ended IS NULL) AS runs
+     FROM notifications AS n JOIN frames AS f ON f.id = n.frame JOIN frames AS top ON top.id = f.root
+       JOIN chains AS c ON c.root = f.root LEFT JOIN requests AS r ON r.id = n.request
+     WHERE n.status = 'pending' AND (n.due <= ?1 OR n.due > ?2) ORDER BY n.due, n.seq LIMIT 1";
+
+impl Store {
+    /// When the next notification is due; `None`: there is none.
+    pub(crate) fn next_notification(&self) -> Result<Option<Timestamp>> {
+        self.query(|connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT min(due) AS due FROM notifications WHERE status = 'pending'")?;
+            Ok(statement.query_row([], |row| maybe_time(row, "due"))?)
+        })
+    }
+
+    /// Claims the next notification that is due, for so long; `None`: none is. What is no longer so is not sent.
+    pub(crate) fn claim_notification(&self, lasts: SignedDuration) -> Result<Option<Claimed>> {
+        // Most looks find nothing, and a write wakes everybody who watches the database.
+        if self.query(|connection| Ok(due(connection, codec::now())?.is_none()))? {
+            return Ok(None);
+        }
+        self.write(Step::ClaimNotification, |connection| {
+            let now = codec::now();
+            while let Some((claimed, is_outdated)) = due(connection, now)? {
+                let id = claimed.about.id;
+                if is_outdated {
+                    over(connection, now, id, "outdated")?;
+                    continue;
+                }
+                let until = At(now.0.saturating_add(lasts).unwrap_or(now.0));
+                connection.prepare_cached("UPDATE notifications SET due = ?2, claim = ?3 WHERE id = ?1")?.execute((
+                    Id(id),
+                    until,
+                    &claimed.claim,
+                ))?;
+                return Ok(Some(claimed));
+            }
+            Ok(None)
+        })
+    }
+
+    /// Records that a notification was sent, or why not. It changes nothing once another process has claimed it.
+    pub(crate) fn end_notification(
+        &self,
+        claimed: &Claimed,
+        outcome: std::result::Result<(), &str>,
+    ) -> Result<Option<Timestamp>> {
+        self.write(Step::EndNotification, |connection| {
+            let (now, id) = (codec::now(), claimed.about.id);
+            let failures: Option<u32> = connection
+                .prepare_cached(
+                    "SELECT failures FROM notifications WHERE id = ?1 AND claim = ?2 AND status = 'pending'",
+                )?
+                .query_row((Id(id), &claimed.claim), |row| row.get(0))
+                .optional()?;
+            let (Some(failures), Err(why)) = (failures, outcome) else {
+                if failures.is_some() {
+                    over(connection, now, id, "sent")?;
+                }
+                return Ok(None);
+            };
+            let failures = failures + 1;
+            let next = next_try(failures, now.0);
+            connection
+                .prepare_cached(
+                    "UPDATE notifications SET failures = ?2, why = ?3, due = ifnull(?4, due) WHERE id = ?1",
+                )?
+                .execute((Id(id), failures, why, next.map(At)))?;
+            if next.is_none() {
+                over(connection, now, id, "failed")?;
+            }
+            Ok(next)
+        })
+    }
+
+    /// Gives a claim back that this process cannot use: the notification is due again.
+    pub(crate) fn release_notification(&self, claimed: &Claimed) -> Result<()> {
+        self.write(Step::EndNotification, |connection| {
+            let sql = "UPDATE notifications SET due = ?3 WHERE id = ?1 AND claim = ?2 AND status = 'pending'";
+            connection.prepare_cached(sql)?.execute((Id(claimed.about.id), &claimed.claim, codec::now()))?;
+            Ok(())
+        })
+    }
+}
+
+fn over(connection: &Connection, now: At, id: NotificationId, status: &str) -> std::result::Result<(), Fault> {
+    connection.prepare_cached("UPDATE notifications SET status = ?2, ended = ?3 WHERE id = ?1")?.execute((
+        Id(id),
+        status,
+        now,
+    ))?;
+    Ok(())
+}
+
+/// The next that is due, and whether it is no longer so.
+fn due(connection: &Connection, now: At) -> std::result::Result<Option<(Claimed, bool)>, Fault> {
+    let never = At(now.0.saturating_add(NEVER_LATER).unwrap_or(now.0));
+    let mut statement = connection.prepare_cached(DUE)?;
+    Ok(statement.query_row((now, never), |row| Ok((claimed(row)?, is_outdated(row, now.0)?))).optional()?)
+}
+
+fn claimed(row: &Row<'_>) -> rusqlite::Result<Claimed> {
+    let event: String = row.get("event")?;
+    // Only this program writes names, and it knows those that it writes.
+    let event = Occasion::named(&event).unwrap_or(Occasion::Question);
+    let about = About {
+        id: id(row, "id")?,
+        event,
+        at: time(row, "made")?,
+        failures: row.get("failures")?,
+        chain: Chain {
+            id: id(row, "root")?,
+            name: row.get("name")?,
+            task: row.get("chain_title")?,
+            cwd: row.get("cwd")?,
+        },
+        agent: Agent { id: id(row, "frame")?, task: row.get("title")? },
+        detail: from_json(row, "detail")?,
+    };
+    Ok(Claimed { about, request: maybe_id(row, "request")?, claim: Uuid::new_v4().to_string() })
+}
+
+fn is_outdated(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<bool> {
+    let event: String = row.get("event")?;
+    let detail: Value = from_json(row, "detail")?;
+    let state: FrameState = from_json(row, "state")?;
+    let is_root = maybe_id::<FrameId>(row, "parent")?.is_none();
+    // It may have ended several times: only its last end is one that still holds.
+    let holds = is_root && time(row, "since")? <= time(row, "made")?;
+    Ok(match Occasion::named(&event) {
+        None => true,
+        Some(Occasion::Question | Occasion::Approval) => {
+            row.get::<_, Option<String>>("request_status")?.as_deref() != Some("open")
+        }
+        Some(Occasion::Done) => state != FrameState::Done || !holds,
+        Some(Occasion::Failed) => !matches!(state, FrameState::Failed { .. }) || !holds,
+        Some(Occasion::Limit) => {
+            detail["resets_at"].as_str().and_then(|at| at.parse().ok()).is_none_or(|at: Timestamp| at <= now)
+        }
+        Some(Occasion::Stalled) => !row.get::<_, bool>("runs")?,
+        Some(Occasion::Budget) => row.get::<_, Option<f64>>("max_usd")? != detail["max_usd"].as_f64(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! Agents in which nothing happens: no record says so, so whoever sends notifications looks.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::core::id::{AttemptId, FrameId};
+use crate::core::notifications::occasion::Occasion;
+use crate::failpoint::Step;
+use crate::store::database::codec::{self, id, time};
+use crate::store::database::store::Store;
+use crate::store::error::Result;
+use crate::store::tables::notifications::{self, Noted};
+
+impl Store {
+    /// The attempts that run, each with its frame and when it began.
+    pub(crate) fn running_attempts(&self) -> Result<Vec<(FrameId, AttemptId, Timestamp)>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT frame, id, began FROM attempts INDEXED BY one_running_attempt WHERE ended IS NULL",
+            )?;
+            let rows = statement.query_map([], |row| Ok((id(row, "frame")?, id(row, "id")?, time(row, "began")?)))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// Whether it was noted that an attempt has been silent since then.
+    pub(crate) fn is_stall_noted(&self, attempt: AttemptId, last_event: Timestamp) -> Result<bool> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached("SELECT 1 FROM notifications WHERE subject = ?1")?;
+            Ok(statement.exists([subject(attempt, last_event)])?)
+        })
+    }
+
+    /// Notes that an attempt has been silent since then.
+    pub(crate) fn note_stall(&self, frame: FrameId, attempt: AttemptId, last_event: Timestamp) -> Result<()> {
+        self.write(Step::NoteStall, |connection| {
+            let subject = subject(attempt, last_event);
+            let detail = json!({"last_event": format!("{last_event:.0}")});
+            let (occasion, request, subject) = (Occasion::Stalled, None, Some(subject.as_str()));
+            notifications::note(connection, codec::now(), &Noted { occasion, frame, request, subject, detail })
+        })
+    }
+}
+
+fn subject(attempt: AttemptId, last_event: Timestamp) -> String {
+    format!("stalled {attempt} {}", last_event.as_millisecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::{reply, store};
+
+    #[test]
+    fn a_silence_is_noted_once_as_long_as_the_agent_runs() {
+        let (_temp, store) = store();
+        store.subscribe("/c".as_ref(), &[Occasion::Stalled]).unwrap();
+        let caller = store.start(store.root());
+        assert_eq!(store.running_attempts().unwrap().len(), 1);
+        let then = Timestamp::UNIX_EPOCH;
+        for _ in 0..2 {
+            store.note_stall(caller.frame, caller.attempt, then).unwrap();
+        }
+        assert!(store.is_stall_noted(caller.attempt, then).unwrap());
+        assert_eq!(store.notifications(9).unwrap().len(), 1);
+        store.end(caller, &reply("done"));
+        assert_eq!(store.claim_notification(jiff::SignedDuration::ZERO).unwrap(), None);
+        assert!(store.running_attempts().unwrap().is_empty());
+    }
+}
