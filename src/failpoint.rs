@@ -93,6 +93,10 @@ steps! {
     ChangeLimits: "change_limits", WRITE;
     /// How far an external wait is, or that it is over, is recorded.
     Looked: "looked", WRITE;
+    /// A posted question is recorded as its file is now.
+    Reword: "reword", WRITE;
+    /// The answer to a posted question is written into its folder.
+    AnswerFile: "answer_file", ACTION;
     /// An answer is recorded.
     Answer: "answer", WRITE;
     /// Requests are withdrawn whose calls were not suspended.

@@ -10,6 +10,7 @@ pub(crate) mod chain;
 pub(crate) mod events;
 pub(crate) mod housekeeping;
 pub(crate) mod notifications;
+pub(crate) mod posted;
 pub(crate) mod requests;
 pub(crate) mod steering;
 pub(crate) mod text;

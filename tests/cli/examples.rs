@@ -69,3 +69,19 @@ fn an_agent_waits_for_a_pull_request_to_be_merged() {
     assert!(outcome.succeeds().stdout.contains("1 of 2 conditions is met:"), "{outcome}");
     assert!(outcome.stdout.trim_end().ends_with(": MERGED"), "{outcome}");
 }
+
+#[test]
+fn an_agent_posts_a_question_as_a_file() {
+    let world = World::new();
+    world.file("review.md", include_str!("../../examples/question-files/review.md"));
+    world.file("question.json", include_str!("../../examples/question-files/question.json"));
+    fs::create_dir_all(world.project().join("questions/pending")).expect("it can be made");
+    world.run(&["spawn", "review.md", "--questions-dir", "questions"]).succeeds();
+    let asked = world.run(&["questions", "--json"]).json()[0].clone();
+    assert_eq!(asked["options"][1]["key"], "production", "{asked}");
+    assert_eq!(asked["context"], "All checks have passed.\n\nAsked by review.md, as the file says.");
+    world.answer("1");
+    world.run(&["resume", "--all"]).succeeds();
+    assert!(world.log().starts[1].prompt.ends_with("staging\n") || world.log().starts[1].prompt.ends_with("staging"));
+    assert!(world.project().join("questions/answered/deploy.json").is_file());
+}

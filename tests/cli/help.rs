@@ -141,6 +141,13 @@ fn every_command_explains_itself() {
               Stop each of these agents when it has run for this long and its tool is done; waiting does
               not count
 
+          --questions-dir <DIR>
+              Take files in this folder as questions: see docs/question-files.md
+
+              An agent that ends its turn with a last line QUESTION_POSTED:NAME has asked what is in
+              DIR/pending/NAME.json. The answer may be given as any other, or by a program in
+              DIR/answered/NAME.json.
+
           --claude <PATH>
               The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
 
@@ -249,6 +256,9 @@ fn every_command_explains_itself() {
 
           --permission-mode <MODE>
               Permission mode from now on, as for `claude --permission-mode`
+
+          --questions-dir <DIR>
+              Take files in this folder as questions from now on: see docs/question-files.md
 
           --stream
               Print the events of the chain as JSON lines while it runs, then the object of --json

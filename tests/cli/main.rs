@@ -65,6 +65,7 @@ mod parallel;
 mod plans;
 mod power_failure;
 mod prompts;
+mod question_files;
 mod questions;
 mod races;
 mod reach;

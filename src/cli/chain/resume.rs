@@ -10,6 +10,7 @@ use crate::cli::arguments::claude_args::ForClaude;
 use crate::cli::arguments::limits::LimitOptions;
 use crate::cli::chain::drive;
 use crate::cli::chain::request;
+use crate::cli::chain::spawn::questions_dir;
 use crate::cli::chain::tell;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::context::Context;
@@ -97,6 +98,10 @@ pub(crate) struct Resume {
     /// Permission mode from now on, as for `claude --permission-mode`
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
+
+    /// Take files in this folder as questions from now on: see docs/question-files.md
+    #[arg(long, value_name = "DIR", value_parser = questions_dir, conflicts_with = "all")]
+    questions_dir: Option<PathBuf>,
 
     #[command(flatten)]
     output_options: OutputOptions,
@@ -202,7 +207,8 @@ impl Resume {
     /// Whether the chain's launch options change.
     fn repairs(&self) -> Result<bool, CliError> {
         let args = !self.args.parsed()?.is_empty();
-        Ok(args || self.claude.is_some() || self.model.is_some() || self.permission_mode.is_some())
+        let of_chain = self.claude.is_some() || self.questions_dir.is_some();
+        Ok(args || of_chain || self.model.is_some() || self.permission_mode.is_some())
     }
 
     /// Records new launch options for the agents of a chain.
@@ -223,7 +229,8 @@ impl Resume {
         let claude = named.map(|named| program::locate(Some(named), None, path.as_deref())).transpose()?;
         let args = Some(self.args.parsed()?).filter(|args| !args.is_empty());
         let (model, permission_mode) = (self.model.clone(), self.permission_mode.clone());
-        let repair = Repair { claude, model, permission_mode, args };
+        let questions_dir = self.questions_dir.clone();
+        let repair = Repair { claude, model, permission_mode, questions_dir, args };
         let first = store.tree(top)?.parents_first().into_iter().map(|node| node.id).find_map(|id| {
             store.frame(id).transpose().filter(|frame| frame.as_ref().map_or(true, |frame| !frame.task.is_group()))
         });
@@ -259,7 +266,8 @@ impl Resume {
         let of_this_shell = context.launch()?;
         let permission_mode = self.permission_mode.clone().or(of_this_shell.permission_mode);
         let (model, args) = (self.model.clone(), self.args.parsed()?);
-        Ok(Launch { claude, model, permission_mode, args, ..of_this_shell })
+        let questions_dir = self.questions_dir.clone();
+        Ok(Launch { claude, model, permission_mode, args, questions_dir, ..of_this_shell })
     }
 
     /// Finds what the id names. An unknown session is adopted if Claude Code has it.

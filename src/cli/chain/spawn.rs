@@ -88,6 +88,13 @@ pub(crate) struct Spawn {
     #[arg(long, value_name = "DURATION", value_parser = timeout)]
     timeout: Option<u64>,
 
+    /// Take files in this folder as questions: see docs/question-files.md
+    ///
+    /// An agent that ends its turn with a last line QUESTION_POSTED:NAME has asked what is in DIR/pending/NAME.json. The
+    /// answer may be given as any other, or by a program in DIR/answered/NAME.json.
+    #[arg(long, value_name = "DIR", value_parser = questions_dir)]
+    questions_dir: Option<PathBuf>,
+
     /// The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
@@ -125,6 +132,10 @@ impl Spawn {
         if self.claude.is_some() || self.no_hooks || self.no_stale_check {
             let message = "agents cannot use --no-hooks, --no-stale-check or --claude";
             return Err(CliError::usage(message).hint("leave them out"));
+        }
+        if self.questions_dir.is_some() {
+            return Err(CliError::usage("agents cannot use --questions-dir")
+                .hint("leave it out: your agents have the folder that the chain has"));
         }
         if self.name.is_some() {
             return Err(CliError::usage("agents cannot name chains").hint("leave --name out"));
@@ -175,6 +186,7 @@ impl Spawn {
             no_stale_check: self.no_stale_check,
             on_permission: self.on_permission.unwrap_or_default(),
             timeout: self.timeout,
+            questions_dir: self.questions_dir,
             ..of_this_shell
         }
         .with_native_questions();
@@ -224,6 +236,16 @@ fn readable(task: &Task, cwd: &Path, launch: &Launch) -> Result<(), CliError> {
     Err(CliError::usage(message).hint(
         "rename it: Claude Code cannot allow a path that contains ?, or a name that ends in a space, a dot or \\",
     ))
+}
+
+/// The folder of questions, without links on the way: whatever is put there later leads nowhere else.
+pub(super) fn questions_dir(named: &str) -> Result<PathBuf, String> {
+    let dir = fs::canonicalize(named).map_err(|error| format!("it cannot be used: {error}"))?;
+    match dir.to_str() {
+        _ if !dir.is_dir() => Err("it is not a directory".to_owned()),
+        None => Err("its path is not UTF-8".to_owned()),
+        Some(_) => Ok(dir),
+    }
 }
 
 /// A number of seconds, at least one.

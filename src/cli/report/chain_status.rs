@@ -314,13 +314,12 @@ pub(crate) fn abandoned(top: FrameId) -> String {
 pub(crate) fn described(what: &Blocking) -> String {
     const LONG: usize = 200;
     match what {
-        Blocking::Question { id, form: Form { question, .. } } => {
+        Blocking::Question { id, form } => {
+            let Form { question, .. } = form;
             let (first, more) = in_part(*id, question, question.lines().count(), question.chars().count(), LONG);
-            format!(
-                "an answer to {}: {first}{}",
-                id.short(),
-                more.map_or_else(String::new, |more| format!(" ({more})"))
-            )
+            let notes = more.into_iter().chain(form.trouble_with_answer().map(str::to_owned));
+            let notes: String = notes.map(|note| format!(" ({note})")).collect();
+            format!("an answer to {}: {first}{notes}", id.short())
         }
         Blocking::Permission { id, tool, input, .. } => {
             let (lines, characters) = extent::extent(input);

@@ -51,6 +51,9 @@ pub struct Launch {
     /// How many seconds it may run in all its attempts together. While it waits, none pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
+    /// The folder whose files are questions of its agents, if a person has named one. Absolute, without links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions_dir: Option<PathBuf>,
     /// The worktree created for this agent alone. A child works in it too, unless it asks for its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,

@@ -13,6 +13,8 @@ pub struct Repair {
     pub claude: Option<PathBuf>,
     pub model: Option<String>,
     pub permission_mode: Option<String>,
+    /// Absolute, without links.
+    pub questions_dir: Option<PathBuf>,
     /// Replaces all arguments for `claude` that were given before.
     pub args: Option<ClaudeArgs>,
 }
@@ -25,7 +27,7 @@ impl Launch {
         fn other<T: PartialEq>(own: T, top: &T, new: Option<T>) -> T {
             if own == *top { new.unwrap_or(own) } else { own }
         }
-        let Repair { claude, model, permission_mode, args } = repair.clone();
+        let Repair { claude, model, permission_mode, questions_dir, args } = repair.clone();
         let args = match (args, self.args.behind(&top.args)) {
             (Some(args), Some(own)) => args.and(&own),
             _ => self.args.clone(),
@@ -34,6 +36,7 @@ impl Launch {
             claude: other(self.claude, &top.claude, claude),
             model: other(self.model, &top.model, model.map(Some)),
             permission_mode: other(self.permission_mode, &top.permission_mode, permission_mode.map(Some)),
+            questions_dir: other(self.questions_dir, &top.questions_dir, questions_dir.map(Some)),
             args,
             ..self
         };
@@ -59,11 +62,13 @@ mod tests {
             permission_mode: Some("plan".into()),
             args: Some(args(&["--max-turns=5"])),
             claude: None,
+            questions_dir: Some("/q".into()),
         };
         let child = Launch { args: args(&["--nonsense", "--effort=low"]), ..top.clone() };
         let repaired = child.repaired(&top, &repair);
         assert_eq!(repaired.args.words(), ["--max-turns=5", "--effort=low"]);
         assert_eq!((repaired.model.as_deref(), repaired.permission_mode.as_deref()), (Some("haiku"), Some("plan")));
+        assert_eq!(repaired.questions_dir, repair.questions_dir);
         let own = Launch { model: Some("sonnet".into()), permission_mode: Some("dontAsk".into()), ..top.clone() };
         let repaired = own.clone().repaired(&top, &repair);
         assert_eq!((repaired.model, repaired.permission_mode), (own.model, own.permission_mode));

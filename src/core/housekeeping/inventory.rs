@@ -162,6 +162,8 @@ impl Lines {
             environment: _,
             background_grace: _,
             timeout: _,
+            // It is not imported.
+            questions_dir: _,
         } = launch;
         self.add("program", &claude.display().to_string());
         model.iter().for_each(|model| self.add("model", model));

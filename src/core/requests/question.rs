@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::core::posted::place::Posted;
 use crate::core::text::escape::shortened;
 
 /// A question as its agent asks it, with agent-cli or with Claude Code's own tool.
@@ -29,6 +30,9 @@ pub struct Form {
     /// Whether it was asked with Claude Code's own tool.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub native: bool,
+    /// Where its agent has posted it as a file, if it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub posted: Option<Posted>,
 }
 
 /// One option.
@@ -56,7 +60,15 @@ impl Form {
             default: None,
             expires_at: None,
             native: false,
+            posted: None,
         }
+    }
+
+    /// Why what is in a file is no answer to it. That the question itself cannot be read, it says.
+    #[must_use]
+    pub(crate) fn trouble_with_answer(&self) -> Option<&str> {
+        let trouble = self.posted.as_ref()?.trouble.as_deref()?;
+        Some(trouble).filter(|trouble| !self.question.contains(trouble))
     }
 
     /// The keys that `text` names, joined as Claude Code joins them. `None`: it names no option, or more than may be chosen.
@@ -114,7 +126,7 @@ fn is_number_or_range(text: &str) -> bool {
 }
 
 mod stored {
-    use super::{Choice, Form};
+    use super::{Choice, Form, Posted};
     use jiff::Timestamp;
     use serde::Deserialize;
 
@@ -141,6 +153,8 @@ mod stored {
         expires_at: Option<Timestamp>,
         #[serde(default)]
         native: bool,
+        #[serde(default)]
+        posted: Option<Posted>,
     }
 
     #[derive(Deserialize)]
@@ -171,6 +185,7 @@ mod stored {
                     default,
                     expires_at,
                     native: stored.native,
+                    posted: stored.posted,
                 },
             }
         }

@@ -202,6 +202,7 @@ impl RequestKind {
     pub fn command(&self) -> String {
         match self {
             Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
+            Self::Ask(Form { posted: Some(posted), .. }) => format!("QUESTION_POSTED:{}", shortened(&posted.id)),
             Self::Ask(form) => {
                 let command = if form.native { "AskUserQuestion" } else { "agent-cli ask" };
                 format!("{command} \"{}\"", shortened(&form.question))

@@ -24,6 +24,7 @@ use crate::runtime::conclude::salvage::{self, Salvaged};
 use crate::runtime::conclude::unseen::unseen;
 use crate::runtime::conclude::{cost, denied, given, jobs};
 use crate::runtime::delivery::situation;
+use crate::runtime::requests::posted;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Steering, Store};
 
@@ -73,6 +74,9 @@ pub(super) fn gather(
         sweep(store, frame.id);
     }
     complete_requests(store, &attempt, &printed.digest)?;
+    if let Ending::Reply(text) = &printed.ending {
+        posted::record(store, frame, Caller { frame: frame.id, attempt: attempt.id }, text)?;
+    }
 
     let AtEnd { mut given, looked_up, shown, has_open, awaits_permission, messages } =
         store.at_end(frame.id, attempt.id)?;

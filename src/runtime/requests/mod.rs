@@ -4,4 +4,5 @@ pub(crate) mod adopt;
 pub(crate) mod agent_lookup;
 pub(crate) mod agent_request;
 pub(crate) mod fork;
+pub(crate) mod posted;
 pub(crate) mod record;

@@ -7,7 +7,9 @@ use crate::core::chain::pace::{self, Candidate, Stir};
 use crate::core::chain::state::FrameState;
 use crate::core::chain::state::Wait;
 use crate::core::id::FrameId;
+use crate::core::requests::question::Form;
 use crate::core::requests::request::RequestKind;
+use crate::core::waits::conditions::{External, Matching};
 use crate::core::waits::progress::Progress;
 use crate::store::database::codec::{from_json, id, maybe_json, time};
 use crate::store::database::store::Store;
@@ -20,12 +22,17 @@ const STIRRING: &str = "SELECT root, state, since, created FROM frames INDEXED B
      AND (status <> 'waiting' OR NOT EXISTS
          (SELECT 1 FROM requests AS r INDEXED BY open_requests WHERE r.frame = frames.id AND r.status = 'open'))
      ORDER BY seq";
+const WHOLE: &str = r#"[}"]\s*$"#;
 const OUTSIDE: &str =
     "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY open_waits JOIN frames AS f ON f.id = r.frame
      WHERE r.kind = 'wait' AND r.status = 'open' ORDER BY r.seq";
 
 const INTERRUPTED: &str = "SELECT root FROM frames INDEXED BY unusual_frames
      WHERE status IN ('running', 'paused', 'cancelled') AND status = 'cancelled' GROUP BY root ORDER BY max(seq) DESC";
+// Whoever writes the file of an answer cannot be seen in the database.
+const POSTED: &str =
+    "SELECT f.root, r.detail FROM requests AS r INDEXED BY posted_questions JOIN frames AS f ON f.id = r.frame
+     WHERE r.status = 'open' AND json_type(r.detail, '$.ask.posted') IS NOT NULL ORDER BY r.seq";
 
 impl Store {
     /// The chains that a person has interrupted and not continued, the newest first.
@@ -70,6 +77,15 @@ impl Store {
                 if let RequestKind::Wait(wait) = asked {
                     candidates.push(Candidate { root, stir: Stir::Outside(wait), progress });
                 }
+            }
+            let posted = |row: &Row<'_>| Ok((id(row, "root")?, from_json(row, "detail")?));
+            for found in connection.prepare_cached(POSTED)?.query_map([], posted)? {
+                let (root, asked) = found?;
+                let RequestKind::Ask(Form { posted: Some(posted), .. }) = asked else { continue };
+                // A whole file ends like this. One that is half-written has the chain looked at when it changes again.
+                let answered = posted.answered().map(|file| Matching { file, pattern: WHOLE.to_owned(), within: None });
+                let stir = answered.map(|answered| Stir::Outside(External::Matching(answered)));
+                candidates.extend(stir.map(|stir| Candidate { root, stir, progress: Progress::default() }));
             }
             Ok(candidates)
         })

@@ -218,6 +218,9 @@ ALTER TABLE attempts ADD COLUMN total_usage TEXT;
 const FOURTH: &str = "
 -- looked: how far the conditions of a wait are; NULL: nobody has looked.
 ALTER TABLE requests ADD COLUMN looked TEXT;
+-- Open questions that may be answered by a file.
+CREATE INDEX posted_questions ON requests (frame)
+    WHERE status = 'open' AND json_type(detail, '$.ask.posted') IS NOT NULL;
 -- The agents that make a chain look another way than its root says: someone runs, rests or was interrupted in it.
 CREATE INDEX unusual_frames ON frames (status, root) WHERE status IN ('running', 'paused', 'cancelled');
 -- What lists read of all chains: how many there are of each project and state, and the newest of them.

@@ -4,6 +4,7 @@ pub(crate) mod attach;
 pub(crate) mod calls;
 pub(crate) mod groups;
 pub(crate) mod jobs;
+pub(crate) mod posted;
 pub(crate) mod questions;
 pub(crate) mod request;
 pub(crate) mod results;

@@ -82,6 +82,15 @@ impl Store {
         self.query(|connection| load(connection, id))
     }
 
+    /// When the attempt that asked a question had ended; `None`: it has not.
+    pub(crate) fn asked_until(&self, id: RequestId) -> Result<Option<Timestamp>> {
+        self.query(|connection| {
+            let sql = "SELECT a.ended FROM requests AS r JOIN attempts AS a ON a.id = r.attempt WHERE r.id = ?1";
+            let mut statement = connection.prepare_cached(sql)?;
+            Ok(statement.query_row([Id(id)], |row| maybe_time(row, "ended")).optional()?.flatten())
+        })
+    }
+
     /// Answers a question. The first answer counts; with `replace`, another one takes the place of an answer that no attempt was
     /// given. An attempt that was to be given the replaced answer can no longer begin.
     ///

@@ -11,6 +11,7 @@ use crate::store::database::codec::{self, Id, from_json};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
+use crate::store::requests::posted;
 use crate::store::requests::results::result;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
@@ -21,7 +22,7 @@ use crate::failpoint::Step;
 
 impl Store {
     /// Records what an agent asks for: an answer, something outside, or the reply of a frame that exists. `call` is the
-    /// tool call that is suspended until it is there.
+    /// tool call that is suspended until it is there. A posted question that was recorded before is not recorded again.
     ///
     /// # Errors
     ///
@@ -29,6 +30,11 @@ impl Store {
     pub fn request(&self, caller: Caller, call: Option<&str>, kind: &RequestKind) -> Result<RequestId> {
         self.write(Step::Request, |connection| {
             requests::check(connection, caller)?;
+            if let RequestKind::Ask(form) = kind
+                && let Some(recorded) = posted::recorded(connection, caller.attempt, form)?
+            {
+                return Ok(recorded);
+            }
             requests::insert(connection, codec::now(), caller, call, kind)
         })
     }

@@ -15,11 +15,13 @@ use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::{next_try, of_time};
 use crate::core::waits::progress::{Look, Progress};
 use crate::runtime::RuntimeError;
+use crate::runtime::requests::posted;
 use crate::store::Store;
 
 /// Records how far the chain's external waits are, as far as that can be judged without starting a process. Returns whether
 /// there are commands to be run now.
 pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> Result<bool, RuntimeError> {
+    posted::look(store, tree)?;
     let mut to_run = false;
     for (request, _, wait, recorded) in pending(tree) {
         let mut progress = recorded.clone();
@@ -44,6 +46,7 @@ pub(crate) fn is_met(store: &Store, condition: &External) -> bool {
 
 /// Adds to what is recorded how the conditions look now, for people. Nothing is written.
 pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<(), RuntimeError> {
+    posted::observe(store, tree)?;
     for request in tree.requests_mut() {
         let RequestKind::Wait(wait) = &request.kind else { continue };
         if request.state.is_resolved() {
@@ -60,7 +63,7 @@ pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<
 
 /// Whether the chain waits for anything outside of it.
 pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
-    pending(tree).next().is_some()
+    pending(tree).next().is_some() || posted::any(tree)
 }
 
 /// Runs the commands that the chain waits for and whose time has come, and records what comes of it.

@@ -79,7 +79,8 @@ fn adapt(row: &mut Row, here: &Here, relocation: &Relocation) -> Result<()> {
                 let launch: Launch = relocation.launch(parsed(text)?);
                 // If that directory does not exist, sessions are in the directory of this user.
                 let config_dir = launch.config_dir.filter(|dir| dir.is_dir());
-                written(&Launch { claude, path, environment, config_dir, ..launch })?
+                // Nobody here has named a folder for its questions.
+                written(&Launch { claude, path, environment, config_dir, questions_dir: None, ..launch })?
             }
             ("frames", "situation") => written(&relocation.situation(parsed(text)?))?,
             ("requests", "detail") => written(&relocation.request_kind(parsed(text)?))?,

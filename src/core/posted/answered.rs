@@ -1,0 +1,104 @@
+//! Reads and writes the answer to a posted question.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::core::chain::origin::Origin;
+use crate::core::posted::fields::{field, text};
+
+/// Why a file is not an answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadAnswer {
+    #[error("is not JSON: {0}")]
+    NotJson(String),
+    #[error("has no answer: a text under `answer`, `response`, `reply`, `value`, `choice`, `selected` or `answers`")]
+    NoAnswer,
+}
+
+const ANSWER: [&str; 8] = ["answer", "response", "reply", "value", "choice", "selected", "selected_option", "answers"];
+
+/// The answer in a file of the folder `answered`. Several chosen options become a list with commas.
+///
+/// # Errors
+///
+/// [`BadAnswer`].
+pub(crate) fn answer(content: &str) -> Result<String, BadAnswer> {
+    let value: Value = serde_json::from_str(content).map_err(|error| BadAnswer::NotJson(error.to_string()))?;
+    let found = match &value {
+        Value::Object(object) => field(object, &ANSWER).and_then(given),
+        Value::String(_) => text(&value),
+        _ => None,
+    };
+    found.ok_or(BadAnswer::NoAnswer)
+}
+
+fn given(value: &Value) -> Option<String> {
+    match value {
+        Value::Object(object) => match field(object, &["text", "value", "key", "label", "answer"]) {
+            Some(inner) => text(inner),
+            None => text(value),
+        },
+        Value::Array(several) if several.iter().all(|one| one.is_string() || one.is_number()) => {
+            let all: Vec<_> = several.iter().filter_map(text).collect();
+            (!all.is_empty()).then(|| all.join(", "))
+        }
+        other => text(other),
+    }
+}
+
+/// The text of a file with an answer: the question's own, if there was an object in it, with the answer added.
+#[must_use]
+pub(crate) fn file(
+    pending: Option<&str>,
+    id: &str,
+    question: &str,
+    answer: &str,
+    at: Timestamp,
+    by: &Origin,
+) -> String {
+    let asked = pending.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
+    let mut object = asked.unwrap_or_else(|| {
+        let asked = json!({"id": id, "question": question});
+        asked.as_object().cloned().unwrap_or_default()
+    });
+    let answer = json!({"status": "answered", "answer": answer, "answered_at": at, "answered_by": by});
+    object.extend(answer.as_object().cloned().unwrap_or_default());
+    serde_json::to_string_pretty(&object).unwrap_or_default() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_read_whatever_its_field_is_called() {
+        for (content, expected) in [
+            (r#"{"answer": "Jan 1st"}"#, "Jan 1st"),
+            (r#"{"id": "q1", "response": {"text": "Jan 1st"}}"#, "Jan 1st"),
+            (r#"{"selected": ["a", "b"]}"#, "a, b"),
+            (r#"{"answer": true}"#, "yes"),
+            (r#"{"value": 7}"#, "7"),
+            (r#""Jan 1st""#, "Jan 1st"),
+        ] {
+            assert_eq!(answer(content).as_deref(), Ok(expected), "{content}");
+        }
+        for none in [r#"{"answer": ""}"#, r#"{"answer": null}"#, "{}", "[1]", r#"{"answer": []}"#] {
+            assert_eq!(answer(none), Err(BadAnswer::NoAnswer), "{none}");
+        }
+        assert!(matches!(answer(r#"{"answer": "Ja"#), Err(BadAnswer::NotJson(_))));
+    }
+
+    #[test]
+    fn what_is_written_has_the_question_and_is_read_again() {
+        let by = Origin { user: Some("dev".into()), ..Origin::default() };
+        let asked = r#"{"id": "q1", "question": "When?", "priority": 3, "status": "pending"}"#;
+        for pending in [Some(asked), Some("half"), None] {
+            let written = file(pending, "q1", "When?", "Jan\n1st", Timestamp::UNIX_EPOCH, &by);
+            assert_eq!(answer(&written).as_deref(), Ok("Jan\n1st"));
+            let read: Value = serde_json::from_str(&written).unwrap();
+            assert_eq!((&read["question"], &read["status"]), (&json!("When?"), &json!("answered")));
+            assert_eq!(read["priority"].is_null(), pending != Some(asked));
+            assert_eq!(read["answered_by"]["user"], "dev");
+        }
+    }
+}
