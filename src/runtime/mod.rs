@@ -109,6 +109,9 @@ pub(crate) enum RuntimeError {
     NoCaller(FrameId),
 }
 
+/// What failed if what an agent printed cannot be read.
+const READ_PRINTED: &str = "read what claude printed";
+
 /// Adds to an error what was tried.
 fn while_trying<'a>(what: &'a str) -> impl FnOnce(std::io::Error) -> RuntimeError + 'a {
     move |source| RuntimeError::Io { what: what.to_owned(), source }

@@ -58,6 +58,22 @@ pub(crate) fn copy(transcript: &Entries, mut results: HashMap<String, CallResult
     Ok(WithResults { text, others: results })
 }
 
+/// A copy of a transcript in which all suspended calls have this result; `None`: it has none. Claude Code would make them again in
+/// a fork.
+///
+/// # Errors
+///
+/// The conversation in the copy would be incomplete.
+pub(crate) fn closed(transcript: &Entries, text: &str) -> Result<Option<Vec<u8>>, Broken> {
+    let open = suspended_calls(transcript);
+    if open.is_empty() {
+        return Ok(None);
+    }
+    let result = CallResult { text: text.to_owned(), is_error: false };
+    let results = open.into_iter().map(|call| (call, result.clone())).collect();
+    Ok(Some(copy(transcript, results)?.text))
+}
+
 /// The calls of a transcript that have no result, if one of them is marked as suspended. Otherwise empty: Claude Code itself
 /// tells the agent about calls that were cut short.
 #[must_use]

@@ -9,10 +9,9 @@ use jiff::Timestamp;
 use crate::core::chain::tree::Tree;
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::FrameId;
-use crate::runtime::activity::READ;
 use crate::runtime::activity::output::{Output, Span};
 use crate::runtime::activity::records;
-use crate::runtime::{RuntimeError, while_trying};
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{AttemptSpan, Extent, Store};
 
 /// Reads the events of a frame or of a chain.
@@ -149,14 +148,14 @@ fn of_frame(span: &AttemptSpan) -> Span {
 impl Source {
     fn look(&mut self) -> Result<(), RuntimeError> {
         self.is_dry = false;
-        self.output.look().map_err(while_trying(READ))
+        self.output.look().map_err(while_trying(READ_PRINTED))
     }
 
     /// Reads until there is an event, or nothing more.
     fn fill(&mut self, now: Option<Timestamp>) -> Result<(), RuntimeError> {
         while !self.is_dry && (self.printed.is_empty() || now.is_some()) {
             let read = self.output.read(now.filter(|_| self.is_live), &mut self.printed);
-            self.is_dry = !read.map_err(while_trying(READ))?;
+            self.is_dry = !read.map_err(while_trying(READ_PRINTED))?;
             self.is_live |= self.is_dry;
         }
         Ok(())

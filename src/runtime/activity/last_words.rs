@@ -8,8 +8,7 @@ use crate::claude::events::translate::translate;
 use crate::core::attempt::signal::Signal;
 use crate::core::events::agent_event::Happening;
 use crate::core::id::FrameId;
-use crate::runtime::activity::READ;
-use crate::runtime::{RuntimeError, while_trying};
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::Store;
 
 /// How much of the end of the output is read, in bytes. What an agent says before it asks is near its end.
@@ -44,5 +43,5 @@ pub(crate) fn last_words(store: &Store, frame: FrameId) -> Result<Option<String>
         });
         Ok(said)
     };
-    read().map_err(while_trying(READ))
+    read().map_err(while_trying(READ_PRINTED))
 }

@@ -9,6 +9,3 @@ pub(crate) mod watch;
 
 /// How many bytes of a text views keep unless they show all: an event may be of any size.
 pub(crate) const TEXT: usize = 10_000;
-
-/// What failed if what an agent printed cannot be read.
-const READ: &str = "read what claude printed";

@@ -11,9 +11,8 @@ use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::Tree;
 use crate::core::events::activity::{Activity, Progress, is_stalled};
 use crate::core::id::FrameId;
-use crate::runtime::activity::READ;
 use crate::runtime::activity::output::{Output, Span};
-use crate::runtime::{RuntimeError, while_trying};
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::Store;
 
 /// What a running agent does.
@@ -64,7 +63,7 @@ pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Resu
         let begins = file.len().saturating_sub(TAIL).max(attempt.output_from);
         let span = Span { attempt: attempt.id, from: attempt.output_from, began: attempt.began, ended: None };
         let mut output = Output::new(frame, path, Some(TEXT)).beginning_at(begins);
-        output.look().map_err(while_trying(READ))?;
+        output.look().map_err(while_trying(READ_PRINTED))?;
         output.set_spans(vec![span]);
         let mut events = VecDeque::new();
         if begins > attempt.output_from {
@@ -75,7 +74,7 @@ pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Resu
             last_event = last_event.max(printed.unwrap_or(last_event));
         }
         // Of lines without a time the last one is the one that matters, and it was printed then.
-        while output.read(Some(last_event), &mut events).map_err(while_trying(READ))? {
+        while output.read(Some(last_event), &mut events).map_err(while_trying(READ_PRINTED))? {
             events.drain(..).for_each(|event| progress.absorb(&event));
         }
     }

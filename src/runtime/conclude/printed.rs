@@ -12,7 +12,7 @@ use crate::claude::stream::reader;
 use crate::claude::transcript::{locate, turn};
 use crate::core::attempt::ending::{Ending, Objection};
 use crate::core::chain::frame::Frame;
-use crate::runtime::{RuntimeError, while_trying};
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, Lease, Store};
 
 /// Error output beyond this size adds nothing new.
@@ -67,7 +67,7 @@ pub(super) fn transcript_of(frame: &Frame, attempt: &Attempt) -> Option<PathBuf>
 
 fn read_output(lease: &Lease, attempt: &Attempt) -> Result<Digest, RuntimeError> {
     let read = || reader::read(BufReader::new(lease.printed(attempt.output_from)?));
-    read().map_err(while_trying("read what claude printed"))
+    read().map_err(while_trying(READ_PRINTED))
 }
 
 fn read_errors(store: &Store, attempt: &Attempt) -> Result<String, RuntimeError> {

@@ -78,15 +78,9 @@ pub(super) fn of_baseline(
     const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
     let Some(source) = source else { return Ok(None) };
     let close = || {
-        let conversation = entries(source)?;
-        let open = insert_results::suspended_calls(&conversation);
-        if open.is_empty() {
-            return Ok(source.to_owned());
-        }
-        let result = CallResult { text: ELSEWHERE.to_owned(), is_error: false };
-        let results = open.into_iter().map(|call| (call, result.clone())).collect();
-        let copied = insert_results::copy(&conversation, results);
-        let WithResults { text, .. } = copied.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
+        let closed = insert_results::closed(&entries(source)?, ELSEWHERE);
+        let closed = closed.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
+        let Some(text) = closed else { return Ok(source.to_owned()) };
         let file = store.dir().answered(frame.id);
         store.dir().write(Step::Answered, &file, &text)?;
         Ok(file)

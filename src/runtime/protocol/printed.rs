@@ -1,29 +1,26 @@
 //! What the `claude` of a running attempt printed about a call that it asks about.
 
 use std::fs::File;
-use std::io::{self, BufReader, Seek, SeekFrom};
+use std::io::{self, BufReader};
 
 use crate::claude::installation::version::Version;
 use crate::claude::stream::asking_hooks::Prevailing;
 use crate::claude::stream::reader;
 use crate::claude::tools::hook::BASH;
 use crate::claude::tools::permission_server::PermissionCall;
-use crate::runtime::{RuntimeError, while_trying};
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, Caller, Store};
-
-const READ: &str = "read what claude printed";
 
 /// Whether a call that looks like a Bash call is not one: hooks see the commands of other tools as Bash.
 pub(super) fn is_of_another_tool(store: &Store, caller: Caller, call: &str) -> Result<bool, RuntimeError> {
     let Some(attempt) = store.running_attempt(caller.frame)? else { return Ok(false) };
-    let tool = output(store, &attempt).and_then(|output| reader::tool_of(output, call)).map_err(while_trying(READ))?;
+    let tool =
+        output(store, &attempt).and_then(|output| reader::tool_of(output, call)).map_err(while_trying(READ_PRINTED))?;
     Ok(tool.is_some_and(|tool| tool != BASH))
 }
 
 fn output(store: &Store, attempt: &Attempt) -> io::Result<BufReader<File>> {
-    let mut file = File::open(store.dir().printed(attempt.frame))?;
-    file.seek(SeekFrom::Start(attempt.output_from))?;
-    Ok(BufReader::new(file))
+    Ok(BufReader::new(store.dir().open_printed(attempt.frame, attempt.output_from)?))
 }
 
 /// What was printed about a call that needs an approval.
@@ -42,7 +39,7 @@ pub(super) fn printed(
     call: &PermissionCall,
     id: &str,
 ) -> Result<PrintedCall, RuntimeError> {
-    let digest = output(store, attempt).and_then(reader::read).map_err(while_trying(READ))?;
+    let digest = output(store, attempt).and_then(reader::read).map_err(while_trying(READ_PRINTED))?;
     let version = digest.version.as_deref().and_then(|version| version.parse::<Version>().ok());
     let prevailing = match version.is_some_and(|version| version >= Version::FIRST_HOOK_PREVAILS) {
         true => Prevailing::First,

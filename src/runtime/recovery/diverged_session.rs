@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufReader, Seek, SeekFrom};
+use std::io::BufReader;
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
@@ -17,7 +17,7 @@ use crate::claude::transcript::session_files;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, SessionId};
 use crate::core::text::shell::quoted;
-use crate::runtime::{RuntimeError, while_trying};
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::files::checkpoint;
 use crate::store::{self, Attempt, EventRecord, Store};
 
@@ -71,12 +71,8 @@ pub(crate) fn without_others(
     if !others::has_prompts(&found, &known) {
         return Ok(None);
     }
-    let printed = || {
-        let mut file = File::open(store.dir().output(frame.id))?;
-        file.seek(SeekFrom::Start(attempt.output_from))?;
-        reader::names(BufReader::new(file))
-    };
-    let printed = printed().map_err(while_trying("read what claude printed"))?;
+    let printed = || reader::names(BufReader::new(store.dir().open_printed(frame.id, attempt.output_from)?));
+    let printed = printed().map_err(while_trying(READ_PRINTED))?;
     Ok(others::without_others(&found, &known, &printed))
 }
 

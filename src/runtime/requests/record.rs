@@ -1,8 +1,7 @@
 //! Records agents' requests. Nothing runs inside an agent's tool call: the tree's runner does the rest when the agent's
 //! turn is over.
 
-use std::fs::File;
-use std::io::{BufReader, Seek, SeekFrom};
+use std::io::BufReader;
 use std::path::PathBuf;
 
 use crate::claude::stream::reader;
@@ -16,8 +15,8 @@ use crate::core::requests::question::Form;
 use crate::core::requests::request::{External, RequestKind, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::{BadSource, Source};
-use crate::runtime::while_trying;
 use crate::runtime::worktrees::worktree;
+use crate::runtime::{READ_PRINTED, while_trying};
 use crate::store::{Caller, NewFrame, NewGroup, Store, Target};
 
 /// A task, and what the command called it.
@@ -118,12 +117,8 @@ pub(crate) fn spawn(
 /// was started.
 fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
     let Some(attempt) = store.running_attempt(parent.id)? else { return Ok(parent.launch.clone()) };
-    let read = || {
-        let mut printed = File::open(store.dir().printed(parent.id))?;
-        printed.seek(SeekFrom::Start(attempt.output_from))?;
-        reader::read(BufReader::new(printed))
-    };
-    let digest = read().map_err(while_trying("read what claude printed"))?;
+    let read = || reader::read(BufReader::new(store.dir().open_printed(parent.id, attempt.output_from)?));
+    let digest = read().map_err(while_trying(READ_PRINTED))?;
     let is_in = starting_mode::last_mode(&parent.launch, attempt.mode.as_deref(), digest.rights.modes.as_ref());
     Ok(starting_mode::giving(&parent.launch, is_in.as_deref()))
 }

@@ -3,6 +3,7 @@
 //! The order makes every crash harmless: first the lease, then the record of the attempt, then the process. If a recorded
 //! attempt's lease is free, its process has ended or never existed.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
 
@@ -17,6 +18,7 @@ use crate::claude::settings::merged::{OwnHooks, StopHook};
 use crate::claude::settings::permission_rules;
 use crate::claude::tools::permission_server;
 use crate::claude::transcript::locate as transcripts;
+use crate::core::agent::launch::Launch;
 use crate::core::attempt::continuation::Way;
 use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::frame::{Frame, Task};
@@ -106,92 +108,135 @@ pub(crate) fn start(
 
     let settings = settings(store, own, &frame, program)?;
     let hooks = settings.is_some() && has_hooks(&frame, program);
-    let means = Means { hooks: hooks && way != Way::Prompt, source };
-    let id = AttemptId::random();
-    let continued = frame.continues().map(|kept| kept.session);
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     store.dir().forget_stop(frame.id).map_err(while_trying("remove the file that stops the agent"))?;
     store.dir().forget_messages(frame.id).map_err(while_trying("remove the file that names messages"))?;
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
-    let (text, transcript, prompt, launch) = loop {
-        let undelivered = store.undelivered(&frame)?;
-        let chosen = plans::chosen(&undelivered);
-        let Undelivered { results: deliveries, moot, messages, .. } = undelivered;
-        let given: Vec<_> = deliveries.iter().cloned().chain(moot).collect();
-        let restored = situation::restored(&frame, program, chosen.as_ref().map(plans::ChosenMode::as_chosen));
-        let AttemptInput { prompt: text, transcript, to_return, notice } =
-            ways::input(store, own, &frame, &given, &messages, &restored, &means)?;
-        let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
-        let attempt = NewAttempt {
-            id,
-            session: frame.session,
-            resumed: continued,
-            output_from,
-            errors_from: errors.metadata().map_err(while_trying("read the error log"))?.len(),
-            runner: process::id(),
-            delivering: deliveries.iter().map(|delivery| delivery.request).collect(),
-            answers: deliveries.iter().filter_map(Delivery::answer).collect(),
-            to_return,
-            mode: restored.mode,
-            notice,
-            max_parallel_total: own.places.as_ref().map(Places::most),
-            messages: messages.iter().map(|message| message.id).collect(),
-        };
-        match store.begin(frame.id, &attempt) {
-            Err(StoreError::Held(why)) => {
-                store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
-                return Ok(AttemptStart::Held(why));
-            }
-            // Somebody has stopped or paused it in the meantime.
-            Err(StoreError::Illegal(error)) => {
-                tracing::info!("{} does not start: {error}", frame.id.short());
-                store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
-                return Ok(AttemptStart::Changed);
-            }
-            // The prompt contains the answer that was replaced.
-            Err(StoreError::AnswerReplaced(_)) => {}
-            begun => break begun.map(|()| (text, transcript, prompt, restored.launch))?,
-        }
-    };
-    let in_place = way.is_in_place(!text.is_empty(), situation::returns_to_worktree(&frame, program));
-    restore::make_room(store, &frame, in_place, transcript.as_deref())?;
-    let permission_tool = match hooks && frame.launch.native_questions {
-        true => permission_tool(store, own, frame.id, id)?,
-        false => None,
-    };
+    let starting = Starting { store, own, frame: &frame, program, way, settings, hooks, errors, output_from };
+    match starting.record(&Means { hooks: hooks && way != Way::Prompt, source })? {
+        Ok(recorded) => starting.run(recorded, lease),
+        Err(refused) => Ok(refused),
+    }
+}
 
-    let resumed = transcript.map(|file| file.display().to_string()).or(continued.map(|session| session.to_string()));
-    let invocation = Invocation {
-        program: &program.path,
-        frame: frame.id,
-        attempt: id,
-        session: frame.session,
-        resume: resumed.as_deref(),
-        in_place,
-        cwd: &frame.cwd,
-        launch: &launch,
-        state_dir: store.dir().path(),
-        own_program: &own.own_program,
-        no_attachments: !program.leaves_mentions && invocation::has_mention(&text),
-        settings: settings.as_deref(),
-        permission_tool: permission_tool.as_deref(),
-        prints_hooks: program.prints_hooks,
-    };
-    let has_stop_hook = hooks && !frame.launch.args.has("--bare");
-    let mut command = invocation.command();
-    command
-        .stdin(Stdio::from(prompt))
-        .stdout(Stdio::from(lease.output().map_err(while_trying("share the output file"))?))
-        .stderr(Stdio::from(errors));
-    Ok(match failpoint::around(Step::Start, || Running::start(command)) {
-        Ok(running) => {
-            let live = Live { attempt: id, lease, is_silent: text.is_empty(), way };
-            let transcript =
-                config_dir(&frame.launch).map(|config| transcripts::expected(&config, &frame.cwd, frame.session));
-            AttemptStart::Started { running: Box::new(running), live, output_from, has_stop_hook, transcript }
+/// An attempt that is about to start. This process has the frame's lease.
+struct Starting<'a> {
+    store: &'a Store,
+    own: &'a RunSettings,
+    frame: &'a Frame,
+    program: &'a Program,
+    way: Way,
+    settings: Option<PathBuf>,
+    /// Whether agent-cli's hooks run in it.
+    hooks: bool,
+    errors: File,
+    output_from: u64,
+}
+
+/// An attempt that is recorded and has no process yet.
+struct Recorded {
+    id: AttemptId,
+    /// Its prompt, which the file has, too.
+    text: String,
+    prompt: File,
+    /// What it continues.
+    transcript: Option<PathBuf>,
+    launch: Launch,
+}
+
+impl Starting<'_> {
+    /// Records the attempt with all that its agent is given, or says why it does not start.
+    fn record(&self, means: &Means) -> Result<Result<Recorded, AttemptStart>, RuntimeError> {
+        let Self { store, frame, .. } = *self;
+        let id = AttemptId::random();
+        loop {
+            let undelivered = store.undelivered(frame)?;
+            let chosen = plans::chosen(&undelivered);
+            let Undelivered { results: deliveries, moot, messages, .. } = undelivered;
+            let given: Vec<_> = deliveries.iter().cloned().chain(moot).collect();
+            let restored = situation::restored(frame, self.program, chosen.as_ref().map(plans::ChosenMode::as_chosen));
+            let AttemptInput { prompt: text, transcript, to_return, notice } =
+                ways::input(store, self.own, frame, &given, &messages, &restored, means)?;
+            let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
+            let attempt = NewAttempt {
+                id,
+                session: frame.session,
+                resumed: frame.continues().map(|kept| kept.session),
+                output_from: self.output_from,
+                errors_from: self.errors.metadata().map_err(while_trying("read the error log"))?.len(),
+                runner: process::id(),
+                delivering: deliveries.iter().map(|delivery| delivery.request).collect(),
+                answers: deliveries.iter().filter_map(Delivery::answer).collect(),
+                to_return,
+                mode: restored.mode,
+                notice,
+                max_parallel_total: self.own.places.as_ref().map(Places::most),
+                messages: messages.iter().map(|message| message.id).collect(),
+            };
+            let refused = match store.begin(frame.id, &attempt) {
+                Ok(()) => return Ok(Ok(Recorded { id, text, prompt, transcript, launch: restored.launch })),
+                // The prompt contains the answer that was replaced.
+                Err(StoreError::AnswerReplaced(_)) => continue,
+                Err(StoreError::Held(why)) => AttemptStart::Held(why),
+                // Somebody has stopped or paused it in the meantime.
+                Err(StoreError::Illegal(error)) => {
+                    tracing::info!("{} does not start: {error}", frame.id.short());
+                    AttemptStart::Changed
+                }
+                Err(error) => return Err(error.into()),
+            };
+            store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
+            return Ok(Err(refused));
         }
-        Err(error) => AttemptStart::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display())),
-    })
+    }
+
+    /// Starts the process of a recorded attempt.
+    fn run(self, recorded: Recorded, lease: Lease) -> Result<AttemptStart, RuntimeError> {
+        let Self { store, own, frame, program, way, hooks, output_from, .. } = self;
+        let Recorded { id, text, prompt, transcript, launch } = recorded;
+        let in_place = way.is_in_place(!text.is_empty(), situation::returns_to_worktree(frame, program));
+        restore::make_room(store, frame, in_place, transcript.as_deref())?;
+        let permission_tool = match hooks && frame.launch.native_questions {
+            true => permission_tool(store, own, frame.id, id)?,
+            false => None,
+        };
+        let continued = frame.continues().map(|kept| kept.session.to_string());
+        let resumed = transcript.map(|file| file.display().to_string()).or(continued);
+        let invocation = Invocation {
+            program: &program.path,
+            frame: frame.id,
+            attempt: id,
+            session: frame.session,
+            resume: resumed.as_deref(),
+            in_place,
+            cwd: &frame.cwd,
+            launch: &launch,
+            state_dir: store.dir().path(),
+            own_program: &own.own_program,
+            no_attachments: !program.leaves_mentions && invocation::has_mention(&text),
+            settings: self.settings.as_deref(),
+            permission_tool: permission_tool.as_deref(),
+            prints_hooks: program.prints_hooks,
+        };
+        let mut command = invocation.command();
+        command
+            .stdin(Stdio::from(prompt))
+            .stdout(Stdio::from(lease.output().map_err(while_trying("share the output file"))?))
+            .stderr(Stdio::from(self.errors));
+        Ok(match failpoint::around(Step::Start, || Running::start(command)) {
+            Ok(running) => AttemptStart::Started {
+                running: Box::new(running),
+                live: Live { attempt: id, lease, is_silent: text.is_empty(), way },
+                output_from,
+                has_stop_hook: hooks && !frame.launch.args.has("--bare"),
+                transcript: config_dir(&frame.launch)
+                    .map(|config| transcripts::expected(&config, &frame.cwd, frame.session)),
+            },
+            Err(error) => {
+                AttemptStart::NotStarted(lease, format!("{} cannot be started: {error}", program.path.display()))
+            }
+        })
+    }
 }
 
 /// The settings file: the user's own settings with agent-cli's rules and, if `claude` can use them, hooks.

@@ -22,7 +22,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::runtime::run::running_agent::RunningAgent;
-use crate::runtime::{RuntimeError, while_trying};
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, Lease, StateDir, Store};
 
 /// How often agent-cli checks whether `claude` has printed something.
@@ -150,7 +150,7 @@ pub(crate) fn is_left(store: &Store, frame: &Frame, attempt: &Attempt) -> Result
     // Most running agents have printed something recently, and need no closer look.
     let Some(quiet) = quiet.filter(|quiet| Rest::Paused.is_abandoned(*quiet, grace)) else { return Ok(false) };
     let mut follower = Follower::new(output, attempt.output_from);
-    let digest = follower.read().map_err(while_trying("read what claude printed"))?;
+    let digest = follower.read().map_err(while_trying(READ_PRINTED))?;
     let written = transcript.map(|transcript| turn::read(&transcript)).transpose();
     let written = written.map_err(while_trying("read the transcript"))?.unwrap_or_default();
     let rest = match digest.rest(&written) {

@@ -11,6 +11,7 @@ use crate::claude::processes::process::Exit;
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::decision::{Decision, Next};
 use crate::core::chain::admission::NotAdmitted;
+use crate::core::chain::frame::Frame;
 use crate::core::chain::progress::{ended, step};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::FrameState;
@@ -247,11 +248,11 @@ impl Drive<'_> {
         let Some(frame) = self.store.frame(id)? else { return Ok(false) };
         let program = match programs::usable(self.store, self.settings, &frame.launch).await {
             Ok(program) => program,
-            Err(RuntimeError::Program(error)) => {
-                self.fail(id, FrameErrorKind::Program(error));
+            Err(error) => {
+                let why = self.of_frame(frame, error)?;
+                self.fail(id, why);
                 return Ok(false);
             }
-            Err(error) => return Err(error),
         };
         let timeout = asked::timeout(self.store, &frame)?;
         if timeout.is_some_and(|timeout| timeout.rest.is_zero()) {
@@ -267,24 +268,20 @@ impl Drive<'_> {
             Ok(AttemptStart::Started { running, live, output_from, has_stop_hook, transcript }) => {
                 tracing::info!("{}", step(id, &frame.task.title(), "started"));
                 self.attempted.begin(id);
-                let attempt = live.attempt;
-                self.live.insert(id, live);
-                self.taken.extend(self.settings.places.as_ref().map(|places| (id, places.take())));
-                let dir = self.store.dir().clone();
-                let cwd = frame.cwd.clone();
-                let background_grace = frame.launch.background_grace();
                 let agent = RunningAgent {
                     frame: id,
-                    attempt,
+                    attempt: live.attempt,
                     running,
-                    dir,
+                    dir: self.store.dir().clone(),
                     output_from,
-                    cwd,
+                    cwd: frame.cwd.clone(),
                     has_stop_hook,
                     transcript,
-                    background_grace,
+                    background_grace: frame.launch.background_grace(),
                     timeout,
                 };
+                self.live.insert(id, live);
+                self.taken.extend(self.settings.places.as_ref().map(|places| (id, places.take())));
                 let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
                 self.exits.spawn(async move { (id, ended.await) });
             }
@@ -303,21 +300,28 @@ impl Drive<'_> {
                 }
                 return Ok(true);
             }
-            Err(RuntimeError::NoWorkingDirectory { cwd, .. }) => self.fail(
-                id,
-                match frame.launch.worktree {
-                    Some(worktree) if !worktree.path.exists() => FrameErrorKind::WorktreeGone(worktree),
-                    _ => FrameErrorKind::NoWorkingDirectory(cwd),
-                },
-            ),
-            Err(RuntimeError::Worktree(error)) => self.fail(id, FrameErrorKind::NoWorktree(error)),
-            Err(error @ RuntimeError::BrokenConversation { .. }) => {
-                let why = FrameErrorKind::NoConversation { said: error.to_string(), anew: self.anew()? };
+            Err(error) => {
+                let why = self.of_frame(frame, error)?;
                 self.fail(id, why);
             }
-            Err(error) => return Err(error),
         }
         Ok(false)
+    }
+
+    /// What is wrong with a frame that cannot be started. Any other error ends the run.
+    fn of_frame(&self, frame: Frame, error: RuntimeError) -> Result<FrameErrorKind, RuntimeError> {
+        Ok(match error {
+            RuntimeError::Program(error) => FrameErrorKind::Program(error),
+            RuntimeError::NoWorkingDirectory { cwd, .. } => match frame.launch.worktree {
+                Some(worktree) if !worktree.path.exists() => FrameErrorKind::WorktreeGone(worktree),
+                _ => FrameErrorKind::NoWorkingDirectory(cwd),
+            },
+            RuntimeError::Worktree(error) => FrameErrorKind::NoWorktree(error),
+            error @ RuntimeError::BrokenConversation { .. } => {
+                FrameErrorKind::NoConversation { said: error.to_string(), anew: self.anew()? }
+            }
+            error => return Err(error),
+        })
     }
 
     fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<(), RuntimeError> {

@@ -6,7 +6,7 @@ use std::io::{self, BufReader};
 use std::path::PathBuf;
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::transcript::insert_results::{self, CallResult};
+use crate::claude::transcript::insert_results;
 use crate::claude::transcript::locate;
 use crate::claude::transcript::rewrite::Entries;
 use crate::core::chain::frame::Frame;
@@ -59,16 +59,11 @@ impl Opening {
         let (mut opening, transcript) = Self::found(store, frame)?;
         let close = || {
             let conversation = Entries::read(BufReader::new(File::open(&transcript)?))?;
-            let open = insert_results::suspended_calls(&conversation);
-            if open.is_empty() {
-                return Ok(None);
-            }
-            let result = CallResult { text: PAUSED.to_owned(), is_error: false };
-            let results = open.into_iter().map(|call| (call, result.clone())).collect();
-            let copied = insert_results::copy(&conversation, results);
-            let copied = copied.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
+            let closed = insert_results::closed(&conversation, PAUSED);
+            let closed = closed.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
+            let Some(text) = closed else { return Ok(None) };
             let copy = store.dir().opened(frame.id);
-            store.dir().write(Step::Opened, &copy, &copied.text)?;
+            store.dir().write(Step::Opened, &copy, &text)?;
             Ok(Some(copy))
         };
         if let Some(copy) = close().map_err(while_trying("copy the conversation"))? {

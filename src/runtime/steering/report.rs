@@ -8,7 +8,7 @@ use crate::claude::events::translate::translate;
 use crate::core::id::FrameId;
 use crate::core::steering::partial::Partial;
 use crate::core::steering::stop::Stop;
-use crate::runtime::{RuntimeError, while_trying};
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::Store;
 
 /// Longer texts than this are of no use in a report.
@@ -37,5 +37,5 @@ pub(crate) fn of(store: &Store, frame: FrameId, stop: &Stop) -> Result<String, R
             });
         }
     };
-    Ok(read().map_err(while_trying("read what claude printed"))?.report(stop))
+    Ok(read().map_err(while_trying(READ_PRINTED))?.report(stop))
 }

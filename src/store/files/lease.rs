@@ -7,7 +7,7 @@
 //! agent may remove that.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
@@ -126,6 +126,17 @@ impl Lease {
             })?;
         }
         self.len()
+    }
+}
+
+impl StateDir {
+    /// What `claude` printed for a frame from byte `from` on, without its lease. [`Lease::printed`] says what is read of a shorter
+    /// file.
+    pub(crate) fn open_printed(&self, frame: FrameId, from: u64) -> io::Result<File> {
+        let mut file = File::open(self.printed(frame))?;
+        let at = if file.metadata()?.len() < from { 0 } else { from };
+        file.seek(SeekFrom::Start(at))?;
+        Ok(file)
     }
 }
 
