@@ -112,13 +112,17 @@ pub(crate) fn collect(
     collected.take(store, handed_over, with_ignored, pretend)?;
     collected.sweep(store, pretend, tell)?;
     if !collected.trees.is_empty() && !pretend {
-        // The rows are deleted in any case, and their space is reused.
-        collected.database_bytes = store.shrink().unwrap_or_else(|error| {
-            tracing::warn!("the database was not made smaller: {error}");
-            0
-        });
+        collected.database_bytes = shrink(store);
     }
     Ok(collected)
+}
+
+/// Returns by how many bytes the database has shrunk. Rows are deleted in any case, and their space is reused.
+fn shrink(store: &Store) -> u64 {
+    store.shrink().unwrap_or_else(|error| {
+        tracing::warn!("the database was not made smaller: {error}");
+        0
+    })
 }
 
 /// How many chains are removed in one transaction, which others wait for.
