@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 12] = [
+pub(crate) const SCENARIOS: [Scenario; 13] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -42,6 +42,7 @@ pub(crate) const SCENARIOS: [Scenario; 12] = [
         replies: &["top: the command succeeded; Jan 1st"],
     },
     Scenario { name: "native_waits", world: with_native_waits, play: wait_and_carry_on, replies: &["carried out"] },
+    Scenario { name: "posted", world: with_a_posted_question, play: mend_and_carry_on, replies: &["over"] },
     Scenario { name: "notified", world: with_a_config_file, play: be_told_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "steered", world: with_a_child_that_asks, play: steer_and_carry_on, replies: &["second"] },
 ];
@@ -231,6 +232,30 @@ fn adopt_and_carry_on(person: &mut Person) -> String {
     let replied = until_replied(person, |person| {
         let outcome = person.runs(&["resume", SESSION]);
         person.answers("Jan 1st");
+        outcome.stdout
+    });
+    replied.trim_end().to_owned()
+}
+
+/// An agent that posts half a question as a file.
+fn with_a_posted_question() -> World {
+    let world = World::new();
+    world.file("root.md", "run printf half > q/pending/q1.json\nend QUESTION_POSTED:q1\nreply over\n");
+    std::fs::create_dir_all(world.project().join("q/pending")).expect("it can be made");
+    world
+}
+
+fn mend_and_carry_on(person: &mut Person) -> String {
+    let replied = until_replied(person, |person| {
+        let outcome = match person.root() {
+            Some(root) => person.runs(&["resume", &root]),
+            None => person.runs(&["spawn", "root.md", "--questions-dir", "q"]),
+        };
+        let posted = person.world.project().join("q/pending/q1.json");
+        match std::fs::read_to_string(posted) {
+            Ok(half) if half == "half" => drop(person.world.file("q/pending/q1.json", "{\"question\": \"When?\"}")),
+            _ => person.answers("Jan 1st"),
+        }
         outcome.stdout
     });
     replied.trim_end().to_owned()
