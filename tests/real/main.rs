@@ -53,6 +53,7 @@ mod transcripts;
 mod trouble;
 mod trust;
 mod unavailable;
+mod waits;
 mod wakeups;
 mod went_on;
 mod worktrees;
