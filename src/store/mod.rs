@@ -31,6 +31,7 @@ pub(crate) use crate::store::attempts::program_cache::KnownProgram;
 pub(crate) use crate::store::attempts::spent::Counted;
 pub(crate) use crate::store::chains::history::AttemptSpan;
 pub(crate) use crate::store::chains::limits::ChainOf;
+pub(crate) use crate::store::chains::listing::{Alike, FirstQuestions};
 pub(crate) use crate::store::chains::lookup::{Scope, Target};
 pub(crate) use crate::store::chains::names::Newest;
 pub(crate) use crate::store::chains::trees::Summary;

@@ -99,7 +99,7 @@ fn agents_reach_no_chain_by_its_name() {
     world.run(&["spawn", "asks.md", "--name", "secret"]).started();
     world.file("peeks.md", "run agent-cli show secret 2>&1; agent-cli show last 2>&1; true\nreply {result}\n");
     let reply = world.run(&["spawn", "peeks.md", "--permission-mode", "bypassPermissions"]).stdout;
-    assert_eq!(reply.matches("is not an id").count(), 2, "{reply}");
+    assert_eq!(reply.matches("agents name other agents by their ids").count(), 2, "{reply}");
 }
 
 #[test]
@@ -124,4 +124,70 @@ fn a_conversation_is_opened_by_people_who_have_one() {
     world.file("opens.md", "run agent-cli open last 2>&1; true\nreply {result}\n");
     let reply = world.run(&["spawn", "opens.md", "--permission-mode", "bypassPermissions"]).stdout;
     assert!(reply.contains("agents cannot open conversations"), "{reply}");
+}
+
+/// How `ls` says that the newest chain stands.
+fn standing(world: &World) -> String {
+    let listed = world.run(&["ls", "-a"]).stdout;
+    let cell = listed.lines().nth(1).and_then(|line| line.split_whitespace().nth(1));
+    assert_eq!(world.run(&["ls", "-a", "--json"]).json()[0]["status"].as_str(), cell);
+    cell.expect("a chain").to_owned()
+}
+
+#[test]
+fn a_chain_stands_as_its_agents_do() {
+    let world = World::with_hooks();
+    let gate = world.gate("gate");
+    world.file("parent.md", "spawn child.md\nreply {results}\n");
+    world.file("child.md", "hold gate\nask When?\nreply ok\n");
+    let none = world.run(&["ls", "--status", "paused"]);
+    assert_eq!(
+        (none.stdout.as_str(), none.log.as_str()),
+        ("", "no chains yet\nhint: agent-cli spawn FILE starts one\n")
+    );
+    let spawn = world.command(["spawn", "parent.md"]).start();
+    gate.reached_by(1);
+    assert_eq!(standing(&world), "running");
+    let child = world.log().starts[1].session()[..8].to_owned();
+    let only = |status: &str| world.run(&["ls", "--status", status]).stdout.lines().count();
+    assert_eq!(["running", "waiting", "paused"].map(only), [2, 0, 0]);
+    let none = world.run(&["ls", "--status", "paused"]);
+    assert_eq!(none.log, "no chain in this project is paused\n");
+    world.run(&["pause", &child, "--now"]).succeeds();
+    spawn.ends().succeeds();
+    assert_eq!(standing(&world), "paused");
+    assert_eq!(["running", "waiting", "paused"].map(only), [0, 0, 2]);
+    let resume = world.command(["resume", &child]).start();
+    gate.reached_by(2);
+    resume.signal(rustix::process::Signal::INT);
+    gate.open_for_one();
+    resume.ends().exits_with(130);
+    assert_eq!(standing(&world), "cancelled");
+    assert!(world.run(&["ls"]).stdout.contains("  interrupted; agent-cli resume "));
+    assert_eq!(["running", "waiting", "cancelled"].map(only), [0, 0, 2]);
+}
+
+#[test]
+fn what_is_listed_without_an_id_is_of_this_project() {
+    let world = World::new();
+    world.file("other/asks.md", "ask Elsewhere?\nreply {result}\n");
+    let project = world.project().join("other");
+    std::fs::create_dir_all(project.join(".git")).expect("it can be made");
+    world.file("asks.md", "ask Here?\nreply {result}\n");
+    world.run(&["spawn", "asks.md"]).started();
+    let elsewhere = project.display().to_string();
+    world.run(&["spawn", "other/asks.md", "--cwd", &elsewhere]).started();
+    let questions = world.run(&["questions"]);
+    assert!(questions.stdout.contains("Here?") && !questions.stdout.contains("Elsewhere?"), "{questions}");
+    assert_eq!(questions.log, "1 question of another project: agent-cli questions --all-projects\n");
+    let tree = world.run(&["tree"]);
+    assert_eq!(
+        (tree.stdout.lines().count(), tree.log.as_str()),
+        (1, "1 chain of another project: agent-cli tree --all-projects\n")
+    );
+    assert_eq!(world.run(&["tree", "-p"]).stdout.lines().count(), 2);
+    assert_eq!(world.run(&["questions", "-p", "--json"]).json().as_array().map(Vec::len), Some(2));
+    let first = world.run(&["questions", "-p", "-n", "1"]);
+    assert_eq!(first.log, "there are more: agent-cli questions --limit N\n");
+    assert_eq!(world.run(&["ls", "-p", "-n", "1"]).log, "1 chain more: agent-cli ls --limit N\n");
 }

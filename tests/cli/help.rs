@@ -410,17 +410,25 @@ fn every_command_explains_itself() {
 
     The list shows the first line of each question, or the tool call that needs an approval, and how
     much more there is. With an id, everything is shown: every line of a call, and files as they would
-    change.
+    change. Without one, the questions of this project's chains are listed, the oldest first; what is
+    left out is counted on standard error.
 
     Usage: agent-cli questions [OPTIONS] [ID]
 
     Arguments:
       [ID]
-              Id of a question, or of a chain or agent for all of its questions, to show in full
+              Id of a question, or of a chain or agent (a name, `last`) for all of its questions, to
+              show in full
 
     Options:
           --all
               Include answered questions
+
+      -p, --all-projects
+              Also list the questions of other projects
+
+      -n, --limit <N>
+              List at most this many [default: 100, with --json all]
 
           --json
               Print a JSON array
@@ -555,7 +563,7 @@ fn every_command_explains_itself() {
               Also list the chains of other projects
 
           --status <STATUS>
-              Only list chains in this state; can be repeated
+              Only list chains in this state (see below); can be repeated
 
               [possible values: ready, running, waiting, paused, done, failed, cancelled, abandoned]
 
@@ -579,6 +587,17 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    States:
+      ready      nothing keeps it from running
+      running    one of its agents runs
+      waiting    for an answer, an approval, a file, a time, a limit or a child; nothing runs
+      paused     by `agent-cli pause`; `resume` continues it
+      done       the agent at the top has replied
+      failed     with an error, or stopped by `agent-cli stop`; `resume` tries again after an error,
+                 and `resume --prompt` continues what was stopped
+      cancelled  interrupted by Ctrl-C; `resume` continues it
+      abandoned  recorded as running, but its process was killed; any `resume` continues it
     ");
     insta::assert_snapshot!(help(&["tree"]), @r"
     Show a chain as a tree: every agent, its state, what it waits for and for how long
@@ -586,9 +605,11 @@ fn every_command_explains_itself() {
     Usage: agent-cli tree [OPTIONS] [ID]
 
     Arguments:
-      [ID]  Id of an agent, or of one of its sessions [default: all chains that are not done]
+      [ID]  Id of an agent, chain or session, the name of a chain, or `last` [default: this project's
+            chains that are not done]
 
     Options:
+      -p, --all-projects  Also show the chains of other projects
           --cost          Show what each agent cost, and all together
           --json          Print a JSON array of agents, parents before children
       -v, --verbose       Print progress to standard error, as on a terminal

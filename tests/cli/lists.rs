@@ -84,7 +84,7 @@ fn nothing_at_all() {
     ");
     insta::assert_snapshot!(world.run(&["tree"]), @r"
     --- stderr
-    no open chains
+    no open chains in this project
     hint: agent-cli ls --all lists those that are done
     --- exit status: 0
     ");

@@ -148,7 +148,7 @@ impl World {
 
     /// The open questions and their ids, in the order of the questions.
     pub(crate) fn questions(&self) -> Vec<(String, String)> {
-        let outcome = self.run(&["questions", "--json"]);
+        let outcome = self.run(&["questions", "--all-projects", "--json"]);
         let listed = outcome.json();
         let text = |question: &Value, name: &str| question[name].as_str().expect("it is a text").to_owned();
         let listed = listed.as_array().expect("a list of questions").iter();

@@ -6,7 +6,6 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 use crate::cli::context::Context;
 use crate::cli::output::format::{cut, one_line};
-use crate::core::chain::state::FrameState;
 use crate::runtime::RuntimeError;
 use crate::store::{Store, Summary};
 
@@ -51,8 +50,8 @@ fn with_agents(store: &Store, chains: &[Summary]) -> Result<Vec<CompletionCandid
 pub(crate) fn questions() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         found(|store| {
-            let open = store.questions(None, true)?;
-            Ok(open.iter().take(MOST).map(|asked| candidate(&asked.id.short(), &asked.question)).collect())
+            let open = store.first_questions(true, MOST, &mut |_| true)?.questions;
+            Ok(open.iter().map(|asked| candidate(&asked.id.short(), &asked.question)).collect())
         })
     })
 }
@@ -72,10 +71,10 @@ fn found(look: impl Fn(&Store) -> Result<Vec<CompletionCandidate>, RuntimeError>
 
 /// The newest chains. `with_done`: also those that are done.
 fn newest(store: &Store, with_done: bool) -> Result<Vec<Summary>, RuntimeError> {
-    let mut chains = store.summaries(None)?;
-    chains.retain(|chain| with_done || chain.state != FrameState::Done);
-    chains.truncate(MOST);
-    Ok(chains)
+    let alike = store.chains_alike()?;
+    let kinds: Vec<_> = alike.iter().filter(|kind| with_done || kind.status != "done").collect();
+    let newest = store.newest_of(&kinds, MOST as u64)?;
+    Ok(newest.into_iter().filter_map(|root| store.summary(root).transpose()).collect::<Result<_, _>>()?)
 }
 
 fn of_chains(chains: &[Summary]) -> Vec<CompletionCandidate> {

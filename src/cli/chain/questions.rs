@@ -1,5 +1,7 @@
 //! `agent-cli questions`: lists the questions of agents.
 
+use std::path::Path;
+
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -8,7 +10,7 @@ use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup;
+use crate::cli::lookup::{self, Projects, here};
 use crate::cli::output::format::{age, cut, one_line, table};
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::asked;
@@ -21,15 +23,16 @@ use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::columns::columns;
 use crate::core::text::extent;
-use crate::store::{Question, Store, StoreError, Target};
+use crate::store::{FirstQuestions, Question, Store, StoreError, Target};
 
 /// List open questions, or show one in full
 ///
 /// The list shows the first line of each question, or the tool call that needs an approval, and how much more there is.
-/// With an id, everything is shown: every line of a call, and files as they would change.
+/// With an id, everything is shown: every line of a call, and files as they would change. Without one, the questions of
+/// this project's chains are listed, the oldest first; what is left out is counted on standard error.
 #[derive(Debug, Args)]
 pub(crate) struct Questions {
-    /// Id of a question, or of a chain or agent for all of its questions, to show in full
+    /// Id of a question, or of a chain or agent (a name, `last`) for all of its questions, to show in full
     #[arg(add = candidates::questions())]
     id: Option<String>,
 
@@ -37,10 +40,21 @@ pub(crate) struct Questions {
     #[arg(long)]
     all: bool,
 
+    /// Also list the questions of other projects
+    #[arg(short = 'p', long, conflicts_with = "id")]
+    all_projects: bool,
+
+    /// List at most this many [default: 100, with --json all]
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "id")]
+    limit: Option<usize>,
+
     /// Print a JSON array
     #[arg(long)]
     json: bool,
 }
+
+/// More than a person looks through.
+const MOST: usize = 100;
 
 #[derive(Debug, Serialize)]
 struct QuestionJson {
@@ -76,10 +90,10 @@ struct PermissionJson {
 impl Questions {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
-        let questions = match (&self.id, context.caller) {
-            (Some(id), _) => named(context, &store, id, !self.all)?,
-            (None, Some(caller)) => store.questions(Some(caller.frame), !self.all)?,
-            (None, None) => store.questions(None, !self.all)?,
+        let FirstQuestions { questions, elsewhere, has_more } = match (&self.id, context.caller) {
+            (Some(id), _) => only(named(context, &store, id, !self.all)?),
+            (None, Some(caller)) => only(store.questions(Some(caller.frame), !self.all)?),
+            (None, None) => self.of_project(&store)?,
         };
         if self.id.is_some() && !self.json {
             return in_full(&store, &questions);
@@ -119,10 +133,12 @@ impl Questions {
             .collect();
         if self.json {
             print_json(&listed)?;
+            hidden(elsewhere, has_more);
             return Ok(ExitStatus::Ok);
         }
         if listed.is_empty() {
-            tell("no open questions");
+            tell(if elsewhere == 0 { "no open questions" } else { "no open questions in this project" });
+            hidden(elsewhere, has_more);
             return Ok(ExitStatus::Ok);
         }
         let now = Timestamp::now();
@@ -133,7 +149,32 @@ impl Questions {
             )
             .collect();
         print(&table(&rows))?;
+        hidden(elsewhere, has_more);
         Ok(ExitStatus::Ok)
+    }
+
+    fn of_project(&self, store: &Store) -> Result<FirstQuestions, CliError> {
+        let mut projects = Projects::default();
+        let project = if self.all_projects { None } else { Some(here(&mut projects)?) };
+        let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
+        let mut is_meant = |cwd: &Path| project.as_ref().is_none_or(|project| projects.of(cwd) == *project);
+        Ok(store.first_questions(!self.all, most, &mut is_meant)?)
+    }
+}
+
+fn only(questions: Vec<Question>) -> FirstQuestions {
+    FirstQuestions { questions, ..FirstQuestions::default() }
+}
+
+/// Says what was left out.
+fn hidden(elsewhere: u64, has_more: bool) {
+    match elsewhere {
+        0 => {}
+        1 => tell("1 question of another project: agent-cli questions --all-projects"),
+        several => tell(&format!("{several} questions of other projects: agent-cli questions --all-projects")),
+    }
+    if has_more {
+        tell("there are more: agent-cli questions --limit N");
     }
 }
 

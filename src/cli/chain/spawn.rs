@@ -205,7 +205,9 @@ impl Spawn {
         }
         let exit = drive::drive_new(context, &store, &settings, top, self.output_options)?;
         // It may be resumed from a different directory.
-        if store.frame(top)?.is_some_and(|frame| !frame.state.is_over()) {
+        let waits = store.frame(top)?.is_some_and(|frame| !frame.state.is_over());
+        // Whoever has started chains before knows it.
+        if waits && store.chains_alike()?.iter().map(|kind| kind.count).sum::<u64>() == 1 {
             warn_of_login(&request.cwd, &launch);
         }
         Ok(exit)

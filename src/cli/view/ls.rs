@@ -1,7 +1,8 @@
 //! `agent-cli ls`: lists chains.
 
+mod choice;
+
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -12,11 +13,11 @@ use serde::Serialize;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::{Projects, here};
 use crate::cli::output::format::{age, one_line, toned_table};
 use crate::cli::output::{self, Tone, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::chain_status::{self, described};
 use crate::cli::report::costs::{self, SpentJson};
+use crate::cli::view::ls::choice::{Choice, Hidden};
 use crate::core::attempt::usage::Spent;
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::FrameState;
@@ -32,6 +33,16 @@ use crate::store::{Store, Summary};
 /// A chain is open until it is done. Its project is the git repository in which it was started, all worktrees included,
 /// or else the directory. What is left out is counted on standard error.
 #[derive(Debug, Args)]
+#[command(after_long_help = "States:
+  ready      nothing keeps it from running
+  running    one of its agents runs
+  waiting    for an answer, an approval, a file, a time, a limit or a child; nothing runs
+  paused     by `agent-cli pause`; `resume` continues it
+  done       the agent at the top has replied
+  failed     with an error, or stopped by `agent-cli stop`; `resume` tries again after an error,
+             and `resume --prompt` continues what was stopped
+  cancelled  interrupted by Ctrl-C; `resume` continues it
+  abandoned  recorded as running, but its process was killed; any `resume` continues it")]
 pub(crate) struct Ls {
     /// Also list chains that are done
     #[arg(short, long)]
@@ -41,7 +52,7 @@ pub(crate) struct Ls {
     #[arg(short = 'p', long)]
     all_projects: bool,
 
-    /// Only list chains in this state; can be repeated
+    /// Only list chains in this state (see below); can be repeated
     #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(STATUSES))]
     status: Vec<String>,
 
@@ -86,67 +97,43 @@ struct Listed {
     max_budget_usd: Option<f64>,
 }
 
-/// How many chains were left out, and why.
-#[derive(Debug, Default)]
-struct Hidden {
-    elsewhere: usize,
-    done: usize,
-    others: usize,
-}
-
 impl Ls {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let (store, now) = (context.store()?, Timestamp::now());
-        // For an agent, its chains are the agents that it started.
-        let chains = store.summaries(context.caller.map(|caller| caller.frame))?;
         let abandoned: HashSet<_> = store.abandoned()?.into_values().collect();
-        let is_empty = chains.is_empty();
-        let (chains, hidden) = self.chosen(context, chains, &abandoned)?;
+        let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
+        let choice = Choice {
+            done: self.all,
+            all_projects: self.all_projects,
+            status: &self.status,
+            most,
+            abandoned: &abandoned,
+        };
+        let (chains, hidden) = match context.caller {
+            // For an agent, its chains are the agents that it started.
+            Some(caller) => (store.summaries(Some(caller.frame))?, Hidden::default()),
+            None => choice.of(&store, now)?,
+        };
         let of = |chain| listed(&store, chain, &abandoned, now);
-        let listed = chains.into_iter().map(of).collect::<Result<Vec<_>, _>>()?;
+        let mut listed = chains.into_iter().map(of).collect::<Result<Vec<_>, _>>()?;
+        listed.retain(|chain| self.status.is_empty() || self.status.iter().any(|status| chain.is(status)));
+        listed.truncate(most);
         if self.json {
             print_json(&listed)?;
-        } else if is_empty {
+            hidden.report(listed.is_empty(), &[]);
+            return Ok(ExitStatus::Ok);
+        }
+        if hidden.is_empty || listed.is_empty() && context.caller.is_some() {
             tell("no chains yet");
             hint("agent-cli spawn FILE starts one");
-        } else {
+            return Ok(ExitStatus::Ok);
+        }
+        if !listed.is_empty() {
             print_toned(&self.table(&listed, now))?;
             listed.iter().for_each(warn_of_budget);
         }
-        hidden.report(listed.is_empty());
+        hidden.report(listed.is_empty(), &self.status);
         Ok(ExitStatus::Ok)
-    }
-
-    fn chosen(
-        &self,
-        context: &Context,
-        chains: Vec<Summary>,
-        abandoned: &HashSet<FrameId>,
-    ) -> Result<(Vec<Summary>, Hidden), CliError> {
-        let mut hidden = Hidden::default();
-        let mut projects = Projects::default();
-        let is_for_an_agent = context.caller.is_some();
-        let here = if self.all_projects || is_for_an_agent { None } else { Some(here(&mut projects)?) };
-        let wanted = |chain: &Summary| {
-            let is = |status: &String| {
-                *status == chain.state.name() || status == "abandoned" && abandoned.contains(&chain.id)
-            };
-            self.status.is_empty() || self.status.iter().any(is)
-        };
-        let shows_done = self.all || is_for_an_agent || self.status.iter().any(|status| status == "done");
-        let mut chosen = chains;
-        chosen.retain(|chain| wanted(chain));
-        chosen.retain(|chain| {
-            let is_here = here.as_deref().is_none_or(|here: &Path| projects.of(&chain.cwd) == here);
-            let is_open = shows_done || chain.state != FrameState::Done;
-            hidden.elsewhere += usize::from(!is_here && is_open);
-            hidden.done += usize::from(is_here && !is_open);
-            is_here && is_open
-        });
-        let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
-        hidden.others = chosen.len().saturating_sub(most);
-        chosen.truncate(most);
-        Ok((chosen, hidden))
     }
 
     /// On a narrow terminal only what says which chain it is, and what for.
@@ -190,6 +177,7 @@ fn listed(store: &Store, chain: Summary, abandoned: &HashSet<FrameId>, now: Time
         Some(tree) if !abandoned => activities(store, tree, now)?,
         _ => BTreeMap::new(),
     };
+    let status = tree.as_ref().map_or(chain.state.name(), |tree| tree.standing(now));
     let can_run = tree
         .is_some_and(|tree| !tree.runnable(&Attempted::default(), now).is_empty() || !tree.to_try_again().is_empty());
     let spent = store.spent(chain.id)?;
@@ -198,7 +186,7 @@ fn listed(store: &Store, chain: Summary, abandoned: &HashSet<FrameId>, now: Time
         can_continue: can_run || abandoned,
         id: chain.id,
         name: chain.name,
-        status: chain.state.name(),
+        status,
         error: match chain.state {
             FrameState::Failed { failure } => Some(failure.message),
             _ => None,
@@ -226,17 +214,24 @@ fn waits_or_continues(chain: &Listed, now: Timestamp) -> String {
     if let Some(error) = &chain.error {
         return one_line(error);
     }
+    if chain.status == "cancelled" {
+        return format!("interrupted; agent-cli resume {} continues it", chain.id.short());
+    }
     let more = |count: usize| if count > 1 { format!(", and for {} more", count - 1) } else { String::new() };
     match chain.waiting_on.first() {
-        Some(first) if chain.status != "done" => {
+        Some(first) if chain.doing.is_empty() && chain.status != "done" => {
             let continues = if chain.can_continue { "can continue; " } else { "" };
             format!("{continues}waits {}{}", awaited(first, now, &TimeZone::system()), more(chain.waiting_on.len()))
         }
-        None if !chain.doing.is_empty() => {
+        _ if !chain.doing.is_empty() => {
             let first = chain.doing.values().max_by_key(|doing| (doing.stalled, doing.last_event));
             let others = chain.doing.len() - 1;
             let more = if others > 0 { format!(", and {others} more run") } else { String::new() };
-            first.map_or_else(String::new, |doing| doing.words(now) + &more)
+            let waits = match chain.waiting_on.first() {
+                Some(first) => format!("; waits {}", awaited(first, now, &TimeZone::system())),
+                None => String::new(),
+            };
+            first.map_or_else(String::new, |doing| doing.words(now) + &more + &waits)
         }
         None if chain.can_continue => "can continue".to_owned(),
         _ => String::new(),
@@ -281,22 +276,10 @@ fn warn_of_budget(chain: &Listed) {
     }
 }
 
-impl Hidden {
-    fn report(&self, shows_nothing: bool) {
-        let chains = |count: usize| if count == 1 { "1 chain".to_owned() } else { format!("{count} chains") };
-        let is = |count: usize| if count == 1 { "is" } else { "are" };
-        if shows_nothing && self.elsewhere + self.done > 0 {
-            tell("no open chains in this project");
-        }
-        if self.elsewhere > 0 {
-            tell(&format!("{} of other projects: agent-cli ls --all-projects", chains(self.elsewhere)));
-        }
-        if self.done > 0 {
-            tell(&format!("{} that {} done: agent-cli ls --all", chains(self.done), is(self.done)));
-        }
-        if self.others > 0 {
-            tell(&format!("{} more: agent-cli ls --limit N", chains(self.others)));
-        }
+impl Listed {
+    /// Whether this is how it stands.
+    fn is(&self, status: &str) -> bool {
+        self.status == status || status == "abandoned" && self.abandoned
     }
 }
 

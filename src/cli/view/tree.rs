@@ -10,7 +10,7 @@ use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::frame_named;
+use crate::cli::lookup::{Projects, frame_named, here};
 use crate::cli::output::format::{age, cut, fitted};
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::chain_status::{self, described};
@@ -23,14 +23,18 @@ use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
 use crate::runtime::activity::now::{Doing, activities};
 use crate::runtime::run::external_waits;
-use crate::store::WorktreesOf;
+use crate::store::{Store, WorktreesOf};
 
 /// Show a chain as a tree: every agent, its state, what it waits for and for how long
 #[derive(Debug, Args)]
 pub(crate) struct TreeCommand {
-    /// Id of an agent, or of one of its sessions [default: all chains that are not done]
+    /// Id of an agent, chain or session, the name of a chain, or `last` [default: this project's chains that are not done]
     #[arg(add = candidates::all_agents())]
     id: Option<String>,
+
+    /// Also show the chains of other projects
+    #[arg(short = 'p', long, conflicts_with = "id")]
+    all_projects: bool,
 
     /// Show what each agent cost, and all together
     #[arg(long)]
@@ -79,10 +83,7 @@ impl TreeCommand {
         let tops = match (&self.id, context.caller) {
             (Some(id), _) => vec![frame_named(context, &store, id)?],
             (None, Some(caller)) => vec![caller.frame],
-            (None, None) => {
-                let open = store.summaries(None)?.into_iter().filter(|root| root.state != FrameState::Done);
-                open.map(|root| root.id).collect()
-            }
+            (None, None) => self.open(&store)?,
         };
         let now = Timestamp::now();
         let abandoned = store.abandoned()?;
@@ -107,7 +108,7 @@ impl TreeCommand {
             return Ok(ExitStatus::Ok);
         }
         if trees.is_empty() {
-            tell("no open chains");
+            tell(if self.all_projects { "no open chains" } else { "no open chains in this project" });
             hint("agent-cli ls --all lists those that are done");
         }
         for tree in &trees {
@@ -117,6 +118,24 @@ impl TreeCommand {
             print(&drawn(tree, now, &abandoned, &activities, costs.as_ref()))?;
         }
         Ok(ExitStatus::Ok)
+    }
+}
+
+impl TreeCommand {
+    /// The chains that are not done, the newest first.
+    fn open(&self, store: &Store) -> Result<Vec<FrameId>, CliError> {
+        let mut projects = Projects::default();
+        let project = if self.all_projects { None } else { Some(here(&mut projects)?) };
+        let alike = store.chains_alike()?;
+        let open = alike.iter().filter(|kind| kind.status != "done");
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            open.partition(|kind| project.as_ref().is_none_or(|project| projects.of(&kind.cwd) == *project));
+        match elsewhere.iter().map(|kind| kind.count).sum() {
+            0 => {}
+            1 => tell("1 chain of another project: agent-cli tree --all-projects"),
+            several => tell(&format!("{several} chains of other projects: agent-cli tree --all-projects")),
+        }
+        Ok(store.newest_of(&here, u64::MAX)?)
     }
 }
 

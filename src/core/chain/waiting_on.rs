@@ -106,6 +106,27 @@ pub enum Blocking {
 }
 
 impl Tree {
+    /// How the chain stands as a whole, in the words for the states of agents: it runs as long as one of its agents does, and
+    /// what waits for nothing but somebody to continue an agent is as that agent is.
+    #[must_use]
+    pub fn standing(&self, now: Timestamp) -> &'static str {
+        let nodes = self.parents_first();
+        if nodes.iter().any(|node| matches!(node.state, FrameState::Running { .. })) {
+            return "running";
+        }
+        let top = self.get(self.top()).map_or("done", |top| top.state.name());
+        if self.get(self.top()).is_none_or(|top| top.state.is_over()) {
+            return top;
+        }
+        if nodes.iter().any(|node| node.state == FrameState::Cancelled && self.is_awaited(node)) {
+            return FrameState::Cancelled.name();
+        }
+        let blockers = self.blockers(now);
+        let is_paused = |blocker: &Blocker| matches!(blocker.what, Blocking::Paused { .. });
+        let all_paused = !blockers.is_empty() && blockers.iter().all(is_paused);
+        if all_paused { (FrameState::Paused { waited: None }).name() } else { top }
+    }
+
     /// What the tree waits for, deepest first.
     #[must_use]
     pub fn blockers(&self, now: Timestamp) -> Vec<Blocker> {

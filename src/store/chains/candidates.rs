@@ -6,7 +6,6 @@ use rusqlite::Row;
 use crate::core::chain::pace::{self, Candidate, Stir};
 use crate::core::chain::state::FrameState;
 use crate::core::chain::state::Wait;
-use crate::core::id::FrameId;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::RequestKind;
 use crate::core::waits::conditions::{External, Matching};
@@ -27,22 +26,12 @@ const OUTSIDE: &str =
     "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY open_waits JOIN frames AS f ON f.id = r.frame
      WHERE r.kind = 'wait' AND r.status = 'open' ORDER BY r.seq";
 
-const INTERRUPTED: &str = "SELECT root FROM frames INDEXED BY unusual_frames
-     WHERE status IN ('running', 'paused', 'cancelled') AND status = 'cancelled' GROUP BY root ORDER BY max(seq) DESC";
 // Whoever writes the file of an answer cannot be seen in the database.
 const POSTED: &str =
     "SELECT f.root, r.detail FROM requests AS r INDEXED BY posted_questions JOIN frames AS f ON f.id = r.frame
      WHERE r.status = 'open' AND json_type(r.detail, '$.ask.posted') IS NOT NULL ORDER BY r.seq";
 
 impl Store {
-    /// The chains that a person has interrupted and not continued, the newest first.
-    pub(crate) fn interrupted(&self) -> Result<Vec<FrameId>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(INTERRUPTED)?;
-            Ok(statement.query_map([], |row| id(row, "root"))?.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
     /// The chains that may be able to continue at `now`, some of them more than once. Those that are failed or
     /// interrupted or paused are not among them: whether they are tried again is for a person to say.
     pub(crate) fn candidates(&self, now: Timestamp) -> Result<Vec<Candidate>> {
@@ -98,6 +87,7 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::ending::Ending;
+    use crate::core::id::FrameId;
     use crate::core::requests::request::External;
     use crate::store::testing::{ask, new, reply, store};
 
@@ -119,19 +109,6 @@ mod tests {
         store.answer(question, "now").unwrap();
         assert_eq!(found(&store), [(root, Stir::Free)]);
         store.end(store.start(root), &reply("done"));
-        assert_eq!(found(&store), []);
-    }
-
-    #[test]
-    fn what_a_person_has_interrupted_is_theirs_to_continue() {
-        let (_temp, store) = store();
-        assert_eq!(store.interrupted().unwrap(), []);
-        let roots = [(); 2].map(|()| {
-            let caller = store.start(store.root());
-            store.end(caller, &Ending::Stopped { worked: true });
-            caller.frame
-        });
-        assert_eq!(store.interrupted().unwrap(), [roots[1], roots[0]]);
         assert_eq!(found(&store), []);
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod abandoned;
 pub(crate) mod candidates;
 pub(crate) mod history;
 pub(crate) mod limits;
+pub(crate) mod listing;
 pub(crate) mod lookup;
 pub(crate) mod names;
 pub(crate) mod repair;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::core::agent::denied::Denied;
 use crate::core::chain::limits::Limits;
@@ -78,6 +78,12 @@ const ROOTS: &str =
        ON q.root = f.id
      ORDER BY f.seq DESC";
 
+const ROOT: &str = "SELECT f.id, c.name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
+       (SELECT count(*) FROM frames AS asker CROSS JOIN requests AS r ON r.frame = asker.id
+        WHERE asker.root = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions,
+       (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
+     FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root WHERE c.root = ?1";
+
 const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM frames WHERE parent = ?1 UNION
        SELECT below.child, f.id FROM below CROSS JOIN frames AS f ON f.parent = below.id)
      SELECT f.id, NULL AS name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
@@ -113,6 +119,14 @@ impl Store {
         self.read(|connection| {
             let own = HashMap::from([(top, requests::pending(connection, top)?)]);
             Ok(Tree::new(top, nodes(connection, top, FAMILY, own)?))
+        })
+    }
+
+    /// A root; `None`: it does not exist, or is none.
+    pub(crate) fn summary(&self, root: FrameId) -> Result<Option<Summary>> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(ROOT)?;
+            Ok(statement.query_row([Id(root)], summary).optional()?)
         })
     }
 

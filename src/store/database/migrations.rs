@@ -224,7 +224,8 @@ CREATE INDEX posted_questions ON requests (frame)
 -- The agents that make a chain look another way than its root says: someone runs, rests or was interrupted in it.
 CREATE INDEX unusual_frames ON frames (status, root) WHERE status IN ('running', 'paused', 'cancelled');
 -- What lists read of all chains: how many there are of each project and state, and the newest of them.
-CREATE INDEX roots ON frames (cwd, status, seq) WHERE parent IS NULL;
+CREATE INDEX roots ON frames (cwd, status, seq, id, parent) WHERE parent IS NULL;
+CREATE INDEX open_questions_in_order ON requests (seq) WHERE kind = 'ask' AND status = 'open';
 
 -- The events of which a person wants to be told, as an array, and the config file that says so: one row, or none.
 CREATE TABLE subscription (

@@ -176,7 +176,7 @@ pub(crate) fn unchanged(connection: &Connection, read: &[(RequestId, String)]) -
     Ok(())
 }
 
-fn load(connection: &Connection, id: RequestId) -> std::result::Result<Option<Question>, Fault> {
+pub(crate) fn load(connection: &Connection, id: RequestId) -> std::result::Result<Option<Question>, Fault> {
     let mut statement = connection.prepare_cached(questions!("r.id = ?1"))?;
     Ok(statement.query_row([Id(id)], from_row).optional()?)
 }

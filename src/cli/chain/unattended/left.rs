@@ -11,7 +11,7 @@ pub(super) fn tell_of_interrupted(store: &Store) -> Result<(), RuntimeError> {
     if !io::stderr().is_terminal() {
         return Ok(());
     }
-    match store.interrupted()?.as_slice() {
+    match store.chains_with("cancelled")?.as_slice() {
         [] => {}
         [one] => tell(&format!("1 chain was interrupted and is left to you: agent-cli resume {}", one.short())),
         [newest, others @ ..] => tell(&format!(
