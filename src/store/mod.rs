@@ -29,6 +29,7 @@ pub use crate::store::attempts::attempt::NewAttempt;
 pub use crate::store::attempts::end::AttemptEnd;
 pub(crate) use crate::store::attempts::program_cache::KnownProgram;
 pub(crate) use crate::store::attempts::spent::Counted;
+pub(crate) use crate::store::chains::exchanges::{Asked, Exchange};
 pub(crate) use crate::store::chains::history::AttemptSpan;
 pub(crate) use crate::store::chains::limits::ChainOf;
 pub(crate) use crate::store::chains::listing::{Alike, FirstQuestions};

@@ -36,6 +36,7 @@ fn every_command_explains_itself() {
       show           Show everything known about an agent: sessions, transcripts, costs and history
       logs           Show what an agent said and did
       open           Open a copy of an agent's conversation in an interactive claude
+      history        Show what agents asked, who answered what, and what they did then
       stats          Show what agents cost, by day, model and file of instructions
       notifications  List notifications, and whether they could be sent
       doctor         Check claude, login, settings, PATH and the state directory, and suggest fixes
@@ -681,6 +682,50 @@ fn every_command_explains_itself() {
       agent-cli logs 4f2c1a90 --chain --since 10m
       agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == "tool_use")'
     "#);
+    insta::assert_snapshot!(help(&["history"]), @"
+    Show what agents asked, who answered what, and what they did then
+
+    Lists every question, approval and plan that was ever recorded, newest last: whether it was
+    answered, withdrawn or expired, each answer with who gave it (user, process, terminal), even if
+    another one has replaced it, and what the agent did first once it had the answer. With the id of a
+    question, all of it is shown whole. `gc` and `rm` remove chains with their history.
+
+    Usage: agent-cli history [OPTIONS] [ID]
+
+    Arguments:
+      [ID]
+              Id of a question, agent or chain, the name of a chain, or `last` [default: all chains of
+              this project]
+
+    Options:
+      -p, --all-projects
+              Also show what was asked in other projects
+
+          --since <WHEN>
+              Only what was asked since this time, or within this duration before now, such as 7d
+
+          --json
+              Print a JSON array
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli history --since 7d
+      agent-cli history 4f2c1a90 --json | jq '.[].records'
+    ");
     insta::assert_snapshot!(help(&["notifications"]), @r#"
     List notifications, and whether they could be sent
 

@@ -72,6 +72,7 @@ on_every_version!(
     other_commands_are_denied_unless_the_user_allows_them,
     a_denied_call_is_denied_as_by_plain_claude,
     an_allowed_call_runs_once_and_only_that_one,
+    a_person_is_told_of_all_of_a_call_and_what_became_of_it_is_on_record,
     a_call_that_a_person_denies_does_not_run_and_says_why,
     a_call_beside_others_is_asked_about_alone,
     a_call_of_a_subagent_is_denied,
@@ -148,6 +149,47 @@ fn an_allowed_call_runs_once_and_only_that_one(version: &str) {
     let reply = chain.ok(&["resume", &root]);
     assert!(reply.contains("false],[\"once is enough\",true]"), "{reply}");
     assert_eq!(made(), "x\n");
+}
+
+fn a_person_is_told_of_all_of_a_call_and_what_became_of_it_is_on_record(version: &str) {
+    use std::os::unix::fs::PermissionsExt;
+
+    let call = "echo x >> made # $(touch pwned)\ntrue";
+    let chain = asking(version, vec![Turn::bash(call)]);
+    let folder = chain.home.home().join("config");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).unwrap();
+    let config = folder.join("config.toml");
+    std::fs::write(&config, "[on]\napproval = \"cat > told; env > variables\"\ndone = \"cat > done\"\n").unwrap();
+    std::fs::set_permissions(&config, PermissionsExt::from_mode(0o600)).unwrap();
+    let run = |arguments: &[&str]| {
+        let said = chain.command().env("AGENT_CLI_CONFIG", &config).args(arguments).output().unwrap();
+        crate::chain::Said::from(said)
+    };
+    assert_eq!(run(&ASKING).code, Some(0));
+    let told = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+    };
+    let asked = &told("told")["question"];
+    assert_eq!(
+        (&asked["permission"]["tool"], &asked["permission"]["input"]["command"]),
+        (&json!("Bash"), &json!(call))
+    );
+    let variables = std::fs::read_to_string(folder.join("variables")).unwrap();
+    assert!(
+        variables.contains("\nAGENT_CLI_EVENT=approval\n") || variables.starts_with("AGENT_CLI_EVENT"),
+        "{variables}"
+    );
+    assert!(!variables.contains("AGENT_CLI_ATTEMPT="), "{variables}");
+    let id = asked["id"].as_str().unwrap();
+    chain.ok(&["answer", id, "allow"]);
+    let root = told("told")["chain"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(run(&["resume", &root]).code, Some(0));
+    assert_eq!(told("done")["event"], "done");
+    assert!(!folder.join("pwned").exists());
+    let record = &chain.json(&["history", id, "--json"])[0];
+    assert_eq!((&record["status"], &record["records"][0]["answer"]), (&json!("delivered"), &json!("allow")));
+    assert_eq!(record["then"]["type"], "text", "{record}");
 }
 
 fn a_call_that_a_person_denies_does_not_run_and_says_why(version: &str) {

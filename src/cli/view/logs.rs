@@ -196,7 +196,7 @@ impl Printer {
     }
 }
 
-fn since(text: &str) -> Result<Timestamp, String> {
+pub(crate) fn since(text: &str) -> Result<Timestamp, String> {
     let ago = duration(text).map(|ago| Timestamp::now().checked_sub(ago).unwrap_or(Timestamp::MIN));
     ago.or_else(|_| moment(text)).map_err(|_| "give a duration such as 10m, or a time with its zone".to_owned())
 }

@@ -1,6 +1,7 @@
 //! Commands that show chains.
 
 pub(crate) mod doctor;
+pub(crate) mod history;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod notifications;

@@ -2,6 +2,7 @@
 
 pub(crate) mod chain_events;
 pub(crate) mod last_words;
+pub(crate) mod next_deed;
 pub(crate) mod now;
 mod output;
 mod records;

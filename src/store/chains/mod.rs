@@ -2,6 +2,7 @@
 
 pub(crate) mod abandoned;
 pub(crate) mod candidates;
+pub(crate) mod exchanges;
 pub(crate) mod history;
 pub(crate) mod limits;
 pub(crate) mod listing;

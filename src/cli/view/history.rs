@@ -1,0 +1,287 @@
+//! `agent-cli history`: what agents asked, who answered, and what they did then.
+
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::arguments::candidates;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::lookup::{self, Projects};
+use crate::cli::output::format::{age, fitted, one_line};
+use crate::cli::output::{self, hint, print, print_json, tell};
+use crate::cli::view::logs;
+use crate::core::chain::origin::Origin;
+use crate::core::events::agent_event::{AgentEvent, Happening};
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::approval::{self, Before};
+use crate::core::requests::request::RequestKind;
+use crate::runtime::activity::next_deed;
+use crate::store::{Asked, EventRecord, Exchange, Store, Target};
+
+/// Show what agents asked, who answered what, and what they did then
+///
+/// Lists every question, approval and plan that was ever recorded, newest last: whether it was answered, withdrawn or
+/// expired, each answer with who gave it (user, process, terminal), even if another one has replaced it, and what the
+/// agent did first once it had the answer. With the id of a question, all of it is shown whole. `gc` and `rm` remove
+/// chains with their history.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli history --since 7d
+  agent-cli history 4f2c1a90 --json | jq '.[].records'")]
+pub(crate) struct History {
+    /// Id of a question, agent or chain, the name of a chain, or `last` [default: all chains of this project]
+    #[arg(add = candidates::questions())]
+    id: Option<String>,
+
+    /// Also show what was asked in other projects
+    #[arg(short = 'p', long, conflicts_with = "id")]
+    all_projects: bool,
+
+    /// Only what was asked since this time, or within this duration before now, such as 7d
+    #[arg(long, value_name = "WHEN", value_parser = logs::since)]
+    since: Option<Timestamp>,
+
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct ExchangeJson {
+    id: RequestId,
+    frame: FrameId,
+    root: FrameId,
+    task: String,
+    asked: Timestamp,
+    /// What was shown, as it was recorded.
+    shown: RequestKind,
+    status: String,
+    records: Vec<RecordJson>,
+    given: Option<GivenJson>,
+    then: Option<AgentEvent>,
+}
+
+#[derive(Debug, Serialize)]
+struct RecordJson {
+    at: Timestamp,
+    what: String,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    answer: Value,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    by: Value,
+}
+
+#[derive(Debug, Serialize)]
+struct GivenJson {
+    attempt: AttemptId,
+    at: Timestamp,
+}
+
+impl History {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        let store = context.store()?;
+        let asked = match (&self.id, context.caller) {
+            (Some(id), _) => match lookup::target_named(context, &store, id)? {
+                Target::Frame(frame) => Asked::Below(frame),
+                Target::Request(request) => Asked::One(request),
+            },
+            (None, Some(caller)) => Asked::Below(caller.frame),
+            (None, None) => Asked::Anywhere,
+        };
+        let mut exchanges = store.exchanges(asked, self.since.unwrap_or(Timestamp::MIN))?;
+        let found = exchanges.len();
+        if asked == Asked::Anywhere && !self.all_projects {
+            let mut projects = Projects::default();
+            let here = lookup::here(&mut projects)?;
+            exchanges.retain(|exchange| projects.of(&exchange.cwd) == here);
+        }
+        let elsewhere = found - exchanges.len();
+        if self.json {
+            let listed = exchanges.into_iter().map(|exchange| as_json(&store, exchange));
+            print_json(&listed.collect::<Result<Vec<_>, _>>()?)?;
+            return Ok(ExitStatus::Ok);
+        }
+        if exchanges.is_empty() {
+            tell("nothing was asked");
+        }
+        let (now, whole) = (Timestamp::now(), matches!(asked, Asked::One(_)));
+        for exchange in &exchanges {
+            print(&text(&store, exchange, now, whole)?)?;
+        }
+        if elsewhere > 0 {
+            hint(&format!("{elsewhere} more in other projects: agent-cli history --all-projects"));
+        }
+        Ok(ExitStatus::Ok)
+    }
+}
+
+/// When the agent had the answer: it may have read it while it worked.
+fn had(exchange: &Exchange) -> Option<Timestamp> {
+    let given = exchange.given?;
+    Some(exchange.records.last().map_or(given.began, |last| last.at.max(given.began)))
+}
+
+fn as_json(store: &Store, exchange: Exchange) -> Result<ExchangeJson, CliError> {
+    let then = next_deed::after(store, &exchange)?;
+    let at = had(&exchange);
+    let given = exchange.given.zip(at).map(|(given, at)| GivenJson { attempt: given.attempt, at });
+    let record = |record: EventRecord| {
+        let EventRecord { at, kind: what, detail, .. } = record;
+        let answer = detail.get("answer").or(detail.get("default")).cloned().unwrap_or_default();
+        RecordJson { at, what, answer, by: detail.get("by").cloned().unwrap_or_default() }
+    };
+    Ok(ExchangeJson {
+        id: exchange.id,
+        frame: exchange.frame,
+        root: exchange.root,
+        task: exchange.title,
+        asked: exchange.asked,
+        shown: exchange.kind,
+        status: exchange.status,
+        records: exchange.records.into_iter().map(record).collect(),
+        given,
+        then,
+    })
+}
+
+fn text(store: &Store, exchange: &Exchange, now: Timestamp, whole: bool) -> Result<String, CliError> {
+    let width = output::width();
+    let mut lines = vec![
+        format!("{} {}, {} ago", exchange.id.short(), what(&exchange.kind), age(exchange.asked, now)),
+        format!("  of {} in the chain {}", one_line(&exchange.title), exchange.root.short()),
+    ];
+    let mut text = String::new();
+    let flush = |lines: &mut Vec<String>, text: &mut String| {
+        for line in lines.drain(..) {
+            text.push_str(&width.map_or(line.clone(), |width| fitted(&line, width)));
+            text.push('\n');
+        }
+    };
+    if whole {
+        flush(&mut lines, &mut text);
+        text.push_str(&shown(&exchange.kind, width));
+    } else {
+        lines.push(format!("  {}", one_line(&summary(&exchange.kind))));
+    }
+    for record in &exchange.records {
+        let (said, answer) = of_record(record, now);
+        match answer {
+            Some(answer) if whole => {
+                lines.push(format!("  {said}:"));
+                flush(&mut lines, &mut text);
+                text.push_str(&approval::quoted(&answer, width));
+            }
+            Some(answer) => lines.push(format!("  {said}: {}", one_line(&answer))),
+            None => lines.push(format!("  {said}")),
+        }
+    }
+    lines.extend(outcome(store, exchange, now)?);
+    flush(&mut lines, &mut text);
+    Ok(text)
+}
+
+fn what(kind: &RequestKind) -> &'static str {
+    match kind {
+        RequestKind::Permission { .. } => "approval of a call",
+        RequestKind::Plan(_) => "approval of a plan",
+        _ => "question",
+    }
+}
+
+fn summary(kind: &RequestKind) -> String {
+    match kind {
+        RequestKind::Ask(form) => form.question.clone(),
+        other => other.command(),
+    }
+}
+
+fn shown(kind: &RequestKind, width: Option<usize>) -> String {
+    match kind {
+        RequestKind::Permission { tool, input, .. } => approval::view(tool, input, &Before::Unknown, width),
+        RequestKind::Plan(plan) => approval::quoted(plan.text.as_deref().unwrap_or_default(), width),
+        RequestKind::Ask(form) => {
+            let context = form.context.iter().map(|context| approval::quoted(context, width));
+            let options = form.options.iter().map(|option| approval::named("  - ", &option.key, width));
+            context.chain([approval::quoted(&form.question, width)]).chain(options).collect()
+        }
+        other => approval::quoted(&other.command(), width),
+    }
+}
+
+/// What happened, and the answer that was given.
+fn of_record(record: &EventRecord, now: Timestamp) -> (String, Option<String>) {
+    let text = |name: &str| record.detail[name].as_str().map(str::to_owned);
+    let ago = format!("{} ago", age(record.at, now));
+    let by = || by(&record.detail["by"]);
+    match record.kind.as_str() {
+        "answered" => (format!("answered {ago}{}", by()), text("answer")),
+        "answer_replaced" => (format!("answer replaced {ago}{}", by()), text("answer")),
+        "expired" => match text("default") {
+            Some(default) => (format!("expired {ago}, the default counts"), Some(default)),
+            None => (format!("expired {ago}, nobody had answered"), None),
+        },
+        "withdrawn" => (format!("withdrawn {ago}: nobody waited for an answer any more"), None),
+        other => (format!("{} {ago}", one_line(&other.replace('_', " "))), None),
+    }
+}
+
+/// Who gave an answer, as far as that was recorded.
+fn by(origin: &Value) -> String {
+    let Ok(origin) = serde_json::from_value::<Origin>(origin.clone()) else { return String::new() };
+    let terminal = origin.terminal.as_deref().map_or("no terminal".to_owned(), one_line);
+    let user = origin.user.as_deref().map_or_else(|| format!("user {}", origin.uid), one_line);
+    let agent = origin.agent.map(|agent| format!(", below agent {}", agent.short())).unwrap_or_default();
+    format!(" by {user} (process {}, {terminal}{agent})", origin.process)
+}
+
+fn outcome(store: &Store, exchange: &Exchange, now: Timestamp) -> Result<Option<String>, CliError> {
+    if exchange.status == "open" {
+        return Ok(Some("  open".to_owned()));
+    }
+    let Some(at) = had(exchange) else {
+        let is_answered = exchange.status == "resolved";
+        return Ok(is_answered.then(|| "  not delivered yet".to_owned()));
+    };
+    let verb = if exchange.status == "delivered" { "delivered" } else { "given to the running agent" };
+    let then = next_deed::after(store, exchange)?.map(|event| deed(&event.what)).unwrap_or_default();
+    Ok(Some(format!("  {verb} {} ago{then}", age(at, now))))
+}
+
+fn deed(what: &Happening) -> String {
+    match what {
+        Happening::ToolUse { summary, .. } => format!("; then it called {}", one_line(summary)),
+        Happening::Text { text } => format!("; then it said: {}", one_line(text)),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(kind: &str, detail: Value) -> (String, Option<String>) {
+        let (at, frame) = (Timestamp::UNIX_EPOCH, FrameId::random());
+        of_record(&EventRecord { seq: 1, at, frame, kind: kind.into(), detail }, at)
+    }
+
+    #[test]
+    fn withdrawn_expired_and_replaced_are_told_apart() {
+        let by = json!({"uid": 7, "user": "ann\u{1b}", "process": 42, "terminal": "/dev/pts/1", "agent": null, "claude_session": null});
+        let ann = "by ann\\u{1b} (process 42, /dev/pts/1)";
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(said("answered", json!({"answer": "x", "by": by})), (format!("answered 0 s ago {ann}"), text("x")));
+        assert_eq!(
+            said("answer_replaced", json!({"answer": "y", "by": by})),
+            (format!("answer replaced 0 s ago {ann}"), text("y"))
+        );
+        assert_eq!(said("expired", json!({})).0, "expired 0 s ago, nobody had answered");
+        assert_eq!(said("expired", json!({"default": "z"})), ("expired 0 s ago, the default counts".into(), text("z")));
+        assert_eq!(said("withdrawn", json!({})).0, "withdrawn 0 s ago: nobody waited for an answer any more");
+        assert_eq!(said("of_next_year", json!({})).0, "of next year 0 s ago");
+    }
+}

@@ -1,0 +1,172 @@
+//! What agents asked people, and everything that was recorded about it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Row};
+
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::request::RequestKind;
+use crate::store::database::codec::{At, Id, count, from_json, id, maybe_id, maybe_time, path, time};
+use crate::store::database::store::Store;
+use crate::store::error::{Fault, Result};
+use crate::store::tables::below::below;
+use crate::store::tables::events::{self, EventRecord};
+
+/// A question or approval, and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Exchange {
+    pub id: RequestId,
+    pub frame: FrameId,
+    pub root: FrameId,
+    /// The agent's task.
+    pub title: String,
+    /// Where the root of the chain works.
+    pub cwd: PathBuf,
+    pub asked: Timestamp,
+    pub kind: RequestKind,
+    /// The tool call that it suspended.
+    pub call: Option<String>,
+    /// The state of the request, by its name.
+    pub status: String,
+    /// What happened to it since, from the log: `answered`, `answer_replaced`, `expired`, `withdrawn`.
+    pub records: Vec<EventRecord>,
+    pub given: Option<Given>,
+}
+
+/// The attempt that was given the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub attempt: AttemptId,
+    pub began: Timestamp,
+    /// Where what it printed begins.
+    pub output_from: u64,
+}
+
+/// Which exchanges are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Anywhere,
+    /// By a frame, or a frame below it.
+    Below(FrameId),
+    One(RequestId),
+}
+
+macro_rules! exchanges {
+    ($($condition:tt)+) => {
+        concat!(
+            "SELECT r.id, r.frame, r.call, r.detail, r.status, r.made, f.root, f.title, top.cwd, a.id AS attempt, a.began,
+               a.output_from
+             FROM requests AS r JOIN frames AS f ON f.id = r.frame JOIN frames AS top ON top.id = f.root
+               LEFT JOIN attempts AS a ON a.id = r.delivered_in
+             WHERE r.kind = 'ask' AND r.made >= ?2 AND ",
+            $($condition)+,
+            " ORDER BY r.made, r.seq"
+        )
+    };
+}
+
+const ANYWHERE: &str = exchanges!("?1 IS NULL");
+const ONE: &str = exchanges!("r.id = ?1");
+const BELOW: &str = exchanges!("r.frame IN (", below!("SELECT id FROM below"), ")");
+
+const RECORDS: &str = "SELECT seq, at, frame, kind, detail FROM events
+     WHERE frame = ?1 AND kind IN ('answered', 'answer_replaced', 'expired', 'withdrawn') ORDER BY seq";
+
+impl Store {
+    /// What was asked since then, the newest last.
+    pub(crate) fn exchanges(&self, asked: Asked, since: Timestamp) -> Result<Vec<Exchange>> {
+        self.read(|connection| {
+            let (sql, top) = match asked {
+                Asked::Anywhere => (ANYWHERE, None),
+                Asked::Below(top) => (BELOW, Some(top.0)),
+                Asked::One(request) => (ONE, Some(request.0)),
+            };
+            let mut statement = connection.prepare_cached(sql)?;
+            let found = statement.query_map((top.map(Id), At(since)), from_row)?;
+            let mut found: Vec<Exchange> = found.collect::<rusqlite::Result<_>>()?;
+            let mut records = HashMap::new();
+            for exchange in &mut found {
+                if !records.contains_key(&exchange.frame) {
+                    records.insert(exchange.frame, recorded(connection, exchange.frame)?);
+                }
+                let id = exchange.id.to_string();
+                let of_frame = records.get(&exchange.frame).into_iter().flatten();
+                exchange.records = of_frame.filter(|record| record.detail["request"] == id.as_str()).cloned().collect();
+            }
+            Ok(found)
+        })
+    }
+}
+
+fn recorded(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<EventRecord>, Fault> {
+    let mut statement = connection.prepare_cached(RECORDS)?;
+    Ok(statement.query_map([Id(frame)], events::from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Exchange> {
+    let given = match (maybe_id(row, "attempt")?, maybe_time(row, "began")?) {
+        (Some(attempt), Some(began)) => Some(Given { attempt, began, output_from: count(row, "output_from")? }),
+        _ => None,
+    };
+    Ok(Exchange {
+        id: id(row, "id")?,
+        frame: id(row, "frame")?,
+        root: id(row, "root")?,
+        title: row.get("title")?,
+        cwd: path(row, "cwd")?,
+        asked: time(row, "made")?,
+        kind: from_json(row, "detail")?,
+        call: row.get("call")?,
+        status: row.get("status")?,
+        records: Vec::new(),
+        given,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::chain::origin::Origin;
+    use crate::store::testing::{ask, new, refused, reply, store};
+
+    fn kinds(exchange: &Exchange) -> Vec<&str> {
+        exchange.records.iter().map(|record| record.kind.as_str()).collect()
+    }
+
+    #[test]
+    fn every_answer_stays_on_record_with_who_gave_it() {
+        let (_temp, store) = store();
+        let (frame, id) = store.asking("When?");
+        let by = |user: &str| Origin { user: Some(user.into()), ..Origin::default() };
+        store.record_answer(id, "Jan 1st", &by("ann"), false).unwrap();
+        store.record_answer(id, "Feb 2nd", &by("bob"), true).unwrap();
+        let caller = store.start(frame);
+        store.end(caller, &reply("done"));
+        let found = store.exchanges(Asked::One(id), Timestamp::MIN).unwrap();
+        assert_eq!((kinds(&found[0]), found[0].status.as_str()), (vec!["answered", "answer_replaced"], "delivered"));
+        assert_eq!(found[0].given.map(|given| given.attempt), Some(caller.attempt));
+        let users: Vec<_> = found[0].records.iter().map(|record| record.detail["by"]["user"].clone()).collect();
+        assert_eq!(users, ["ann", "bob"]);
+    }
+
+    #[test]
+    fn what_was_withdrawn_is_there_and_what_was_asked_elsewhere_is_not() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        let of_root = store.request(caller, None, &ask("Why?")).unwrap();
+        store.end(caller, &crate::core::attempt::ending::Ending::Suspended);
+        let below = store.start(child);
+        store.request(below, None, &ask("When?")).unwrap();
+        store.end(below, &refused("no"));
+        store.asking("Who?");
+        let of = |asked| store.exchanges(asked, Timestamp::MIN).unwrap();
+        assert_eq!((of(Asked::Anywhere).len(), of(Asked::Below(caller.frame)).len()), (3, 2));
+        let found = of(Asked::Below(child));
+        assert_eq!((found.len(), kinds(&found[0]), found[0].root), (1, vec!["withdrawn"], caller.frame));
+        assert_eq!(of(Asked::One(of_root))[0].id, of_root);
+        assert_eq!(store.exchanges(Asked::Anywhere, Timestamp::MAX).unwrap(), []);
+    }
+}

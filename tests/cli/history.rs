@@ -1,0 +1,98 @@
+//! What was asked, who answered, and what the agent did then.
+
+use crate::world::World;
+
+/// A question that was answered twice, and one that is open.
+fn world() -> (World, String) {
+    let world = World::new();
+    world.file("root.md", "ask When?\nrun echo tested\nask Where?\nreply {result}\n");
+    let root = world.spawn_paused("root.md");
+    let question = world.question();
+    world.run(&["answer", &question, "Jan 1st"]).succeeds();
+    world.run(&["answer", &question, "Feb 2nd", "--replace"]).succeeds();
+    world.run(&["resume", &root]).succeeds();
+    (world, root)
+}
+
+/// Text without processes, which differ.
+fn without_processes(world: &World, text: &str) -> String {
+    let mut named = world.named(text);
+    while let Some(at) = named.find("(process ") {
+        let end = named[at..].find(',').expect("a comma follows");
+        named.replace_range(at..at + end, "([PROCESS]");
+    }
+    named
+}
+
+#[test]
+fn every_answer_is_on_record_with_what_the_agent_did_then() {
+    let (world, root) = world();
+    let user = world.run(&["history", &root, "--json"]).json()[0]["records"][0]["by"]["user"].clone();
+    let user = user.as_str().expect("the user has a name").to_owned();
+    let outcome = world.run(&["history"]);
+    let text = without_processes(&world, &outcome.succeeds().stdout.replace(&format!(" by {user} "), " by [USER] "));
+    insta::assert_snapshot!(text, @"
+    [ID2:8] question, [AGE] ago
+      of root.md in the chain [ID1:8]
+      When?
+      answered [AGE] ago by [USER] ([PROCESS], no terminal): Jan 1st
+      answer replaced [AGE] ago by [USER] ([PROCESS], no terminal): Feb 2nd
+      delivered [AGE] ago; then it called Bash: echo tested
+    [ID3:8] question, [AGE] ago
+      of root.md in the chain [ID1:8]
+      Where?
+      open
+    ");
+    let listed = world.run(&["history", "--json"]).json();
+    let first = &listed[0];
+    assert_eq!((first["status"].as_str(), first["then"]["type"].as_str()), (Some("delivered"), Some("tool_use")));
+    let answers: Vec<_> = first["records"].as_array().unwrap().iter().map(|record| record["answer"].clone()).collect();
+    assert_eq!(answers, ["Jan 1st", "Feb 2nd"]);
+    assert_eq!(first["shown"]["ask"]["question"], "When?");
+    let id = first["id"].as_str().unwrap();
+    let whole = world.run(&["history", id]).succeeds().stdout.clone();
+    assert!(whole.contains("  │  When?\n") && whole.contains("  │  Feb 2nd\n") && !whole.contains("Where?"), "{whole}");
+    for width in [40, 1] {
+        for command in [&["history"][..], &["history", id]] {
+            let narrow = world.command(command).on_terminal(width).succeeds().stdout.clone();
+            assert!(
+                narrow.lines().all(|line| line.trim_end().chars().count() <= usize::from(width).max(6)),
+                "{narrow}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_was_withdrawn_says_so() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let root = world.spawn_paused("root.md");
+    world.run(&["stop", &root]).succeeds();
+    let listed = world.run(&["history", &root, "--json"]).json();
+    assert_eq!((&listed[0]["status"], &listed[0]["records"][0]["what"]), (&"withdrawn".into(), &"withdrawn".into()));
+    assert!(world.run(&["history"]).stdout.contains("withdrawn "));
+}
+
+#[test]
+fn other_projects_and_older_questions_are_left_out_unless_wanted() {
+    let (world, _) = world();
+    let elsewhere = world.project().join("elsewhere");
+    std::fs::create_dir_all(elsewhere.join(".git")).expect("the project is writable");
+    let count = |args: &[&str]| {
+        let outcome = world.command([&["history", "--json"], args].concat()).within(&elsewhere).run();
+        outcome.json().as_array().map(Vec::len).expect("a list")
+    };
+    assert_eq!((count(&[]), count(&["--all-projects"]), count(&["-p", "--since", "0s"])), (0, 2, 0));
+    let said = world.command(["history"]).within(&elsewhere).run();
+    assert!(said.stderr.contains("nothing was asked") && said.stderr.contains("2 more in other projects"), "{said}");
+}
+
+#[test]
+fn agents_see_only_what_they_and_theirs_have_asked() {
+    let (world, root) = world();
+    let look = format!("run agent-cli history --json; agent-cli history {root} 2>&1; true\nreply {{result}}\n");
+    world.file("agent.md", look);
+    let seen = world.run(&["spawn", "agent.md"]).succeeds().stdout.clone();
+    assert!(seen.starts_with("[]\n") && seen.contains("no frame or question matches"), "{seen}");
+}
