@@ -19,7 +19,7 @@ body=$(jq -c --arg topic "$NTFY_TOPIC" --arg answers "${NTFY_ANSWERS:-}" --arg u
         elif .question.ask then [. as $it | (.question.ask.options // [])[:3][] | .key as $key | $it | button($key[:30]; $key)]
         else [button("Allow"; "allow"), button("Deny"; "deny")] end;
     {topic: $topic, title: ((.chain.name // .chain.task) + ": " + .event),
-     message: ((if fits then whole else "cannot be shown here as it is: agent-cli questions " + .question.id[:8] end)
+     message: ((if (.question | not) then .message[:2000] elif fits then whole else "cannot be shown here as it is: agent-cli questions " + .question.id[:8] end)
         | if . == "" then "(no text)" else . end),
      priority: (if .question or .event == "failed" then 4 else 3 end), actions: buttons}')
 printf '%s' "$body" | curl --silent --show-error --fail --max-time 20 ${NTFY_TOKEN:+--header "Authorization: Bearer $NTFY_TOKEN"} \

@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::core::events::agent_event::{AgentEvent, Happening};
-use crate::runtime::activity::READ;
 use crate::runtime::activity::output::{Output, Span};
-use crate::runtime::{RuntimeError, while_trying};
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Exchange, Store};
 
 /// A summary needs no more of a text.
@@ -20,7 +19,7 @@ pub(crate) fn after(store: &Store, exchange: &Exchange) -> Result<Option<AgentEv
     let (Some(given), Some(answered)) = (exchange.given, exchange.records.last()) else { return Ok(None) };
     let path = store.dir().printed(exchange.frame);
     let mut output = Output::new(exchange.frame, path, Some(TEXT)).beginning_at(given.output_from);
-    output.look().map_err(while_trying(READ))?;
+    output.look().map_err(while_trying(READ_PRINTED))?;
     let spans = store.attempt_spans(exchange.frame)?.into_iter();
     let span = spans.filter(|span| span.attempt == given.attempt).map(|span| Span {
         attempt: span.attempt,
@@ -31,7 +30,7 @@ pub(crate) fn after(store: &Store, exchange: &Exchange) -> Result<Option<AgentEv
     output.set_spans(span.collect());
     let mut events = VecDeque::new();
     loop {
-        let more = output.read(None, &mut events).map_err(while_trying(READ))?;
+        let more = output.read(None, &mut events).map_err(while_trying(READ_PRINTED))?;
         let found = events.drain(..).find(|event| {
             // An agent can read an answer without a pause, when it has done other things.
             let is_after = given.began >= answered.at || event.at >= answered.at;
