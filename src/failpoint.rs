@@ -99,6 +99,8 @@ steps! {
     AnswerFile: "answer_file", ACTION;
     /// An answer is recorded.
     Answer: "answer", WRITE;
+    /// A question is recorded as expired.
+    Expire: "expire", WRITE;
     /// Requests are withdrawn whose calls were not suspended.
     WithdrawCalls: "withdraw_calls", WRITE;
     /// A suspended call is recorded as returned.

@@ -204,6 +204,9 @@ impl From<StoreError> for CliError {
                     question.short()
                 ))
             }
+            StoreError::QuestionExpired { question, .. } => {
+                Self::usage(message).hint(format!("agent-cli questions {} shows it", question.short()))
+            }
             StoreError::NotAnswered(question) => {
                 Self::usage(message).hint(format!("agent-cli answer {} ANSWER", question.short()))
             }

@@ -181,7 +181,8 @@ fn typed(words: &[String]) -> Typed {
         Subcommands::Answer(_) | Subcommands::Inbox(_) => Typed::Answer,
         Subcommands::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
         Subcommands::Wait(wait) => request_from_directory(|store, caller| wait.resolve(store, caller)),
-        Subcommands::Ask(ask) => request_from_directory(|_, _| ask.resolve()),
+        Subcommands::Ask(ask) if ask.reads_standard_input() => Typed::Other,
+        Subcommands::Ask(ask) => request_from_directory(|store, caller| ask.resolve(store, caller)),
         Subcommands::Spawn(spawn) => request_from_directory(|store, caller| spawn.resolve(store, caller)),
         _ => Typed::Other,
     }

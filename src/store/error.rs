@@ -138,6 +138,14 @@ pub enum StoreError {
         /// With what.
         answer: String,
     },
+    /// Nobody has answered the question in time.
+    #[error("question {} has expired, at {expired:.0}: nobody had answered it in time", .question.short())]
+    QuestionExpired {
+        /// The question.
+        question: RequestId,
+        /// When that was recorded.
+        expired: Timestamp,
+    },
     /// The question has no answer that could be replaced.
     #[error("question {} has no answer yet", .0.short())]
     NotAnswered(RequestId),

@@ -174,7 +174,7 @@ fn a_long_question_is_shown_whole() {
       1. One
       │  the first
       │  of all
-      Choose one or more.
+      Choose one or more, or answer with any other text.
     hint: agent-cli answer [ID2:8] TEXT
     --- exit status: 0
     ");

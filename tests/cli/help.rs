@@ -310,20 +310,48 @@ fn every_command_explains_itself() {
       * * * * * agent-cli resume 4f2c1a90 >> chain.log
       * * * * * agent-cli resume --all >> chains.log
     ");
-    insta::assert_snapshot!(help(&["ask"]), @"
+    insta::assert_snapshot!(help(&["ask"]), @r#"
     Ask a person (for agents)
 
     Records the question of the calling agent. The agent's call is suspended and returns the answer;
     nothing runs until then. If calls cannot be suspended, this prints `SGN_PEND_STARTED (ID)` at once:
     the agent ends its turn, and the answer arrives in a later prompt.
 
-    Usage: agent-cli ask [OPTIONS] <QUESTION>
+    With --expires, the call fails if nobody has answered by then, and says so. With --default, it
+    returns the default and says that it is one.
+
+    Usage: agent-cli ask [OPTIONS] [QUESTION]
 
     Arguments:
-      <QUESTION>
+      [QUESTION]
               The question
 
     Options:
+          --option <KEY[=DESCRIPTION]>
+              An answer to choose, and what it means; give one --option for each. Only these are
+              answers, unless --free-text is given
+
+          --multiple
+              Allow several options as an answer
+
+          --free-text
+              Allow any other text as an answer, too
+
+          --default <KEY>
+              What counts if nobody answers in time; with options, the key of one
+
+          --context <TEXT|@FILE>
+              What a person should know before they answer, or a file with it
+
+          --expires <DURATION|TIME>
+              Stop waiting for an answer after this time, for example 90m or 3d, or at this one, for
+              example 2026-12-24T18:00:00Z
+
+          --questions <FILE>
+              Ask several questions at once: a JSON array of objects with question and, if needed, name,
+              context, options, multiple, free_text, default, expires; `-`: from standard input. Returns
+              one JSON array, with the answers
+
       -v, --verbose
               Print progress to standard error, as on a terminal
 
@@ -338,7 +366,13 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
-    ");
+
+    Examples:
+      agent-cli ask "When is your birthday?"
+      agent-cli ask "Deploy?" --option now --option later="in the morning" --default later --expires 2h
+      agent-cli ask "Which tests?" --option unit --option browser --multiple --context @failures.txt
+      agent-cli ask --questions questions.json
+    "#);
     insta::assert_snapshot!(help(&["wait"]), @"
     Wait for a file, a time, a command or another agent (for agents)
 

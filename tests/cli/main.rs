@@ -19,6 +19,7 @@ mod agent_decides;
 mod answers;
 mod approvals;
 mod archive;
+mod asking;
 mod beside;
 mod budget;
 mod chain;

@@ -208,6 +208,14 @@ impl World {
         assert_eq!(database.execute(sql, [by]).expect("it can be written"), 1);
     }
 
+    /// Lets all open questions expire that expire at all.
+    pub(crate) fn questions_expire(&self) {
+        let database = rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database");
+        let sql = "UPDATE requests SET detail = json_replace(detail, '$.ask.expires_at', '2026-01-01T00:00:00Z')
+                   WHERE status = 'open' AND json_extract(detail, '$.ask.expires_at') IS NOT NULL";
+        assert!(database.execute(sql, []).expect("it can be written") > 0);
+    }
+
     /// The transcripts that Claude Code keeps.
     pub(crate) fn transcripts(&self) -> Vec<PathBuf> {
         files_below(&self.home().join(".claude/projects"))

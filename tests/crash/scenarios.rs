@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 13] = [
+pub(crate) const SCENARIOS: [Scenario; 14] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -44,6 +44,12 @@ pub(crate) const SCENARIOS: [Scenario; 13] = [
     Scenario { name: "native_waits", world: with_native_waits, play: wait_and_carry_on, replies: &["carried out"] },
     Scenario { name: "posted", world: with_a_posted_question, play: mend_and_carry_on, replies: &["over"] },
     Scenario { name: "notified", world: with_a_config_file, play: be_told_and_carry_on, replies: &["Jan 1st"] },
+    Scenario {
+        name: "expired",
+        world: with_a_question_that_expires,
+        play: expire_and_carry_on,
+        replies: &["root: never\n\n(This is the default: nobody answered until 2026-01-01T00:00:00Z.)"],
+    },
     Scenario { name: "steered", world: with_a_child_that_asks, play: steer_and_carry_on, replies: &["second"] },
 ];
 
@@ -350,6 +356,29 @@ fn is_to_be_told(person: &Person) -> bool {
     let sql = "UPDATE notifications SET due = 0 WHERE status = 'pending'";
     // A command may have died before it created the table.
     database.execute(sql, []).is_ok_and(|changed| changed > 0)
+}
+
+fn with_a_question_that_expires() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn child.md\nreply root: {result}\n");
+    world.file("child.md", "run agent-cli ask When? --default never --expires 3d\nreply {result}\n");
+    world
+}
+
+fn expire_and_carry_on(person: &mut Person) -> String {
+    let replied = until_replied(person, |person| {
+        let outcome = person.carries_on();
+        let database = person.world.state().join("agent-cli.db");
+        if database.exists() {
+            let database = rusqlite::Connection::open(database).expect("a database");
+            let sql = "UPDATE requests SET detail = json_replace(detail, '$.ask.expires_at', '2026-01-01T00:00:00Z')
+                       WHERE status = 'open'";
+            // A command may have died before it created the table.
+            let _ = database.execute(sql, []);
+        }
+        outcome.stdout
+    });
+    replied.trim_end().to_owned()
 }
 
 /// Continues until a round prints something other than a signal.

@@ -84,12 +84,12 @@ fn a_grandchild_asks_with_options(version: &str) {
 
     let [listed] = chain.json(&["questions", "--json"]).as_array().unwrap().clone().try_into().unwrap();
     assert_eq!((&listed["question"], &listed["header"]), (&json!("Which fruit?"), &json!("Header")));
-    assert_eq!((&listed["multi_select"], &listed["options"][1]["label"]), (&json!(true), &json!("Pear")));
+    assert_eq!((&listed["multiple"], &listed["options"][1]["key"]), (&json!(true), &json!("Pear")));
     assert_eq!(listed["options"][1]["description"], "as it says");
     let shown = chain.ok(&["questions"]);
     assert!(shown.contains("1. Apple: as it says") && shown.contains("choose one or more"), "{shown}");
     let waits = chain.json(&["resume", &root, "--json"]);
-    assert_eq!(waits["waiting_on"][0]["options"][2]["label"], "Fig", "{waits}");
+    assert_eq!(waits["waiting_on"][0]["options"][2]["key"], "Fig", "{waits}");
 
     chain.answer("3, Apple");
     let reply = chain.ok(&["resume", &root]);

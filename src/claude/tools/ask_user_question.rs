@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::core::requests::question::{Choice, Form};
-use crate::core::requests::request::RequestKind;
+use crate::core::requests::request::{RequestKind, RequestResult};
 
 pub(crate) const ASK_USER_QUESTION: &str = "AskUserQuestion";
 
@@ -22,21 +22,71 @@ pub(crate) fn questions(input: &Value) -> Option<Vec<RequestKind>> {
     (!asked.is_empty() && !alike).then_some(asked)
 }
 
-/// The input with which an answered call runs. `answers`: pairs of a question and its answer.
+/// The input with which a call runs whose questions were answered or have expired. `results`: pairs of a question and its
+/// result.
 #[must_use]
-pub(crate) fn with_answers(input: &Value, answers: &[(&str, &str)]) -> Value {
+pub(crate) fn with_answers(input: &Value, results: &[(&str, &RequestResult)]) -> Value {
     let mut input = input.clone();
-    let answers: Map<String, Value> = answers.iter().map(|(asked, said)| ((*asked).into(), (*said).into())).collect();
+    let answers: Map<String, Value> =
+        answered(results).map(|(asked, said)| (asked.to_owned(), said.to_owned().into())).collect();
     input["answers"] = answers.into();
+    if let Some(seconds) = idle_seconds(results) {
+        // Not a whole millisecond would mean that nobody was away.
+        input[IDLE] = seconds.max(1).saturating_mul(1_000).into();
+    }
     input
 }
 
-/// What the tool itself returns when it was answered, for a call that cannot run. In the words of 2.1.197.
+/// How long nobody answered: Claude Code's dialog gives up after an idle time if its user wants it to.
+const IDLE: &str = "afkTimeoutMs";
+
+/// Whether a call has run with these results.
 #[must_use]
-pub(crate) fn result(answers: &[(&str, &str)]) -> String {
-    let answers: Vec<_> = answers.iter().map(|(asked, said)| format!("\"{asked}\"=\"{said}\"")).collect();
+pub(crate) fn has_run_with(input: &Value, results: &[(&str, &RequestResult)]) -> bool {
+    answered(results).all(|(asked, said)| input["answers"][asked] == *said)
+        && idle_seconds(results).is_some() == input[IDLE].is_number()
+}
+
+/// What the tool itself returns when it was answered, for a call that cannot run. In the words of 2.1.197, and for questions
+/// that nobody answered in those of 2.1.330.
+#[must_use]
+pub(crate) fn result(results: &[(&str, &RequestResult)]) -> String {
+    let answers: Vec<_> = answered(results).map(|(asked, said)| format!("\"{asked}\"=\"{said}\"")).collect();
     let answers = answers.join(", ");
-    format!("Your questions have been answered: {answers}. You can now continue with these answers in mind.")
+    let Some(seconds) = idle_seconds(results) else {
+        return format!(
+            "Your questions have been answered: {answers}. You can now continue with these answers in mind."
+        );
+    };
+    let idle = format!(
+        "No response after {seconds}s — the user may be away from keyboard. Proceed using your best judgment based on the \
+         context so far; you can re-ask this question later if it's still relevant."
+    );
+    if answers.is_empty() { idle } else { format!("{idle}\n\nBefore going idle the user had selected: {answers}.") }
+}
+
+/// The same for a call that is denied. It contains what agent-cli itself says of an expired question, which shows that the
+/// agent has seen it.
+#[must_use]
+pub(crate) fn denial(results: &[(&str, &RequestResult)]) -> String {
+    let said = results.iter().find(|(_, result)| matches!(result, RequestResult::Unanswered { .. }));
+    let said = said.map(|(_, result)| format!("{}. ", result.text())).unwrap_or_default();
+    format!("{said}{}", result(results))
+}
+
+fn answered<'a>(results: &'a [(&'a str, &'a RequestResult)]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    results.iter().filter_map(|(asked, result)| match result {
+        RequestResult::Unanswered { .. } => None,
+        result => Some((*asked, result.text())),
+    })
+}
+
+fn idle_seconds(results: &[(&str, &RequestResult)]) -> Option<u64> {
+    let waited = results.iter().map(|(_, result)| match result {
+        RequestResult::Unanswered { seconds, .. } => Some(*seconds),
+        _ => None,
+    });
+    waited.max().flatten()
 }
 
 fn question(asked: &Value) -> Option<RequestKind> {
@@ -97,17 +147,36 @@ mod tests {
     #[test]
     fn answers_are_told_as_claude_code_reads_them() {
         let input = json!({"questions": [when()], "metadata": {"source": "x"}});
-        let input = with_answers(&input, &[("When?", "Jan, Feb"), ("Why?", "\"so\"")]);
+        let text = |text: &str| RequestResult::Text(text.to_owned());
+        let (both, so, jan) = (text("Jan, Feb"), text("\"so\""), text("Jan"));
+        let results = [("When?", &both), ("Why?", &so)];
+        let input = with_answers(&input, &results);
+        assert!(has_run_with(&input, &results) && !has_run_with(&input, &[("When?", &jan)]));
         assert_eq!(
             input,
             json!({"questions": [when()], "metadata": {"source": "x"},
             "answers": {"When?": "Jan, Feb", "Why?": "\"so\""}})
         );
         assert_eq!(
-            result(&[("When?", "Jan"), ("Why?", "so")]),
+            result(&[("When?", &jan), ("Why?", &text("so"))]),
             "Your questions have been answered: \"When?\"=\"Jan\", \"Why?\"=\"so\". You can now continue with these \
              answers in mind."
         );
+    }
+
+    #[test]
+    fn nobody_answered_in_the_words_of_claude_code() {
+        let unanswered = RequestResult::Unanswered { said: "expired".into(), seconds: 60 };
+        let jan = RequestResult::Text("Jan".into());
+        let asked = json!({"questions": [when()]});
+        let input = with_answers(&asked, &[("When?", &unanswered)]);
+        assert_eq!(input, json!({"questions": [when()], "answers": {}, "afkTimeoutMs": 60_000}));
+        assert!(has_run_with(&input, &[("When?", &unanswered)]) && !has_run_with(&asked, &[("When?", &unanswered)]));
+        let nobody = "No response after 60s — the user may be away from keyboard. Proceed using your best judgment based on \
+                      the context so far; you can re-ask this question later if it's still relevant.";
+        assert_eq!(result(&[("When?", &unanswered)]), nobody);
+        let both = [("When?", &jan), ("Why?", &unanswered)];
+        assert_eq!(result(&both), format!("{nobody}\n\nBefore going idle the user had selected: \"When?\"=\"Jan\"."));
     }
 
     proptest! {

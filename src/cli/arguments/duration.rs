@@ -67,6 +67,7 @@ mod tests {
     #[test]
     fn a_moment_names_its_zone() {
         assert_eq!(moment("1970-01-01T01:00:00+01:00"), Ok(Timestamp::UNIX_EPOCH));
+        assert_eq!(moment("1970-01-01T01:00:00[Europe/Berlin]"), Ok(Timestamp::UNIX_EPOCH));
         for bad in ["tomorrow", "2026-12-24", "2026-12-24T18:00:00", ""] {
             assert!(moment(bad).is_err(), "{bad}");
         }

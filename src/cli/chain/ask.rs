@@ -1,23 +1,45 @@
 //! `agent-cli ask`: an agent asks a person.
 
-use clap::Args;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
+use jiff::Timestamp;
+
+use crate::cli::arguments::form::FormOptions;
 use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::runtime::requests::agent_request::AgentRequest;
+use crate::runtime::requests::record;
+use crate::store::{Caller, Store};
 
 /// Ask a person (for agents)
 ///
 /// Records the question of the calling agent. The agent's call is suspended and returns the answer; nothing runs until
 /// then. If calls cannot be suspended, this prints `SGN_PEND_STARTED (ID)` at once: the agent ends its turn, and the
 /// answer arrives in a later prompt.
+///
+/// With --expires, the call fails if nobody has answered by then, and says so. With --default, it returns the default and
+/// says that it is one.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli ask \"When is your birthday?\"
+  agent-cli ask \"Deploy?\" --option now --option later=\"in the morning\" --default later --expires 2h
+  agent-cli ask \"Which tests?\" --option unit --option browser --multiple --context @failures.txt
+  agent-cli ask --questions questions.json")]
 pub(crate) struct Ask {
     /// The question
-    #[arg(allow_hyphen_values = true)]
-    question: String,
+    #[arg(allow_hyphen_values = true, required_unless_present = "questions")]
+    question: Option<String>,
+
+    #[command(flatten)]
+    form: FormOptions,
+
+    /// Ask several questions at once: a JSON array of objects with question and, if needed, name, context, options,
+    /// multiple, free_text, default, expires; `-`: from standard input. Returns one JSON array, with the answers
+    #[arg(long, value_name = "FILE", conflicts_with = "question")]
+    questions: Option<PathBuf>,
 }
 
 impl Ask {
@@ -26,13 +48,21 @@ impl Ask {
             CliError::usage("only agents can ask: this shell was not started by agent-cli")
                 .hint("agent-cli questions lists what agents have asked")
         })?;
-        request::make(context, caller, false, |_| self.resolve())
+        request::make(context, caller, false, |store| self.resolve(store, caller))
     }
 
-    pub(crate) fn resolve(self) -> Result<AgentRequest, CliError> {
-        if self.question.trim().is_empty() {
-            return Err(CliError::usage("the question is empty").hint("agent-cli ask \"When is your birthday?\""));
-        }
-        Ok(AgentRequest::Ask(self.question))
+    /// Whether it can only run as a program.
+    pub(crate) fn reads_standard_input(&self) -> bool {
+        self.questions.as_deref() == Some(Path::new("-"))
+    }
+
+    pub(crate) fn resolve(self, store: &Store, caller: Caller) -> Result<AgentRequest, CliError> {
+        let below = record::shows_only_below(store, caller)?;
+        let now = Timestamp::now();
+        let forms = match (self.questions, self.question) {
+            (Some(file), _) => self.form.forms(&file, below.as_deref(), now)?,
+            (None, question) => vec![self.form.form(question.unwrap_or_default(), below.as_deref(), now)?],
+        };
+        Ok(AgentRequest::Ask(forms))
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::cli::arguments::candidates;
@@ -12,6 +13,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::{self, Projects, here};
 use crate::cli::output::format::{age, cut, one_line, table};
+use crate::cli::output::moment;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::in_part;
@@ -75,6 +77,8 @@ struct QuestionJson {
     asked: Timestamp,
     answered: Option<Timestamp>,
     answer: Option<String>,
+    /// When it was noticed that nobody had answered it in time.
+    expired: Option<Timestamp>,
     answered_by: Option<Origin>,
 }
 
@@ -128,6 +132,7 @@ impl Questions {
                 asked: question.asked,
                 answered: question.answered,
                 answer: question.answer,
+                expired: question.expired,
                 answered_by: question.origin,
             })
             .collect();
@@ -145,7 +150,9 @@ impl Questions {
         let head = ["QUESTION", "ASKED", "BY", "CHAIN", ""].map(str::to_owned).to_vec();
         let rows: Vec<_> = std::iter::once(head)
             .chain(
-                listed.iter().flat_map(|listed| rows(listed, now, output::width()).into_iter().chain(offered(listed))),
+                listed
+                    .iter()
+                    .flat_map(|listed| rows(listed, now, output::width()).into_iter().chain(offered(listed, now))),
             )
             .collect();
         print(&table(&rows))?;
@@ -196,7 +203,7 @@ fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError
     }
     let all = questions.iter().map(|question| asked::whole(store, question, output::width()));
     print(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
-    if let Some(open) = questions.iter().find(|question| question.answer.is_none()) {
+    if let Some(open) = questions.iter().find(|question| question.answer.is_none() && question.expired.is_none()) {
         hint(&format!("agent-cli answer {} {}", open.id.short(), asked::to_answer(&open.kind)));
     }
     Ok(ExitStatus::Ok)
@@ -216,7 +223,9 @@ fn rows(listed: &QuestionJson, now: Timestamp, width: Option<usize>) -> Vec<Vec<
             Some(plan) => (plan.summary().to_owned(), extent::extent(&plan.text.as_deref().unwrap_or_default().into())),
             None => {
                 let question = listed.form.as_ref().map_or("", |form| &form.question);
-                (question.to_owned(), extent::extent(&question.into()))
+                let context = listed.form.as_ref().and_then(|form| form.context.as_deref());
+                let texts: Vec<&str> = std::iter::once(question).chain(context).collect();
+                (question.to_owned(), extent::extent(&texts.into()))
             }
         },
     };
@@ -235,17 +244,25 @@ fn rows(listed: &QuestionJson, now: Timestamp, width: Option<usize>) -> Vec<Vec<
     let reason = reason.map(|reason| format!("asked by a hook: {}", one_line(reason.trim())));
     rows.extend(reason.filter(|reason| columns(reason) <= most).map(note));
     rows.extend(listed.answer.iter().map(|answer| note(format!("-> {}", cut(answer, most)))));
+    if listed.expired.is_some() {
+        let default = listed.form.as_ref().and_then(|form| form.default.as_ref());
+        let default = default.map(|default| format!(", so the default counts: {}", cut(default, most)));
+        rows.push(note(format!("-> {}{}", asked::NOBODY, default.unwrap_or_default())));
+    }
     rows
 }
 
-/// The choices, below a question that waits for an answer.
-fn offered(listed: &QuestionJson) -> Vec<Vec<String>> {
-    let Some(form) = listed.form.as_ref().filter(|_| listed.answer.is_none()) else { return Vec::new() };
+/// The options, the default and the expiry, below a question that waits for an answer.
+fn offered(listed: &QuestionJson, now: Timestamp) -> Vec<Vec<String>> {
+    let is_open = listed.answer.is_none() && listed.expired.is_none();
+    let Some(form) = listed.form.as_ref().filter(|_| is_open) else { return Vec::new() };
     let below = |text: String| vec![String::new(), text];
     let number = |(at, option): (usize, &Choice)| match one_line(&option.description) {
         description if description.is_empty() => format!("  {}. {}", at + 1, one_line(&option.key)),
         description => format!("  {}. {}: {description}", at + 1, one_line(&option.key)),
     };
     let several = form.multiple.then(|| "  (choose one or more)".to_owned());
-    form.options.iter().enumerate().map(number).chain(several).map(below).collect()
+    let default = form.default.iter().map(|default| format!("  default: {}", one_line(default)));
+    let expiry = form.expires_at.map(|at| format!("  {}", moment::expiry(at, now, &TimeZone::system())));
+    form.options.iter().enumerate().map(number).chain(several).chain(default).chain(expiry).map(below).collect()
 }

@@ -41,6 +41,7 @@ pub(super) fn print_result(result: Option<RequestResult>) -> Result<ExitStatus, 
             print_line(&replies)?;
             return Ok(ExitStatus::Failed);
         }
+        Some(RequestResult::Unanswered { said, .. }) => return Err(CliError::failed(said)),
         Some(RequestResult::Failed(why)) => return Err(CliError::failed(format!("the agent failed: {why}"))),
         None => print_line(signal::ONGOING)?,
     }

@@ -5,15 +5,18 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::claude::tools::hook::BASH;
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::format::{age, bytes, cut};
+use crate::cli::output::moment;
+use crate::core::chain::waiting_on::Blocking;
 use crate::core::requests::approval::{self, Before};
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::{Decided, Plan};
-use crate::core::requests::question::Choice;
+use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
 use crate::store::{Question, Store, StoreError};
 
@@ -40,24 +43,59 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
             view
         }
         RequestKind::Plan(plan) => of_plan(plan, width),
+        RequestKind::Ask(form) => of_form(form, width),
         _ => approval::quoted(&asked.question, width),
     });
-    if let RequestKind::Ask(form) = &asked.kind {
-        for (number, Choice { key, description }) in (1..).zip(&form.options) {
-            text.push_str(&approval::named(&format!("  {number}. "), key, width));
-            if !description.is_empty() {
-                text.push_str(&approval::quoted(description, width));
-            }
-        }
-        if form.multiple {
-            text.push_str("  Choose one or more.\n");
-        }
+    if let RequestKind::Ask(Form { expires_at: Some(at), .. }) = &asked.kind {
+        text.push_str(&match (asked.answered, asked.expired) {
+            (None, None) => format!("{}\n", moment::expiry(*at, Timestamp::now(), &TimeZone::system())),
+            (None, Some(_)) => format!("{NOBODY} ({})\n", moment::expiry(*at, Timestamp::now(), &TimeZone::system())),
+            (Some(_), _) => String::new(),
+        });
     }
     if let Some(answer) = &asked.answer {
         text.push_str("answer:\n");
         text.push_str(&approval::quoted(answer, width));
     }
     Ok(text)
+}
+
+/// When what is waited for expires, in brackets.
+pub(crate) fn expiry(what: &Blocking) -> String {
+    match what {
+        Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
+            format!(" ({})", moment::expiry(*at, Timestamp::now(), &TimeZone::system()))
+        }
+        _ => String::new(),
+    }
+}
+
+/// What is said about a question that has expired.
+pub(crate) const NOBODY: &str = "nobody answered in time";
+
+/// The whole question, with what can be answered.
+fn of_form(form: &Form, width: Option<usize>) -> String {
+    let mut text = approval::quoted(&form.question, width);
+    if let Some(context) = &form.context {
+        text.push_str("context:\n");
+        text.push_str(&approval::quoted(context, width));
+    }
+    for (number, Choice { key, description }) in (1..).zip(&form.options) {
+        text.push_str(&approval::named(&format!("  {number}. "), key, width));
+        if !description.is_empty() {
+            text.push_str(&approval::quoted(description, width));
+        }
+    }
+    text.push_str(match (form.options.is_empty(), form.multiple, form.free_text) {
+        (true, ..) | (false, false, false) => "",
+        (false, true, false) => "  Choose one or more.\n",
+        (false, true, true) => "  Choose one or more, or answer with any other text.\n",
+        (false, false, true) => "  Choose one, or answer with any other text.\n",
+    });
+    if let Some(default) = &form.default {
+        text.push_str(&approval::named("default: ", default, width));
+    }
+    text
 }
 
 /// The whole plan, and how its agent can continue.
@@ -78,7 +116,17 @@ pub(crate) fn to_answer(kind: &RequestKind) -> String {
     match kind {
         RequestKind::Permission { .. } => "allow (or deny, with a reason)".to_owned(),
         RequestKind::Plan(plan) => format!("allow --mode {} (or deny, with a reason)", plan.modes.join("|")),
+        RequestKind::Ask(form) => to_answer_form(form).to_owned(),
         _ => "TEXT".to_owned(),
+    }
+}
+
+/// The same for a question.
+pub(crate) fn to_answer_form(form: &Form) -> &'static str {
+    match (form.free_text, form.multiple) {
+        (true, _) => "TEXT",
+        (false, false) => "1 (the number or key of an option)",
+        (false, true) => "1,2 (the numbers or keys of options)",
     }
 }
 

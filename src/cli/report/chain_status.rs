@@ -10,6 +10,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output::format::{cut, one_line};
 use crate::cli::output::{self, PrintError, print_json, print_line};
+use crate::cli::report::asked;
 use crate::cli::report::costs::{self, SpentJson};
 use crate::cli::report::denied;
 use crate::cli::report::worktrees_below::{self, WorktreeBelow};
@@ -273,10 +274,10 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
             1 => format!("{frame} and 1 other wait"),
             others => format!("{frame} and {others} others wait"),
         };
-        output::tell(&format!("{waits} for {}", described(&blocker.what)));
+        output::tell(&format!("{waits} for {}", described(&blocker.what) + &asked::expiry(&blocker.what)));
     }
     let answer = blockers.iter().find_map(|blocker| match &blocker.what {
-        Blocking::Question { id, .. } => Some(format!("{} TEXT", id.short())),
+        Blocking::Question { id, form } => Some(format!("{} {}", id.short(), asked::to_answer_form(form))),
         Blocking::Permission { id, .. } => {
             output::hint(&format!("agent-cli questions {} shows the whole call", id.short()));
             Some(format!("{} allow (or deny, with a reason)", id.short()))

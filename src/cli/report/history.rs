@@ -44,6 +44,10 @@ fn words(kind: &str, detail: &Value) -> String {
             format!("was {kind}{}{reason}", by(&detail["by"]))
         }
         "tried_again" => format!("is to be retried, {}", state()),
+        "expired" => match text(&detail["default"]) {
+            Some(default) => format!("got the default of {}, which expired: {default}", short(&detail["request"])),
+            None => format!("got no answer to {}, which expired", short(&detail["request"])),
+        },
         "wait_over" => format!("got what it waited for ({})", short(&detail["request"])),
         "withdrawn" => format!("no longer asks for {}", short(&detail["request"])),
         "permission_used" => "made the call that was allowed".to_owned(),

@@ -14,6 +14,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, one_line, toned_table};
+use crate::cli::output::moment;
 use crate::cli::output::{self, Tone, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::chain_status::{self, described};
 use crate::cli::report::costs::{self, SpentJson};
@@ -23,6 +24,7 @@ use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::FrameState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
+use crate::core::requests::question::Form;
 use crate::core::requests::request::External;
 use crate::runtime::activity::now::{Doing, activities};
 use crate::runtime::run::external_waits;
@@ -243,14 +245,13 @@ fn awaited(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> String {
     let what = described(&blocker.what);
     let until = |at: Timestamp| if at > now { format!(" (in {})", age(now, at)) } else { String::new() };
     match &blocker.what {
+        Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
+            format!("for {what}, asked {} ago, {}", age(blocker.since, now), moment::expiry(*at, now, zone))
+        }
         Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. } => {
             format!("for {what}, asked {} ago", age(blocker.since, now))
         }
-        Blocking::External { wait: External::Time(at), .. } => {
-            let (at_zone, today) = (at.to_zoned(zone.clone()), now.to_zoned(zone.clone()).date());
-            let day = if at_zone.date() == today { String::new() } else { format!("{} ", at_zone.date()) };
-            format!("until {day}{}{}", at_zone.strftime("%H:%M"), until(*at))
-        }
+        Blocking::External { wait: External::Time(at), .. } => format!("until {}", moment::moment(*at, now, zone)),
         Blocking::External { wait: External::Scheduled(scheduled), .. } => format!("for {what}{}", until(scheduled.at)),
         Blocking::UsageLimit { resets_at } => format!("for {what}{}", until(*resets_at)),
         Blocking::Retry { at, .. } => format!("for {what}{}", until(*at)),
@@ -287,7 +288,6 @@ impl Listed {
 mod tests {
     use super::*;
     use crate::core::id::RequestId;
-    use crate::core::requests::question::Form;
 
     #[test]
     fn a_wait_says_since_when_or_until_when() {
@@ -307,6 +307,10 @@ mod tests {
         let id = RequestId::random();
         let question = said(Blocking::Question { id, form: Form::text("When?") });
         assert_eq!(question, format!("for an answer to {}: When?, asked 2 h ago", id.short()));
+        let form = Form { expires_at: Some(time("2026-11-22T11:49:00Z")), ..Form::text("When?") };
+        let question = said(Blocking::Question { id, form });
+        let expected = format!("for an answer to {}: When?, asked 2 h ago, expires 11:49 (in 2 h)", id.short());
+        assert_eq!(question, expected);
         let limit = said(Blocking::UsageLimit { resets_at: time("2026-11-22T09:59:00Z") });
         assert_eq!(limit, "for the usage limit to reset at 2026-11-22T09:59:00Z (in 10 min)");
     }

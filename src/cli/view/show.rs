@@ -247,7 +247,12 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     rows.extend(meaning(shown.status, shown.stopped).map(|meaning| row("", meaning.to_owned())));
     let doing = shown.doing.as_ref().filter(|_| !shown.abandoned);
     rows.extend(doing.map(|doing| row("does", doing.words(now))));
-    rows.extend(shown.waiting_on.iter().map(|blocker| row("waits for", described(&blocker.what))));
+    rows.extend(
+        shown
+            .waiting_on
+            .iter()
+            .map(|blocker| row("waits for", described(&blocker.what) + &asked::expiry(&blocker.what))),
+    );
     rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));
     // A failure is often the last trouble, in the same words.
     let is_said = |what: &str| shown.error.as_ref().is_some_and(|error| error.contains(what.trim()));

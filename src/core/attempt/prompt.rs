@@ -110,6 +110,7 @@ pub(crate) fn heading(delivery: &Delivery) -> String {
     let how = match &delivery.result {
         RequestResult::Text(_) => "",
         RequestResult::Failed(_) | RequestResult::PartlyFailed(_) => ", which failed",
+        RequestResult::Unanswered { .. } => ", which expired",
     };
     format!("{HEADING}{command}` ({id}){how}:")
 }

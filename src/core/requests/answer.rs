@@ -21,8 +21,16 @@ pub(crate) enum NoAnswer {
         /// The available modes.
         modes: String,
     },
-    /// Numbers that are not choices.
-    #[error("\"{}\" is not one of the choices: {offered}", shortened(given))]
+    /// The question takes nothing but its options.
+    #[error("\"{}\" is not one of the options: {offered}", shortened(given.trim()))]
+    NotAnOption {
+        /// What was given.
+        given: String,
+        /// The options with their numbers.
+        offered: String,
+    },
+    /// Numbers that are not options.
+    #[error("\"{}\" is not one of the options: {offered}", shortened(given))]
     NoSuchChoice {
         /// What was given.
         given: String,
@@ -33,9 +41,8 @@ pub(crate) enum NoAnswer {
 
 /// The answer that a person gives to `kind` with `text`.
 ///
-/// Choices are named by their labels or by their numbers, from 1; several are separated by commas. A text that names no
-/// choice is the answer itself, unless it consists of numbers: a typing mistake is not an answer. A number that is
-/// itself a label counts as that label.
+/// A text that names no [option](Form::chosen) is the answer itself where text may be free, unless it consists of numbers: a
+/// typing mistake is not an answer.
 ///
 /// # Errors
 ///
@@ -43,6 +50,7 @@ pub(crate) enum NoAnswer {
 pub(crate) fn from_text(kind: &RequestKind, text: &str) -> Result<String, NoAnswer> {
     match kind {
         RequestKind::Ask(form) if !form.options.is_empty() => match form.chosen(text) {
+            None if !form.free_text => verbatim(kind, text),
             None if form.is_meant_as_numbers(text) => {
                 Err(NoAnswer::NoSuchChoice { given: text.trim().to_owned(), offered: form.offered() })
             }
@@ -61,6 +69,10 @@ pub(crate) fn from_text(kind: &RequestKind, text: &str) -> Result<String, NoAnsw
 pub(crate) fn verbatim(kind: &RequestKind, text: &str) -> Result<String, NoAnswer> {
     if text.trim().is_empty() {
         return Err(NoAnswer::Empty);
+    }
+    if let RequestKind::Ask(form) = kind {
+        let no_option = || NoAnswer::NotAnOption { given: text.to_owned(), offered: form.offered() };
+        return form.exactly(text).ok_or_else(no_option);
     }
     if matches!(kind, RequestKind::Permission { .. }) && permit(text).is_none() {
         return Err(NoAnswer::NeitherAllowNorDeny);
@@ -160,7 +172,7 @@ mod tests {
             assert!(from_text(&several, text).is_err(), "{text:?}");
         }
         let error = from_text(&asked(&["Apple\n\u{1b}[2J", "Pear"], false), "7").unwrap_err();
-        assert_eq!(error.to_string(), "\"7\" is not one of the choices: choose one of 1. Apple⏎\\u{1b}[2J, 2. Pear");
+        assert_eq!(error.to_string(), "\"7\" is not one of the options: choose one of 1. Apple⏎\\u{1b}[2J, 2. Pear");
     }
 
     proptest! {
@@ -172,6 +184,55 @@ mod tests {
             if let Ok(recorded) = from_text(&asked(&labels, several), &text) {
                 let chosen = recorded.split(", ").all(|label| labels.contains(&label));
                 prop_assert!(chosen || text.trim().parse::<u64>().is_err(), "{recorded}");
+            }
+        }
+    }
+
+    fn only(keys: &[&str], multiple: bool) -> RequestKind {
+        match asked(keys, multiple) {
+            RequestKind::Ask(form) => RequestKind::Ask(Form { free_text: false, native: false, ..form }),
+            other => other,
+        }
+    }
+
+    #[test]
+    fn without_free_text_only_options_are_answers() {
+        let (one, several) = (only(&["yes", "2", "not now"], false), only(&["yes", "2", "not now"], true));
+        for (text, recorded) in [("yes", "yes"), (" yes\n", "yes"), ("1", "yes"), ("2", "2"), ("3", "not now")] {
+            assert_eq!(from_text(&one, text).as_deref(), Ok(recorded), "{text:?}");
+            assert_eq!(from_text(&several, text).as_deref(), Ok(recorded), "{text:?}");
+        }
+        assert_eq!(from_text(&several, "3,yes,1").as_deref(), Ok("not now, yes"));
+        for text in ["Yes", "no", "4", "1-2", "yes, no", "yes,", "yes or 2"] {
+            for kind in [&one, &several] {
+                assert!(matches!(from_text(kind, text), Err(NoAnswer::NotAnOption { .. })), "{text:?}");
+                assert!(matches!(verbatim(kind, text), Err(NoAnswer::NotAnOption { .. })), "{text:?}");
+            }
+        }
+        assert!(from_text(&one, "yes, 2").is_err());
+        assert!(verbatim(&one, "1").is_err(), "as a text it is none of the keys");
+        let error = from_text(&one, "no").unwrap_err().to_string();
+        assert_eq!(error, "\"no\" is not one of the options: choose one of 1. yes, 2. 2, 3. not now");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_recorded_without_free_text_names_options_in_their_own_bytes(
+            text in "[ 0-9,a-c]{1,8}|\\PC{0,6}", several: bool, exact: bool,
+            keys in prop::collection::hash_set("[a-c0-9]{1,2}", 1..4),
+        ) {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            let kind = only(&keys, several);
+            let recorded = if exact { verbatim(&kind, &text) } else { from_text(&kind, &text) };
+            if let Ok(recorded) = recorded {
+                let chosen: Vec<&str> = recorded.split(", ").collect();
+                prop_assert!(chosen.iter().all(|key| keys.contains(key)), "{recorded}");
+                prop_assert!(several || chosen.len() == 1);
+                // An answer names itself, so it can be given again in the words in which it was recorded.
+                prop_assert_eq!(verbatim(&kind, &recorded), Ok(recorded));
+            }
+            for key in &keys {
+                prop_assert_eq!(from_text(&kind, key), Ok((*key).to_owned()));
             }
         }
     }

@@ -1,8 +1,12 @@
 //! The form of a question: what an agent asks, and what can be answered.
 
+pub(crate) mod batch;
+pub(crate) mod check;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::core::id::RequestId;
 use crate::core::posted::place::Posted;
 use crate::core::text::escape::shortened;
 
@@ -33,6 +37,19 @@ pub struct Form {
     /// Where its agent has posted it as a file, if it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub posted: Option<Posted>,
+    /// The questions that it was asked together with, if there is one result for all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<Batch>,
+}
+
+/// What a question is a part of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    /// All questions that were asked together have the same one. It names no request.
+    pub id: RequestId,
+    /// What the agent calls the question in the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// One option.
@@ -61,6 +78,7 @@ impl Form {
             expires_at: None,
             native: false,
             posted: None,
+            batch: None,
         }
     }
 
@@ -77,9 +95,20 @@ impl Form {
     /// key counts as that key.
     #[must_use]
     pub(crate) fn chosen(&self, text: &str) -> Option<String> {
-        let one = |text: &str| self.named(text.trim()).map(str::to_owned);
-        let several = || text.split(',').map(one).collect::<Option<Vec<_>>>().map(|keys| keys.join(", "));
-        one(text).or_else(|| several().filter(|_| self.multiple))
+        let one = |text: &str| self.named(text.trim());
+        let several = || joined(text.split(',').map(one)).filter(|_| self.multiple);
+        one(text).map(str::to_owned).or_else(several)
+    }
+
+    /// The answer that exactly `text` is: numbers mean nothing. `None`: it neither names options nor may be free.
+    #[must_use]
+    pub(crate) fn exactly(&self, text: &str) -> Option<String> {
+        if self.free_text {
+            return Some(text.to_owned());
+        }
+        let one = |text: &str| self.options.iter().find(|option| option.key == text.trim()).map(|option| &*option.key);
+        let several = || joined(text.split(',').map(one)).filter(|_| self.multiple);
+        one(text).map(str::to_owned).or_else(several)
     }
 
     fn named(&self, text: &str) -> Option<&str> {
@@ -100,6 +129,29 @@ impl Form {
         only_numbers && text.contains(char::is_numeric) || among_keys()
     }
 
+    /// Whether it has expired at `now`, if nobody has answered it.
+    #[must_use]
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at <= now)
+    }
+
+    /// How long it waited for an answer if it was asked at `made` and has expired.
+    #[must_use]
+    pub(crate) fn seconds_since(&self, made: Timestamp) -> u64 {
+        let waited = self.expires_at.map(|expires_at| expires_at.duration_since(made).as_secs());
+        waited.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default()
+    }
+
+    /// What the agent gets once the question has expired. A default is its first line.
+    #[must_use]
+    pub(crate) fn unanswered(&self) -> String {
+        let until = self.expires_at.map(|expires_at| format!(" until {expires_at:.0}")).unwrap_or_default();
+        match &self.default {
+            Some(default) => format!("{default}\n\n(This is the default: nobody answered{until}.)"),
+            None => format!("the question has expired: nobody answered{until}"),
+        }
+    }
+
     /// The options, on one line.
     #[must_use]
     pub(crate) fn offered(&self) -> String {
@@ -108,6 +160,18 @@ impl Form {
         let how_many = if self.multiple { "any of" } else { "one of" };
         format!("choose {how_many} {}", all.join(", "))
     }
+}
+
+/// Each of these keys once. `None`: one of them is none.
+fn joined<'a>(keys: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
+    let mut chosen: Vec<&str> = Vec::new();
+    for key in keys {
+        let key = key?;
+        if !chosen.contains(&key) {
+            chosen.push(key);
+        }
+    }
+    Some(chosen.join(", "))
 }
 
 /// Separators that people put between numbers.
@@ -126,7 +190,7 @@ fn is_number_or_range(text: &str) -> bool {
 }
 
 mod stored {
-    use super::{Choice, Form, Posted};
+    use super::{Batch, Choice, Form, Posted};
     use jiff::Timestamp;
     use serde::Deserialize;
 
@@ -155,6 +219,7 @@ mod stored {
         native: bool,
         #[serde(default)]
         posted: Option<Posted>,
+        batch: Option<Batch>,
     }
 
     #[derive(Deserialize)]
@@ -186,6 +251,7 @@ mod stored {
                     expires_at,
                     native: stored.native,
                     posted: stored.posted,
+                    batch: stored.batch,
                 },
             }
         }

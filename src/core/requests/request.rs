@@ -103,6 +103,13 @@ pub enum RequestResult {
     Failed(String),
     /// Some agents of a group failed: the replies of all.
     PartlyFailed(String),
+    /// Nobody answered in time, and there is no default.
+    Unanswered {
+        /// A sentence that says so.
+        said: String,
+        /// How long the question waited.
+        seconds: u64,
+    },
 }
 
 impl Delivery {
@@ -139,7 +146,7 @@ impl Delivery {
             RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => return self,
         };
         match self.result {
-            RequestResult::Failed(_) | RequestResult::PartlyFailed(_) => self,
+            RequestResult::Failed(_) | RequestResult::PartlyFailed(_) | RequestResult::Unanswered { .. } => self,
             RequestResult::Text(_) => {
                 let text = format!("It is there: run `agent-cli resume {id}`, which prints it.");
                 Self { result: RequestResult::Text(text), ..self }
@@ -158,7 +165,9 @@ impl RequestResult {
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
-            Self::Text(text) | Self::Failed(text) | Self::PartlyFailed(text) => text,
+            Self::Text(text) | Self::Failed(text) | Self::PartlyFailed(text) | Self::Unanswered { said: text, .. } => {
+                text
+            }
         }
     }
 
@@ -167,7 +176,9 @@ impl RequestResult {
     pub fn is_in(&self, returned: &Returned) -> bool {
         match self {
             Self::Text(text) => !returned.is_error && returned.text.contains(text),
-            Self::Failed(why) | Self::PartlyFailed(why) => returned.is_error && returned.text.contains(why.trim()),
+            Self::Failed(why) | Self::PartlyFailed(why) | Self::Unanswered { said: why, .. } => {
+                returned.is_error && returned.text.contains(why.trim())
+            }
         }
     }
 }
@@ -203,6 +214,7 @@ impl RequestKind {
         match self {
             Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
             Self::Ask(Form { posted: Some(posted), .. }) => format!("QUESTION_POSTED:{}", shortened(&posted.id)),
+            Self::Ask(Form { batch: Some(_), .. }) => "agent-cli ask --questions".to_owned(),
             Self::Ask(form) => {
                 let command = if form.native { "AskUserQuestion" } else { "agent-cli ask" };
                 format!("{command} \"{}\"", shortened(&form.question))

@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A request for another agent's reply is delivered from `Open`: the child's end resolves it, and is only recorded with the
-//! child.
+//! child. A question that nobody answers in time goes from `Open` to `Expired`, which is like `Resolved` but for its answer:
+//! there is none, so it cannot be replaced.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,8 @@ pub enum RequestState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         used_by: Option<AttemptId>,
     },
+    /// Nobody answered it in time.
+    Expired,
     /// An attempt was given the result. The end of the attempt decides whether its agent has it.
     Delivering {
         attempt: AttemptId,
@@ -40,6 +43,9 @@ pub enum RequestState {
         /// As above.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         used_by: Option<AttemptId>,
+        /// Whether it had expired.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        expired: bool,
     },
     /// Its agent has the result.
     Delivered {
@@ -48,6 +54,9 @@ pub enum RequestState {
         /// As above.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         used_by: Option<AttemptId>,
+        /// As above.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        expired: bool,
     },
     /// Nobody waits for it any more.
     Withdrawn,
@@ -73,6 +82,8 @@ pub enum Handover {
 pub enum RequestEvent {
     /// It was answered, or what it waits for has happened.
     Resolve,
+    /// Its time is over, and nobody answered it.
+    Expire,
     /// The answer was replaced by another one.
     Replace,
     /// An attempt is given its result.
@@ -112,37 +123,40 @@ impl RequestState {
     ///
     /// [`IllegalRequestEvent`] for every pair that the diagram in the module's documentation does not show.
     pub fn after(self, event: RequestEvent) -> Result<Self, IllegalRequestEvent> {
-        use RequestEvent::{Deliver, GiveBack, Keep, Replace, Resolve, Return, Show, Use, Withdraw};
+        use RequestEvent::{Deliver, Expire, GiveBack, Keep, Replace, Resolve, Return, Show, Use, Withdraw};
         let illegal = Err(IllegalRequestEvent { state: self.name(), event });
         Ok(match (self, event) {
             (Self::Open, Resolve) | (Self::Resolved { used_by: None }, Replace) => Self::Resolved { used_by: None },
+            (Self::Open, Expire) => Self::Expired,
             (Self::Open, Deliver { attempt, to_return, of_child: true }) => {
-                Self::Delivering { attempt, resolved: false, handover: Handover::new(to_return), used_by: None }
+                Self::given(attempt, to_return, false, None, false)
             }
             (Self::Resolved { used_by }, Deliver { attempt, to_return, .. }) => {
-                Self::Delivering { attempt, resolved: true, handover: Handover::new(to_return), used_by }
+                Self::given(attempt, to_return, true, used_by, false)
             }
+            (Self::Expired, Deliver { attempt, to_return, .. }) => Self::given(attempt, to_return, true, None, true),
             // An agent may read a result that it was given a second time.
             (Self::Delivering { attempt, .. }, Deliver { attempt: again, .. }) if attempt != again => return illegal,
             (same @ Self::Delivering { .. }, Deliver { .. }) => same,
-            (Self::Delivering { attempt, resolved, handover, used_by }, Return | Show) => {
-                Self::Delivering { attempt, resolved, handover: handover.after(event), used_by }
+            (Self::Delivering { attempt, resolved, handover, used_by, expired }, Return | Show) => {
+                Self::Delivering { attempt, resolved, handover: handover.after(event), used_by, expired }
             }
             (Self::Resolved { used_by }, Use { attempt }) if is_free(used_by, attempt) => {
                 Self::Resolved { used_by: Some(attempt) }
             }
-            (Self::Delivering { attempt, resolved, handover, used_by }, Use { attempt: user })
+            (Self::Delivering { attempt, resolved, handover, used_by, expired: false }, Use { attempt: user })
                 if is_free(used_by, user) =>
             {
-                Self::Delivering { attempt, resolved, handover, used_by: Some(user) }
+                Self::Delivering { attempt, resolved, handover, used_by: Some(user), expired: false }
             }
-            (Self::Delivered { attempt, used_by }, Use { attempt: user }) if is_free(used_by, user) => {
-                Self::Delivered { attempt, used_by: Some(user) }
+            (Self::Delivered { attempt, used_by, expired: false }, Use { attempt: user }) if is_free(used_by, user) => {
+                Self::Delivered { attempt, used_by: Some(user), expired: false }
             }
-            (Self::Delivering { attempt, used_by, .. }, Keep) => Self::Delivered { attempt, used_by },
+            (Self::Delivering { attempt, used_by, expired, .. }, Keep) => Self::Delivered { attempt, used_by, expired },
+            (Self::Delivering { expired: true, .. }, GiveBack) => Self::Expired,
             (Self::Delivering { resolved: true, used_by, .. }, GiveBack) => Self::Resolved { used_by },
             (Self::Delivering { resolved: false, .. }, GiveBack) => Self::Open,
-            (Self::Open | Self::Resolved { .. } | Self::Delivering { .. }, Withdraw) => Self::Withdrawn,
+            (Self::Open | Self::Resolved { .. } | Self::Expired | Self::Delivering { .. }, Withdraw) => Self::Withdrawn,
             _ => return illegal,
         })
     }
@@ -153,17 +167,31 @@ impl RequestState {
         match self {
             Self::Open => "open",
             Self::Resolved { .. } => "resolved",
+            Self::Expired => "expired",
             Self::Delivering { .. } => "delivering",
             Self::Delivered { .. } => "delivered",
             Self::Withdrawn => "withdrawn",
         }
     }
 
-    /// Whether it was answered, or what it waits for has happened. A child's end is not recorded here, but in the child's own
+    /// Whether it was answered or has expired, or what it waits for has happened. A child's end is not recorded here, but in the child's own
     /// state.
     #[must_use]
     pub fn is_resolved(&self) -> bool {
-        matches!(self, Self::Resolved { .. } | Self::Delivering { resolved: true, .. } | Self::Delivered { .. })
+        matches!(
+            self,
+            Self::Resolved { .. } | Self::Expired | Self::Delivering { resolved: true, .. } | Self::Delivered { .. }
+        )
+    }
+
+    /// Whether nobody answered it in time.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        matches!(self, Self::Expired | Self::Delivering { expired: true, .. } | Self::Delivered { expired: true, .. })
+    }
+
+    fn given(attempt: AttemptId, to_return: bool, resolved: bool, used_by: Option<AttemptId>, expired: bool) -> Self {
+        Self::Delivering { attempt, resolved, handover: Handover::new(to_return), used_by, expired }
     }
 }
 
@@ -202,7 +230,7 @@ mod tests {
     }
 
     fn delivering(resolved: bool, handover: Handover, used_by: Option<AttemptId>) -> RequestState {
-        RequestState::Delivering { attempt: id(1), resolved, handover, used_by }
+        RequestState::Delivering { attempt: id(1), resolved, handover, used_by, expired: false }
     }
 
     const RESOLVED: RequestState = RequestState::Resolved { used_by: None };
@@ -213,13 +241,20 @@ mod tests {
 
     #[test]
     fn every_state_has_its_events() {
-        use RequestEvent::{GiveBack, Keep, Replace, Resolve, Return, Show, Use, Withdraw};
-        use RequestState::{Delivered, Open, Withdrawn};
+        use RequestEvent::{Expire, GiveBack, Keep, Replace, Resolve, Return, Show, Use, Withdraw};
+        use RequestState::{Delivered, Expired, Open, Withdrawn};
         let of_child = RequestEvent::Deliver { attempt: id(1), to_return: false, of_child: true };
         let to_return = RequestEvent::Deliver { attempt: id(1), to_return: true, of_child: false };
         let uses = |n| Use { attempt: id(n) };
         let given = delivering(true, Handover::Given, None);
-        let delivered = |used_by| Delivered { attempt: id(1), used_by };
+        let delivered = |used_by| Delivered { attempt: id(1), used_by, expired: false };
+        let expired_given = |handover| RequestState::Delivering {
+            attempt: id(1),
+            resolved: true,
+            handover,
+            used_by: None,
+            expired: true,
+        };
         let rows = [
             (Open, Resolve, Some(RESOLVED)),
             (Open, of_child, Some(delivering(false, Handover::Given, None))),
@@ -264,6 +299,19 @@ mod tests {
             (delivered(None), GiveBack, None),
             (delivered(None), Keep, None),
             (delivered(None), Withdraw, None),
+            (Open, Expire, Some(Expired)),
+            (RESOLVED, Expire, None),
+            (Expired, Expire, None),
+            (Expired, Resolve, None),
+            (Expired, Replace, None),
+            (Expired, uses(1), None),
+            (Expired, Withdraw, Some(Withdrawn)),
+            (Expired, deliver(1), Some(expired_given(Handover::Given))),
+            (expired_given(Handover::Shown), GiveBack, Some(Expired)),
+            (expired_given(Handover::Shown), uses(1), None),
+            (expired_given(Handover::Shown), Keep, Some(Delivered { attempt: id(1), used_by: None, expired: true })),
+            (delivered(None), Expire, None),
+            (Withdrawn, Expire, None),
             (Withdrawn, Resolve, None),
             (Withdrawn, of_child, None),
             (Withdrawn, uses(1), None),
@@ -289,10 +337,10 @@ mod tests {
     }
 
     fn events() -> impl Strategy<Value = RequestEvent> {
-        use RequestEvent::{GiveBack, Keep, Replace, Resolve, Return, Show, Withdraw};
+        use RequestEvent::{Expire, GiveBack, Keep, Replace, Resolve, Return, Show, Withdraw};
         let attempts = (0..3u128).prop_map(id);
         prop_oneof![
-            prop::sample::select(vec![Resolve, Replace, Return, Show, Keep, GiveBack, Withdraw]),
+            prop::sample::select(vec![Resolve, Expire, Replace, Return, Show, Keep, GiveBack, Withdraw]),
             (attempts.clone(), any::<bool>(), any::<bool>())
                 .prop_map(|(attempt, to_return, of_child)| RequestEvent::Deliver { attempt, to_return, of_child }),
             attempts.prop_map(|attempt| RequestEvent::Use { attempt }),
@@ -304,7 +352,7 @@ mod tests {
             RequestState::Resolved { used_by }
             | RequestState::Delivering { used_by, .. }
             | RequestState::Delivered { used_by, .. } => *used_by,
-            RequestState::Open | RequestState::Withdrawn => None,
+            RequestState::Open | RequestState::Expired | RequestState::Withdrawn => None,
         }
     }
 
@@ -327,6 +375,8 @@ mod tests {
                 {
                     prop_assert_eq!(attempt, given);
                 }
+                prop_assert!(!before.is_expired() || after.is_expired() || after == RequestState::Withdrawn);
+                prop_assert!(before == RequestState::Open || !after.is_expired() || before.is_expired());
                 prop_assert!(!before.is_resolved() || after.is_resolved() || after == RequestState::Withdrawn);
                 state = after;
             }

@@ -15,7 +15,7 @@ pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
     let detail = &record.detail;
     let what = match record.kind.as_str() {
         "requested" => requested(detail)?,
-        "answered" | "wait_over" => Happening::RequestOver { id: parsed(&detail["request"])? },
+        "answered" | "expired" | "wait_over" => Happening::RequestOver { id: parsed(&detail["request"])? },
         "ended" => ended(detail)?,
         _ => return None,
     };

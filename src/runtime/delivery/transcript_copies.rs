@@ -91,16 +91,23 @@ pub(super) fn of_baseline(
 /// The result of each call. The answers to several questions of one call form one result.
 fn results_of_calls(deliveries: &[Delivery]) -> HashMap<String, CallResult> {
     let mut results = HashMap::new();
-    let mut answers: HashMap<&String, Vec<(&str, &str)>> = HashMap::new();
+    let mut answers: HashMap<&String, Vec<(&str, &RequestResult)>> = HashMap::new();
     for delivery in deliveries {
         let Some(call) = &delivery.call else { continue };
         match (delivery.kind.native_question(), &delivery.result) {
-            (Some(question), RequestResult::Text(answer)) => answers.entry(call).or_default().push((question, answer)),
+            (Some(question), RequestResult::Text(_) | RequestResult::Unanswered { .. }) => {
+                answers.entry(call).or_default().push((question, &delivery.result));
+            }
             (_, RequestResult::Text(text)) => {
                 results.insert(call.clone(), CallResult { text: text.clone(), is_error: false });
             }
-            (_, RequestResult::Failed(why) | RequestResult::PartlyFailed(why)) => {
-                results.insert(call.clone(), CallResult { text: why.clone(), is_error: true });
+            (
+                _,
+                RequestResult::Failed(said)
+                | RequestResult::PartlyFailed(said)
+                | RequestResult::Unanswered { said, .. },
+            ) => {
+                results.insert(call.clone(), CallResult { text: said.clone(), is_error: true });
             }
         }
     }

@@ -10,6 +10,7 @@
 //!
 //! [`DeliveryWay::of`] chooses between them. A result counts as delivered when the attempt that was given it is kept.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::claude::settings::user_hooks;
@@ -21,6 +22,7 @@ use crate::core::attempt::delivery::DeliveryWay;
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, RequestId};
+use crate::core::requests::question::Form;
 use crate::core::requests::request::{Delivery, RequestKind};
 use crate::core::steering::message::{self, Message};
 use crate::runtime::delivery::situation::Restored;
@@ -58,6 +60,7 @@ pub(crate) fn input(
     restored: &Restored,
     means: &Means,
 ) -> Result<AttemptInput, RuntimeError> {
+    let deliveries = &one_for_each_batch(deliveries);
     let mut notices = notices(store, own, frame);
     notices.extend(message::in_words(messages));
     let way = DeliveryWay::of(frame, deliveries, &notices, means.hooks, exact_output::returns_unchanged(deliveries));
@@ -137,6 +140,16 @@ impl Delivering<'_> {
     fn with_prompt(&self, prompt: String) -> AttemptInput {
         AttemptInput { prompt, transcript: self.source.clone(), to_return: None, notice: None }
     }
+}
+
+/// The deliveries without those that repeat a result: questions that were asked together have the same one.
+fn one_for_each_batch(deliveries: &[Delivery]) -> Vec<Delivery> {
+    let mut seen = HashSet::new();
+    let is_new = |delivery: &&Delivery| match &delivery.kind {
+        RequestKind::Ask(Form { batch: Some(batch), .. }) => seen.insert(batch.id),
+        _ => true,
+    };
+    deliveries.iter().filter(is_new).cloned().collect()
 }
 
 /// Whether the agent first runs a command that a person approved.

@@ -1,11 +1,13 @@
 //! Questions asked with Claude Code's own tool, AskUserQuestion. Claude Code itself refuses malformed ones.
 
+use crate::claude::installation::version::Version;
 use crate::claude::tools::ask_user_question;
 use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::suspension::Suspension;
-use crate::runtime::protocol::{Asking, response};
+use crate::runtime::protocol::{Asking, printed, response};
+use crate::store::{Caller, Store};
 
 pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     if input.agent_id.is_some() {
@@ -20,8 +22,11 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
             Ok(HookAnswer::Defer)
         }
         Suspension::Keep => Ok(HookAnswer::Defer),
+        Suspension::Return(over) if !can_say_that_nobody_answered(&store, asking.caller, &over)? => {
+            Ok(HookAnswer::Deny { reason: ask_user_question::denial(&results(&over)) })
+        }
         Suspension::Return(answered) => {
-            let updated_input = ask_user_question::with_answers(&input.tool_input, &answers(&answered));
+            let updated_input = ask_user_question::with_answers(&input.tool_input, &results(&answered));
             Ok(HookAnswer::Allow { updated_input, notice: response::notice(&store, asking.caller)? })
         }
     }
@@ -32,15 +37,27 @@ pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, Ru
     let Some(call) = &input.tool_use_id else { return Ok(HookAnswer::Pass) };
     let store = asking.store()?;
     if let Suspension::Return(answered) = Suspension::of(&store, asking.caller, call)? {
-        let given = |(asked, said): &(&str, &str)| input.tool_input["answers"][*asked] == *said;
-        if answers(&answered).iter().all(given) {
+        if ask_user_question::has_run_with(&input.tool_input, &results(&answered)) {
             store.shown(asking.caller, &answered.iter().map(|(request, _)| request.id).collect::<Vec<_>>())?;
         }
     }
     Ok(HookAnswer::Pass)
 }
 
-/// Each question and its answer.
-fn answers(answered: &[(Request, RequestResult)]) -> Vec<(&str, &str)> {
-    answered.iter().map(|(asked, answer)| (asked.kind.native_question().unwrap_or_default(), answer.text())).collect()
+/// Whether the `claude` that runs can return these results. Older versions would say that the questions were answered.
+fn can_say_that_nobody_answered(
+    store: &Store,
+    caller: Caller,
+    over: &[(Request, RequestResult)],
+) -> Result<bool, RuntimeError> {
+    if !over.iter().any(|(_, result)| matches!(result, RequestResult::Unanswered { .. })) {
+        return Ok(true);
+    }
+    let Some(attempt) = store.running_attempt(caller.frame)? else { return Ok(false) };
+    Ok(printed::version(store, &attempt)?.is_some_and(|version| version >= Version::WITH_IDLE_QUESTIONS))
+}
+
+/// Each question and its result.
+fn results(over: &[(Request, RequestResult)]) -> Vec<(&str, &RequestResult)> {
+    over.iter().map(|(asked, result)| (asked.kind.native_question().unwrap_or_default(), result)).collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::core::agent::overrides::Overrides;
 use crate::core::id::RequestId;
+use crate::core::requests::question::Form;
 use crate::core::requests::request::{External, RequestKind};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::record::{self, SpawnRequest};
@@ -11,8 +12,8 @@ use crate::store::{Caller, Store, Target};
 pub(crate) enum AgentRequest {
     /// Other agents, with their launch options as overrides of the caller's.
     Spawn(Box<SpawnRequest>, Overrides),
-    /// An answer to this question.
-    Ask(String),
+    /// Answers to these questions, at least one. All of several have the same [`Batch`](crate::core::requests::question::Batch).
+    Ask(Vec<Form>),
     /// Something outside of the chain.
     Wait(External),
 }
@@ -28,7 +29,7 @@ impl AgentRequest {
             Self::Spawn(request, overrides) => {
                 record::spawn(store, caller, call, *request, overrides).map(Target::Frame)
             }
-            Self::Ask(question) => record::ask(store, caller, call, question).map(Target::Request),
+            Self::Ask(forms) => record::ask(store, caller, call, forms).map(Target::Request),
             Self::Wait(wait) => record::wait(store, caller, call, wait).map(Target::Request),
         }
     }
@@ -41,7 +42,11 @@ impl AgentRequest {
     fn is(&self, recorded: &RequestKind) -> bool {
         match (self, recorded) {
             (Self::Spawn(request, _), RequestKind::Spawn { task, .. }) => *task == request.title(),
-            (Self::Ask(asked), RequestKind::Ask(form)) => *asked == form.question,
+            // A duration gives a different time each time, and a batch has an id of its own.
+            (Self::Ask(asked), RequestKind::Ask(recorded)) => asked.first().is_some_and(|asked| {
+                let batch = asked.batch.as_ref().and(recorded.batch.clone());
+                Form { expires_at: recorded.expires_at, batch, ..asked.clone() } == *recorded
+            }),
             (Self::Wait(wait), RequestKind::Wait(recorded)) => wait.is_same_as(recorded),
             _ => false,
         }

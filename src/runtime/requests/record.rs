@@ -167,7 +167,7 @@ impl SpawnRequest {
     }
 }
 
-/// Records a question of the calling agent. Returns its id.
+/// Records questions of the calling agent. Returns the id of the first.
 ///
 /// # Errors
 ///
@@ -176,10 +176,21 @@ pub(crate) fn ask(
     store: &Store,
     caller: Caller,
     call: Option<&str>,
-    question: String,
+    forms: Vec<Form>,
 ) -> Result<RequestId, RuntimeError> {
     frame_of(store, caller)?;
-    Ok(store.request(caller, call, &RequestKind::Ask(Form::text(&question)))?)
+    Ok(store.ask(caller, call, forms)?[0])
+}
+
+/// The directory in which the files have to be that the calling agent shows to a person: what a question contains, its agent can
+/// read back. `None`: anywhere.
+///
+/// # Errors
+///
+/// The caller does not exist, or the database cannot be read.
+pub(crate) fn shows_only_below(store: &Store, caller: Caller) -> Result<Option<PathBuf>, RuntimeError> {
+    let frame = frame_of(store, caller)?;
+    Ok(Some(frame.cwd).filter(|_| !frame.launch.is_unrestricted()))
 }
 
 /// Records that the calling agent waits for something outside of the chain. Returns the request's id.

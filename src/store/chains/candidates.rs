@@ -14,7 +14,7 @@ use crate::store::database::codec::{from_json, id, maybe_json, time};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 
-// Both go through a partial index and repeat its condition word for word. A frame that waits for an open request does not
+// All go through a partial index and repeat its condition word for word. A frame that waits for an open request does not
 // stir: whoever resolves the request makes it a candidate.
 const STIRRING: &str = "SELECT root, state, since, created FROM frames INDEXED BY stirring_frames
      WHERE status IN ('ready', 'running', 'waiting')
@@ -25,6 +25,9 @@ const WHOLE: &str = r#"[}"]\s*$"#;
 const OUTSIDE: &str =
     "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY open_waits JOIN frames AS f ON f.id = r.frame
      WHERE r.kind = 'wait' AND r.status = 'open' ORDER BY r.seq";
+const EXPIRING: &str = "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY expiring_questions
+     JOIN frames AS f ON f.id = r.frame
+     WHERE r.status = 'open' AND json_extract(r.detail, '$.ask.expires_at') IS NOT NULL ORDER BY r.seq";
 
 // Whoever writes the file of an answer cannot be seen in the database.
 const POSTED: &str =
@@ -76,6 +79,12 @@ impl Store {
                 let stir = answered.map(|answered| Stir::Outside(External::Matching(answered)));
                 candidates.extend(stir.map(|stir| Candidate { root, stir, progress: Progress::default() }));
             }
+            for found in connection.prepare_cached(EXPIRING)?.query_map([], outside)? {
+                let (root, asked, progress) = found?;
+                if let RequestKind::Ask(Form { expires_at: Some(expires_at), .. }) = asked {
+                    candidates.push(Candidate { root, stir: Stir::Until(expires_at), progress });
+                }
+            }
             Ok(candidates)
         })
     }
@@ -110,6 +119,21 @@ mod tests {
         assert_eq!(found(&store), [(root, Stir::Free)]);
         store.end(store.start(root), &reply("done"));
         assert_eq!(found(&store), []);
+    }
+
+    #[test]
+    fn a_question_that_expires_is_one_for_its_time() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let expires_at = "2100-01-01T00:00:00Z".parse().unwrap();
+        let form = Form { expires_at: Some(expires_at), ..Form::text("When?") };
+        let question = store.request(caller, None, &RequestKind::Ask(form)).unwrap();
+        store.end(caller, &Ending::Suspended);
+        assert_eq!(found(&store), [(caller.frame, Stir::Until(expires_at))]);
+        store.expire(question, Timestamp::now()).unwrap();
+        assert_eq!(found(&store), [(caller.frame, Stir::Until(expires_at))], "its time has not come");
+        store.expire(question, expires_at).unwrap();
+        assert_eq!(found(&store), [(caller.frame, Stir::Free)]);
     }
 
     #[test]

@@ -60,7 +60,7 @@ const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT 
 
 const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made, r.looked
      FROM frames AS f CROSS JOIN requests AS r ON r.frame = f.id
-     WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.status IN ('open', 'resolved', 'delivering')
+     WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.status IN ('open', 'resolved', 'expired', 'delivering')
      ORDER BY r.seq";
 
 const DENIED: &str = below!(

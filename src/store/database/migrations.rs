@@ -254,4 +254,8 @@ CREATE TABLE notifications (
 ) STRICT;
 CREATE INDEX notifications_by_frame ON notifications (frame);
 CREATE INDEX pending_notifications ON notifications (due) WHERE status = 'pending';
+
+-- The open questions that expire: what `resume --all` asks of all chains at once.
+CREATE INDEX expiring_questions ON requests (frame)
+    WHERE status = 'open' AND json_extract(detail, '$.ask.expires_at') IS NOT NULL;
 ";

@@ -4,6 +4,7 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::question::Form;
 use crate::core::requests::request::{Request, RequestKind, RequestResult};
 use crate::core::requests::scheduled::Scheduled;
 use crate::core::requests::state::RequestEvent;
@@ -49,6 +50,20 @@ impl Store {
                 requests::insert(connection, now, caller, Some(call), kind)?;
             }
             Ok(true)
+        })
+    }
+
+    /// Records questions that an agent asks at once, or none of them. `call`: the tool call that is suspended until all are over.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::StaleCaller`], or a database that cannot be written.
+    pub fn ask(&self, caller: Caller, call: Option<&str>, forms: Vec<Form>) -> Result<Vec<RequestId>> {
+        self.write(Step::Request, |connection| {
+            requests::check(connection, caller)?;
+            let now = codec::now();
+            let kinds = forms.into_iter().map(RequestKind::Ask);
+            kinds.map(|kind| requests::insert(connection, now, caller, call, &kind)).collect()
         })
     }
 
@@ -113,8 +128,9 @@ pub(crate) fn of_call(connection: &Connection, frame: FrameId, call: &str) -> st
 
 /// Whether an attempt was stopped at a call that needs a permission, and the decision has not been delivered. It may exist.
 pub(super) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> std::result::Result<bool, Fault> {
-    let sql =
-        requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'delivering')");
+    let sql = requests!(
+        "WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'expired', 'delivering')"
+    );
     let made = requests::all(connection, sql, [Id(attempt)])?;
     Ok(made.iter().any(|request| matches!(request.kind, RequestKind::Permission { .. })))
 }

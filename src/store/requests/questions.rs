@@ -1,5 +1,7 @@
 //! Questions for people, and the one answer that each of them gets. It can be replaced until an agent has it.
 
+mod expiry;
+
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::json;
@@ -7,12 +9,13 @@ use serde_json::json;
 use crate::core::chain::origin::Origin;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
-use crate::core::requests::state::RequestEvent;
+use crate::core::requests::state::{RequestEvent, RequestState};
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, maybe_time, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
+use crate::store::requests::results::result;
 use crate::store::tables::below::below;
 use crate::store::tables::events;
 use crate::store::tables::requests;
@@ -38,6 +41,8 @@ pub struct Question {
     pub answered: Option<Timestamp>,
     /// The answer.
     pub answer: Option<String>,
+    /// When it was recorded that nobody had answered it in time.
+    pub expired: Option<Timestamp>,
     /// Who gave it.
     pub origin: Option<Origin>,
 }
@@ -45,7 +50,7 @@ pub struct Question {
 macro_rules! questions {
     ($($condition:tt)+) => {
         concat!(
-            "SELECT r.id, r.frame, f.root, f.title, r.detail, r.made, a.answered, a.answer, a.origin FROM requests AS r
+            "SELECT r.id, r.frame, f.root, f.title, r.detail, r.state, r.made, a.answered, a.answer, a.origin FROM requests AS r
              JOIN frames AS f ON f.id = r.frame LEFT JOIN answers AS a ON a.question = r.id
              WHERE r.kind = 'ask' AND r.status <> 'withdrawn' AND ",
             $($condition)+,
@@ -96,12 +101,15 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::AlreadyAnswered`], or with `replace` [`StoreError::NotAnswered`] and [`StoreError::Delivered`];
+    /// [`StoreError::AlreadyAnswered`], [`StoreError::QuestionExpired`], or with `replace` [`StoreError::NotAnswered`] and [`StoreError::Delivered`];
     /// [`StoreError::QuestionWithdrawn`], [`StoreError::NotAQuestion`], [`StoreError::UnknownRequest`], or a database that
     /// cannot be written.
     pub fn record_answer(&self, id: RequestId, text: &str, origin: &Origin, replace: bool) -> Result<Question> {
         self.write(Step::Answer, |connection| {
             let question = load(connection, id)?.ok_or_else(|| why_not(connection, id))?;
+            if let Some(expired) = question.expired {
+                return Err(StoreError::QuestionExpired { question: id, expired }.into());
+            }
             let now = codec::now();
             if replace {
                 replace_answer(connection, now, &question, text, origin)?;
@@ -165,11 +173,11 @@ fn advance(connection: &Connection, now: At, id: RequestId, event: RequestEvent)
     Ok(())
 }
 
-/// Checks that each of these questions still has the answer that was read.
+/// Checks that each of these questions still has the result that was read.
 pub(crate) fn unchanged(connection: &Connection, read: &[(RequestId, String)]) -> std::result::Result<(), Fault> {
-    let mut statement = connection.prepare_cached("SELECT 1 FROM answers WHERE question = ?1 AND answer = ?2")?;
-    for (question, answer) in read {
-        if !statement.exists((Id(*question), answer))? {
+    for (question, said) in read {
+        let request = requests::load(connection, *question)?.ok_or(StoreError::UnknownRequest(*question))?;
+        if result(connection, &request)?.is_none_or(|result| result.text() != said) {
             return Err(StoreError::AnswerReplaced(*question).into());
         }
     }
@@ -199,6 +207,8 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
         RequestKind::Ask(form) => form.question.clone(),
         other => other.command(),
     };
+    let is_expired = from_json::<RequestState>(row, "state")?.is_expired();
+    let over = maybe_time(row, "answered")?;
     Ok(Question {
         id: id(row, "id")?,
         frame: id(row, "frame")?,
@@ -207,8 +217,9 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
         question,
         kind,
         asked: time(row, "made")?,
-        answered: maybe_time(row, "answered")?,
-        answer: row.get("answer")?,
+        answered: over.filter(|_| !is_expired),
+        answer: if is_expired { None } else { row.get("answer")? },
+        expired: over.filter(|_| is_expired),
         origin: maybe_json(row, "origin")?,
     })
 }

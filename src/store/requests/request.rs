@@ -97,7 +97,7 @@ fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Opti
 
 pub(super) fn has_undelivered(connection: &Connection, attempt: AttemptId) -> std::result::Result<bool, Fault> {
     let mut statement = connection.prepare_cached(
-        "SELECT 1 FROM requests WHERE attempt = ?1 AND status IN ('open', 'resolved', 'delivering')
+        "SELECT 1 FROM requests WHERE attempt = ?1 AND status IN ('open', 'resolved', 'expired', 'delivering')
          AND delivered_in IS NOT ?1",
     )?;
     Ok(statement.exists([Id(attempt)])?)

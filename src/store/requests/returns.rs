@@ -48,7 +48,7 @@ impl Store {
             if !connection.prepare_cached(running)?.exists([Id(caller.attempt)])? {
                 return Ok(());
             }
-            let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved')");
+            let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired')");
             for request in requests::all(connection, sql, [Id(caller.attempt)])?.iter().filter(|it| is_it(it)) {
                 let event = requests::deliver(request, caller.attempt, false);
                 requests::advance(connection, codec::now(), request, event)?;

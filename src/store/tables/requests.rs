@@ -15,7 +15,7 @@ use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
 use crate::store::tables::notifications;
 
-/// A query for requests. The states in which an agent has not been given the result are `open`, `resolved` and `delivering`.
+/// A query for requests. The states in which an agent has not been given the result are `open`, `resolved`, `expired` and `delivering`.
 macro_rules! requests {
     ($($condition:literal),+) => {
         concat!("SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made, r.looked FROM requests AS r ", $($condition),+)
@@ -52,7 +52,8 @@ pub(crate) fn load(connection: &Connection, request: RequestId) -> Result<Option
 
 /// The requests of a frame whose results its agent has not been given.
 pub(crate) fn pending(connection: &Connection, frame: FrameId) -> Result<Vec<Request>> {
-    let sql = requests!("WHERE r.frame = ?1 AND r.status IN ('open', 'resolved', 'delivering') ORDER BY r.seq");
+    let sql =
+        requests!("WHERE r.frame = ?1 AND r.status IN ('open', 'resolved', 'expired', 'delivering') ORDER BY r.seq");
     all(connection, sql, [Id(frame)])
 }
 

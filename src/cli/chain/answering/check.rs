@@ -30,6 +30,7 @@ fn refused(id: RequestId, kind: &RequestKind, text: &str, error: &NoAnswer) -> C
             let text = format!("--text={}", quoted(text.trim()));
             refused.hint(command("1")).hint(format!("to answer with text, not a choice: {}", command(&text)))
         }
+        (NoAnswer::NotAnOption { .. }, _) => refused.hint(command("1")),
         (_, RequestKind::Permission { .. }) => {
             refused.hint(command("allow")).hint(format!("or {}", command("\"deny use the test server\"")))
         }

@@ -15,8 +15,9 @@ pub(super) fn look_at(store: &Store, agent: &AwaitedAgent) -> Result<Look, Runti
     Ok(match frame.result(store.reply(agent.id)?) {
         None => Look::NotYet(frame.state.name().to_owned()),
         Some(RequestResult::Text(reply)) => Look::Met(Some(format!("{id} is done:\n\n{reply}"))),
-        Some(RequestResult::Failed(why) | RequestResult::PartlyFailed(why)) => {
-            Look::Met(Some(format!("{id} has failed:\n\n{why}")))
-        }
+        // An agent never ends unanswered, only a question does.
+        Some(
+            RequestResult::Failed(why) | RequestResult::PartlyFailed(why) | RequestResult::Unanswered { said: why, .. },
+        ) => Look::Met(Some(format!("{id} has failed:\n\n{why}"))),
     })
 }

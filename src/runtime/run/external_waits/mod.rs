@@ -10,6 +10,7 @@ pub(crate) use files::is_within;
 
 use crate::core::chain::tree::Tree;
 use crate::core::id::{FrameId, RequestId};
+use crate::core::requests::question::Form;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::{next_try, of_time};
@@ -18,8 +19,8 @@ use crate::runtime::RuntimeError;
 use crate::runtime::requests::posted;
 use crate::store::Store;
 
-/// Records how far the chain's external waits are, as far as that can be judged without starting a process. Returns whether
-/// there are commands to be run now.
+/// Records how far the chain's external waits are, as far as that can be judged without starting a process, and which questions
+/// have expired. Returns whether there are commands to be run now.
 pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> Result<bool, RuntimeError> {
     posted::look(store, tree)?;
     let mut to_run = false;
@@ -34,6 +35,9 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
             store.looked(request, &progress)?;
         }
         to_run |= !progress.is_over(wait) && !to_try(wait, &progress, now).is_empty();
+    }
+    for (question, _) in expiring(tree).filter(|(_, form)| form.is_over(now)) {
+        store.expire(question, now)?;
     }
     Ok(to_run)
 }
@@ -61,9 +65,9 @@ pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<
     Ok(())
 }
 
-/// Whether the chain waits for anything outside of it.
+/// Whether the chain waits for anything outside of it that only its runner notices.
 pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
-    pending(tree).next().is_some() || posted::any(tree)
+    pending(tree).next().is_some() || expiring(tree).next().is_some() || posted::any(tree)
 }
 
 /// Runs the commands that the chain waits for and whose time has come, and records what comes of it.
@@ -114,10 +118,20 @@ fn to_try(wait: &External, progress: &Progress, now: Timestamp) -> Vec<usize> {
 }
 
 fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, FrameId, &External, &Progress)> {
-    let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
-    let is_open = |request: &&Request| !request.state.is_resolved();
-    requests.filter(is_open).filter_map(|request| match &request.kind {
+    open(tree).filter_map(|request| match &request.kind {
         RequestKind::Wait(wait) => Some((request.id, request.frame, wait, &request.progress)),
         RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Spawn { .. } => None,
     })
+}
+
+fn expiring(tree: &Tree) -> impl Iterator<Item = (RequestId, &Form)> {
+    open(tree).filter_map(|request| match &request.kind {
+        RequestKind::Ask(form) if form.expires_at.is_some() => Some((request.id, form)),
+        _ => None,
+    })
+}
+
+fn open(tree: &Tree) -> impl Iterator<Item = &Request> {
+    let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
+    requests.filter(|request| !request.state.is_resolved())
 }
