@@ -97,6 +97,8 @@ steps! {
     Reword: "reword", WRITE;
     /// The answer to a posted question is written into its folder.
     AnswerFile: "answer_file", ACTION;
+    /// The file of a question is written.
+    QuestionFile: "question_file", ACTION;
     /// An answer is recorded.
     Answer: "answer", WRITE;
     /// A question is recorded as expired.

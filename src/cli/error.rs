@@ -149,6 +149,7 @@ impl From<RuntimeError> for CliError {
                 .hint("for a chain that this session started before agent-cli took it over, give the full id"),
             RuntimeError::Deadlock { .. } => Self::usage(message).hint("end your turn: it will be told what you reply"),
             RuntimeError::NotAnAgent(_) => Self::usage(message).hint("agent-cli tree shows the agents"),
+            RuntimeError::QuestionFile(_) => Self::usage(message),
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR may name another directory"),
             RuntimeError::Io { source, .. } => of_files(message, &source),
             RuntimeError::Worktree(WorktreeError::Git { .. } | WorktreeError::Io { .. })

@@ -104,6 +104,9 @@ pub(crate) enum RuntimeError {
         /// What is wrong with it.
         broken: Broken,
     },
+    /// An agent cannot ask with a file.
+    #[error("{0}")]
+    QuestionFile(String),
     /// The calling agent's frame is not in the database.
     #[error("the frame of the calling agent, {0}, is not in this state directory")]
     NoCaller(FrameId),

@@ -320,6 +320,11 @@ fn every_command_explains_itself() {
     With --expires, the call fails if nobody has answered by then, and says so. With --default, it
     returns the default and says that it is one.
 
+    With --file, a person can also answer by editing that file. Its text is the question, up to an empty
+    line `A:` at its end; what they write below that line is the answer, once the file has not changed
+    for 10 seconds or ends with a line `---`. The file has to be in the agent's directory, and is
+    created only where the agent may write.
+
     Usage: agent-cli ask [OPTIONS] [QUESTION]
 
     Arguments:
@@ -347,6 +352,10 @@ fn every_command_explains_itself() {
               Stop waiting for an answer after this time, for example 90m or 3d, or at this one, for
               example 2026-12-24T18:00:00Z
 
+          --file <PATH>
+              Ask with what is in this file, in which a person can write the answer; with QUESTION,
+              create the file
+
           --questions <FILE>
               Ask several questions at once: a JSON array of objects with question and, if needed, name,
               context, options, multiple, free_text, default, expires; `-`: from standard input. Returns
@@ -372,6 +381,7 @@ fn every_command_explains_itself() {
       agent-cli ask "Deploy?" --option now --option later="in the morning" --default later --expires 2h
       agent-cli ask "Which tests?" --option unit --option browser --multiple --context @failures.txt
       agent-cli ask --questions questions.json
+      agent-cli ask --file question.md
     "#);
     insta::assert_snapshot!(help(&["wait"]), @"
     Wait for a file, a time, a command or another agent (for agents)

@@ -19,6 +19,7 @@ mod agent_decides;
 mod answers;
 mod approvals;
 mod archive;
+mod ask_in_file;
 mod asking;
 mod beside;
 mod budget;

@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 14] = [
+pub(crate) const SCENARIOS: [Scenario; 15] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -50,6 +50,7 @@ pub(crate) const SCENARIOS: [Scenario; 14] = [
         play: expire_and_carry_on,
         replies: &["root: never\n\n(This is the default: nobody answered until 2026-01-01T00:00:00Z.)"],
     },
+    Scenario { name: "in_a_file", world: with_a_question_file, play: edit_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "steered", world: with_a_child_that_asks, play: steer_and_carry_on, replies: &["second"] },
 ];
 
@@ -93,6 +94,28 @@ fn answer_and_carry_on(person: &mut Person) -> String {
         let outcome = person.carries_on();
         person.world.file("sign", "");
         person.answers("Jan 1st");
+        outcome.stdout
+    });
+    replied.trim_end().to_owned()
+}
+
+fn with_a_question_file() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "run agent-cli ask --file q.md When?\nreply {result}\n");
+    world
+}
+
+/// The person saves again when the chain does not continue: an answer counts only after the agent's turn.
+fn edit_and_carry_on(person: &mut Person) -> String {
+    let replied = until_replied(person, |person| {
+        let outcome = match person.root() {
+            Some(root) => person.runs(&["resume", &root]),
+            None => person.runs(&["spawn", "root.md", "--permission-mode", "acceptEdits"]),
+        };
+        let open = person.store().map(|store| store.questions(None, true).expect("a database"));
+        if open.is_some_and(|open| !open.is_empty()) {
+            person.world.file("q.md", "When?\n\nA: Jan 1st\n---\n");
+        }
         outcome.stdout
     });
     replied.trim_end().to_owned()

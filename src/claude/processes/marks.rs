@@ -64,6 +64,7 @@ pub(crate) fn origin() -> Origin {
         terminal: terminal(),
         agent: marks().next().map(|mark| mark.frame),
         claude_session: env::var(SESSION).ok(),
+        file: None,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::runtime::requests::agent_request::AgentRequest;
+use crate::runtime::requests::question_files::QuestionFile;
 use crate::runtime::requests::record;
 use crate::store::{Caller, Store};
 
@@ -22,19 +23,28 @@ use crate::store::{Caller, Store};
 ///
 /// With --expires, the call fails if nobody has answered by then, and says so. With --default, it returns the default and
 /// says that it is one.
+///
+/// With --file, a person can also answer by editing that file. Its text is the question, up to an empty line `A:` at its
+/// end; what they write below that line is the answer, once the file has not changed for 10 seconds or ends with a line
+/// `---`. The file has to be in the agent's directory, and is created only where the agent may write.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli ask \"When is your birthday?\"
   agent-cli ask \"Deploy?\" --option now --option later=\"in the morning\" --default later --expires 2h
   agent-cli ask \"Which tests?\" --option unit --option browser --multiple --context @failures.txt
-  agent-cli ask --questions questions.json")]
+  agent-cli ask --questions questions.json
+  agent-cli ask --file question.md")]
 pub(crate) struct Ask {
     /// The question
-    #[arg(allow_hyphen_values = true, required_unless_present = "questions")]
+    #[arg(allow_hyphen_values = true, required_unless_present_any = ["questions", "file"])]
     question: Option<String>,
 
     #[command(flatten)]
     form: FormOptions,
+
+    /// Ask with what is in this file, in which a person can write the answer; with QUESTION, create the file
+    #[arg(long, value_name = "PATH", conflicts_with = "questions")]
+    file: Option<PathBuf>,
 
     /// Ask several questions at once: a JSON array of objects with question and, if needed, name, context, options,
     /// multiple, free_text, default, expires; `-`: from standard input. Returns one JSON array, with the answers
@@ -59,6 +69,13 @@ impl Ask {
     pub(crate) fn resolve(self, store: &Store, caller: Caller) -> Result<AgentRequest, CliError> {
         let below = record::shows_only_below(store, caller)?;
         let now = Timestamp::now();
+        if let Some(path) = &self.file {
+            let file = QuestionFile::named(store, caller, path).map_err(CliError::usage)?;
+            let question = self.question.map_or_else(|| file.question(), Ok).map_err(CliError::usage)?;
+            let form = self.form.form(question, below.as_deref(), now)?;
+            let (file, form) = file.of(form);
+            return Ok(AgentRequest::AskInFile(file, Box::new(form)));
+        }
         let forms = match (self.questions, self.question) {
             (Some(file), _) => self.form.forms(&file, below.as_deref(), now)?,
             (None, question) => vec![self.form.form(question.unwrap_or_default(), below.as_deref(), now)?],

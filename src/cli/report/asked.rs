@@ -18,6 +18,7 @@ use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::{Decided, Plan};
 use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
+use crate::runtime::requests::question_files;
 use crate::store::{Question, Store, StoreError};
 
 /// The whole question, with who asks it.
@@ -52,6 +53,11 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
             (None, Some(_)) => format!("{NOBODY} ({})\n", moment::expiry(*at, Timestamp::now(), &TimeZone::system())),
             (Some(_), _) => String::new(),
         });
+    }
+    if let (RequestKind::Ask(form), None, None) = (&asked.kind, &asked.answer, asked.expired)
+        && let Ok(Some(said)) = question_files::in_words(store, asked.id, form, Timestamp::now())
+    {
+        text.push_str(&approval::named("  can also be answered in a file: ", &said, width));
     }
     if let Some(answer) = &asked.answer {
         text.push_str("answer:\n");

@@ -78,7 +78,9 @@ fn by(origin: &Value) -> String {
     if let Some(agent) = origin["agent"].as_str() {
         return format!(" by agent {}", one_line(&agent.chars().take(8).collect::<String>()));
     }
-    origin["user"].as_str().map(|user| format!(" by {}", one_line(user))).unwrap_or_default()
+    let user = origin["user"].as_str().map(|user| format!(" by {}", one_line(user))).unwrap_or_default();
+    let file = origin["file"]["path"].as_str().map(|path| format!(" in the file {}", one_line(path)));
+    user + &file.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! Who did something, as far as the system reports it.
 
+use std::path::PathBuf;
+
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::core::id::FrameId;
@@ -19,4 +22,15 @@ pub struct Origin {
     pub agent: Option<FrameId>,
     /// The Claude Code session in whose tool call it ran.
     pub claude_session: Option<String>,
+    /// The file that an answer was read from. The user is then its owner, and the process the one that read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FromFile>,
+}
+
+/// A file with an answer in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FromFile {
+    pub path: PathBuf,
+    /// When it was last changed.
+    pub modified: Timestamp,
 }

@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::core::chain::backoff;
 use crate::core::id::FrameId;
+use crate::core::requests::question::Form;
 use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::{Outlook, outlook};
 use crate::core::waits::progress::Progress;
@@ -41,6 +42,18 @@ pub(crate) enum Stir {
     Until(Timestamp),
     /// One of its agents waits for something outside.
     Outside(External),
+    /// One of its agents asks in this file. `modified`: when an answer in it was last changed.
+    InFile { form: Box<Form>, modified: Option<Timestamp> },
+}
+
+/// What the file of a question says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InFile {
+    NoAnswer,
+    /// An answer that counts from this time on.
+    Soon(Timestamp),
+    /// An answer that was last changed then.
+    Answer(Timestamp),
 }
 
 /// A chain in which something may have changed.
@@ -89,12 +102,14 @@ struct Rest {
 }
 
 impl Pace {
-    /// What `candidates` are due at `now`. `is_met` judges conditions that are neither times nor commands.
+    /// What `candidates` are due at `now`. `is_met` judges conditions that are neither times nor commands, `in_file` what the
+    /// file of a question says.
     pub(crate) fn plan(
         &mut self,
         candidates: Vec<Candidate>,
         now: Timestamp,
         is_met: impl Fn(&External) -> bool,
+        in_file: impl Fn(&Path, &Form) -> InFile,
     ) -> Plan {
         let mut plan = Plan::default();
         let mut order = Vec::new();
@@ -111,6 +126,19 @@ impl Pace {
                     next.into_iter().for_each(|next| plan.look_again(next));
                     let Some(due) = due else { continue };
                     Stir::Outside(due)
+                }
+                Stir::InFile { form, .. } => {
+                    let Some(file) = &form.file else { continue };
+                    plan.files.push(file.clone());
+                    match in_file(file, &form) {
+                        InFile::NoAnswer => continue,
+                        InFile::Soon(time) => {
+                            plan.look_again(time);
+                            continue;
+                        }
+                        // What is no answer rests until somebody changes it.
+                        InFile::Answer(modified) => Stir::InFile { form, modified: Some(modified) },
+                    }
                 }
                 stir => stir,
             };
@@ -181,7 +209,12 @@ mod tests {
     fn plan(pace: &mut Pace, stirs: &[Stir], now: i64) -> Plan {
         let candidate = |stir: &Stir| Candidate { root: ROOT, stir: stir.clone(), progress: Progress::default() };
         let is_there = |wait: &External| wait.files().any(|path| path.ends_with("there"));
-        pace.plan(stirs.iter().map(candidate).collect(), at(now), is_there)
+        let in_file = |path: &Path, _: &Form| match path.to_str().unwrap().split_once(' ') {
+            Some(("soon", time)) => InFile::Soon(at(time.parse().unwrap())),
+            Some(("answer", time)) => InFile::Answer(at(time.parse().unwrap())),
+            _ => InFile::NoAnswer,
+        };
+        pace.plan(stirs.iter().map(candidate).collect(), at(now), is_there, in_file)
     }
 
     fn is_due(pace: &mut Pace, stirs: &[Stir], now: i64) -> bool {
@@ -218,6 +251,22 @@ mod tests {
         let missing = plan(&mut pace, &file("/p/missing"), 0);
         assert_eq!((missing.due, missing.files), (vec![], vec![PathBuf::from("/p/missing")]));
         assert!(is_due(&mut pace, &file("/p/there"), 0));
+    }
+
+    #[test]
+    fn a_question_in_a_file_is_due_when_its_answer_counts_and_again_after_each_change() {
+        let mut pace = Pace::default();
+        let form = |name: &str| Box::new(Form { file: Some(name.into()), ..Form::text("When?") });
+        let file = |name: &str| [Stir::InFile { form: form(name), modified: None }];
+        let empty = plan(&mut pace, &file("/p/q.md"), 0);
+        assert_eq!((empty.due, empty.next, empty.files), (vec![], None, vec![PathBuf::from("/p/q.md")]));
+        let soon = plan(&mut pace, &file("soon 9"), 0);
+        assert_eq!((soon.due, soon.next), (vec![], Some(at(9))));
+        assert!(is_due(&mut pace, &file("answer 5"), 9));
+        let stirs = pace.stirs(ROOT);
+        pace.looked_at(ROOT, stirs, at(9), Look::NotDriven);
+        assert!(!is_due(&mut pace, &file("answer 5"), 10), "it is not an answer");
+        assert!(is_due(&mut pace, &file("answer 10"), 10), "somebody has changed it");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
 use crate::core::agent::worktree::Worktree;
 use crate::core::chain::frame::Task;
+use crate::core::requests::question::Form;
 use crate::core::requests::request::RequestKind;
 
 /// One directory's old and new path. As text: `OLD=NEW`.
@@ -70,6 +71,8 @@ impl Relocation {
     pub(crate) fn request_kind(&self, kind: RequestKind) -> RequestKind {
         match kind {
             RequestKind::Wait(wait) => RequestKind::Wait(wait.with_paths(&|path| self.path(path))),
+            // Whoever exported the chain has chosen the file. Nobody here has.
+            RequestKind::Ask(form) => RequestKind::Ask(Form { file: None, ..form }),
             other => other,
         }
     }

@@ -2,6 +2,9 @@
 
 pub(crate) mod batch;
 pub(crate) mod check;
+pub(crate) mod file;
+
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -40,6 +43,9 @@ pub struct Form {
     /// The questions that it was asked together with, if there is one result for all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batch>,
+    /// The file in which it stands, and in which a person can answer it. Absolute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
 }
 
 /// What a question is a part of.
@@ -79,6 +85,7 @@ impl Form {
             native: false,
             posted: None,
             batch: None,
+            file: None,
         }
     }
 
@@ -190,6 +197,8 @@ fn is_number_or_range(text: &str) -> bool {
 }
 
 mod stored {
+    use std::path::PathBuf;
+
     use super::{Batch, Choice, Form, Posted};
     use jiff::Timestamp;
     use serde::Deserialize;
@@ -220,6 +229,8 @@ mod stored {
         #[serde(default)]
         posted: Option<Posted>,
         batch: Option<Batch>,
+        #[serde(default)]
+        file: Option<PathBuf>,
     }
 
     #[derive(Deserialize)]
@@ -252,6 +263,7 @@ mod stored {
                     native: stored.native,
                     posted: stored.posted,
                     batch: stored.batch,
+                    file: stored.file,
                 },
             }
         }

@@ -5,6 +5,7 @@ use crate::core::id::RequestId;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{External, RequestKind};
 use crate::runtime::RuntimeError;
+use crate::runtime::requests::question_files::QuestionFile;
 use crate::runtime::requests::record::{self, SpawnRequest};
 use crate::store::{Caller, Store, Target};
 
@@ -14,6 +15,8 @@ pub(crate) enum AgentRequest {
     Spawn(Box<SpawnRequest>, Overrides),
     /// Answers to these questions, at least one. All of several have the same [`Batch`](crate::core::requests::question::Batch).
     Ask(Vec<Form>),
+    /// An answer to the question in this file.
+    AskInFile(QuestionFile, Box<Form>),
     /// Something outside of the chain.
     Wait(External),
 }
@@ -30,6 +33,10 @@ impl AgentRequest {
                 record::spawn(store, caller, call, *request, overrides).map(Target::Frame)
             }
             Self::Ask(forms) => record::ask(store, caller, call, forms).map(Target::Request),
+            Self::AskInFile(file, form) => {
+                file.make(&form)?;
+                record::ask(store, caller, call, vec![*form]).map(Target::Request)
+            }
             Self::Wait(wait) => record::wait(store, caller, call, wait).map(Target::Request),
         }
     }
@@ -47,6 +54,8 @@ impl AgentRequest {
                 let batch = asked.batch.as_ref().and(recorded.batch.clone());
                 Form { expires_at: recorded.expires_at, batch, ..asked.clone() } == *recorded
             }),
+            // A person may have written the answer since.
+            (Self::AskInFile(file, _), RequestKind::Ask(recorded)) => file.is_of(recorded),
             (Self::Wait(wait), RequestKind::Wait(recorded)) => wait.is_same_as(recorded),
             _ => false,
         }

@@ -5,4 +5,5 @@ pub(crate) mod agent_lookup;
 pub(crate) mod agent_request;
 pub(crate) mod fork;
 pub(crate) mod posted;
+pub(crate) mod question_files;
 pub(crate) mod record;

@@ -1,6 +1,7 @@
 //! Records agents' requests. Nothing runs inside an agent's tool call: the tree's runner does the rest when the agent's
 //! turn is over.
 
+use std::fs;
 use std::io::BufReader;
 use std::path::PathBuf;
 
@@ -192,6 +193,32 @@ pub(crate) fn shows_only_below(store: &Store, caller: Caller) -> Result<Option<P
     let frame = frame_of(store, caller)?;
     Ok(Some(frame.cwd).filter(|_| !frame.launch.is_unrestricted()))
 }
+
+/// Where the calling agent can ask with files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// The directory in which they have to be, without links; `None`: anywhere.
+    pub(crate) below: Option<PathBuf>,
+    /// Whether it may write there without a permission.
+    pub(crate) may_write: bool,
+}
+
+/// Where the calling agent can ask with files: what a question contains, its agent can read back.
+///
+/// # Errors
+///
+/// The caller does not exist, or its directory.
+pub(crate) fn reach(store: &Store, caller: Caller) -> Result<Reach, RuntimeError> {
+    let frame = frame_of(store, caller)?;
+    let below = match frame.launch.is_unrestricted() {
+        true => None,
+        false => Some(fs::canonicalize(&frame.cwd).map_err(while_trying("find the agent's directory"))?),
+    };
+    Ok(Reach { below, may_write: giving(store, &frame)?.covers(WRITES) })
+}
+
+/// The least permission mode in which Claude Code writes files in the agent's directory without asking.
+const WRITES: &str = "acceptEdits";
 
 /// Records that the calling agent waits for something outside of the chain. Returns the request's id.
 ///

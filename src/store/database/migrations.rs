@@ -258,4 +258,8 @@ CREATE INDEX pending_notifications ON notifications (due) WHERE status = 'pendin
 -- The open questions that expire: what `resume --all` asks of all chains at once.
 CREATE INDEX expiring_questions ON requests (frame)
     WHERE status = 'open' AND json_extract(detail, '$.ask.expires_at') IS NOT NULL;
+
+-- The open questions that stand in files: what `resume --all` asks of all chains at once.
+CREATE INDEX questions_in_files ON requests (frame)
+    WHERE status = 'open' AND json_extract(detail, '$.ask.file') IS NOT NULL;
 ";

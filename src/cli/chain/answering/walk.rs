@@ -66,6 +66,10 @@ impl<'a> Walk<'a> {
             self.refresh()?;
             let Some(item) = self.items.get(self.at).copied() else { return Ok(Left::AtWill) };
             let step = match self.store.question(item.id)? {
+                Some(asked) if asked.expired.is_some() => {
+                    tell(&format!("{} has expired meanwhile", item.id.short()));
+                    Step::Drop
+                }
                 Some(asked) if asked.answer.is_none() || item.answered => self.visit(prompt, &asked)?,
                 Some(asked) => {
                     tell(&format!("{} was answered meanwhile{}", item.id.short(), by(&asked)));
@@ -175,7 +179,7 @@ impl<'a> Walk<'a> {
                 CliError::from(error).report();
                 Ok(Step::Next)
             }
-            Err(error @ StoreError::QuestionWithdrawn(_)) => {
+            Err(error @ (StoreError::QuestionWithdrawn(_) | StoreError::QuestionExpired { .. })) => {
                 CliError::from(error).report();
                 Ok(Step::Drop)
             }

@@ -16,7 +16,7 @@ use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::{next_try, of_time};
 use crate::core::waits::progress::{Look, Progress};
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::posted;
+use crate::runtime::requests::{posted, question_files};
 use crate::store::Store;
 
 /// Records how far the chain's external waits are, as far as that can be judged without starting a process, and which questions
@@ -35,6 +35,10 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
             store.looked(request, &progress)?;
         }
         to_run |= !progress.is_over(wait) && !to_try(wait, &progress, now).is_empty();
+    }
+    // An answer that is there counts, even if nobody looked in time.
+    for (question, form) in in_files(tree) {
+        question_files::take(store, question, form, now)?;
     }
     for (question, _) in expiring(tree).filter(|(_, form)| form.is_over(now)) {
         store.expire(question, now)?;
@@ -67,7 +71,17 @@ pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<
 
 /// Whether the chain waits for anything outside of it that only its runner notices.
 pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
-    pending(tree).next().is_some() || expiring(tree).next().is_some() || posted::any(tree)
+    let waits = pending(tree).next().is_some() || expiring(tree).next().is_some();
+    waits || posted::any(tree) || in_files(tree).next().is_some()
+}
+
+/// The open questions that stand in files.
+fn in_files(tree: &Tree) -> impl Iterator<Item = (RequestId, &Form)> {
+    let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
+    requests.filter(|request| !request.state.is_resolved()).filter_map(|request| match &request.kind {
+        RequestKind::Ask(form) if form.file.is_some() => Some((request.id, form)),
+        _ => None,
+    })
 }
 
 /// Runs the commands that the chain waits for and whose time has come, and records what comes of it.

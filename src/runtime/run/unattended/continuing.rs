@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -10,6 +11,9 @@ use tokio::sync::watch;
 
 use crate::core::chain::pace::{Look, Pace, Plan, Stir, TICK};
 use crate::core::id::FrameId;
+use crate::core::requests::question::Form;
+use crate::core::waits::conditions::External;
+use crate::runtime::requests::question_files;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::unattended::changes::Changes;
@@ -57,7 +61,7 @@ pub(crate) async fn continue_chains(
     loop {
         let now = Timestamp::now();
         let Plan { due, next, files } =
-            pace.plan(store.candidates(now)?, now, |wait| external_waits::is_met(store, wait));
+            planned(&mut pace, store, now)?;
         changes.watch_for(store.dir(), &files);
         let is_stopped = stop.borrow().any();
         for root in due {
@@ -97,7 +101,7 @@ pub(crate) async fn continue_chains(
 /// The roots of the chains that can continue without a person. Failed and interrupted ones are not among them.
 pub(crate) fn to_continue(store: &Store) -> Result<Vec<FrameId>, RuntimeError> {
     let now = Timestamp::now();
-    let due = Pace::default().plan(store.candidates(now)?, now, |wait| external_waits::is_met(store, wait)).due;
+    let due = planned(&mut Pace::default(), store, now)?.due;
     let mut roots = Vec::new();
     for root in due {
         if status::can_continue(store, root)? {
@@ -105,6 +109,12 @@ pub(crate) fn to_continue(store: &Store) -> Result<Vec<FrameId>, RuntimeError> {
         }
     }
     Ok(roots)
+}
+
+fn planned(pace: &mut Pace, store: &Store, now: Timestamp) -> Result<Plan, RuntimeError> {
+    let is_met = |wait: &External| external_waits::is_met(store, wait);
+    let in_file = |file: &Path, form: &Form| question_files::glance(file, form, now);
+    Ok(pace.plan(store.candidates(now)?, now, is_met, in_file))
 }
 
 /// How long nothing needs to be looked at. A clock can be set, and a machine can sleep: it is never long.

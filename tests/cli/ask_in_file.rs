@@ -1,0 +1,161 @@
+//! Questions in files, which a person answers by editing them.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use rustix::process::Signal;
+
+use crate::gate::wait_until;
+use crate::world::World;
+
+/// A chain that waits for an answer in `q.md`, which its agent wrote.
+fn asked(options: &str) -> (World, String, PathBuf) {
+    let world = World::with_hooks();
+    world.file("ins.md", format!("run agent-cli ask --file q.md{options}\nreply {{result}}\n"));
+    let file = world.file("q.md", "When is\nyour birthday?\n\nA: \n");
+    let id = world.spawn_paused("ins.md");
+    (world, id, file)
+}
+
+fn why(world: &World, id: &str) -> String {
+    let shown = world.run(&["questions", id]);
+    let line = shown.succeeds().stdout.lines().find(|line| line.contains("q.md")).map(str::to_owned);
+    line.unwrap_or_else(|| panic!("it does not name the file: {shown}"))
+}
+
+#[test]
+fn what_is_written_below_the_question_is_the_answer() {
+    let (world, id, file) = asked("");
+    assert_eq!(world.questions()[0].0, "When is\nyour birthday?");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.file("q.md", "When is\nyour birthday?\n\nA: Jan 1st,\n\n  or so\n");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert!(why(&world, &id).contains(" has an answer, which counts in "), "{}", why(&world, &id));
+    let ago = SystemTime::now() - Duration::from_secs(11);
+    File::options().write(true).open(&file).and_then(|file| file.set_modified(ago)).expect("it can be changed");
+    world.run(&["resume", &id]).prints("Jan 1st,\n\n  or so");
+    assert_eq!(world.starts(), 2);
+    let by = world.run(&["questions", &id, "--all", "--json"]).json()[0]["answered_by"].clone();
+    assert_eq!(by["file"]["path"].as_str(), file.to_str());
+    assert!(by["file"]["modified"].is_string() && by["user"].is_string() && by["terminal"].is_null(), "{by}");
+    let shown = world.run(&["show", &id]);
+    assert!(shown.stdout.contains(&format!(" in the file {}", file.display())), "{shown}");
+    world.run(&["answer", &id, "too late"]).exits_with(3);
+}
+
+#[test]
+fn a_closing_line_makes_it_count_at_once() {
+    let (world, id, _) = asked("");
+    let watch = world.command(["watch"]).start();
+    wait_until("it watches", || !world.run(&["ls", "--json"]).stdout.is_empty());
+    world.file("q.md", "When is\nyour birthday?\n\nA: Jan 1st\n---\n");
+    wait_until("it is done", || world.run(&["show", &id, "--json"]).json()["status"] == "done");
+    watch.signal(Signal::TERM);
+    assert!(watch.ends().succeeds().stdout.ends_with(" done: Jan 1st\n"));
+
+    let (world, id, _) = asked("");
+    assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "");
+    world.file("q.md", "When is\nyour birthday?\n\nA: Jan 1st\n---\n");
+    world.run(&["resume", "--all"]).succeeds();
+    world.run(&["resume", &id]).prints("Jan 1st");
+}
+
+#[test]
+fn whatever_is_there_it_is_said_why_it_is_no_answer() {
+    let (world, id, file) = asked("");
+    let other = world.file("other.md", "When is\nyour birthday?\nA: no\n---\n");
+    let nowhere = world.project().join("nowhere");
+    let makes: [(&str, &dyn Fn()); 8] = [
+        ("does not exist", &|| ()),
+        ("is a directory", &|| fs::create_dir(&file).expect("it can be made")),
+        ("is a link", &|| symlink(&nowhere, &file).expect("it can be made")),
+        ("is a link", &|| symlink(&other, &file).expect("it can be made")),
+        ("is not UTF-8", &|| drop(world.file("q.md", b"When is\nyour birthday?\nA: \xff\n---\n"))),
+        ("is larger than 1 MiB", &|| File::create(&file).and_then(|file| file.set_len(1 << 30)).expect("it can be made")),
+        ("no longer has the question", &|| drop(world.file("q.md", "Shall I delete everything?\nA: no\n---\n"))),
+        ("has no line that begins with", &|| drop(world.file("q.md", "When is\nyour birthday?\nJan 1st\n"))),
+    ];
+    for (expected, make) in makes {
+        let _ = fs::remove_dir(&file).or_else(|_| fs::remove_file(&file));
+        make();
+        world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+        assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "");
+        let said = why(&world, &id);
+        assert!(said.contains(expected) || expected.starts_with("has no") && said.contains("no longer"), "{said}");
+    }
+    world.run(&["answer", &id, "Jan 1st"]).succeeds();
+    world.run(&["resume", &id]).prints("Jan 1st");
+}
+
+#[test]
+fn an_answer_in_a_file_is_checked_like_any_other() {
+    let (world, id, _) = asked(" --option spring --option autumn");
+    let answer = |text: &str| drop(world.file("q.md", format!("When is\nyour birthday?\n\nA: {text}\n---\n")));
+    answer("summer");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert!(why(&world, &id).contains("\"summer\" is not one of the options"), "{}", why(&world, &id));
+    answer("2");
+    world.run(&["resume", &id]).prints("autumn");
+}
+
+#[test]
+fn an_agent_does_not_answer_its_own_question_in_its_turn() {
+    let world = World::new();
+    let text = "printf 'When?\\nA: mine\\n---\\n' > q.md";
+    world.file("ins.md", format!("run agent-cli ask --file q.md &\nrun {text}\nreply {{results}}\n"));
+    world.file("q.md", "When?\n");
+    let id = world.spawn_paused("ins.md");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert!(why(&world, &id).contains("was changed while its agent still worked"), "{}", why(&world, &id));
+    world.file("q.md", "When?\nA: theirs\n---\n");
+    assert!(world.run(&["resume", &id]).succeeds().stdout.contains("theirs"));
+
+    let world = World::new();
+    world.file("ins.md", "run agent-cli ask --file q.md\nreply {result}\n");
+    world.file("q.md", "When?\nA: mine\n");
+    let outcome = world.run(&["spawn", "ins.md"]);
+    assert!(outcome.stdout.contains("it already has an answer"), "{outcome}");
+}
+
+#[test]
+fn a_new_file_is_written_where_the_agent_may_write_and_replaces_none() {
+    let ask = |name: &str, mode: &str| {
+        let world = World::with_hooks();
+        world.file("ins.md", format!("run agent-cli ask --file {name} 'When?' --option now --option later\nreply {{result}}\n"));
+        world.file("there.md", "mine");
+        let outcome = world.run(&["spawn", "ins.md", "--permission-mode", mode]);
+        (world, outcome)
+    };
+    let (world, outcome) = ask("q.md", "acceptEdits");
+    let id = outcome.started();
+    let file = fs::read_to_string(world.project().join("q.md")).expect("it was written");
+    insta::assert_snapshot!(file, @"
+    When?
+
+    Answer with one of these:
+
+    - now
+    - later
+
+    A:
+    ");
+    world.file("q.md", file.replace("A:", "A: now\n---"));
+    world.run(&["resume", &id]).prints("now");
+    for (name, mode, why) in [
+        ("q.md", "default", "you may not write it without a permission"),
+        (".claude/q.md", "acceptEdits", "No such file"),
+        (".q.md", "acceptEdits", "you may not write it without a permission"),
+        ("../q.md", "acceptEdits", "it is outside your directory"),
+        ("q.sh", "acceptEdits", "has to end with .md"),
+        ("there.md", "acceptEdits", "it exists already"),
+    ] {
+        let (world, outcome) = ask(name, mode);
+        assert!(outcome.stdout.contains(why), "{name}: {outcome}");
+        assert!(!world.project().join("q.md").exists() && !world.project().join(".q.md").exists());
+        assert_eq!(fs::read_to_string(world.project().join("there.md")).expect("it is there"), "mine");
+    }
+    let (_, outcome) = ask("/etc/passwd", "default");
+    assert!(outcome.stdout.contains("it is outside your directory"), "{outcome}");
+}
