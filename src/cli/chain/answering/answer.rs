@@ -90,7 +90,7 @@ impl Answer {
         let text = self.with_mode(text, asked.as_ref())?;
         // The store refuses questions that cannot be answered.
         let text = match &asked {
-            Some(asked) if asked.answered.is_none() || self.replace => checked(asked, text, is_text)?,
+            Some(asked) if asked.answered.is_none() || self.replace => checked(asked, &text, is_text)?,
             _ => text,
         };
         if let (Some(asked), true) = (&asked, self.answer.is_some() || self.text.is_some()) {

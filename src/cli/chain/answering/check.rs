@@ -12,9 +12,9 @@ use crate::store::Question;
 const LARGEST: usize = 8 << 20;
 
 /// The text as the answer that it is to a question.
-pub(super) fn checked(asked: &Question, text: String, is_text: bool) -> Result<String, CliError> {
+pub(super) fn checked(asked: &Question, text: &str, is_text: bool) -> Result<String, CliError> {
     let read = if is_text { answer::verbatim } else { answer::from_text };
-    let text = read(&asked.kind, &text).map_err(|error| refused(asked.id, &asked.kind, &text, &error))?;
+    let text = read(&asked.kind, text).map_err(|error| refused(asked.id, &asked.kind, text, &error))?;
     if text.len() > LARGEST {
         let message = format!("the answer has {} bytes, where 8 MiB are allowed", text.len());
         return Err(CliError::usage(message).hint("write it to a file, and answer with the name of the file"));

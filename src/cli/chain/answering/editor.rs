@@ -16,16 +16,16 @@ use crate::cli::error::CliError;
 /// what it reads.
 pub(super) fn write(initial: &str) -> Result<Option<String>, CliError> {
     // The folder is private: editors put copies beside the file.
-    let folder = tempfile::Builder::new().prefix("agent-cli-").tempdir().map_err(cannot)?;
+    let folder = tempfile::Builder::new().prefix("agent-cli-").tempdir().map_err(|error| cannot(&error))?;
     let path = folder.path().join("answer.md");
     let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    new.and_then(|mut file| file.write_all(initial.as_bytes())).map_err(cannot)?;
+    new.and_then(|mut file| file.write_all(initial.as_bytes())).map_err(|error| cannot(&error))?;
     run(&path)?;
     // By name: many editors save by renaming another file.
     let saved = match fs::read(&path) {
         Ok(saved) => saved,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(cannot(error)),
+        Err(error) => return Err(cannot(&error)),
     };
     let text = String::from_utf8(saved).map_err(|_| CliError::usage("what the editor has saved is not UTF-8"))?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -43,13 +43,13 @@ fn run(path: &Path) -> Result<(), CliError> {
     let mut command = tokio::process::Command::new("sh");
     // Like git: the editor may have arguments.
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(path);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| cannot(&error))?;
     let ended = runtime.block_on(async {
         // Ctrl-C in an editor is for the editor.
         let _interrupts = signal(SignalKind::interrupt())?;
         command.status().await
     });
-    let ended = ended.map_err(cannot)?;
+    let ended = ended.map_err(|error| cannot(&error))?;
     if ended.success() {
         return Ok(());
     }
@@ -58,6 +58,6 @@ fn run(path: &Path) -> Result<(), CliError> {
         .hint("VISUAL or EDITOR names another one"))
 }
 
-fn cannot(error: io::Error) -> CliError {
+fn cannot(error: &io::Error) -> CliError {
     CliError::failed(format!("cannot start an editor: {error}"))
 }

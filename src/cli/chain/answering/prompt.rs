@@ -48,9 +48,8 @@ impl Prompt {
         match editor.readline(prompt) {
             Ok(line) => Ok(Line::Typed(line)),
             Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
-            Err(ReadlineError::Eof) => Ok(Line::Closed),
-            // A terminal that was closed fails like this.
-            Err(ReadlineError::Errno(_) | ReadlineError::Io(_)) => Ok(Line::Closed),
+            // A terminal that was closed fails.
+            Err(ReadlineError::Eof | ReadlineError::Errno(_) | ReadlineError::Io(_)) => Ok(Line::Closed),
             Err(error) => Err(unreadable(&error)),
         }
     }

@@ -149,7 +149,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
             };
-            match self.record(asked, text, is_text) {
+            match self.record(asked, &text, is_text) {
                 Ok(step) => return Ok(step),
                 Err(error) => drop(error.report()),
             }
@@ -159,7 +159,7 @@ impl<'a> Walk<'a> {
     /// # Errors
     ///
     /// The text is not an answer.
-    fn record(&mut self, asked: &Question, text: String, is_text: bool) -> Result<Step, CliError> {
+    fn record(&mut self, asked: &Question, text: &str, is_text: bool) -> Result<Step, CliError> {
         let text = checked(asked, text, is_text)?;
         let item = &mut self.items[self.at];
         match self.store.record_answer(asked.id, &text, &marks::origin(), item.answered) {
