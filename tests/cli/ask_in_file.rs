@@ -73,7 +73,9 @@ fn whatever_is_there_it_is_said_why_it_is_no_answer() {
         ("is a link", &|| symlink(&nowhere, &file).expect("it can be made")),
         ("is a link", &|| symlink(&other, &file).expect("it can be made")),
         ("is not UTF-8", &|| drop(world.file("q.md", b"When is\nyour birthday?\nA: \xff\n---\n"))),
-        ("is larger than 1 MiB", &|| File::create(&file).and_then(|file| file.set_len(1 << 30)).expect("it can be made")),
+        ("is larger than 1 MiB", &|| {
+            File::create(&file).and_then(|file| file.set_len(1 << 30)).expect("it can be made")
+        }),
         ("no longer has the question", &|| drop(world.file("q.md", "Shall I delete everything?\nA: no\n---\n"))),
         ("has no line that begins with", &|| drop(world.file("q.md", "When is\nyour birthday?\nJan 1st\n"))),
     ];
@@ -123,7 +125,10 @@ fn an_agent_does_not_answer_its_own_question_in_its_turn() {
 fn a_new_file_is_written_where_the_agent_may_write_and_replaces_none() {
     let ask = |name: &str, mode: &str| {
         let world = World::with_hooks();
-        world.file("ins.md", format!("run agent-cli ask --file {name} 'When?' --option now --option later\nreply {{result}}\n"));
+        world.file(
+            "ins.md",
+            format!("run agent-cli ask --file {name} 'When?' --option now --option later\nreply {{result}}\n"),
+        );
         world.file("there.md", "mine");
         let outcome = world.run(&["spawn", "ins.md", "--permission-mode", mode]);
         (world, outcome)

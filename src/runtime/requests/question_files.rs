@@ -216,7 +216,12 @@ pub(crate) fn glance(path: &Path, form: &Form, now: Timestamp) -> InFile {
 }
 
 /// What there is to say to a person about the file of an open question.
-pub(crate) fn in_words(store: &Store, id: RequestId, form: &Form, now: Timestamp) -> Result<Option<String>, RuntimeError> {
+pub(crate) fn in_words(
+    store: &Store,
+    id: RequestId,
+    form: &Form,
+    now: Timestamp,
+) -> Result<Option<String>, RuntimeError> {
     let Some(path) = &form.file else { return Ok(None) };
     Ok(Some(match look(path, form, store.asked_until(id)?, now) {
         Look::Nothing(why) => why,
@@ -239,7 +244,10 @@ pub(crate) fn take(store: &Store, id: RequestId, form: &Form, now: Timestamp) ->
     let Ok(text) = answer::from_text(&RequestKind::Ask(form.clone()), &found.text) else { return Ok(()) };
     match store.record_answer(id, &text, &found.origin(path), false) {
         // Somebody else was faster.
-        Ok(_) | Err(StoreError::AlreadyAnswered { .. } | StoreError::QuestionExpired { .. } | StoreError::QuestionWithdrawn(_)) => Ok(()),
+        Ok(_)
+        | Err(
+            StoreError::AlreadyAnswered { .. } | StoreError::QuestionExpired { .. } | StoreError::QuestionWithdrawn(_),
+        ) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -288,7 +296,8 @@ fn read(path: &Path) -> Result<Content, String> {
     let mut bytes = Vec::new();
     (&opened).take(LARGEST + 1).read_to_end(&mut bytes).map_err(why)?;
     let after = opened.metadata().map_err(why)?;
-    let state = |found: &fs::Metadata| (found.len(), found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
+    let state =
+        |found: &fs::Metadata| (found.len(), found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
     if state(&before) != state(&after) || bytes.len() as u64 != after.len() {
         return Err("is being written".to_owned());
     }
@@ -360,7 +369,10 @@ mod tests {
         assert_eq!(look(&path, &Form::text("When?"), begun, later(1)), Look::Soon(later(10)));
         assert!(matches!(look(&path, &Form::text("When?"), begun, later(10)), Look::Answer(_)));
         for until in [None, Some(later(1))] {
-            assert_eq!(why(look(&path, &Form::text("When?"), until, later(20))), "q.md was changed while its agent still worked: save it once more");
+            assert_eq!(
+                why(look(&path, &Form::text("When?"), until, later(20))),
+                "q.md was changed while its agent still worked: save it once more"
+            );
         }
     }
 

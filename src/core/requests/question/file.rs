@@ -69,7 +69,8 @@ fn in_full(form: &Form) -> String {
             "" => format!("\n- {}", option.key),
             description => format!("\n- {}: {description}", option.key),
         };
-        let how = if form.multiple { "Answer with one or more of these, with commas:" } else { "Answer with one of these:" };
+        let how =
+            if form.multiple { "Answer with one or more of these, with commas:" } else { "Answer with one of these:" };
         parts.push(format!("{how}\n{}", form.options.iter().map(option).collect::<String>()));
     }
     parts.join("\n\n")
@@ -113,12 +114,11 @@ pub(crate) fn counts_from(closed: bool, modified: Timestamp, now: Timestamp) -> 
 /// Where lines begin that begin with the mark.
 fn marks(text: &str) -> impl Iterator<Item = usize> {
     let mut begins = 0;
-    text.split_inclusive('\n')
-        .filter_map(move |line| {
-            let at = begins;
-            begins += line.len();
-            line.starts_with(MARK).then_some(at)
-        })
+    text.split_inclusive('\n').filter_map(move |line| {
+        let at = begins;
+        begins += line.len();
+        line.starts_with(MARK).then_some(at)
+    })
 }
 
 #[cfg(test)]
@@ -179,9 +179,13 @@ mod tests {
     #[test]
     fn an_answer_counts_when_it_is_closed_or_its_file_is_quiet() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        for (closed, now, expected) in
-            [(true, 100, None), (false, 100, Some(at(110))), (false, 109, Some(at(110))), (false, 110, None), (false, 50, Some(at(110)))]
-        {
+        for (closed, now, expected) in [
+            (true, 100, None),
+            (false, 100, Some(at(110))),
+            (false, 109, Some(at(110))),
+            (false, 110, None),
+            (false, 50, Some(at(110))),
+        ] {
             assert_eq!(counts_from(closed, at(100), at(now)), expected);
         }
     }

@@ -60,8 +60,7 @@ pub(crate) async fn continue_chains(
     let mut driving = HashMap::<FrameId, Vec<Stir>>::new();
     loop {
         let now = Timestamp::now();
-        let Plan { due, next, files } =
-            planned(&mut pace, store, now)?;
+        let Plan { due, next, files } = planned(&mut pace, store, now)?;
         changes.watch_for(store.dir(), &files);
         let is_stopped = stop.borrow().any();
         for root in due {
