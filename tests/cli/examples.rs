@@ -46,7 +46,7 @@ fn an_agent_waits_for_a_ci_run() {
     let outcome = world.run(&["resume", &id]);
     outcome.prints("SGN_PEND_ONGOING");
     assert!(
-        outcome.stderr.contains("tried every 120 s: ./run-is-over.sh (exit status 1: run 1234 is not over, "),
+        outcome.stderr.contains("tried every 2 min: ./run-is-over.sh (exit status 1: run 1234 is not over, "),
         "{outcome}"
     );
     world.file("run-status", "completed\n");

@@ -295,6 +295,20 @@ fn the_end_of_an_agent_that_fails_is_its_end() {
 }
 
 #[test]
+fn an_agent_that_was_removed_has_ended() {
+    let world = waits_for_its_child("ask When?\nreply at {result}\n");
+    let id = world.spawn_paused("root.md");
+    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let sql =
+        "UPDATE requests SET detail = json_replace(detail, '$.wait.agent.id', '00000000-0000-4000-8000-000000000000')
+               WHERE json_extract(detail, '$.wait.agent.id') IS NOT NULL";
+    assert_eq!(database.execute(sql, []).expect("it can be written"), 1);
+    world.answer("noon");
+    let outcome = world.run(&["resume", &id]);
+    assert!(outcome.succeeds().stdout.contains("00000000 was removed: it has no result"), "{outcome}");
+}
+
+#[test]
 fn an_agent_does_not_wait_for_itself_or_for_those_above_it() {
     let refused = |wait: &str| {
         let world = World::new();
@@ -320,4 +334,48 @@ fn an_agent_does_not_wait_for_itself_or_for_those_above_it() {
     hint: an agent can reach only what it started: agent-cli tree shows it
     hint: for a chain that this session started before agent-cli took it over, give the full id
     ");
+}
+
+#[test]
+fn who_looks_for_questions_is_told_what_else_is_waited_for() {
+    let (world, id) = waiting("--file sign");
+    insta::assert_snapshot!(world.run(&["questions"]), @r"
+    --- stderr
+    no open questions
+    hint: agent-cli ls shows what else chains wait for: times, files, commands, agents
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["questions", &id]), @r"
+    --- stderr
+    no open questions
+    [ID1:8] waits for the file [PROJECT]/sign (does not exist yet)
+    --- exit status: 0
+    ");
+}
+
+#[test]
+fn the_ids_of_other_chains_are_unknown_to_an_agent_that_waits() {
+    let world = World::new();
+    world.file("other.md", "ask When?\nreply x\n");
+    let other = world.spawn_paused("other.md");
+    world.file("root.md", format!("wait --agent {other}\nreply {{result}}\n"));
+    let outcome = world.run(&["spawn", "root.md"]);
+    assert!(outcome.succeeds().stdout.contains("no frame or question matches"), "{outcome}");
+}
+
+#[test]
+fn watch_tries_a_command_at_its_interval_and_sees_a_file_that_begins_to_match() {
+    let world = World::new();
+    world.file("command.md", "wait --command 'test -e sign' --every 1s\nreply over\n");
+    world.file("file.md", "wait --file status --matches done\nreply over\n");
+    world.file("status", "not yet");
+    let ids = ["command.md", "file.md"].map(|file| world.spawn_paused(file));
+    let watch = world.command(["watch"]).start();
+    world.file("sign", "");
+    world.file("status", "done");
+    for id in ids {
+        crate::gate::wait_until("it is done", || world.run(&["show", &id, "--json"]).json()["status"] == "done");
+    }
+    watch.signal(Signal::TERM);
+    watch.ends().succeeds();
 }

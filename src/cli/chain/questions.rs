@@ -16,8 +16,9 @@ use crate::cli::output::format::{age, cut, one_line, table};
 use crate::cli::output::moment;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::asked;
-use crate::cli::report::chain_status::in_part;
+use crate::cli::report::chain_status::{described, in_part};
 use crate::core::chain::origin::Origin;
+use crate::core::chain::pace::{Candidate, Stir};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::plan::Plan;
@@ -25,6 +26,7 @@ use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::columns::columns;
 use crate::core::text::extent;
+use crate::runtime::run::external_waits;
 use crate::store::{FirstQuestions, Question, Store, StoreError, Target};
 
 /// List open questions, or show one in full
@@ -99,8 +101,12 @@ impl Questions {
             (None, Some(caller)) => only(store.questions(Some(caller.frame), !self.all)?),
             (None, None) => self.of_project(&store)?,
         };
-        if self.id.is_some() && !self.json {
-            return in_full(&store, &questions);
+        if let (Some(id), false) = (&self.id, self.json) {
+            let exit = in_full(&store, &questions)?;
+            if questions.is_empty() {
+                say_what_else(&store, lookup::frame_named(context, &store, id)?)?;
+            }
+            return Ok(exit);
         }
         let listed: Vec<_> = questions
             .into_iter()
@@ -144,6 +150,10 @@ impl Questions {
         if listed.is_empty() {
             tell(if elsewhere == 0 { "no open questions" } else { "no open questions in this project" });
             hidden(elsewhere, has_more);
+            let waits = |found: &Candidate| matches!(found.stir, Stir::Outside(_));
+            if context.caller.is_none() && store.candidates(Timestamp::now())?.iter().any(waits) {
+                hint("agent-cli ls shows what else chains wait for: times, files, commands, agents");
+            }
             return Ok(ExitStatus::Ok);
         }
         let now = Timestamp::now();
@@ -194,6 +204,16 @@ fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<
             question.map(|question| vec![question]).ok_or_else(|| StoreError::NotAQuestion(request).into())
         }
     }
+}
+
+/// Says what a chain or agent without questions waits for: wake-ups, files, other agents.
+fn say_what_else(store: &Store, top: FrameId) -> Result<(), CliError> {
+    let (mut tree, now) = (store.tree(top)?, Timestamp::now());
+    external_waits::observe(store, &mut tree, now)?;
+    for blocker in tree.blockers(now) {
+        tell(&format!("{} waits for {}", blocker.frame.short(), described(&blocker.what)));
+    }
+    Ok(())
 }
 
 /// Each question in full, with how to answer it.

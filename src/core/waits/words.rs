@@ -57,7 +57,9 @@ impl External {
                 format!("this command to succeed: {}", shortened(command))
             }
             Self::Polled(Polled { command, every: Some(every), .. }) => {
-                format!("this command to succeed, tried every {every} s: {}", shortened(command))
+                let every = Timestamp::from_second((*every).try_into().unwrap_or(i64::MAX)).unwrap_or_default();
+                let every = age(Timestamp::UNIX_EPOCH, every);
+                format!("this command to succeed, tried every {every}: {}", shortened(command))
             }
             Self::Agent(AwaitedAgent { id, task }) => format!("the end of {}, {}", id.short(), shortened(task)),
             Self::Scheduled(Scheduled { at, prompt, .. }) => format!("its prompt at {at:.0}: {}", shortened(prompt)),
