@@ -135,8 +135,10 @@ fn a_person_is_told_of_chains_that_were_interrupted_and_cron_is_not() {
     let gate = world.gate("gate");
     let spawn = world.command(["spawn", "ins.md"]).start();
     gate.reached_by(1);
-    let id = world.log().starts[0].session()[..8].to_owned();
+    let session = world.log().starts[0].session().to_owned();
+    let id = session[..8].to_owned();
     spawn.signal(Signal::INT);
+    wait_until("the agent is told to stop", || world.state().join("frames").join(&session).join("stop").exists());
     gate.open_for_one();
     spawn.ends().exits_with(130);
     let told = format!("1 chain was interrupted and is left to you: agent-cli resume {id}");

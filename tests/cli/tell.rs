@@ -195,3 +195,24 @@ fn what_is_too_large_for_an_agent_is_refused() {
     much((1 << 20) + 1).exits_with(2);
     much(1 << 20).succeeds();
 }
+
+#[test]
+fn the_log_of_an_agent_has_what_others_told_and_did_to_it() {
+    let world = World::with_hooks();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.run(&["tell", &id, "use \u{1b}[2Jthe test server"]).succeeds();
+    world.run(&["pause", &id, "--reason", "later"]).succeeds();
+    world.run(&["stop", &id, "--reason", "not at all"]).succeeds();
+    world.run(&["resume", &id, "--prompt", "say why"]).exits_with(0);
+    let logs = world.run(&["logs", &id]).stdout;
+    let lines: Vec<_> = logs.lines().filter_map(|line| line.get(10..)).collect();
+    for line in
+        ["paused by a person: later", "failed: stopped by a person: not at all", "continued by a person: say why"]
+    {
+        assert!(lines.contains(&line), "{line}: {logs}");
+    }
+    assert!(lines.contains(&"told by a person: use \\u{1b}[2Jthe test server"), "{logs}");
+    let events = world.run(&["logs", &id, "--json"]).stdout;
+    assert_eq!(events.matches("\"type\":\"message\"").count(), 2, "{events}");
+}

@@ -112,6 +112,15 @@ impl EventLines {
                 let (output, cost) = (usage.output_tokens, total_cost_usd);
                 ("", format!("turn ended: {took}{input} tokens in, {output} out, ${cost:.4}"))
             }
+            Happening::Message { by, instruction, text, .. } => {
+                let who = match by.parse::<FrameId>() {
+                    Ok(agent) => format!("agent {}", agent.short()),
+                    Err(_) => "a person".to_owned(),
+                };
+                let what = if *instruction { "continued by" } else { "told by" };
+                ("", format!("{what} {who}: {}", self.shown(text)))
+            }
+            Happening::Paused { message: Some(message), .. } => ("", message.clone()),
             Happening::Paused { waits_for, .. } => ("", paused(waits_for).to_owned()),
             Happening::Ended { message: Some(message), status, .. } => {
                 ("", format!("{status}: {}", self.shown(message)))

@@ -127,6 +127,7 @@ impl Progress {
             Happening::RateLimit { .. }
             | Happening::Request { .. }
             | Happening::RequestOver { .. }
+            | Happening::Message { .. }
             | Happening::PermissionDenied { .. }
             | Happening::Task { .. }
             | Happening::Compaction { .. }
@@ -255,7 +256,10 @@ mod tests {
         assert_eq!(words(vec![call("make"), call("ls"), result("ls")], 0), "running Bash: make");
         assert_eq!(words(vec![call("make"), result("make")], 0), "thinking");
         assert_eq!(
-            words(vec![call("make"), Happening::Paused { waits_for: "requests".into(), cost_usd: None }], 0),
+            words(
+                vec![call("make"), Happening::Paused { waits_for: "requests".into(), message: None, cost_usd: None }],
+                0
+            ),
             "waiting"
         );
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::core::attempt::usage::Usage;
-use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::id::{AttemptId, FrameId, MessageId, RequestId};
 
 /// The version of the JSON form. It changes when a field changes its meaning or goes, not when one is added.
 pub(crate) const VERSION: u32 = 1;
@@ -94,6 +94,15 @@ pub(crate) enum Happening {
     RequestOver {
         id: RequestId,
     },
+    /// Somebody told it something. It reads that later.
+    Message {
+        id: MessageId,
+        /// `person`, or the id of the agent above that told it.
+        by: String,
+        /// Whether the agent was over and continues for it.
+        instruction: bool,
+        text: String,
+    },
     PermissionDenied {
         tool_use_id: String,
         tool: String,
@@ -126,8 +135,11 @@ pub(crate) enum Happening {
     },
     /// The attempt ended, and the agent waits without a process.
     Paused {
-        /// `requests`, `usage_limit`, `retry`, `agent_decides`, or `ready` if it only has to be resumed.
+        /// `requests`, `usage_limit`, `retry`, `agent_decides`, `resume`, or `ready` if it only has to be resumed.
         waits_for: String,
+        /// Who paused it and why, if somebody did while it waited.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
         /// What the attempt cost.
         #[serde(skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,

@@ -92,7 +92,15 @@ impl<'a> ChainEvents<'a> {
         for record in records {
             self.seq = self.seq.max(record.seq);
             if let Some(place) = self.places.get(&record.frame) {
-                self.sources[*place].recorded.extend(records::event(&record));
+                let event = match records::message_of(&record) {
+                    Some(id) => {
+                        let messages = self.store.messages(record.frame)?;
+                        let message = messages.iter().find(|message| message.id == id);
+                        message.map(|message| records::told(&record, message, self.most))
+                    }
+                    None => records::event(&record),
+                };
+                self.sources[*place].recorded.extend(event);
             }
         }
         Ok(())

@@ -5,8 +5,10 @@ use serde_json::Value;
 
 use crate::core::chain::state::{FrameState, Wait};
 use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
-use crate::core::id::{AttemptId, RequestId};
+use crate::core::id::{AttemptId, MessageId, RequestId};
 use crate::core::requests::request::{External, RequestKind};
+use crate::core::steering::message::Message;
+use crate::core::steering::stop::{By, How, Stop};
 use crate::core::text::escape::shortened;
 use crate::store::EventRecord;
 
@@ -16,10 +18,40 @@ pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
     let what = match record.kind.as_str() {
         "requested" => requested(detail)?,
         "answered" | "expired" | "wait_over" => Happening::RequestOver { id: parsed(&detail["request"])? },
-        "ended" => ended(detail)?,
+        "ended" | "stopped" => ended(detail)?,
+        "paused" => paused(record)?,
         _ => return None,
     };
-    Some(AgentEvent {
+    Some(recorded(record, what))
+}
+
+/// The id of the message that an entry of the log is about.
+pub(super) fn message_of(record: &EventRecord) -> Option<MessageId> {
+    if record.kind == "told" { parsed(&record.detail["message"]) } else { None }
+}
+
+/// The event that an agent was told something. `most`: how many bytes of the text are kept; `None`: all.
+pub(super) fn told(record: &EventRecord, message: &Message, most: Option<usize>) -> AgentEvent {
+    let by = match message.sender.as_ref().map(|sender| sender.by) {
+        Some(By::Agent(agent)) => agent.to_string(),
+        _ => "person".to_owned(),
+    };
+    let kept = message.text.floor_char_boundary(most.unwrap_or(usize::MAX));
+    let (id, instruction, text) = (message.id, message.instructs, message.text[..kept].to_owned());
+    let cut = kept < message.text.len();
+    AgentEvent { cut, ..recorded(record, Happening::Message { id, by, instruction, text }) }
+}
+
+/// Of an agent that did not run.
+fn paused(record: &EventRecord) -> Option<Happening> {
+    let (by, reason) = (parsed(&record.detail["by"])?, parsed(&record.detail["reason"]).unwrap_or_default());
+    let stop = Stop { how: How::Pause, now: false, by, reason, of: record.frame, report: None };
+    Some(Happening::Paused { waits_for: "resume".to_owned(), message: Some(stop.in_words()), cost_usd: None })
+}
+
+fn recorded(record: &EventRecord, what: Happening) -> AgentEvent {
+    let detail = &record.detail;
+    AgentEvent {
         version: VERSION,
         at: record.at,
         frame: record.frame,
@@ -28,7 +60,7 @@ pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
         context_tokens: None,
         cut: false,
         what,
-    })
+    }
 }
 
 fn requested(detail: &Value) -> Option<Happening> {
@@ -57,7 +89,7 @@ fn awaited(external: &External) -> String {
 
 fn ended(detail: &Value) -> Option<Happening> {
     let cost_usd = detail["cost_usd"].as_f64();
-    let waits_for = |what: &str| Happening::Paused { waits_for: what.to_owned(), cost_usd };
+    let waits_for = |what: &str| Happening::Paused { waits_for: what.to_owned(), message: None, cost_usd };
     let state = parsed::<FrameState>(&detail["to"])?;
     let message = match &state {
         FrameState::Failed { failure } => Some(failure.message.trim().to_owned()),
@@ -120,5 +152,29 @@ mod tests {
         assert_eq!(ended(waiting), json!({"type": "paused", "waits_for": "requests", "cost_usd": 0.5}));
         assert_eq!(ended(json!({"state": "next year"})), Value::Null);
         assert_eq!(event_json("created", json!({})), Value::Null);
+    }
+
+    #[test]
+    fn what_others_do_to_an_agent_that_waits_is_an_event() {
+        let failure = json!({"kind": "stopped", "message": "stopped by a person: late"});
+        let stopped = event_json("stopped", json!({"by": "person", "to": {"state": "failed", "failure": failure}}));
+        assert_eq!(stopped, json!({"type": "ended", "status": "failed", "message": "stopped by a person: late"}));
+        let paused = event_json("paused", json!({"by": {"agent": ID}, "reason": null, "to": {"state": "paused"}}));
+        assert_eq!(paused, json!({"type": "paused", "waits_for": "resume", "message": "paused by agent 4f2c1a90"}));
+        let (id, made, sender) = (MessageId::random(), Timestamp::UNIX_EPOCH, None);
+        let (text, reply) = ("für alle".to_owned(), None);
+        let message = Message { id, made, delivered_in: None, instructs: true, sender, text, reply };
+        let record = EventRecord {
+            seq: 1,
+            at: made,
+            frame: FrameId(uuid::Uuid::nil()),
+            kind: "told".to_owned(),
+            detail: json!({"message": id}),
+        };
+        assert_eq!(message_of(&record), Some(id));
+        let event = told(&record, &message, Some(2));
+        let expected = json!({"type": "message", "id": id, "by": "person", "instruction": true, "text": "f"});
+        assert_eq!((event.cut, serde_json::to_value(event.what).unwrap()), (true, expected));
+        assert!(!told(&record, &message, None).cut);
     }
 }
