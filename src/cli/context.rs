@@ -192,7 +192,7 @@ impl Context {
         if self.caller.is_some() || !has_commands() || StateDir::new(&dir).is_ok_and(|dir| !dir.database().exists()) {
             return false;
         }
-        let next = Store::read_snapshot(&dir, |store| store.next_notification());
+        let next = Store::read_snapshot(&dir, Store::next_notification);
         let next = next.map_or_else(|| self.store().ok().and_then(|store| store.next_notification().ok()), Some);
         next.flatten().is_some_and(|next| next <= Timestamp::now())
     }

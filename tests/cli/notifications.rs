@@ -106,6 +106,37 @@ fn an_approval_a_limit_a_budget_and_a_failure_are_told() {
 }
 
 #[test]
+fn a_silent_agent_is_told_while_it_is_silent() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "hold gate\nreply done\n");
+    configure(&world, &format!("stalled = \"{RECORD}\"\n"));
+    let spawn = world.command(["spawn", "root.md", "--stall-after", "1s"]).start();
+    gate.reached_by(1);
+    crate::gate::wait_until("somebody is told", || events(&world) == ["stalled"]);
+    let (_, object) = told(&world).remove(0);
+    assert!(object["message"].as_str().unwrap().starts_with("no event since "), "{object}");
+    gate.open_for_one();
+    spawn.ends().prints("done");
+    assert_eq!(events(&world), ["stalled"], "once for one silence");
+}
+
+#[test]
+fn watch_tells_at_once_what_others_record() {
+    let world = asking();
+    configure(&world, &format!("question = \"{RECORD}\"\n"));
+    let elsewhere = world.project().join("nobody");
+    // The database is there, and says that somebody wants to be told.
+    world.spawn_paused("root.md");
+    let watch = world.command(["watch"]).start();
+    world.command(["spawn", "root.md"]).with("HOME", elsewhere.to_str().unwrap()).run().started();
+    crate::gate::wait_until("somebody is told", || events(&world).len() == 2);
+    watch.signal(rustix::process::Signal::INT);
+    watch.ends().succeeds();
+    assert_eq!(statuses(&world), ["question sent", "question sent"]);
+}
+
+#[test]
 fn hostile_text_is_data() {
     let world = World::new();
     let hostile = "$(touch pwned) `touch pwned`; touch pwned \u{1b}]0;x\u{7} -- --help '\" && touch pwned";

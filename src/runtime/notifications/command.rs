@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -91,11 +91,8 @@ fn complaints(mut reader: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
 
 fn said(complaints: &Receiver<Vec<u8>>) -> String {
     let mut said = Vec::new();
-    loop {
-        match complaints.recv_timeout(ARRIVES) {
-            Ok(piece) => said.extend(piece),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-        }
+    while let Ok(piece) = complaints.recv_timeout(ARRIVES) {
+        said.extend(piece);
     }
     String::from_utf8_lossy(&said).trim().to_owned()
 }

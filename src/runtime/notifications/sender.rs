@@ -145,7 +145,7 @@ async fn send(store: &Store, commands: &Commands, mut finishing: watch::Receiver
         tokio::select! {
             Some((claimed, outcome)) = running.next(), if !running.is_empty() => {
                 sending.retain(|other| *other != claimed);
-                ended(store, commands, &claimed, outcome)?;
+                ended(store, commands, &claimed, &outcome)?;
             }
             () = next(changes.as_ref()), if !is_last => sleep(SETTLES).await,
             () = sleep(rest), if !is_last => {}
@@ -167,12 +167,17 @@ async fn one(commands: &Commands, claimed: Claimed, payload: Payload) -> (Claime
     (claimed, outcome)
 }
 
-fn ended(store: &Store, commands: &Commands, claimed: &Claimed, outcome: Result<(), String>) -> Result<(), StoreError> {
-    if let Err(why) = &outcome {
+fn ended(
+    store: &Store,
+    commands: &Commands,
+    claimed: &Claimed,
+    outcome: &Result<(), String>,
+) -> Result<(), StoreError> {
+    if let Err(why) = outcome {
         let (event, chain) = (claimed.about.event.name(), claimed.about.chain.id.short());
         (commands.voice.warn)(&format!("{chain}: a notification of {event} was not sent: {why}"));
     }
-    store.end_notification(claimed, outcome.as_ref().map(|()| ()).map_err(String::as_str))?;
+    store.end_notification(claimed, outcome.as_ref().copied().map_err(String::as_str))?;
     Ok(())
 }
 

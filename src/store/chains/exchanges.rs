@@ -1,6 +1,7 @@
 //! What agents asked people, and everything that was recorded about it.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -88,12 +89,13 @@ impl Store {
             let mut found: Vec<Exchange> = found.collect::<rusqlite::Result<_>>()?;
             let mut records = HashMap::new();
             for exchange in &mut found {
-                if !records.contains_key(&exchange.frame) {
-                    records.insert(exchange.frame, recorded(connection, exchange.frame)?);
-                }
+                let of_frame = match records.entry(exchange.frame) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(unknown) => unknown.insert(recorded(connection, exchange.frame)?),
+                };
                 let id = exchange.id.to_string();
-                let of_frame = records.get(&exchange.frame).into_iter().flatten();
-                exchange.records = of_frame.filter(|record| record.detail["request"] == id.as_str()).cloned().collect();
+                exchange.records =
+                    of_frame.iter().filter(|record| record.detail["request"] == id.as_str()).cloned().collect();
             }
             Ok(found)
         })
