@@ -35,9 +35,12 @@ fn every_answer_is_on_record_with_what_the_agent_did_then() {
     [ID2:8] question, [AGE] ago
       of root.md in the chain [ID1:8]
       When?
-      answered [AGE] ago by [USER] ([PROCESS], no terminal): Jan 1st
-      answer replaced [AGE] ago by [USER] ([PROCESS], no terminal): Feb 2nd
-      delivered [AGE] ago; then it called Bash: echo tested
+      answered [AGE] ago: Jan 1st
+        by [USER] ([PROCESS], no terminal)
+      answer replaced [AGE] ago: Feb 2nd
+        by [USER] ([PROCESS], no terminal)
+      delivered [AGE] ago
+        then called Bash: echo tested
     [ID3:8] question, [AGE] ago
       of root.md in the chain [ID1:8]
       Where?

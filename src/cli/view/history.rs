@@ -177,6 +177,7 @@ fn text(store: &Store, exchange: &Exchange, now: Timestamp, whole: bool) -> Resu
             Some(answer) => lines.push(format!("  {said}: {}", one_line(&answer))),
             None => lines.push(format!("  {said}")),
         }
+        lines.extend(by(&record.detail["by"]).map(|by| format!("    {by}")));
     }
     lines.extend(outcome(store, exchange, now)?);
     flush(&mut lines, &mut text);
@@ -215,10 +216,9 @@ fn shown(kind: &RequestKind, width: Option<usize>) -> String {
 fn of_record(record: &EventRecord, now: Timestamp) -> (String, Option<String>) {
     let text = |name: &str| record.detail[name].as_str().map(str::to_owned);
     let ago = format!("{} ago", age(record.at, now));
-    let by = || by(&record.detail["by"]);
     match record.kind.as_str() {
-        "answered" => (format!("answered {ago}{}", by()), text("answer")),
-        "answer_replaced" => (format!("answer replaced {ago}{}", by()), text("answer")),
+        "answered" => (format!("answered {ago}"), text("answer")),
+        "answer_replaced" => (format!("answer replaced {ago}"), text("answer")),
         "expired" => match text("default") {
             Some(default) => (format!("expired {ago}, the default counts"), Some(default)),
             None => (format!("expired {ago}, nobody had answered"), None),
@@ -229,32 +229,35 @@ fn of_record(record: &EventRecord, now: Timestamp) -> (String, Option<String>) {
 }
 
 /// Who gave an answer, as far as that was recorded.
-fn by(origin: &Value) -> String {
-    let Ok(origin) = serde_json::from_value::<Origin>(origin.clone()) else { return String::new() };
+fn by(origin: &Value) -> Option<String> {
+    let origin = serde_json::from_value::<Origin>(origin.clone()).ok()?;
     let terminal = origin.terminal.as_deref().map_or("no terminal".to_owned(), one_line);
     let user = origin.user.as_deref().map_or_else(|| format!("user {}", origin.uid), one_line);
     let agent = origin.agent.map(|agent| format!(", below agent {}", agent.short())).unwrap_or_default();
-    format!(" by {user} (process {}, {terminal}{agent})", origin.process)
+    Some(format!("by {user} (process {}, {terminal}{agent})", origin.process))
 }
 
-fn outcome(store: &Store, exchange: &Exchange, now: Timestamp) -> Result<Option<String>, CliError> {
+/// Lines about what became of the answer.
+fn outcome(store: &Store, exchange: &Exchange, now: Timestamp) -> Result<Vec<String>, CliError> {
     if exchange.status == "open" {
-        return Ok(Some("  open".to_owned()));
+        return Ok(vec!["  open".to_owned()]);
     }
     let Some(at) = had(exchange) else {
         let is_answered = exchange.status == "resolved";
-        return Ok(is_answered.then(|| "  not delivered yet".to_owned()));
+        return Ok(is_answered.then(|| "  not delivered yet".to_owned()).into_iter().collect());
     };
     let verb = if exchange.status == "delivered" { "delivered" } else { "given to the running agent" };
-    let then = next_deed::after(store, exchange)?.map(|event| deed(&event.what)).unwrap_or_default();
-    Ok(Some(format!("  {verb} {} ago{then}", age(at, now))))
+    let then = next_deed::after(store, exchange)?.and_then(|event| deed(&event.what));
+    Ok(std::iter::once(format!("  {verb} {} ago", age(at, now)))
+        .chain(then.map(|then| format!("    {then}")))
+        .collect())
 }
 
-fn deed(what: &Happening) -> String {
+fn deed(what: &Happening) -> Option<String> {
     match what {
-        Happening::ToolUse { summary, .. } => format!("; then it called {}", one_line(summary)),
-        Happening::Text { text } => format!("; then it said: {}", one_line(text)),
-        _ => String::new(),
+        Happening::ToolUse { summary, .. } => Some(format!("then called {}", one_line(summary))),
+        Happening::Text { text } => Some(format!("then said: {}", one_line(text))),
+        _ => None,
     }
 }
 
@@ -271,14 +274,12 @@ mod tests {
 
     #[test]
     fn withdrawn_expired_and_replaced_are_told_apart() {
-        let by = json!({"uid": 7, "user": "ann\u{1b}", "process": 42, "terminal": "/dev/pts/1", "agent": null, "claude_session": null});
-        let ann = "by ann\\u{1b} (process 42, /dev/pts/1)";
+        let origin = json!({"uid": 7, "user": "ann\u{1b}", "process": 42, "terminal": "/dev/pts/1", "agent": null, "claude_session": null});
+        assert_eq!(by(&origin).as_deref(), Some("by ann\\u{1b} (process 42, /dev/pts/1)"));
+        assert_eq!(by(&Value::Null), None);
         let text = |text: &str| Some(text.to_owned());
-        assert_eq!(said("answered", json!({"answer": "x", "by": by})), (format!("answered 0 s ago {ann}"), text("x")));
-        assert_eq!(
-            said("answer_replaced", json!({"answer": "y", "by": by})),
-            (format!("answer replaced 0 s ago {ann}"), text("y"))
-        );
+        assert_eq!(said("answered", json!({"answer": "x"})), ("answered 0 s ago".into(), text("x")));
+        assert_eq!(said("answer_replaced", json!({"answer": "y"})), ("answer replaced 0 s ago".into(), text("y")));
         assert_eq!(said("expired", json!({})).0, "expired 0 s ago, nobody had answered");
         assert_eq!(said("expired", json!({"default": "z"})), ("expired 0 s ago, the default counts".into(), text("z")));
         assert_eq!(said("withdrawn", json!({})).0, "withdrawn 0 s ago: nobody waited for an answer any more");
