@@ -7,6 +7,7 @@
 mod support;
 
 mod around_pauses;
+mod ask_in_file;
 mod background;
 mod beside;
 mod birthday;

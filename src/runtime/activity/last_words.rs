@@ -37,11 +37,49 @@ pub(crate) fn last_words(store: &Store, frame: FrameId) -> Result<Option<String>
                     && !text.trim().is_empty()
                     && Signal::on_a_line(&text).is_none()
                 {
-                    said = Some(if line.cut { format!("{}…", text.trim_end()) } else { text });
+                    said = Some(text);
                 }
             }
         });
         Ok(said)
     };
     read().map_err(while_trying(READ_PRINTED))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_agent_itself_said_last_is_found_near_the_end() {
+        let temp = tempfile::tempdir().unwrap();
+        let store = Store::open(temp.path()).unwrap();
+        let frame = FrameId::random();
+        assert_eq!(last_words(&store, frame).unwrap(), None);
+        let said = |text: &str, parent: Option<&str>| {
+            let message = json!({"model": "m", "content": [{"type": "text", "text": text}]});
+            json!({"type": "assistant", "message": message, "parent_tool_use_id": parent}).to_string() + "\n"
+        };
+        let path = store.dir().printed(frame);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let lines = [
+            said("early", None),
+            said(&"x".repeat(2_000_000), Some("toolu_1")),
+            said(&format!("I need a date. {}", "y".repeat(5_000)), None),
+            said("a subagent", Some("toolu_1")),
+            said("SGN_PEND_STARTED (4f2c1a90)", None),
+            said(" ", None),
+        ];
+        std::fs::write(&path, lines.concat()).unwrap();
+        let found = last_words(&store, frame).unwrap().unwrap();
+        assert!(
+            found.starts_with("I need a date. y") && found.ends_with("y…") && found.len() < 5_000,
+            "{}",
+            found.len()
+        );
+        std::fs::write(&path, "no JSON\n").unwrap();
+        assert_eq!(last_words(&store, frame).unwrap(), None);
+    }
 }
