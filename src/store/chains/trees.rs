@@ -206,11 +206,15 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
+    use crate::core::attempt::decision::decide;
     use crate::core::attempt::ending::Ending;
+    use crate::core::attempt::facts::Facts;
     use crate::core::chain::runnable::Attempted;
+    use crate::store::attempts::end::AttemptEnd;
     use crate::store::attempts::spent::SPENT;
-    use crate::store::testing::{ask, new, reply, store};
+    use crate::store::testing::{ask, attempt_end, new, refused, reply, store};
 
     /// Many rows, made by the database itself.
     fn fill(connection: &Connection, rows: u32) {
@@ -313,6 +317,29 @@ mod tests {
         let shown: Vec<_> = roots.iter().map(|root| (root.id, root.frames, root.open_questions)).collect();
         assert_eq!(shown, [(caller.frame, 2, 2), (first, 1, 1)]);
         assert_eq!((roots[0].title.as_str(), roots[0].state.name()), ("a task", "waiting"));
+    }
+
+    #[test]
+    fn the_denied_calls_of_attempts_that_count_are_listed() {
+        let (_temp, store) = store();
+        let call = Denied {
+            tool: "Bash".into(),
+            input: r#"{"command":"ls"}"#.into(),
+            said: "no".into(),
+            unapproved: true,
+            asked_by_hook: false,
+            by_subagent: false,
+        };
+        let ended = |ending| {
+            let caller = store.start(store.root());
+            let decision = decide(&Facts::of(ending));
+            let end = AttemptEnd { denied: vec![call.clone()], ..attempt_end(caller, &decision) };
+            store.end_attempt(&end).unwrap();
+            (caller.frame, store.denied(caller.frame).unwrap())
+        };
+        let (done, denied) = ended(reply("done"));
+        assert_eq!(denied, [(done, call.clone())]);
+        assert_eq!(ended(refused("not logged in")).1, []);
     }
 
     #[test]

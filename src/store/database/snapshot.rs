@@ -100,6 +100,21 @@ mod tests {
     }
 
     #[test]
+    fn only_a_database_of_the_newest_version_is_read() {
+        let temp = tempfile::tempdir().unwrap();
+        for (version, is_read) in [(schema::known() - 1, false), (schema::known() + 1, false), (schema::known(), true)]
+        {
+            let store = Store::open(temp.path()).unwrap();
+            store.root();
+            schema::mark(&store.connection, version).unwrap();
+            drop(store);
+            assert_eq!(Store::read_snapshot(temp.path(), |_| Ok(())).is_some(), is_read, "{version}");
+            let connection = Connection::open(temp.path().join("agent-cli.db")).unwrap();
+            schema::mark(&connection, schema::known()).unwrap();
+        }
+    }
+
+    #[test]
     fn a_look_cannot_write() {
         let temp = tempfile::tempdir().unwrap();
         let root = Store::open(temp.path()).unwrap().root();

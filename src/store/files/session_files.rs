@@ -221,4 +221,17 @@ mod tests {
         restore(store.dir(), frame, None, &folders, true).unwrap();
         assert_eq!((content(&own), content(&plans)), (Vec::new(), Vec::new()));
     }
+
+    #[test]
+    fn another_session_gets_what_is_beside_a_session() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder =
+            |path: &str| Folder { name: "session", path: temp.path().join(path), files: Files::All { but: "" } };
+        let (own, other, plans) = (folder("own"), folder("other"), folder("plans"));
+        put(&own, "tasks/1.json", "one");
+        put(&plans, "calm.md", "a plan");
+        share(&[own.clone(), plans.clone()], &[other.clone(), plans.clone()]).unwrap();
+        assert_eq!(content(&other), content(&own));
+        assert_eq!(content(&plans).len(), 1, "both have the same folder");
+    }
 }

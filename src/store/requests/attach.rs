@@ -123,6 +123,7 @@ mod tests {
         }
         let child = store.frame(other).unwrap().unwrap();
         assert_eq!((child.parent, child.root, child.depth), (Some(caller.frame), caller.frame, 2));
+        assert_eq!(store.summaries(None).unwrap().len(), 1, "it is no chain of its own any more");
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         let tree = store.tree(caller.frame).unwrap();
         assert_eq!((tree.leaves_up().len(), tree.get(caller.frame).unwrap().requests.len()), (2, 1));
@@ -208,6 +209,18 @@ mod tests {
         let (own, _) = store.asking_for(FrameId(store.attempts(caller.frame).unwrap()[1].session.0), Limits::default());
         assert_eq!(meant(caller.frame, own).unwrap(), Target::Frame(own));
         assert!(store.join(later, own).unwrap());
+    }
+
+    #[test]
+    fn a_chain_that_nobody_has_run_or_that_is_over_is_not_joined() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let started_from = Some(caller.frame.into());
+        let chain = store.create_root(&NewFrame { started_from, ..new("a chain") }).unwrap();
+        assert!(!store.join(caller, chain).unwrap());
+        store.end(store.start(chain), &reply("done"));
+        assert!(!store.join(caller, chain).unwrap());
+        assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
     }
 
     #[test]

@@ -155,3 +155,47 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         reply: row.get("reply")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::decision::decide;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::attempt::facts::Facts;
+    use crate::core::chain::origin::Origin;
+    use crate::core::steering::stop::By;
+    use crate::store::attempts::end::AttemptEnd;
+    use crate::store::testing::{attempt_end, refused, reply, store};
+
+    #[test]
+    fn what_an_agent_has_not_seen_is_given_again() {
+        let (_temp, store) = store();
+        let sender = Sender { by: By::Person, origin: Origin::default() };
+        let told = |caller: Caller| {
+            let tell = |text| store.tell(caller.frame, text, &sender).unwrap();
+            let told = (tell("first"), tell("second"));
+            assert_eq!(store.give_messages(caller, |_| false).unwrap(), []);
+            assert_eq!(store.give_messages(caller, |given| given.len() == 2).unwrap().len(), 2);
+            assert_eq!(store.give_messages(caller, |_| true).unwrap(), [], "they are given once");
+            told
+        };
+        let pending = |caller: Caller| {
+            let messages = store.steering(caller.frame).unwrap().messages;
+            messages.into_iter().map(|message| message.id).collect::<Vec<_>>()
+        };
+        let ended = |caller, ending: Ending, unseen: &[MessageId]| {
+            let decision = decide(&Facts::of(ending));
+            let end = AttemptEnd { unseen_messages: unseen.to_vec(), ..attempt_end(caller, &decision) };
+            store.end_attempt(&end).unwrap();
+        };
+        let kept = store.start(store.root());
+        let (_, second) = told(kept);
+        ended(kept, reply("SGN_PEND_STARTED"), &[second]);
+        assert_eq!(pending(kept), [second]);
+
+        let discarded = store.start(store.root());
+        let (first, second) = told(discarded);
+        ended(discarded, refused("not logged in"), &[]);
+        assert_eq!(pending(discarded), [first, second]);
+    }
+}

@@ -226,3 +226,41 @@ pub(crate) fn last(connection: &Connection, frame: FrameId) -> Written<Option<St
         connection.prepare_cached("SELECT stop FROM stops WHERE frame = ?1 ORDER BY seq DESC LIMIT 1")?;
     Ok(statement.query_row([Id(frame)], |row| from_json(row, "stop")).optional()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::steering::stop::By;
+    use crate::store::requests::spawn::NewGroup;
+    use crate::store::testing::{new, store};
+
+    #[test]
+    fn a_group_that_is_stopped_ends_with_its_members_and_one_that_nobody_waits_for_at_once() {
+        let (_temp, store) = store();
+        let stopped = |is_top: bool| {
+            let root = store.start(store.root());
+            let tasks = vec!["a".into(), "b".into()];
+            let group = NewGroup { members: vec![new("a"), new("b")], cwd: "/srv".into(), tasks };
+            let (_, group) = store.request_child(root, None, &group, "a b").unwrap();
+            store.end(root, &Ending::Suspended);
+            let of = if is_top { group } else { root.frame };
+            let stop = Stop { how: How::Stop, now: false, by: By::Person, reason: None, of, report: None };
+            let ordered = store.order_stop(of, &stop, &[]).unwrap();
+            assert_eq!(ordered.running, []);
+            (ordered.ended.len(), ordered.ended.contains(&group))
+        };
+        assert_eq!(stopped(true), (2, false));
+        assert_eq!(stopped(false), (4, true));
+    }
+
+    #[test]
+    fn an_agent_that_rests_is_not_paused_again() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let pause = Stop { how: How::Pause, now: false, by: By::Person, reason: None, of: frame, report: None };
+        assert_eq!(store.order_stop(frame, &pause, &[]).unwrap().ended, [frame]);
+        assert_eq!(store.order_stop(frame, &pause, &[]).unwrap(), Ordered::default());
+        assert_eq!(store.try_again(frame).unwrap(), FrameState::Ready);
+    }
+}
