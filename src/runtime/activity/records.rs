@@ -36,7 +36,8 @@ pub(super) fn told(record: &EventRecord, message: &Message, most: Option<usize>)
         Some(By::Agent(agent)) => agent.to_string(),
         _ => "person".to_owned(),
     };
-    let kept = message.text.floor_char_boundary(most.unwrap_or(usize::MAX));
+    let longest = most.unwrap_or(usize::MAX).min(message.text.len());
+    let kept = (0..=longest).rev().find(|at| message.text.is_char_boundary(*at)).unwrap_or(0);
     let (id, instruction, text) = (message.id, message.instructs, message.text[..kept].to_owned());
     let cut = kept < message.text.len();
     AgentEvent { cut, ..recorded(record, Happening::Message { id, by, instruction, text }) }

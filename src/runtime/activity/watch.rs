@@ -48,11 +48,15 @@ pub(crate) struct Follower<'a> {
     sender: Sender<News>,
     receiver: Receiver<News>,
     refreshed: Instant,
+    /// When it last woke up.
+    woke: Instant,
     is_stopped: bool,
 }
 
 /// How often it is looked without any notification: some file systems give none.
 const FALLBACK: Duration = Duration::from_secs(1);
+/// How long what is printed after something else may wait for more, so that both are read at once.
+const GATHER: Duration = Duration::from_millis(40);
 /// How often the records are read at most.
 const REFRESH: Duration = Duration::from_millis(20);
 
@@ -62,9 +66,9 @@ impl<'a> Follower<'a> {
         let (sender, receiver) = channel();
         let frames = Arc::new(Mutex::new(HashMap::new()));
         let watcher = watcher(store, sender.clone(), Arc::clone(&frames));
-        let (watched, refreshed) = (HashSet::new(), Instant::now());
+        let (watched, refreshed, woke) = (HashSet::new(), Instant::now(), Instant::now());
         let mut follower =
-            Self { store, events, watcher, frames, watched, sender, receiver, refreshed, is_stopped: false };
+            Self { store, events, watcher, frames, watched, sender, receiver, refreshed, woke, is_stopped: false };
         follower.watch_outputs();
         follower
     }
@@ -109,6 +113,13 @@ impl<'a> Follower<'a> {
         let mut is_due = false;
         let longest = longest.min(FALLBACK.saturating_sub(self.refreshed.elapsed()).max(Duration::from_millis(1)));
         let first = self.receiver.recv_timeout(longest);
+        // Many agents print all the time. Whoever looks at every line by itself is busy with nothing else.
+        if !matches!(first, Ok(News::Stop) | Err(_))
+            && let Some(early) = GATHER.checked_sub(self.woke.elapsed())
+        {
+            std::thread::sleep(early);
+        }
+        self.woke = Instant::now();
         if let Ok(news) = &first {
             self.take(news, &mut printed, &mut is_due);
         }

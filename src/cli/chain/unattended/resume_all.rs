@@ -43,7 +43,7 @@ impl ResumeAll {
         let is_idle = |store: &Store| {
             let is_idle = continuing::to_continue(store)?.is_empty();
             if is_idle {
-                left::tell_of_interrupted(store)?
+                left::tell_of_interrupted(store)?;
             }
             Ok(is_idle)
         };
