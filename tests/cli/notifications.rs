@@ -251,8 +251,6 @@ fn no_process_of_an_agent_runs_a_command_or_takes_a_notification_away() {
     fs::set_permissions(&evil, Permissions::from_mode(0o600)).expect("it is ours");
     fs::set_permissions(world.project(), Permissions::from_mode(0o700)).expect("it is ours");
     let (state, evil) = (world.state().display().to_string(), evil.display().to_string());
-    let program = world.run(&["notifications", "--json"]);
-    program.succeeds();
     let own = env!("CARGO_BIN_EXE_agent-cli");
     let agent = format!(
         "run AGENT_CLI_CONFIG={evil} agent-cli resume {first}\n\
@@ -262,15 +260,19 @@ fn no_process_of_an_agent_runs_a_command_or_takes_a_notification_away() {
          run AGENT_CLI_CONFIG={evil} agent-cli watch\nreply over\n"
     );
     world.file("agent.md", agent);
-    configure(&world, &format!("question = \"exit 1\"\ndone = \"{RECORD}\"\n"));
-    world.run(&["spawn", "agent.md"]).prints("over");
+    // Its runner sees no config file, so what is due stays so for whoever takes it.
+    let elsewhere = world.home().join("nobody");
+    world.command(["spawn", "agent.md"]).with("HOME", elsewhere.to_str().unwrap()).run().prints("over");
     for folder in [world.project(), config_path(&world).with_file_name("")] {
         assert!(!folder.join("pwned").exists(), "an agent has run a command");
     }
-    assert_eq!(
-        (statuses(&world), events(&world)),
-        (vec!["question pending".to_owned(), "done sent".to_owned()], vec!["done".to_owned()])
-    );
+    assert_eq!(statuses(&world), ["question pending", "done pending"]);
+    assert_eq!(world.run(&["notifications", "--json"]).json()[0]["failures"], 1);
+    configure(&world, &format!("question = \"{RECORD}\"\ndone = \"{RECORD}\"\n"));
+    world.run(&["resume", &first]).prints("SGN_PEND_ONGOING");
+    let mut told = events(&world);
+    told.sort();
+    assert_eq!(told, ["done", "question"], "nothing was lost");
 }
 
 #[test]
