@@ -232,6 +232,7 @@ fn lists_in_json() {
         "asked": "[TIME]",
         "answered": null,
         "answer": null,
+        "expired": null,
         "answered_by": null
       }
     ]
@@ -241,7 +242,8 @@ fn lists_in_json() {
     {
       "question": "[ID3]",
       "root": "[ID1]",
-      "next": "agent-cli resume [ID1]"
+      "next": "agent-cli resume [ID1]",
+      "driven": false
     }
     "#);
     let mut listed = world.run(&["questions", "--all", "--json"]).json();
@@ -268,6 +270,7 @@ fn lists_in_json() {
         "asked": "[TIME]",
         "answered": "[TIME]",
         "answer": "now",
+        "expired": null,
         "answered_by": null
       }
     ]
