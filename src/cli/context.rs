@@ -44,6 +44,7 @@ pub(crate) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
 const STOP_GRACE: &str = "AGENT_CLI_STOP_GRACE";
 /// How long `claude` may continue with background work after a reply, in chains that this shell starts.
 const BACKGROUND_GRACE: &str = "AGENT_CLI_BACKGROUND_GRACE";
+const QUESTIONS_EXPIRE: &str = "AGENT_CLI_QUESTIONS_EXPIRE";
 /// Names the config file.
 const CONFIG: &str = "AGENT_CLI_CONFIG";
 /// The permission mode of agents if no option sets it: for chains that call this program without options.
@@ -121,6 +122,7 @@ impl Context {
     pub(crate) fn launch(&self) -> Result<Launch, CliError> {
         Ok(Launch {
             background_grace: length_of_time(BACKGROUND_GRACE)?.map(|grace| grace.as_secs()),
+            questions_expire: length_of_time(QUESTIONS_EXPIRE)?.map(|after| after.as_secs().max(1)),
             permission_mode: env::var(PERMISSION_MODE).ok().filter(|mode| !mode.is_empty()),
             path: env::var("PATH").ok(),
             config_dir: named_config_dir(),

@@ -8,6 +8,7 @@ mod support;
 
 mod around_pauses;
 mod ask_in_file;
+mod asking;
 mod background;
 mod beside;
 mod birthday;

@@ -5,20 +5,17 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::core::requests::question::{Choice, Form};
-use crate::core::requests::request::{RequestKind, RequestResult};
+use crate::core::requests::request::RequestResult;
 
 pub(crate) const ASK_USER_QUESTION: &str = "AskUserQuestion";
 
 /// The questions in a call's input, in order. `None` if Claude Code would refuse them: none, two identical ones, or another
 /// shape.
 #[must_use]
-pub(crate) fn questions(input: &Value) -> Option<Vec<RequestKind>> {
+pub(crate) fn questions(input: &Value) -> Option<Vec<Form>> {
     let asked = input["questions"].as_array()?.iter().map(question).collect::<Option<Vec<_>>>()?;
     let mut seen = HashSet::new();
-    let alike = asked.iter().any(|kind| match kind {
-        RequestKind::Ask(form) => !seen.insert(&form.question),
-        _ => false,
-    });
+    let alike = asked.iter().any(|form| !seen.insert(&form.question));
     (!asked.is_empty() && !alike).then_some(asked)
 }
 
@@ -89,19 +86,19 @@ fn idle_seconds(results: &[(&str, &RequestResult)]) -> Option<u64> {
     waited.max().flatten()
 }
 
-fn question(asked: &Value) -> Option<RequestKind> {
+fn question(asked: &Value) -> Option<Form> {
     let question = asked["question"].as_str().filter(|text| !text.trim().is_empty())?.to_owned();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let option = |option: &Value| {
         Some(Choice { key: option["label"].as_str()?.to_owned(), description: text(&option["description"]) })
     };
-    Some(RequestKind::Ask(Form {
+    Some(Form {
         header: Some(text(&asked["header"])).filter(|header| !header.is_empty()),
         multiple: asked["multiSelect"] == true,
         options: asked["options"].as_array()?.iter().map(option).collect::<Option<_>>()?,
         native: true,
         ..Form::text(&question)
-    }))
+    })
 }
 
 #[cfg(test)]
@@ -125,8 +122,8 @@ mod tests {
         ];
         let header = Some("Birthday".into());
         let form = Form { header, options, multiple: true, native: true, ..Form::text("When?") };
-        assert_eq!(asked[0], RequestKind::Ask(form));
-        assert_eq!(asked[1], RequestKind::Ask(Form { native: true, ..Form::text("Why?") }));
+        assert_eq!(asked[0], form);
+        assert_eq!(asked[1], Form { native: true, ..Form::text("Why?") });
     }
 
     #[test]

@@ -48,6 +48,9 @@ pub struct Launch {
     /// How many seconds background work may continue after the agent has replied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background_grace: Option<u64>,
+    /// After how many seconds a question of its agent expires that does not say so itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions_expire: Option<u64>,
     /// How many seconds it may run in all its attempts together. While it waits, none pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,

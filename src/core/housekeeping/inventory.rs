@@ -161,6 +161,7 @@ impl Lines {
             // An imported chain uses that of the shell that imports it.
             environment: _,
             background_grace: _,
+            questions_expire: _,
             timeout: _,
             // It is not imported.
             questions_dir: _,

@@ -136,6 +136,14 @@ impl Form {
         only_numbers && text.contains(char::is_numeric) || among_keys()
     }
 
+    /// The same question, which expires so many seconds after `now` unless it says itself when.
+    #[must_use]
+    pub(crate) fn expiring_after(self, seconds: Option<u64>, now: Timestamp) -> Self {
+        let after = seconds.and_then(|seconds| i64::try_from(seconds).ok());
+        let at = || Timestamp::from_second(now.as_second().checked_add(after?)?).ok();
+        Self { expires_at: self.expires_at.or_else(at), ..self }
+    }
+
     /// Whether it has expired at `now`, if nobody has answered it.
     #[must_use]
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {

@@ -7,6 +7,7 @@ use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::suspension::Suspension;
 use crate::runtime::protocol::{Asking, printed, response};
+use crate::runtime::requests::record;
 use crate::store::{Caller, Store};
 
 pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
@@ -18,7 +19,7 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
     let store = asking.store()?;
     match Suspension::of(&store, asking.caller, call)? {
         Suspension::Record => {
-            store.request_all(asking.caller, call, &questions)?;
+            record::ask(&store, asking.caller, Some(call), questions)?;
             Ok(HookAnswer::Defer)
         }
         Suspension::Keep => Ok(HookAnswer::Defer),

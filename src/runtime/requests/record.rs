@@ -5,6 +5,8 @@ use std::fs;
 use std::io::BufReader;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
+
 use crate::claude::stream::reader;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::{BadLaunch, Overrides};
@@ -179,7 +181,8 @@ pub(crate) fn ask(
     call: Option<&str>,
     forms: Vec<Form>,
 ) -> Result<RequestId, RuntimeError> {
-    frame_of(store, caller)?;
+    let (after, now) = (frame_of(store, caller)?.launch.questions_expire, Timestamp::now());
+    let forms = forms.into_iter().map(|form| form.expiring_after(after, now)).collect();
     Ok(store.ask(caller, call, forms)?[0])
 }
 

@@ -212,6 +212,7 @@ mod tests {
                 no_stale_check: false,
                 native_questions: true,
                 background_grace: Some(90),
+                questions_expire: Some(3_600),
                 questions_dir: Some("/srv/questions".into()),
                 timeout: Some(600),
                 on_permission: OnPermission::Ask,
