@@ -8,6 +8,7 @@ use crate::support::{NEWEST, Turn, on_every_version};
 on_every_version!(
     it_is_deferred_and_answered_when_there_is_a_prompt_tool,
     without_the_prompt_tool_a_deferred_one_is_not_resumed_and_not_lost,
+    a_hook_cannot_say_that_nobody_answered,
 );
 
 fn questions() -> Value {
@@ -36,6 +37,17 @@ fn it_is_deferred_and_answered_when_there_is_a_prompt_tool(version: &str) {
     let run = session.resume();
     let (text, is_error) = run.tool_result();
     assert!(!is_error && text.contains("\"When?\"=\"some \"free\"\ntext\n\", \"Which?\"=\"Apple, Pear\""), "{text}");
+}
+
+fn a_hook_cannot_say_that_nobody_answered(version: &str) {
+    let session = asking(version);
+    assert!(session.start().is_deferred());
+    let answers = json!({"When?": "Jan"});
+    let input = json!({"questions": questions(), "answers": answers, "afkTimeoutMs": 60_000});
+    session.decide(&decision("allow", json!({"updatedInput": input})));
+    let run = session.resume();
+    let (text, _) = run.tool_result();
+    assert!(!text.contains("No response after"), "{text}");
 }
 
 fn without_the_prompt_tool_a_deferred_one_is_not_resumed_and_not_lost(version: &str) {

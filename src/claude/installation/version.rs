@@ -17,8 +17,6 @@ impl Version {
     /// The first version known to use the reason of the hook that ended first if two hooks ask for an approval. Earlier ones use
     /// the last.
     pub(crate) const FIRST_HOOK_PREVAILS: Self = Self(2, 1, 300);
-    /// The first version known to tell its agent that nobody has answered a question of its own tool.
-    pub(crate) const WITH_IDLE_QUESTIONS: Self = Self(2, 1, 330);
     /// The first version known to be able to ignore mentions of files.
     pub(crate) const LEAVES_MENTIONS: Self = Self(2, 1, 330);
     /// The first version known to have a hook that runs after all calls of a message.

@@ -19,29 +19,20 @@ pub(crate) fn questions(input: &Value) -> Option<Vec<Form>> {
     (!asked.is_empty() && !alike).then_some(asked)
 }
 
-/// The input with which a call runs whose questions were answered or have expired. `results`: pairs of a question and its
-/// result.
+/// The input with which an answered call runs. `results`: pairs of a question and its result.
 #[must_use]
 pub(crate) fn with_answers(input: &Value, results: &[(&str, &RequestResult)]) -> Value {
     let mut input = input.clone();
     let answers: Map<String, Value> =
         answered(results).map(|(asked, said)| (asked.to_owned(), said.to_owned().into())).collect();
     input["answers"] = answers.into();
-    if let Some(seconds) = idle_seconds(results) {
-        // Not a whole millisecond would mean that nobody was away.
-        input[IDLE] = seconds.max(1).saturating_mul(1_000).into();
-    }
     input
 }
-
-/// How long nobody answered: Claude Code's dialog gives up after an idle time if its user wants it to.
-const IDLE: &str = "afkTimeoutMs";
 
 /// Whether a call has run with these results.
 #[must_use]
 pub(crate) fn has_run_with(input: &Value, results: &[(&str, &RequestResult)]) -> bool {
     answered(results).all(|(asked, said)| input["answers"][asked] == *said)
-        && idle_seconds(results).is_some() == input[IDLE].is_number()
 }
 
 /// What the tool itself returns when it was answered, for a call that cannot run. In the words of 2.1.197, and for questions
@@ -62,8 +53,8 @@ pub(crate) fn result(results: &[(&str, &RequestResult)]) -> String {
     if answers.is_empty() { idle } else { format!("{idle}\n\nBefore going idle the user had selected: {answers}.") }
 }
 
-/// The same for a call that is denied. It contains what agent-cli itself says of an expired question, which shows that the
-/// agent has seen it.
+/// The same for a call that is denied because nobody answered all of its questions, with what agent-cli itself says of that. A
+/// hook cannot give the call the idle time of which it would speak by itself.
 #[must_use]
 pub(crate) fn denial(results: &[(&str, &RequestResult)]) -> String {
     let said = results.iter().find(|(_, result)| matches!(result, RequestResult::Unanswered { .. }));
@@ -165,13 +156,10 @@ mod tests {
     fn nobody_answered_in_the_words_of_claude_code() {
         let unanswered = RequestResult::Unanswered { said: "expired".into(), seconds: 60 };
         let jan = RequestResult::Text("Jan".into());
-        let asked = json!({"questions": [when()]});
-        let input = with_answers(&asked, &[("When?", &unanswered)]);
-        assert_eq!(input, json!({"questions": [when()], "answers": {}, "afkTimeoutMs": 60_000}));
-        assert!(has_run_with(&input, &[("When?", &unanswered)]) && !has_run_with(&asked, &[("When?", &unanswered)]));
         let nobody = "No response after 60s — the user may be away from keyboard. Proceed using your best judgment based on \
                       the context so far; you can re-ask this question later if it's still relevant.";
         assert_eq!(result(&[("When?", &unanswered)]), nobody);
+        assert_eq!(denial(&[("When?", &unanswered)]), format!("expired. {nobody}"));
         let both = [("When?", &jan), ("Why?", &unanswered)];
         assert_eq!(result(&both), format!("{nobody}\n\nBefore going idle the user had selected: \"When?\"=\"Jan\"."));
     }

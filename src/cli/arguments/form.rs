@@ -82,7 +82,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 impl FormOptions {
     /// The one question that these options describe. `below`: the directory in which a file has to be.
-    pub(crate) fn form(&self, question: String, below: Option<&Path>, now: Timestamp) -> Result<Form, CliError> {
+    pub(crate) fn form(&self, question: &str, below: Option<&Path>, now: Timestamp) -> Result<Form, CliError> {
         let option = |text: &String| {
             let (key, description) = text.split_once('=').unwrap_or((text, ""));
             Choice { key: key.to_owned(), description: description.to_owned() }
@@ -99,7 +99,7 @@ impl FormOptions {
             free_text: self.free_text || self.options.is_empty(),
             default: self.default.clone(),
             expires_at: self.expires_at(now)?,
-            ..Form::text(&question)
+            ..Form::text(question)
         };
         form.checked(now).map_err(|bad| {
             CliError::usage(bad.to_string())

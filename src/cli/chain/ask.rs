@@ -72,13 +72,13 @@ impl Ask {
         if let Some(path) = &self.file {
             let file = QuestionFile::named(store, caller, path).map_err(CliError::usage)?;
             let question = self.question.map_or_else(|| file.question(), Ok).map_err(CliError::usage)?;
-            let form = self.form.form(question, below.as_deref(), now)?;
+            let form = self.form.form(&question, below.as_deref(), now)?;
             let (file, form) = file.of(form);
             return Ok(AgentRequest::AskInFile(file, Box::new(form)));
         }
         let forms = match (self.questions, self.question) {
             (Some(file), _) => self.form.forms(&file, below.as_deref(), now)?,
-            (None, question) => vec![self.form.form(question.unwrap_or_default(), below.as_deref(), now)?],
+            (None, question) => vec![self.form.form(&question.unwrap_or_default(), below.as_deref(), now)?],
         };
         Ok(AgentRequest::Ask(forms))
     }

@@ -1,8 +1,10 @@
 //! Results that were given to an attempt but not seen by its agent.
 
 use crate::claude::stream::digest::Digest;
+use crate::claude::tools::ask_user_question;
 use crate::core::id::RequestId;
-use crate::core::requests::request::{Delivery, RequestKind};
+use crate::core::requests::request::{Delivery, RequestKind, RequestResult};
+use crate::core::requests::returned::Returned;
 
 /// The requests whose results the agent did not see although their call was resumed to return them: a user's hook can deny,
 /// rewrite or suspend the call, and a rule can deny the command that returns it.
@@ -14,7 +16,8 @@ pub(super) fn unseen(deliveries: &[Delivery], digest: &Digest, shown: &[RequestI
     let of_call = |delivery: &&Delivery| returned.is_some_and(|back| delivery.call.as_ref() == Some(&back.call));
     // An approved call returns the tool's own result.
     let results = || deliveries.iter().filter(|delivery| !matches!(delivery.kind, RequestKind::Permission { .. }));
-    let is_seen = results().filter(of_call).all(|delivery| returned.is_some_and(|back| delivery.result.is_in(back)));
+    let is_in = |delivery: &Delivery| returned.is_some_and(|back| delivery.result.is_in(back));
+    let is_seen = results().filter(of_call).all(is_in) || returned.is_some_and(|back| is_denied_with(deliveries, back));
     let unseen = results().filter(|delivery| !shown.contains(&delivery.request)).filter(|delivery| {
         let again = suspended_again.is_some() && delivery.call.as_ref() == suspended_again;
         again || (!is_seen && of_call(delivery))
@@ -22,13 +25,22 @@ pub(super) fn unseen(deliveries: &[Delivery], digest: &Digest, shown: &[RequestI
     unseen.map(|delivery| delivery.request).collect()
 }
 
+/// Whether a call of Claude Code's own tool for questions returned that nobody answered all of them, with the answers that there are.
+fn is_denied_with(deliveries: &[Delivery], returned: &Returned) -> bool {
+    let of_call = deliveries.iter().filter(|delivery| delivery.call.as_ref() == Some(&returned.call));
+    let results: Option<Vec<_>> =
+        of_call.map(|delivery| Some((delivery.kind.native_question()?, &delivery.result))).collect();
+    let is_unanswered = |(_, result): &(&str, &RequestResult)| matches!(result, RequestResult::Unanswered { .. });
+    results.filter(|results| results.iter().any(is_unanswered)).is_some_and(|results| {
+        returned.is_error && returned.text.contains(ask_user_question::denial(&results).as_str())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::claude::stream::result_event::ResultEvent;
     use crate::core::requests::question::Form;
-    use crate::core::requests::request::RequestResult;
-    use crate::core::requests::returned::Returned;
 
     fn delivery(call: &str, text: &str) -> Delivery {
         Delivery {

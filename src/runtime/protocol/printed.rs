@@ -5,7 +5,6 @@ use std::io::{self, BufReader};
 
 use crate::claude::installation::version::Version;
 use crate::claude::stream::asking_hooks::Prevailing;
-use crate::claude::stream::digest::Digest;
 use crate::claude::stream::reader;
 use crate::claude::tools::hook::BASH;
 use crate::claude::tools::permission_server::PermissionCall;
@@ -22,16 +21,6 @@ pub(super) fn is_of_another_tool(store: &Store, caller: Caller, call: &str) -> R
 
 fn output(store: &Store, attempt: &Attempt) -> io::Result<BufReader<File>> {
     Ok(BufReader::new(store.dir().open_printed(attempt.frame, attempt.output_from)?))
-}
-
-/// The version of the `claude` of a running attempt.
-pub(super) fn version(store: &Store, attempt: &Attempt) -> Result<Option<Version>, RuntimeError> {
-    let digest = output(store, attempt).and_then(reader::read).map_err(while_trying(READ_PRINTED))?;
-    Ok(of_digest(&digest))
-}
-
-fn of_digest(digest: &Digest) -> Option<Version> {
-    digest.version.as_deref().and_then(|version| version.parse().ok())
 }
 
 /// What was printed about a call that needs an approval.
@@ -51,7 +40,8 @@ pub(super) fn printed(
     id: &str,
 ) -> Result<PrintedCall, RuntimeError> {
     let digest = output(store, attempt).and_then(reader::read).map_err(while_trying(READ_PRINTED))?;
-    let prevailing = match of_digest(&digest).is_some_and(|version| version >= Version::FIRST_HOOK_PREVAILS) {
+    let version = digest.version.as_deref().and_then(|version| version.parse::<Version>().ok());
+    let prevailing = match version.is_some_and(|version| version >= Version::FIRST_HOOK_PREVAILS) {
         true => Prevailing::First,
         false => Prevailing::Last,
     };

@@ -1,14 +1,12 @@
 //! Questions asked with Claude Code's own tool, AskUserQuestion. Claude Code itself refuses malformed ones.
 
-use crate::claude::installation::version::Version;
 use crate::claude::tools::ask_user_question;
 use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::suspension::Suspension;
-use crate::runtime::protocol::{Asking, printed, response};
+use crate::runtime::protocol::{Asking, response};
 use crate::runtime::requests::record;
-use crate::store::{Caller, Store};
 
 pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     if input.agent_id.is_some() {
@@ -23,7 +21,7 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
             Ok(HookAnswer::Defer)
         }
         Suspension::Keep => Ok(HookAnswer::Defer),
-        Suspension::Return(over) if !can_say_that_nobody_answered(&store, asking.caller, &over)? => {
+        Suspension::Return(over) if is_unanswered(&over) => {
             Ok(HookAnswer::Deny { reason: ask_user_question::denial(&results(&over)) })
         }
         Suspension::Return(answered) => {
@@ -37,25 +35,17 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
 pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let Some(call) = &input.tool_use_id else { return Ok(HookAnswer::Pass) };
     let store = asking.store()?;
-    if let Suspension::Return(answered) = Suspension::of(&store, asking.caller, call)? {
-        if ask_user_question::has_run_with(&input.tool_input, &results(&answered)) {
-            store.shown(asking.caller, &answered.iter().map(|(request, _)| request.id).collect::<Vec<_>>())?;
-        }
+    if let Suspension::Return(answered) = Suspension::of(&store, asking.caller, call)?
+        && ask_user_question::has_run_with(&input.tool_input, &results(&answered))
+    {
+        store.shown(asking.caller, &answered.iter().map(|(request, _)| request.id).collect::<Vec<_>>())?;
     }
     Ok(HookAnswer::Pass)
 }
 
-/// Whether the `claude` that runs can return these results. Older versions would say that the questions were answered.
-fn can_say_that_nobody_answered(
-    store: &Store,
-    caller: Caller,
-    over: &[(Request, RequestResult)],
-) -> Result<bool, RuntimeError> {
-    if !over.iter().any(|(_, result)| matches!(result, RequestResult::Unanswered { .. })) {
-        return Ok(true);
-    }
-    let Some(attempt) = store.running_attempt(caller.frame)? else { return Ok(false) };
-    Ok(printed::version(store, &attempt)?.is_some_and(|version| version >= Version::WITH_IDLE_QUESTIONS))
+/// Whether nobody answered one of these. The call cannot run then: its result would be that they were answered.
+fn is_unanswered(over: &[(Request, RequestResult)]) -> bool {
+    over.iter().any(|(_, result)| matches!(result, RequestResult::Unanswered { .. }))
 }
 
 /// Each question and its result.
