@@ -74,10 +74,10 @@ fn whatever_is_there_it_is_said_why_it_is_no_answer() {
         ("is a link", &|| symlink(&other, &file).expect("it can be made")),
         ("is not UTF-8", &|| drop(world.file("q.md", b"When is\nyour birthday?\nA: \xff\n---\n"))),
         ("is larger than 1 MiB", &|| {
-            File::create(&file).and_then(|file| file.set_len(1 << 30)).expect("it can be made")
+            File::create(&file).and_then(|file| file.set_len(1 << 30)).expect("it can be made");
         }),
         ("no longer has the question", &|| drop(world.file("q.md", "Shall I delete everything?\nA: no\n---\n"))),
-        ("has no line that begins with", &|| drop(world.file("q.md", "When is\nyour birthday?\nJan 1st\n"))),
+        ("has no line that begins with", &|| drop(world.file("q.md", "When is\nyour birthday?\n"))),
     ];
     for (expected, make) in makes {
         let _ = fs::remove_dir(&file).or_else(|_| fs::remove_file(&file));
@@ -85,7 +85,7 @@ fn whatever_is_there_it_is_said_why_it_is_no_answer() {
         world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
         assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "");
         let said = why(&world, &id);
-        assert!(said.contains(expected) || expected.starts_with("has no") && said.contains("no longer"), "{said}");
+        assert!(said.contains(expected), "{said}");
     }
     world.run(&["answer", &id, "Jan 1st"]).succeeds();
     world.run(&["resume", &id]).prints("Jan 1st");

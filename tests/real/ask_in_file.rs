@@ -12,7 +12,7 @@ on_every_version!(a_question_is_answered_in_its_file, a_new_file_needs_the_right
 /// An agent that calls this command and replies its result.
 fn calling(version: &str, command: &'static str) -> Chain {
     let api = MessagesApi::start(move |said| {
-        let result = said.items().into_iter().find_map(|item| match item {
+        let result = said.items().iter().find_map(|item| match item {
             Item::Result { text, .. } => Some(text.clone()),
             _ => None,
         });
