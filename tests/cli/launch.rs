@@ -259,7 +259,7 @@ fn the_rules_of_an_agent_are_entries_of_its_settings() {
     world.run(&["spawn", &path.to_string_lossy()]).prints("ok");
     let log = world.log();
     let [.., rule] = log.starts[0].allowed.as_slice() else { panic!("no rules") };
-    assert_eq!(log.starts[0].allowed.len(), 9, "{:?}", log.starts[0].allowed);
+    assert_eq!(log.starts[0].allowed.len(), 12, "{:?}", log.starts[0].allowed);
     assert!(rule.ends_with(r"/\\{a,b\\} \\[c\\] \(d\) \\*/a.md\) Bash\(\\*)"), "{rule}");
     assert!(log.starts[0].argv.iter().all(|arg| !arg.contains("Bash")), "{:?}", log.starts[0].argv);
 }

@@ -103,7 +103,7 @@ fn all_chains_that_are_continued_share_one_display() {
     for command in [&["watch"][..], &["resume", "--all"]] {
         let world = World::with_hooks();
         for name in ["one", "two"] {
-            world.file(&format!("{name}.md"), &format!("ask {name}?\nhold gate\nask Sure of {name}?\nreply {name}\n"));
+            world.file(format!("{name}.md"), format!("ask {name}?\nhold gate\nask Sure of {name}?\nreply {name}\n"));
             world.spawn_paused(&format!("{name}.md"));
             world.answer_to(&format!("{name}?"), "yes");
         }

@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
 use anyhow::{Error, Result};
+use futures_util::FutureExt;
 use rustix::process::{Pid, Signal, kill_process_group, setsid};
 use tokio::process::Command;
 use tokio::signal::unix::{Signal as Arriving, SignalKind, signal};
@@ -79,6 +80,11 @@ impl Bash {
 }
 
 impl Bash {
+    /// Whether `claude` got SIGINT since its last tool call ended.
+    pub(crate) fn was_interrupted(&mut self) -> bool {
+        !self.deaf && self.interrupt.recv().now_or_never().is_some()
+    }
+
     /// Waits until a signal tells this process to end.
     pub(crate) async fn told_to_end(&mut self) {
         tokio::select! {

@@ -106,7 +106,12 @@ impl Turn<'_> {
                     self.transcript.attach(&attachment)?;
                     self.events.attachment(&attachment)?;
                 }
-                if stops { self.end(&End::Stopped).map(|()| Flow::Over(ExitCode::SUCCESS)) } else { Ok(Flow::Goes) }
+                let end = match () {
+                    () if stops => End::Stopped,
+                    () if self.bash.was_interrupted() => End::Errors("[ede_diagnostic] result_type=user"),
+                    () => return Ok(Flow::Goes),
+                };
+                self.end(&end).map(|()| Flow::Over(ExitCode::SUCCESS))
             }
         }
     }

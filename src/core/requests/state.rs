@@ -127,7 +127,7 @@ impl RequestState {
         let illegal = Err(IllegalRequestEvent { state: self.name(), event });
         Ok(match (self, event) {
             (Self::Open, Resolve) | (Self::Resolved { used_by: None }, Replace) => Self::Resolved { used_by: None },
-            (Self::Open, Expire) => Self::Expired,
+            (Self::Open, Expire) | (Self::Delivering { expired: true, .. }, GiveBack) => Self::Expired,
             (Self::Open, Deliver { attempt, to_return, of_child: true }) => {
                 Self::given(attempt, to_return, false, None, false)
             }
@@ -153,7 +153,6 @@ impl RequestState {
                 Self::Delivered { attempt, used_by: Some(user), expired: false }
             }
             (Self::Delivering { attempt, used_by, expired, .. }, Keep) => Self::Delivered { attempt, used_by, expired },
-            (Self::Delivering { expired: true, .. }, GiveBack) => Self::Expired,
             (Self::Delivering { resolved: true, used_by, .. }, GiveBack) => Self::Resolved { used_by },
             (Self::Delivering { resolved: false, .. }, GiveBack) => Self::Open,
             (Self::Open | Self::Resolved { .. } | Self::Expired | Self::Delivering { .. }, Withdraw) => Self::Withdrawn,
