@@ -196,7 +196,7 @@ fn a_command_that_hangs_floods_forks_or_does_not_exist_is_ended() {
         ("echo $$ > pid; kill -9 $$", "killed by signal 9"),
     ] {
         let world = asking();
-        configure(&world, &format!("question = \"{}\"\ntimeout = \"1s\"\n", command));
+        configure(&world, &format!("question = \"{command}\"\ntimeout = \"1s\"\n"));
         world.spawn_paused("root.md");
         let listed = world.run(&["notifications", "--json"]).json();
         assert!(listed[0]["why"].as_str().unwrap().starts_with(why), "{command}: {listed}");
