@@ -41,7 +41,7 @@ pub(crate) enum NoAnswer {
 
 /// The answer that a person gives to `kind` with `text`.
 ///
-/// A text that names no [option](Form::chosen) is the answer itself where text may be free, unless it consists of numbers: a
+/// A text that names no option is the answer itself where text may be free, unless it consists of numbers: a
 /// typing mistake is not an answer.
 ///
 /// # Errors

@@ -94,7 +94,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
+    /// [`StoreError::StaleCaller`], or a database that cannot be written.
     pub fn complete_requests(&self, caller: Caller, printed: PrintedRequests<'_>) -> Result<()> {
         self.write(Step::WithdrawCalls, |connection| {
             requests::check(connection, caller)?;
