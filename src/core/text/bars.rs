@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use crate::core::text::columns::of_each;
+use crate::core::text::columns::{columns, of_each};
 use crate::core::text::escape;
 
 pub(crate) struct Bars {
@@ -67,18 +67,23 @@ impl Bars {
         self.wrapped(&format!("  \u{2502} {mark}"), mark, line);
     }
 
-    /// A line behind `first`. If it does not fit, it continues behind a different bar.
+    /// A line behind `first`. If it does not fit, it continues behind a different bar: after a blank if there is one in the second
+    /// half of the room. No character is left out, blanks included.
     fn wrapped(&mut self, first: &str, mark: char, line: &str) {
         let line = escape::exact(line).replace('\n', "\u{23ce}");
         let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(6).max(1));
-        let (mut before, mut part, mut taken) = (first.to_owned(), String::new(), 0);
-        for (_, c, columns) in of_each(&line) {
-            if taken + columns > room && !part.is_empty() {
+        let (mut before, mut part, mut taken, mut after_blank) = (first.to_owned(), String::new(), 0, None);
+        for (_, c, wide) in of_each(&line) {
+            if taken + wide > room && !part.is_empty() {
+                let rest = part.split_off(after_blank.take().filter(|_| c != ' ').unwrap_or(part.len()));
                 self.line(&format!("{before}{part}"));
-                (before, part, taken) = (format!("  \u{2506} {mark}"), String::new(), 0);
+                (before, taken, part) = (format!("  \u{2506} {mark}"), columns(&rest), rest);
             }
             part.push(c);
-            taken += columns;
+            taken += wide;
+            if c == ' ' && taken >= room.div_ceil(2) {
+                after_blank = Some(part.len());
+            }
         }
         self.line(format!("{before}{part}").trim_end());
     }
@@ -116,6 +121,38 @@ impl Bars {
             0 => {}
             1 => self.line("    (1 line stays as it is)"),
             lines => self.line(&format!("    ({lines} lines stay as they are)")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shown(text: &str, width: usize) -> String {
+        let mut bars = Bars::new(Some(width));
+        bars.lines(' ', text);
+        bars.text()
+    }
+
+    #[test]
+    fn a_line_continues_after_a_blank_if_one_is_near() {
+        assert_eq!(shown("one two three", 16), "  \u{2502}  one two \n  \u{2506}  three\n");
+        assert_eq!(shown("a bcdefghijkl", 16), "  \u{2502}  a bcdefghi\n  \u{2506}  jkl\n");
+        assert_eq!(shown("one two threefour", 13), "  \u{2502}  one two\n  \u{2506}   threef\n  \u{2506}  our\n");
+    }
+
+    proptest! {
+        #[test]
+        fn no_character_is_left_out(text in "[ab\u{6f22} ]{0,60}b", width in 8..40usize) {
+            let shown = shown(&text, width);
+            let parts: String = shown.lines().map(|line| line.chars().skip(5).collect::<String>()).collect();
+            prop_assert_eq!(parts, text);
+            for line in shown.lines() {
+                prop_assert!(columns(line) <= width, "{:?}", line);
+            }
         }
     }
 }
