@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::world::{World, write_config};
 
-/// Adds a line to a file in the home directory: the event, then the object.
-const RECORD: &str = r#"(printf '%s ' \"$AGENT_CLI_EVENT\"; cat) >> \"$HOME/told\""#;
+/// Adds a line to a file in the home directory: the event, then the object. Commands run side by side, so it is written at once.
+const RECORD: &str = r#"object=$(cat); printf '%s %s\n' \"$AGENT_CLI_EVENT\" \"$object\" >> \"$HOME/told\""#;
 
 fn config_path(world: &World) -> PathBuf {
     world.home().join(".config/agent-cli/config.toml")
