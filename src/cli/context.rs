@@ -46,7 +46,7 @@ const STOP_GRACE: &str = "AGENT_CLI_STOP_GRACE";
 const BACKGROUND_GRACE: &str = "AGENT_CLI_BACKGROUND_GRACE";
 const QUESTIONS_EXPIRE: &str = "AGENT_CLI_QUESTIONS_EXPIRE";
 /// Names the config file.
-const CONFIG: &str = "AGENT_CLI_CONFIG";
+pub(crate) const CONFIG: &str = "AGENT_CLI_CONFIG";
 /// The permission mode of agents if no option sets it: for chains that call this program without options.
 const PERMISSION_MODE: &str = "AGENT_CLI_PERMISSION_MODE";
 
@@ -219,6 +219,12 @@ pub(crate) fn config_path() -> Option<PathBuf> {
     let named = env::var_os(CONFIG).filter(|name| !name.is_empty()).map(PathBuf::from);
     let usual = || dirs::config_dir().map(|dir| dir.join("agent-cli").join("config.toml"));
     std::path::absolute(named.or_else(usual)?).ok()
+}
+
+/// The same, if only this shell's environment says so: a service would look elsewhere.
+pub(crate) fn config_of_this_shell() -> Option<PathBuf> {
+    let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+    config_path().filter(|_| is_set(CONFIG) || is_set("XDG_CONFIG_HOME"))
 }
 
 /// The `claude` from the environment. An empty name counts as unset.

@@ -47,6 +47,7 @@ fn it_is_installed_looked_at_and_removed() {
     let service = fs::read_to_string(units.join("agent-cli.service")).expect("it was written");
     assert!(service.contains(&format!("Environment=\"AGENT_CLI_STATE_DIR={}\"", world.state().display())), "{service}");
     assert!(service.contains(" resume --all\n"), "{service}");
+    assert!(!service.contains("AGENT_CLI_CONFIG"), "it is where the service looks: {service}");
     insta::assert_snapshot!(run(&world, &["status"]), @"
     installed, and active: chains are continued every minute
     only runs while you are logged in
@@ -122,4 +123,12 @@ fn what_would_be_installed_is_shown_without_values() {
     }
     assert!(shown.stdout.contains("ANTHROPIC_API_KEY") && !shown.stdout.contains("secret"), "{shown}");
     assert_eq!((calls(&world).as_str(), world.home().join(".config").exists()), ("", false));
+}
+
+#[test]
+fn it_uses_the_config_file_that_only_the_shell_names() {
+    let world = managed("exit 0", "echo yes").with("AGENT_CLI_CONFIG", "mine.toml");
+    let plan = run(&world, &["install", "--dry-run"]);
+    let named = format!("  Environment=\"AGENT_CLI_CONFIG={}\"\n", world.project().join("mine.toml").display());
+    assert!(plan.stdout.contains(&named), "{plan}");
 }

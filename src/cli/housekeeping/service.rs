@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use crate::claude::doctor::surroundings;
 use crate::claude::environment::variables::Variables;
 use crate::claude::invocation::STATE_DIR;
-use crate::cli::context::Context;
+use crate::cli::context::{CONFIG, Context, config_of_this_shell};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, print, print_json, tell, warn};
@@ -99,13 +99,9 @@ fn install(
     let mut variables: Vec<_> = if save_login { names().filter_map(value).collect() } else { Vec::new() };
     variables.sort();
     variables.dedup();
-    let spec = ServiceSpec {
-        program: &program,
-        state_dir: &state_dir,
-        state_dir_variable: STATE_DIR,
-        environment: service.environment(),
-        max_parallel_total,
-    };
+    let mut paths = vec![(STATE_DIR, state_dir)];
+    paths.extend(config_of_this_shell().map(|path| (CONFIG, path)));
+    let spec = ServiceSpec { program: &program, paths: &paths, environment: service.environment(), max_parallel_total };
     if dry_run {
         return print_plan(&service.plan(&spec, &hidden(variables))?);
     }

@@ -1,14 +1,13 @@
 //! The files with which systemd or launchd runs `agent-cli resume --all` every minute.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What the service runs, and with what.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceSpec<'a> {
     pub(crate) program: &'a Path,
-    pub(crate) state_dir: &'a Path,
-    /// The name of the variable that names the state directory.
-    pub(crate) state_dir_variable: &'a str,
+    /// Variables that name paths: the state directory, and what else the service would not find by itself.
+    pub(crate) paths: &'a [(&'a str, PathBuf)],
     /// The file with login variables.
     pub(crate) environment: &'a Path,
     pub(crate) max_parallel_total: Option<u32>,
@@ -23,7 +22,10 @@ impl ServiceSpec<'_> {
 /// The unit that systemd starts. If the machine shuts down, only agent-cli is told: it stops its agents.
 pub(crate) fn systemd_service(spec: &ServiceSpec<'_>) -> String {
     let program = quoted_for_systemd(&spec.program.display().to_string()).replace('$', "$$");
-    let variable = quoted_for_systemd(&format!("{}={}", spec.state_dir_variable, spec.state_dir.display()));
+    let variable = |(name, path): &(&str, PathBuf)| {
+        format!("Environment={}\n", quoted_for_systemd(&format!("{name}={}", path.display())))
+    };
+    let variables: String = spec.paths.iter().map(variable).collect();
     // This setting takes the rest of its line as it is.
     let environment = spec.environment.display().to_string().replace('%', "%%");
     format!(
@@ -33,8 +35,7 @@ Description=Continue the chains of agent-cli
 
 [Service]
 Type=oneshot
-Environment={variable}
-EnvironmentFile=-{environment}
+{variables}EnvironmentFile=-{environment}
 ExecStart={program} resume --all{}
 KillMode=mixed
 TimeoutStopSec=90
@@ -67,6 +68,11 @@ pub(crate) fn launchd_agent(label: &str, spec: &ServiceSpec<'_>) -> String {
         ["/bin/sh", "-c", &script, "sh", &spec.environment.display().to_string(), &spec.program.display().to_string()]
             .map(|word| format!("    <string>{}</string>\n", escaped_for_xml(word)))
             .concat();
+    let variable = |(name, path): &(&str, PathBuf)| {
+        let (name, path) = (escaped_for_xml(name), escaped_for_xml(&path.display().to_string()));
+        format!("    <key>{name}</key>\n    <string>{path}</string>\n")
+    };
+    let variables: String = spec.paths.iter().map(variable).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>
 <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">
@@ -80,9 +86,7 @@ pub(crate) fn launchd_agent(label: &str, spec: &ServiceSpec<'_>) -> String {
 {words}  </array>
   <key>EnvironmentVariables</key>
   <dict>
-    <key>{}</key>
-    <string>{}</string>
-  </dict>
+{variables}  </dict>
   <key>StartInterval</key>
   <integer>60</integer>
   <key>RunAtLoad</key>
@@ -95,8 +99,6 @@ pub(crate) fn launchd_agent(label: &str, spec: &ServiceSpec<'_>) -> String {
 </plist>
 ",
         escaped_for_xml(label),
-        escaped_for_xml(spec.state_dir_variable),
-        escaped_for_xml(&spec.state_dir.display().to_string()),
     )
 }
 
@@ -136,27 +138,31 @@ fn escaped_for_xml(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn spec(max_parallel_total: Option<u32>) -> ServiceSpec<'static> {
+    fn spec<'a>(max_parallel_total: Option<u32>, paths: &'a [(&'a str, PathBuf)]) -> ServiceSpec<'a> {
         ServiceSpec {
             program: Path::new("/opt/a $b/agent-cli"),
-            state_dir: Path::new("/home/me/100% \"mine\""),
-            state_dir_variable: "AGENT_CLI_STATE_DIR",
+            paths,
             environment: Path::new("/home/me/.config/agent-cli/service.env"),
             max_parallel_total,
         }
     }
 
+    fn paths() -> [(&'static str, PathBuf); 2] {
+        [("AGENT_CLI_STATE_DIR", "/home/me/100% \"mine\"".into()), ("AGENT_CLI_CONFIG", "/home/me/config.toml".into())]
+    }
+
     #[test]
     fn paths_are_quoted_for_systemd() {
-        let unit = systemd_service(&spec(Some(2)));
+        let unit = systemd_service(&spec(Some(2), &paths()));
+        assert!(unit.contains("\nEnvironment=\"AGENT_CLI_CONFIG=/home/me/config.toml\"\nEnvironmentFile="), "{unit}");
         assert!(unit.contains("ExecStart=\"/opt/a $$b/agent-cli\" resume --all --max-parallel-total 2\n"), "{unit}");
         assert!(unit.contains("Environment=\"AGENT_CLI_STATE_DIR=/home/me/100%% \\\"mine\\\"\"\n"), "{unit}");
-        assert!(systemd_service(&spec(None)).contains("resume --all\n"));
+        assert!(systemd_service(&spec(None, &[])).contains("resume --all\n"));
     }
 
     #[test]
     fn paths_are_escaped_for_launchd() {
-        let agent = launchd_agent("agent-cli", &spec(None));
+        let agent = launchd_agent("agent-cli", &spec(None, &paths()));
         assert!(agent.contains("<string>/home/me/100% &quot;mine&quot;</string>"), "{agent}");
         assert!(agent.contains("<string>/opt/a $b/agent-cli</string>"), "{agent}");
     }

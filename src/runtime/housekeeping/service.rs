@@ -94,7 +94,11 @@ impl Service {
     /// What [`install`](Self::install) does. An environment file that exists is only replaced if there are `variables` to save.
     pub(crate) fn plan(&self, spec: &ServiceSpec<'_>, variables: &[(String, String)]) -> Result<Plan, ServiceError> {
         let has_control = |path: &&Path| path.to_string_lossy().chars().any(char::is_control);
-        if let Some(path) = [spec.program, spec.state_dir, spec.environment].into_iter().find(has_control) {
+        if let Some(path) = [spec.program, spec.environment]
+            .into_iter()
+            .chain(spec.paths.iter().map(|(_, path)| path.as_path()))
+            .find(has_control)
+        {
             return Err(ServiceError::ControlCharacter { path: path.to_owned() });
         }
         let mut files = Vec::new();
