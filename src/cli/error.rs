@@ -94,6 +94,11 @@ impl CliError {
         Reported { error: Described { kind, message, hint, exit_status } }
     }
 
+    /// The error alone, where a person cannot run a command now.
+    pub(crate) fn without_hints(self) -> Self {
+        Self { hints: Vec::new(), ..self }
+    }
+
     /// Reports the error, and returns the exit status.
     pub(crate) fn report(self) -> ExitStatus {
         self.messages.iter().for_each(|message| output::error(bare(message)));

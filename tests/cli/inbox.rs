@@ -201,7 +201,7 @@ fn an_approval_shows_the_whole_call_page_by_page() {
         inbox.types(":all\r");
         shows(&screen, "help\n>");
         inbox.types("maybe\r");
-        says("testserver");
+        says("areason");
         inbox.types(":q\r");
         let ended = inbox.ends();
         ended.succeeds();

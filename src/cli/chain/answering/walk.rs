@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
     ///
     /// The text is not an answer.
     fn record(&mut self, asked: &Question, text: &str, is_text: bool) -> Result<Step, CliError> {
-        let text = checked(asked, text, is_text)?;
+        let text = checked(asked, text, is_text).map_err(CliError::without_hints)?;
         let item = &mut self.items[self.at];
         match self.store.record_answer(asked.id, &text, &marks::origin(), item.answered) {
             Ok(_) => {
