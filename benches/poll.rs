@@ -1,8 +1,9 @@
-//! What a poll costs: `agent-cli resume` of a chain that waits, with 10,000 frames in the database, as a ratio to the
-//! start and end of an empty program.
+//! What a poll and lists cost while chains wait: `agent-cli resume` of one of them, `resume --all`, `ls` and `questions`, with
+//! 10,000 frames in the database, as ratios to the start and end of an empty program.
 //!
 //! ```sh
-//! cargo bench --bench poll
+//! cargo bench --bench poll                # 10,000 frames
+//! cargo bench --bench poll -- 100000
 //! ```
 
 mod support;
@@ -22,27 +23,31 @@ const RUNS: usize = 300;
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let state = folder.path().join("state");
-    println!("filling the database with {FRAMES} frames in chains of {DEPTH}");
-    let chain = fill(&state);
+    let frames = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(FRAMES);
+    println!("filling the database with {frames} frames in chains of {DEPTH}");
+    let chain = fill(&state, frames).to_string();
 
-    let poll = || {
-        let mut poll = Command::new(env!("CARGO_BIN_EXE_agent-cli"));
-        poll.args(["resume", &chain.to_string()]).env("AGENT_CLI_STATE_DIR", &state);
-        poll
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_agent-cli"));
+        command.args(arguments).env("AGENT_CLI_STATE_DIR", &state).stdin(Stdio::null());
+        command
     };
-    let said = poll().output().expect("the program can be started");
+    let said = command(&["resume", &chain]).output().expect("the program can be started");
     assert_eq!(String::from_utf8_lossy(&said.stdout), "SGN_PEND_ONGOING\n");
 
     let empty = support::empty_program(folder.path());
-    support::compare("poll", &empty, RUNS, |_| {
-        let mut poll = poll();
-        poll.stdin(Stdio::null());
-        poll
-    });
+    for (name, arguments) in [
+        ("resume ID", &["resume", &chain][..]),
+        ("resume --all", &["resume", "--all"]),
+        ("ls", &["ls", "--all-projects"]),
+        ("questions", &["questions", "--all-projects"]),
+    ] {
+        support::compare(name, &empty, RUNS, |_| command(arguments));
+    }
 }
 
 /// Chains that wait for an answer at their leaf. Returns the last one.
-fn fill(state: &Path) -> FrameId {
+fn fill(state: &Path, frames: usize) -> FrameId {
     let store = Store::open(state).expect("the folder can be written to");
     let new = || NewFrame {
         id: FrameId::random(),
@@ -55,7 +60,7 @@ fn fill(state: &Path) -> FrameId {
         name: None,
     };
     let mut last = None;
-    for _ in 0..FRAMES / DEPTH {
+    for _ in 0..frames / DEPTH {
         let root = store.create_root(&new()).expect("a frame can be made");
         let mut frame = root;
         for level in 1..=DEPTH {
