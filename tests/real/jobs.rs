@@ -111,7 +111,7 @@ fn a_question_is_answered_before_the_job_is_due(version: &str) {
     assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n", "the agent has not ended its turn");
     let database = rusqlite::Connection::open(chain.state().join("agent-cli.db")).unwrap();
     let sql =
-        "UPDATE requests SET state = '{\"state\": \"open\"}', detail = json_replace(detail, '$.wait.scheduled.at', '2100-01-01T00:00:00Z')
+        "UPDATE requests SET state = '{\"state\": \"open\"}', looked = NULL, detail = json_replace(detail, '$.wait.scheduled.at', '2100-01-01T00:00:00Z')
                WHERE kind = 'wait'";
     assert_eq!(database.execute(sql, []).unwrap(), 1);
     chain.answer("yes");
