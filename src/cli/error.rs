@@ -220,7 +220,7 @@ impl From<StoreError> for CliError {
             StoreError::NotAQuestion(_) | StoreError::NotAWait(_) => {
                 Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the questions")
             }
-            StoreError::QuestionWithdrawn(_) => Self::failed(message).hint("agent-cli questions lists open questions"),
+            StoreError::QuestionWithdrawn(_) => Self::usage(message).hint("agent-cli questions lists open questions"),
             StoreError::IsOver(id) => Self::failed(message)
                 .hint(format!("agent-cli resume {} --prompt TEXT continues it with a new instruction", id.short())),
             StoreError::Running(id) => Self::failed(message).hint(format!(

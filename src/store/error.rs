@@ -168,7 +168,7 @@ pub enum StoreError {
     #[error("{} is running and cannot be changed", .0.short())]
     Running(FrameId),
     /// The attempt that asked the question was discarded.
-    #[error("question {0} was withdrawn")]
+    #[error("question {} was withdrawn: its agent no longer waits for an answer", .0.short())]
     QuestionWithdrawn(RequestId),
 }
 

@@ -116,8 +116,7 @@ fn a_question_that_cannot_be_read_is_one_for_a_person_until_it_can() {
     let asked = world.run(&["questions", "--json"]).json()[0]["question"].as_str().expect("a text").to_owned();
     assert!(asked.contains("q/pending/q1.json is not JSON: EOF"), "{asked}");
     fs::write(file(&world, "pending/q1.json"), r#"{"question": "When?"}"#).expect("it can be written");
-    let outcome = world.run(&["resume", &id]);
-    assert!(outcome.stderr.contains(": When?"), "{outcome}");
+    world.run(&["resume", "--all"]).succeeds();
     world.answer_to("When?", "now");
     world.run(&["resume", &id]).prints("over");
     assert_eq!(told(&world), "now");
@@ -130,7 +129,7 @@ fn a_name_that_leads_elsewhere_is_no_file() {
     world.file("root.md", "end QUESTION_POSTED:../../secret\nreply over\n");
     fs::create_dir(world.project().join("q")).expect("it can be made");
     let outcome = world.run(&["spawn", "root.md", "--questions-dir", "q"]);
-    assert!(outcome.stderr.contains("its name is not that of a file"), "{outcome}");
+    assert!(outcome.stderr.contains("its name may only have letters"), "{outcome}");
     world.answer("go on");
     assert!(world.run(&["resume", "--all"]).succeeds().stdout.contains(" done: over"));
     assert_eq!(told(&world), "go on");

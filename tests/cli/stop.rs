@@ -113,9 +113,9 @@ fn a_waiting_agent_is_over_at_once_and_its_question_is_withdrawn() {
     ");
     insta::assert_snapshot!(world.run(&["answer", &question, "now"]), @r"
     --- stderr
-    error: question [ID3] was withdrawn
+    error: question [ID3:8] was withdrawn: its agent no longer waits for an answer
     hint: agent-cli questions lists open questions
-    --- exit status: 1
+    --- exit status: 2
     ");
     insta::assert_snapshot!(world.run(&["resume", &root]), @r#"
     Exit code 1

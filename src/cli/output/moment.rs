@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::cli::output::format::age;
+use crate::core::text::age::time_until;
 
 /// A time on the clock of `zone`, with the date unless it is today, and how far away it is: `11:49 (in 2 h)`.
 pub(crate) fn moment(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let (at_zone, today) = (at.to_zoned(zone.clone()), now.to_zoned(zone.clone()).date());
     let day = if at_zone.date() == today { String::new() } else { format!("{} ", at_zone.date()) };
-    let away = if at > now { format!(" (in {})", age(now, at)) } else { String::new() };
+    let away = if at > now { format!(" (in {})", time_until(at, now)) } else { String::new() };
     format!("{day}{}{away}", at_zone.strftime("%H:%M"))
 }
 

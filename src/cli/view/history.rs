@@ -223,7 +223,7 @@ fn of_record(record: &EventRecord, now: Timestamp) -> (String, Option<String>) {
             Some(default) => (format!("expired {ago}, the default counts"), Some(default)),
             None => (format!("expired {ago}, nobody had answered"), None),
         },
-        "withdrawn" => (format!("withdrawn {ago}: nobody waited for an answer any more"), None),
+        "withdrawn" => (format!("withdrawn {ago}: its agent no longer waits for an answer"), None),
         other => (format!("{} {ago}", one_line(&other.replace('_', " "))), None),
     }
 }
@@ -234,7 +234,11 @@ fn by(origin: &Value) -> Option<String> {
     let terminal = origin.terminal.as_deref().map_or("no terminal".to_owned(), one_line);
     let user = origin.user.as_deref().map_or_else(|| format!("user {}", origin.uid), one_line);
     let agent = origin.agent.map(|agent| format!(", below agent {}", agent.short())).unwrap_or_default();
-    Some(format!("by {user} (process {}, {terminal}{agent})", origin.process))
+    Some(match origin.file {
+        // The user is then the file's owner, and the process the one that has read it.
+        Some(file) => format!("in the file {} of {user}", one_line(&file.path.display().to_string())),
+        None => format!("by {user} (process {}, {terminal}{agent})", origin.process),
+    })
 }
 
 /// Lines about what became of the answer.
@@ -277,12 +281,14 @@ mod tests {
         let origin = json!({"uid": 7, "user": "ann\u{1b}", "process": 42, "terminal": "/dev/pts/1", "agent": null, "claude_session": null});
         assert_eq!(by(&origin).as_deref(), Some("by ann\\u{1b} (process 42, /dev/pts/1)"));
         assert_eq!(by(&Value::Null), None);
+        let file = json!({"uid": 7, "user": "ann", "process": 42, "file": {"path": "/q.md", "modified": Timestamp::UNIX_EPOCH}});
+        assert_eq!(by(&file).as_deref(), Some("in the file /q.md of ann"));
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(said("answered", json!({"answer": "x"})), ("answered 0 s ago".into(), text("x")));
         assert_eq!(said("answer_replaced", json!({"answer": "y"})), ("answer replaced 0 s ago".into(), text("y")));
         assert_eq!(said("expired", json!({})).0, "expired 0 s ago, nobody had answered");
         assert_eq!(said("expired", json!({"default": "z"})), ("expired 0 s ago, the default counts".into(), text("z")));
-        assert_eq!(said("withdrawn", json!({})).0, "withdrawn 0 s ago: nobody waited for an answer any more");
+        assert_eq!(said("withdrawn", json!({})).0, "withdrawn 0 s ago: its agent no longer waits for an answer");
         assert_eq!(said("of_next_year", json!({})).0, "of next year 0 s ago");
     }
 }

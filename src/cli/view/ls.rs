@@ -26,6 +26,7 @@ use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::External;
+use crate::core::text::age::time_until;
 use crate::runtime::activity::now::{Doing, activities};
 use crate::runtime::run::external_waits;
 use crate::store::{Store, Summary};
@@ -243,7 +244,7 @@ fn waits_or_continues(chain: &Listed, now: Timestamp) -> String {
 /// What is waited for, with how long ago it was asked or how long it takes.
 fn awaited(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> String {
     let what = described(&blocker.what);
-    let until = |at: Timestamp| if at > now { format!(" (in {})", age(now, at)) } else { String::new() };
+    let until = |at: Timestamp| if at > now { format!(" (in {})", time_until(at, now)) } else { String::new() };
     match &blocker.what {
         Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
             format!("for {what}, asked {} ago, {}", age(blocker.since, now), moment::expiry(*at, now, zone))

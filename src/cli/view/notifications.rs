@@ -12,6 +12,7 @@ use crate::cli::output::format::{age, table};
 use crate::cli::output::{hint, print, print_json, print_line, tell};
 use crate::core::id::{FrameId, NotificationId, RequestId};
 use crate::core::notifications::occasion::Occasion;
+use crate::core::text::age::time_until;
 use crate::runtime::notifications::config_file::ConfigFile;
 use crate::runtime::notifications::sender;
 use crate::store::ListedNotification;
@@ -151,7 +152,7 @@ fn as_json(listed: ListedNotification) -> NotificationJson {
 fn row(listed: &ListedNotification, now: Timestamp) -> Vec<String> {
     let why = listed.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     let became = match listed.status.as_str() {
-        "pending" if listed.failures > 0 => format!("failed, next try in {}{why}", age(now, listed.due)),
+        "pending" if listed.failures > 0 => format!("failed, next try in {}{why}", time_until(listed.due, now)),
         "pending" => "not sent yet".to_owned(),
         "failed" => format!("could not be sent{why}"),
         "outdated" => "not sent, because it was over before".to_owned(),

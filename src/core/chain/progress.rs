@@ -9,7 +9,7 @@ use crate::core::id::FrameId;
 use crate::core::requests::request::External;
 use crate::core::requests::scheduled::Scheduled;
 use crate::core::steering::stop::Stop;
-pub(crate) use crate::core::text::age::age;
+pub(crate) use crate::core::text::age::{age, time_until};
 use crate::core::text::escape;
 
 /// A step of an agent: who, and what happens.
@@ -54,14 +54,14 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
         Blocking::Question { .. } => "an answer".to_owned(),
         Blocking::Permission { tool, .. } => format!("an approval of a call of {tool}"),
         Blocking::Plan { .. } => "an approval of its plan".to_owned(),
-        Blocking::External { wait: External::Time(time), .. } => format!("a time in {}", age(now, *time)),
+        Blocking::External { wait: External::Time(time), .. } => format!("a time in {}", time_until(*time, now)),
         Blocking::External { wait: External::Scheduled(Scheduled { at, .. }), .. } => {
             format!("a time that it set, {at:.0}")
         }
         Blocking::External { wait: External::Command(_), .. } => "a command to succeed".to_owned(),
         Blocking::External { wait, .. } => wait.in_words(),
-        Blocking::UsageLimit { resets_at } => format!("the usage limit to reset in {}", age(now, *resets_at)),
-        Blocking::Retry { at, why, .. } => format!("a retry in {}, after: {}", age(now, *at), why.trim()),
+        Blocking::UsageLimit { resets_at } => format!("the usage limit to reset in {}", time_until(*resets_at, now)),
+        Blocking::Retry { at, why, .. } => format!("a retry in {}, after: {}", time_until(*at, now), why.trim()),
         Blocking::Budget { .. } => "a larger budget".to_owned(),
         Blocking::Parallel { .. } | Blocking::ParallelTotal { .. } => "a free slot".to_owned(),
         Blocking::Paused { .. } => "somebody to continue it".to_owned(),

@@ -31,6 +31,12 @@ impl Posted {
         (is_good && !self.id.starts_with(['.', '-'])).then(|| format!("{}.json", self.id))
     }
 
+    /// Its own file.
+    #[must_use]
+    pub(crate) fn pending(&self) -> Option<PathBuf> {
+        Some(self.dir.join(PENDING).join(self.file_name()?))
+    }
+
     /// The file of its answer.
     #[must_use]
     pub(crate) fn answered(&self) -> Option<PathBuf> {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::core::requests::scheduled::Scheduled;
-use crate::core::text::age::age;
+use crate::core::text::age::{age, time_until};
 use crate::core::text::escape::{one_line, shortened};
 use crate::core::text::fence::{Fence, is_one_line};
 use crate::core::waits::conditions::{AwaitedAgent, External, Matching, Polled};
@@ -110,7 +110,7 @@ fn state(wait: &External, progress: &Progress, at: usize, now: Timestamp) -> Str
         return format!("met {} ago", age(met, now));
     }
     if let (External::Time(time), true) = (condition, wait.conditions().len() > 1) {
-        return if *time > now { format!("in {}", age(now, *time)) } else { "has come".to_owned() };
+        return if *time > now { format!("in {}", time_until(*time, now)) } else { "has come".to_owned() };
     }
     let why = seen.why_not.filter(|why| !why.is_empty()).map(|why| one_line(&why));
     let tried = seen.tried.map(|tried| {

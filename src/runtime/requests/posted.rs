@@ -94,7 +94,9 @@ fn requests(tree: &Tree) -> impl Iterator<Item = (&Request, &Form, &Posted)> {
 
 /// The question as it is in its file now.
 fn form(posted: &Posted) -> Result<Form, String> {
-    let name = posted.file_name().ok_or("its name is not that of a file: letters, digits, `.`, `_` and `-`")?;
+    let name = posted
+        .file_name()
+        .ok_or("its name may only have letters, digits, `.`, `_` and `-`, and not begin with `.` or `-`")?;
     let of = |why: String| format!("{}/{PENDING}/{name} {why}", posted.dir.display());
     let found = Folder::open(&posted.dir, PENDING).map_err(|error| of(said(&error)))?.read(&name).map_err(of)?;
     let found = found.ok_or_else(|| of("does not exist".to_owned()))?;
@@ -304,7 +306,7 @@ mod tests {
             ("binary", "is not UTF-8"),
             ("large", "is larger than 1 MiB"),
             ("fifo", "is not a regular file"),
-            ("../secret", "its name is not that of a file"),
+            ("../secret", "its name may only have letters"),
         ] {
             let why = form(&posted(&dir, id)).unwrap_err();
             assert!(why.contains(expected), "{id}: {why}");

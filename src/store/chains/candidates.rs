@@ -78,9 +78,13 @@ impl Store {
                 let (root, asked) = found?;
                 let RequestKind::Ask(Form { posted: Some(posted), .. }) = asked else { continue };
                 // A whole file ends like this. One that is half-written has the chain looked at when it changes again.
-                let answered = posted.answered().map(|file| Matching { file, pattern: WHOLE.to_owned(), within: None });
-                let stir = answered.map(|answered| Stir::Outside(External::Matching(answered)));
-                candidates.extend(stir.map(|stir| Candidate { root, stir, progress: Progress::default() }));
+                // The question itself is read again as long as it cannot be read.
+                let mended = posted.trouble.as_ref().and_then(|_| posted.pending());
+                for file in posted.answered().into_iter().chain(mended) {
+                    let whole = Matching { file, pattern: WHOLE.to_owned(), within: None };
+                    let stir = Stir::Outside(External::Matching(whole));
+                    candidates.push(Candidate { root, stir, progress: Progress::default() });
+                }
             }
             for found in connection.prepare_cached(EXPIRING)?.query_map([], outside)? {
                 let (root, asked, progress) = found?;
