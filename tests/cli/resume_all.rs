@@ -154,3 +154,16 @@ fn it_is_not_for_agents() {
     world.file("ins.md", "run agent-cli resume --all || echo refused\nreply {result}\n");
     assert!(world.run(&["spawn", "ins.md"]).succeeds().stdout.contains("refused"));
 }
+
+#[test]
+fn a_command_that_still_fails_is_no_news() {
+    let world = World::new();
+    world.file("ins.md", "wait --command 'echo x >> tried; test -e there'\nreply over\n");
+    let id = world.spawn_paused("ins.md");
+    let tries = || std::fs::read_to_string(world.project().join("tried")).unwrap_or_default().lines().count();
+    let before = tries();
+    assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "");
+    assert_eq!(tries(), before + 1);
+    world.file("there", "");
+    world.run(&["resume", "--all"]).prints(&format!("{} done: over", &id[..8]));
+}

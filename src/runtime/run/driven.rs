@@ -38,6 +38,13 @@ pub(crate) struct Busy {
 }
 
 impl Driven {
+    /// Whether there is nothing to tell about the run: the chain was only looked at.
+    pub(crate) fn is_uneventful(&self) -> bool {
+        let Self { started, worked, errors, busy, interrupted, no_place, notes } = self;
+        let is_quiet = started.is_empty() && errors.is_empty() && busy.is_empty() && notes.is_empty();
+        is_quiet && !worked && !interrupted && no_place.is_none()
+    }
+
     /// An attempt of a frame has ended. What was noted about the frame before no longer counts.
     pub(super) fn ended(&mut self, frame: FrameId, decision: &Decision) {
         self.worked = true;

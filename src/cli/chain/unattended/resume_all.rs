@@ -15,6 +15,7 @@ use crate::cli::report::live::display::Live;
 use crate::cli::report::one_line;
 use crate::core::id::FrameId;
 use crate::runtime::run::driven::Driven;
+use crate::runtime::run::status::ChainStatus;
 use crate::runtime::run::unattended::continuing::{self, Course, Until};
 use crate::runtime::run::unattended::places::Places;
 use crate::runtime::run::{scheduler, status};
@@ -129,12 +130,19 @@ impl ResumeAll {
     }
 
     fn report(&self, store: &Store, root: FrameId, driven: Result<Driven, RuntimeError>) -> ExitStatus {
+        let is_uneventful = driven.as_ref().is_ok_and(Driven::is_uneventful);
         let report = driven.and_then(|driven| {
             drive::print_notes(&driven);
             let status = status::after(store, root, driven)?;
             StatusReport::new(store, root, status, self.output_options)
         });
         let report = match report {
+            // A log would otherwise get the same line every minute, for example about a command that is tried again.
+            Ok(StatusReport { status: ChainStatus::Waits { errors, .. }, .. })
+                if is_uneventful && errors.is_empty() =>
+            {
+                return if self.output_options.exit_code { ExitStatus::Waiting } else { ExitStatus::Ok };
+            }
             Ok(report) => report,
             Err(error) => return one_line::error(root, &CliError::from(error)),
         };
