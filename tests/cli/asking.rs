@@ -130,6 +130,22 @@ fn an_expired_question_fails_and_takes_no_answer() {
 }
 
 #[test]
+fn an_agent_whose_call_was_not_suspended_is_told_of_the_expiry_in_its_prompt() {
+    let world = World::new();
+    world.file("root.md", "run agent-cli ask 'When?' --expires 3d\nreply {results}\n");
+    let root = world.command(["spawn", "root.md", "--no-hooks"]).run().started();
+    world.questions_expire();
+    world
+        .run(&["resume", &root])
+        .prints("expired: the question has expired: nobody answered until 2026-01-01T00:00:00Z");
+    let prompt = world.log().starts[1].prompt.clone();
+    assert!(
+        prompt.contains("), which expired:\nthe question has expired: nobody answered until 2026-01-01T00:00:00Z"),
+        "{prompt}"
+    );
+}
+
+#[test]
 fn a_default_counts_and_is_named_as_one() {
     let (world, root) = asking(&format!("{DEPLOY} --default later --expires 90m"));
     world.questions_expire();

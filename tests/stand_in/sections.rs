@@ -56,7 +56,8 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
     let mut recalled: Vec<&str> = Vec::new();
     for part in parts(prompt) {
         let (head, body) = part.split_once('\n').unwrap_or((part, ""));
-        let told = head.strip_suffix("):").or_else(|| head.strip_suffix("), which failed:"));
+        let endings = ["):", "), which failed:", "), which expired:"];
+        let told = endings.into_iter().find_map(|ending| head.strip_suffix(ending));
         let named = told.and_then(|told| told.rsplit_once("` ("));
         let known = named.and_then(|(_, short)| pending.iter().position(|id| id.starts_with(short)));
         let of = match (known, named) {
@@ -80,8 +81,11 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
         };
         match (of, found.last_mut()) {
             (Some(of), _) => {
-                let failed = if head.ends_with("failed:") { "failed: " } else { "" };
-                found.push(Section { of, result: format!("{failed}{body}") });
+                let how = ["failed: ", "expired: "]
+                    .into_iter()
+                    .find(|how| head.ends_with(how.trim_end()))
+                    .unwrap_or_default();
+                found.push(Section { of, result: format!("{how}{body}") });
             }
             (None, Some(before)) => before.result.extend([START, part]),
             (None, None) => {}
