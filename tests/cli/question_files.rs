@@ -123,6 +123,19 @@ fn a_question_that_cannot_be_read_is_one_for_a_person_until_it_can() {
 }
 
 #[test]
+fn the_file_of_an_expired_question_is_moved_too() {
+    let (world, id) = posting(r#"{"question": "When?", "expires_at": "2100-01-01T00:00:00Z", "default": "never"}"#);
+    world.questions_expire();
+    world.run(&["resume", &id]).prints("over");
+    assert!(!file(&world, "pending/q1.json").exists());
+    let filed = read(&world, "answered/q1.json");
+    assert_eq!(
+        (&filed["status"], &filed["default"], &filed["answer"]),
+        (&"expired".into(), &"never".into(), &Value::Null)
+    );
+}
+
+#[test]
 fn a_name_that_leads_elsewhere_is_no_file() {
     let world = World::new();
     world.file("secret.json", r#"{"question": "secret"}"#);

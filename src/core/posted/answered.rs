@@ -46,23 +46,35 @@ fn given(value: &Value) -> Option<String> {
     }
 }
 
-/// The text of a file with an answer: the question's own, if there was an object in it, with the answer added.
+/// What became of a posted question.
+pub(crate) enum End<'a> {
+    Answered {
+        answer: &'a str,
+        at: Timestamp,
+        by: &'a Origin,
+    },
+    /// Nobody has answered it in time.
+    Expired {
+        default: Option<&'a str>,
+        at: Timestamp,
+    },
+}
+
+/// The text of the file of a question that is over: the question's own, if there was an object in it, with its end added.
 #[must_use]
-pub(crate) fn file(
-    pending: Option<&str>,
-    id: &str,
-    question: &str,
-    answer: &str,
-    at: Timestamp,
-    by: &Origin,
-) -> String {
+pub(crate) fn file(pending: Option<&str>, id: &str, question: &str, end: &End<'_>) -> String {
     let asked = pending.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
     let mut object = asked.unwrap_or_else(|| {
         let asked = json!({"id": id, "question": question});
         asked.as_object().cloned().unwrap_or_default()
     });
-    let answer = json!({"status": "answered", "answer": answer, "answered_at": at, "answered_by": by});
-    object.extend(answer.as_object().cloned().unwrap_or_default());
+    let end = match end {
+        End::Answered { answer, at, by } => {
+            json!({"status": "answered", "answer": answer, "answered_at": at, "answered_by": by})
+        }
+        End::Expired { default, at } => json!({"status": "expired", "default": default, "expired_at": at}),
+    };
+    object.extend(end.as_object().cloned().unwrap_or_default());
     serde_json::to_string_pretty(&object).unwrap_or_default() + "\n"
 }
 
@@ -93,7 +105,8 @@ mod tests {
         let by = Origin { user: Some("dev".into()), ..Origin::default() };
         let asked = r#"{"id": "q1", "question": "When?", "priority": 3, "status": "pending"}"#;
         for pending in [Some(asked), Some("half"), None] {
-            let written = file(pending, "q1", "When?", "Jan\n1st", Timestamp::UNIX_EPOCH, &by);
+            let end = End::Answered { answer: "Jan\n1st", at: Timestamp::UNIX_EPOCH, by: &by };
+            let written = file(pending, "q1", "When?", &end);
             assert_eq!(answer(&written).as_deref(), Ok("Jan\n1st"));
             let read: Value = serde_json::from_str(&written).unwrap();
             assert_eq!((&read["question"], &read["status"]), (&json!("When?"), &json!("answered")));

@@ -17,8 +17,9 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::origin::Origin;
 use crate::core::chain::tree::Tree;
 use crate::core::id::RequestId;
+use crate::core::posted::answered::{self, End};
 use crate::core::posted::place::{ANSWERED, PENDING, Posted};
-use crate::core::posted::{answered, marker, pending};
+use crate::core::posted::{marker, pending};
 use crate::core::requests::answer;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{Request, RequestKind};
@@ -51,9 +52,7 @@ pub(crate) fn any(tree: &Tree) -> bool {
 pub(crate) fn look(store: &Store, tree: &Tree) -> Result<(), RuntimeError> {
     for (request, form, posted) in requests(tree) {
         if request.state.is_resolved() {
-            if let Err(why) = file_answer(store, request.id, form, posted) {
-                tracing::warn!("the answer to {} cannot be filed: {why}", request.id.short());
-            }
+            file(store, request.id, form);
             continue;
         }
         let read_now = posted.trouble.as_ref().and_then(|_| form_of(posted));
@@ -63,6 +62,14 @@ pub(crate) fn look(store: &Store, tree: &Tree) -> Result<(), RuntimeError> {
         take(store, request.id, read_now.as_ref().unwrap_or(form), posted)?;
     }
     Ok(())
+}
+
+/// Files a posted question that was answered or has expired.
+pub(crate) fn file(store: &Store, id: RequestId, form: &Form) {
+    let Some(posted) = &form.posted else { return };
+    if let Err(why) = file_end(store, id, form, posted) {
+        tracing::warn!("the end of the question {} cannot be filed in {}: {why}", id.short(), posted.dir.display());
+    }
 }
 
 /// Adds to posted questions, for people, why the file of an answer does not count.
@@ -145,8 +152,9 @@ fn answer_in(posted: &Posted, asked_until: Option<Timestamp>) -> Result<Content,
     Ok(Content { text, ..found })
 }
 
-/// Writes the answer into the folder of answers, unless it came from there, and removes the question from that of open ones.
-fn file_answer(store: &Store, id: RequestId, form: &Form, posted: &Posted) -> Result<(), String> {
+/// Writes the answer, or that nobody gave one in time, into the folder of answers, unless it came from there, and removes the
+/// question from that of open ones.
+fn file_end(store: &Store, id: RequestId, form: &Form, posted: &Posted) -> Result<(), String> {
     let Some(name) = posted.file_name() else { return Ok(()) };
     let asked = match Folder::open(&posted.dir, PENDING) {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -157,11 +165,15 @@ fn file_answer(store: &Store, id: RequestId, form: &Form, posted: &Posted) -> Re
     let is_filed =
         answers.read(&name).ok().flatten().is_some_and(|found| until.is_some_and(|until| found.changed >= until));
     if !is_filed && let Some(given) = store.question(id).map_err(|error| error.to_string())? {
-        let (Some(answer), Some(at)) = (given.answer, given.answered) else { return Ok(()) };
+        let by = given.origin.unwrap_or_default();
+        let end = match (given.answer.as_deref(), given.answered, given.expired) {
+            (Some(answer), Some(at), _) => End::Answered { answer, at, by: &by },
+            (_, _, Some(at)) => End::Expired { default: form.default.as_deref(), at },
+            _ => return Ok(()),
+        };
         let question = asked.as_ref().and_then(|folder| folder.read(&name).ok().flatten());
         let question = question.as_ref().map(|content| content.text.as_str());
-        let by = given.origin.unwrap_or_default();
-        let text = answered::file(question, &posted.id, &form.question, &answer, at, &by);
+        let text = answered::file(question, &posted.id, &form.question, &end);
         failpoint::around(Step::AnswerFile, || answers.write(&name, &text)).map_err(|error| error.to_string())?;
     }
     asked.map_or(Ok(()), |folder| folder.remove(&name)).map_err(|error| error.to_string())

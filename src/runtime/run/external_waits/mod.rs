@@ -40,8 +40,9 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
     for (question, form) in in_files(tree) {
         question_files::take(store, question, form, now)?;
     }
-    for (question, _) in expiring(tree).filter(|(_, form)| form.is_over(now)) {
+    for (question, form) in expiring(tree).filter(|(_, form)| form.is_over(now)) {
         store.expire(question, now)?;
+        posted::file(store, question, form);
     }
     Ok(to_run)
 }
