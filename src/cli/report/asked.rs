@@ -80,7 +80,7 @@ pub(crate) fn expiry(what: &Blocking) -> String {
 pub(crate) const NOBODY: &str = "nobody answered in time";
 
 /// The whole question, with what can be answered.
-fn of_form(form: &Form, width: Option<usize>) -> String {
+pub(crate) fn of_form(form: &Form, width: Option<usize>) -> String {
     let mut text = approval::quoted(&form.question, width);
     if let Some(context) = &form.context {
         text.push_str("context:\n");

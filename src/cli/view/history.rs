@@ -12,12 +12,14 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::{self, Projects};
 use crate::cli::output::format::{age, fitted, one_line};
 use crate::cli::output::{self, hint, print, print_json, tell};
+use crate::cli::report::asked::of_form;
 use crate::cli::view::logs;
 use crate::core::chain::origin::Origin;
 use crate::core::events::agent_event::{AgentEvent, Happening};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::approval::{self, Before};
 use crate::core::requests::request::RequestKind;
+use crate::core::text::escape::shortened;
 use crate::runtime::activity::next_deed;
 use crate::store::{Asked, EventRecord, Exchange, Store, Target};
 
@@ -164,7 +166,7 @@ fn text(store: &Store, exchange: &Exchange, now: Timestamp, whole: bool) -> Resu
         flush(&mut lines, &mut text);
         text.push_str(&shown(&exchange.kind, width));
     } else {
-        lines.push(format!("  {}", one_line(&summary(&exchange.kind))));
+        lines.push(format!("  {}", shortened(&summary(&exchange.kind))));
     }
     for record in &exchange.records {
         let (said, answer) = of_record(record, now);
@@ -174,7 +176,7 @@ fn text(store: &Store, exchange: &Exchange, now: Timestamp, whole: bool) -> Resu
                 flush(&mut lines, &mut text);
                 text.push_str(&approval::quoted(&answer, width));
             }
-            Some(answer) => lines.push(format!("  {said}: {}", one_line(&answer))),
+            Some(answer) => lines.push(format!("  {said}: {}", shortened(&answer))),
             None => lines.push(format!("  {said}")),
         }
         lines.extend(by(&record.detail["by"]).map(|by| format!("    {by}")));
@@ -203,11 +205,7 @@ fn shown(kind: &RequestKind, width: Option<usize>) -> String {
     match kind {
         RequestKind::Permission { tool, input, .. } => approval::view(tool, input, &Before::Unknown, width),
         RequestKind::Plan(plan) => approval::quoted(plan.text.as_deref().unwrap_or_default(), width),
-        RequestKind::Ask(form) => {
-            let context = form.context.iter().map(|context| approval::quoted(context, width));
-            let options = form.options.iter().map(|option| approval::named("  - ", &option.key, width));
-            context.chain([approval::quoted(&form.question, width)]).chain(options).collect()
-        }
+        RequestKind::Ask(form) => of_form(form, width),
         other => approval::quoted(&other.command(), width),
     }
 }
