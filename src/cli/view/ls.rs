@@ -180,7 +180,7 @@ fn listed(store: &Store, chain: Summary, abandoned: &HashSet<FrameId>, now: Time
         Some(tree) if !abandoned => activities(store, tree, now)?,
         _ => BTreeMap::new(),
     };
-    let status = tree.as_ref().map_or(chain.state.name(), |tree| tree.standing(now));
+    let status = tree.as_ref().map_or(chain.state.name(), |tree| tree.status_name(now));
     let can_run = tree
         .is_some_and(|tree| !tree.runnable(&Attempted::default(), now).is_empty() || !tree.to_try_again().is_empty());
     let spent = store.spent(chain.id)?;

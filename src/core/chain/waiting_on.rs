@@ -106,10 +106,10 @@ pub enum Blocking {
 }
 
 impl Tree {
-    /// How the chain stands as a whole, in the words for the states of agents: it runs as long as one of its agents does, and
+    /// The status of the whole chain, in the words for the states of agents: it runs as long as one of its agents does, and
     /// what waits for nothing but somebody to continue an agent is as that agent is.
     #[must_use]
-    pub fn standing(&self, now: Timestamp) -> &'static str {
+    pub fn status_name(&self, now: Timestamp) -> &'static str {
         let nodes = self.parents_first();
         if nodes.iter().any(|node| matches!(node.state, FrameState::Running { .. })) {
             return "running";

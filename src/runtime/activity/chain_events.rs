@@ -96,7 +96,7 @@ impl<'a> ChainEvents<'a> {
                     Some(id) => {
                         let messages = self.store.messages(record.frame)?;
                         let message = messages.iter().find(|message| message.id == id);
-                        message.map(|message| records::told(&record, message, self.most))
+                        message.map(|message| records::message_event(&record, message, self.most))
                     }
                     None => records::event(&record),
                 };

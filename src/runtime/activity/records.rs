@@ -31,7 +31,7 @@ pub(super) fn message_of(record: &EventRecord) -> Option<MessageId> {
 }
 
 /// The event that an agent was told something. `most`: how many bytes of the text are kept; `None`: all.
-pub(super) fn told(record: &EventRecord, message: &Message, most: Option<usize>) -> AgentEvent {
+pub(super) fn message_event(record: &EventRecord, message: &Message, most: Option<usize>) -> AgentEvent {
     let by = match message.sender.as_ref().map(|sender| sender.by) {
         Some(By::Agent(agent)) => agent.to_string(),
         _ => "person".to_owned(),
@@ -173,9 +173,9 @@ mod tests {
             detail: json!({"message": id}),
         };
         assert_eq!(message_of(&record), Some(id));
-        let event = told(&record, &message, Some(2));
+        let event = message_event(&record, &message, Some(2));
         let expected = json!({"type": "message", "id": id, "by": "person", "instruction": true, "text": "f"});
         assert_eq!((event.cut, serde_json::to_value(event.what).unwrap()), (true, expected));
-        assert!(!told(&record, &message, None).cut);
+        assert!(!message_event(&record, &message, None).cut);
     }
 }

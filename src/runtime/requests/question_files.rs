@@ -207,7 +207,7 @@ pub(crate) fn look(path: &Path, form: &Form, asked_until: Option<Timestamp>, now
 }
 
 /// What the file of a question says, as far as that can be said without the record of its attempt.
-pub(crate) fn glance(path: &Path, form: &Form, now: Timestamp) -> InFile {
+pub(crate) fn answer_state(path: &Path, form: &Form, now: Timestamp) -> InFile {
     match look(path, form, Some(Timestamp::MIN), now) {
         Look::Nothing(_) => InFile::NoAnswer,
         Look::Soon(time) => InFile::Soon(time),

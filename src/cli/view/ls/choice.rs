@@ -69,7 +69,7 @@ impl Choice<'_> {
             let Some(chain) = store.summary(root)?.filter(|chain| is_here(&chain.cwd)) else { continue };
             let is_abandoned = self.abandoned.contains(&root);
             let status = match unusual.contains(&root) {
-                true => store.tree(root)?.standing(now),
+                true => store.tree(root)?.status_name(now),
                 false => chain.state.name(),
             };
             if self.status.iter().any(|wanted| wanted == status || is_abandoned && wanted == "abandoned") {

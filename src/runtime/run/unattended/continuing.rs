@@ -112,7 +112,7 @@ pub(crate) fn to_continue(store: &Store) -> Result<Vec<FrameId>, RuntimeError> {
 
 fn planned(pace: &mut Pace, store: &Store, now: Timestamp) -> Result<Plan, RuntimeError> {
     let is_met = |wait: &External| external_waits::is_met(store, wait);
-    let in_file = |file: &Path, form: &Form| question_files::glance(file, form, now);
+    let in_file = |file: &Path, form: &Form| question_files::answer_state(file, form, now);
     Ok(pace.plan(store.candidates(now)?, now, is_met, in_file))
 }
 
