@@ -11,19 +11,12 @@ use crate::support::{
     Conversation, Item, MessagesApi, NEWEST, OLDER, ToolCall, Turn, on_every_version, on_every_version_of_a_whole_run,
 };
 
-on_every_version!(
-    bash,
-    read,
-    edit,
-    a_file_that_changes_in_a_pause_is_not_changed_blindly,
-    skill,
-    tasks,
-    enter_worktree,
-    task_stop,
-);
+on_every_version!(bash, read, a_file_that_changes_in_a_pause_is_not_changed_blindly, skill, enter_worktree, task_stop,);
 
 on_every_version_of_a_whole_run!(
     write,
+    edit,
+    tasks,
     a_file_is_read_again,
     notebook_edit,
     report_findings,
