@@ -12,6 +12,9 @@ use crate::claude::invocation::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR};
 use crate::claude::processes::process_table::{self, Environment};
 use crate::core::id::FrameId;
 
+/// How often the table of processes is read while it still has orphans: one may start another before it is killed.
+const PASSES: usize = 100;
+
 /// Ends every process that still has the marks of `frame` in this state directory, and returns how many there were.
 ///
 /// The frame must not be running. This process and its ancestors are spared: they may have the mark if a person calls agent-cli
@@ -19,10 +22,19 @@ use crate::core::id::FrameId;
 pub(crate) fn end(state_dir: &Path, frame: FrameId) -> usize {
     let mark = Mark { frame: format!("{FRAME}={frame}"), state_dir };
     let spared: HashSet<Pid> = process_table::ancestors().collect();
-    let marked = process_table::all().into_iter().filter(|pid| mark.is_on(*pid));
-    let orphans: Vec<Pid> = marked.filter(|pid| !spared.contains(pid)).collect();
-    orphans.iter().for_each(|pid| system::kill(*pid, &mark));
-    orphans.len()
+    let mut ended = HashSet::new();
+    for _ in 0..PASSES {
+        let before = ended.len();
+        let marked = process_table::all().into_iter().filter(|pid| mark.is_on(*pid));
+        for pid in marked.filter(|pid| !spared.contains(pid)) {
+            system::kill(pid, &mark);
+            ended.insert(pid);
+        }
+        if ended.len() == before {
+            break;
+        }
+    }
+    ended.len()
 }
 
 /// What distinguishes a frame's processes from others.
@@ -85,13 +97,14 @@ mod tests {
     /// A process that runs until it is ended.
     fn process(state_dir: &Path, frame: FrameId) -> Child {
         let mut command = Command::new("cat");
-        command
-            .env(FRAME, frame.to_string())
-            .env(STATE_DIR, state_dir)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap()
+        let mark = format!("{FRAME}={frame}");
+        command.env(FRAME, frame.to_string()).env(STATE_DIR, state_dir);
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        // For an instant after it was started, a process has no environment.
+        while !Environment::of(Pid::from_child(&child)).has(&mark) {
+            std::thread::yield_now();
+        }
+        child
     }
 
     #[test]
