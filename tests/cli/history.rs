@@ -1,5 +1,7 @@
 //! What was asked, who answered, and what the agent did then.
 
+use serde_json::Value;
+
 use crate::world::World;
 
 /// A question that was answered twice, and one that is open.
@@ -35,9 +37,9 @@ fn every_answer_is_on_record_with_what_the_agent_did_then() {
     [ID2:8] question, [AGE] ago
       of root.md in the chain [ID1:8]
       When?
-      answered [AGE] ago: Jan 1st
+      answered [AGE] ago, replaced later: Jan 1st
         by [USER] ([PROCESS], no terminal)
-      answer replaced [AGE] ago: Feb 2nd
+      replaced by a new answer [AGE] ago: Feb 2nd
         by [USER] ([PROCESS], no terminal)
       delivered [AGE] ago
         then called Bash: echo tested
@@ -51,6 +53,9 @@ fn every_answer_is_on_record_with_what_the_agent_did_then() {
     assert_eq!((first["status"].as_str(), first["then"]["type"].as_str()), (Some("delivered"), Some("tool_use")));
     let answers: Vec<_> = first["records"].as_array().unwrap().iter().map(|record| record["answer"].clone()).collect();
     assert_eq!(answers, ["Jan 1st", "Feb 2nd"]);
+    assert_eq!((&first["outcome"], &first["answer"]), (&"answered".into(), &"Feb 2nd".into()));
+    assert_eq!((&first["records"][0]["replaced"], &first["records"][1]["replaced"]), (&Value::Null, &"Jan 1st".into()));
+    assert_eq!((&listed[1]["outcome"], &listed[1]["answer"]), (&"open".into(), &Value::Null));
     assert_eq!(first["shown"]["ask"]["question"], "When?");
     let id = first["id"].as_str().unwrap();
     let whole = world.run(&["history", id]).succeeds().stdout.clone();
@@ -67,14 +72,29 @@ fn every_answer_is_on_record_with_what_the_agent_did_then() {
 }
 
 #[test]
-fn what_was_withdrawn_says_so() {
+fn what_was_withdrawn_or_has_expired_says_so() {
     let world = World::new();
     world.file("root.md", "ask When?\nreply {result}\n");
     let root = world.spawn_paused("root.md");
     world.run(&["stop", &root]).succeeds();
-    let listed = world.run(&["history", &root, "--json"]).json();
-    assert_eq!((&listed[0]["status"], &listed[0]["records"][0]["what"]), (&"withdrawn".into(), &"withdrawn".into()));
-    assert!(world.run(&["history"]).stdout.contains("withdrawn "));
+    let [listed] = world.run(&["history", &root, "--json"]).json().as_array().unwrap().clone().try_into().unwrap();
+    assert_eq!((&listed["status"], &listed["outcome"]), (&"withdrawn".into(), &"withdrawn".into()));
+    let said = world.run(&["history"]).stdout.clone();
+    assert!(said.contains(": its agent no longer waits for an answer\n"), "{said}");
+
+    let world = World::with_hooks();
+    world.file("root.md", "run agent-cli ask When? --expires 3d --default never\nreply {result}\n");
+    let root = world.spawn_paused("root.md");
+    world.questions_expire();
+    world.run(&["resume", &root]).succeeds();
+    let [listed] = world.run(&["history", "--json"]).json().as_array().unwrap().clone().try_into().unwrap();
+    assert_eq!(
+        (&listed["status"], &listed["outcome"], &listed["answer"]),
+        (&"delivered".into(), &"expired".into(), &Value::Null)
+    );
+    assert_eq!((&listed["records"][0]["default"], &listed["records"][0]["answer"]), (&"never".into(), &Value::Null));
+    let said = world.run(&["history"]).stdout.clone();
+    assert!(said.contains(": nobody had answered, so the default counts: never\n  delivered "), "{said}");
 }
 
 #[test]

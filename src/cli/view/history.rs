@@ -61,6 +61,9 @@ struct ExchangeJson {
     /// What was shown, as it was recorded.
     shown: RequestKind,
     status: String,
+    outcome: Outcome,
+    /// The answer that counts.
+    answer: Option<String>,
     records: Vec<RecordJson>,
     given: Option<GivenJson>,
     then: Option<AgentEvent>,
@@ -72,8 +75,36 @@ struct RecordJson {
     what: String,
     #[serde(skip_serializing_if = "Value::is_null")]
     answer: Value,
+    /// The answer that this one replaced.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    replaced: Value,
+    /// What counts because nobody answered in time.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    default: Value,
     #[serde(skip_serializing_if = "Value::is_null")]
     by: Value,
+}
+
+/// What became of it, delivered or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Open,
+    Answered,
+    Expired,
+    Withdrawn,
+}
+
+impl Outcome {
+    /// The last record says it: an answer can still be withdrawn with its question.
+    fn of(records: &[EventRecord]) -> Self {
+        match records.last().map(|last| last.kind.as_str()) {
+            Some("answered" | "answer_replaced") => Self::Answered,
+            Some("expired") => Self::Expired,
+            Some("withdrawn") => Self::Withdrawn,
+            _ => Self::Open,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -132,9 +163,13 @@ fn as_json(store: &Store, exchange: Exchange) -> Result<ExchangeJson, CliError> 
     let given = exchange.given.zip(at).map(|(given, at)| GivenJson { attempt: given.attempt, at });
     let record = |record: EventRecord| {
         let EventRecord { at, kind: what, detail, .. } = record;
-        let answer = detail.get("answer").or(detail.get("default")).cloned().unwrap_or_default();
-        RecordJson { at, what, answer, by: detail.get("by").cloned().unwrap_or_default() }
+        let field = |name: &str| detail.get(name).cloned().unwrap_or_default();
+        let (answer, replaced, default, by) = (field("answer"), field("replaced"), field("default"), field("by"));
+        RecordJson { at, what, answer, replaced, default, by }
     };
+    let outcome = Outcome::of(&exchange.records);
+    let last = exchange.records.last().filter(|_| outcome == Outcome::Answered);
+    let answer = last.and_then(|record| record.detail["answer"].as_str()).map(str::to_owned);
     Ok(ExchangeJson {
         id: exchange.id,
         frame: exchange.frame,
@@ -143,6 +178,8 @@ fn as_json(store: &Store, exchange: Exchange) -> Result<ExchangeJson, CliError> 
         asked: exchange.asked,
         shown: exchange.kind,
         status: exchange.status,
+        outcome,
+        answer,
         records: exchange.records.into_iter().map(record).collect(),
         given,
         then,
@@ -168,8 +205,9 @@ fn text(store: &Store, exchange: &Exchange, now: Timestamp, whole: bool) -> Resu
     } else {
         lines.push(format!("  {}", shortened(&summary(&exchange.kind))));
     }
-    for record in &exchange.records {
-        let (said, answer) = of_record(record, now);
+    for (at, record) in exchange.records.iter().enumerate() {
+        let is_replaced = exchange.records[at + 1..].iter().any(|later| later.kind == "answer_replaced");
+        let (said, answer) = of_record(record, is_replaced, now);
         match answer {
             Some(answer) if whole => {
                 lines.push(format!("  {said}:"));
@@ -210,16 +248,17 @@ fn shown(kind: &RequestKind, width: Option<usize>) -> String {
     }
 }
 
-/// What happened, and the answer that was given.
-fn of_record(record: &EventRecord, now: Timestamp) -> (String, Option<String>) {
+/// What happened, and the answer that was given. `is_replaced`: by a later one.
+fn of_record(record: &EventRecord, is_replaced: bool, now: Timestamp) -> (String, Option<String>) {
     let text = |name: &str| record.detail[name].as_str().map(str::to_owned);
     let ago = format!("{} ago", age(record.at, now));
+    let later = if is_replaced { ", replaced later" } else { "" };
     match record.kind.as_str() {
-        "answered" => (format!("answered {ago}"), text("answer")),
-        "answer_replaced" => (format!("answer replaced {ago}"), text("answer")),
+        "answered" => (format!("answered {ago}{later}"), text("answer")),
+        "answer_replaced" => (format!("replaced by a new answer {ago}{later}"), text("answer")),
         "expired" => match text("default") {
-            Some(default) => (format!("expired {ago}, the default counts"), Some(default)),
-            None => (format!("expired {ago}, nobody had answered"), None),
+            Some(default) => (format!("expired {ago}: nobody had answered, so the default counts"), Some(default)),
+            None => (format!("expired {ago}: nobody had answered"), None),
         },
         "withdrawn" => (format!("withdrawn {ago}: its agent no longer waits for an answer"), None),
         other => (format!("{} {ago}", one_line(&other.replace('_', " "))), None),
@@ -245,8 +284,8 @@ fn outcome(store: &Store, exchange: &Exchange, now: Timestamp) -> Result<Vec<Str
         return Ok(vec!["  open".to_owned()]);
     }
     let Some(at) = had(exchange) else {
-        let is_answered = exchange.status == "resolved";
-        return Ok(is_answered.then(|| "  not delivered yet".to_owned()).into_iter().collect());
+        let is_over = matches!(exchange.status.as_str(), "resolved" | "expired");
+        return Ok(is_over.then(|| "  not delivered yet".to_owned()).into_iter().collect());
     };
     let verb = if exchange.status == "delivered" { "delivered" } else { "given to the running agent" };
     let then = next_deed::after(store, exchange)?.and_then(|event| deed(&event.what));
@@ -269,9 +308,12 @@ mod tests {
 
     use super::*;
 
-    fn said(kind: &str, detail: Value) -> (String, Option<String>) {
-        let (at, frame) = (Timestamp::UNIX_EPOCH, FrameId::random());
-        of_record(&EventRecord { seq: 1, at, frame, kind: kind.into(), detail }, at)
+    fn record(kind: &str, detail: Value) -> EventRecord {
+        EventRecord { seq: 1, at: Timestamp::UNIX_EPOCH, frame: FrameId::random(), kind: kind.into(), detail }
+    }
+
+    fn said(kind: &str, is_replaced: bool, detail: Value) -> (String, Option<String>) {
+        of_record(&record(kind, detail), is_replaced, Timestamp::UNIX_EPOCH)
     }
 
     #[test]
@@ -282,11 +324,37 @@ mod tests {
         let file = json!({"uid": 7, "user": "ann", "process": 42, "file": {"path": "/q.md", "modified": Timestamp::UNIX_EPOCH}});
         assert_eq!(by(&file).as_deref(), Some("in the file /q.md of ann"));
         let text = |text: &str| Some(text.to_owned());
-        assert_eq!(said("answered", json!({"answer": "x"})), ("answered 0 s ago".into(), text("x")));
-        assert_eq!(said("answer_replaced", json!({"answer": "y"})), ("answer replaced 0 s ago".into(), text("y")));
-        assert_eq!(said("expired", json!({})).0, "expired 0 s ago, nobody had answered");
-        assert_eq!(said("expired", json!({"default": "z"})), ("expired 0 s ago, the default counts".into(), text("z")));
-        assert_eq!(said("withdrawn", json!({})).0, "withdrawn 0 s ago: its agent no longer waits for an answer");
-        assert_eq!(said("of_next_year", json!({})).0, "of next year 0 s ago");
+        let nobody = "expired 0 s ago: nobody had answered";
+        for (kind, is_replaced, detail, expected, answer) in [
+            ("answered", false, json!({"answer": "x"}), "answered 0 s ago", text("x")),
+            ("answered", true, json!({"answer": "x"}), "answered 0 s ago, replaced later", text("x")),
+            ("answer_replaced", false, json!({"answer": "y"}), "replaced by a new answer 0 s ago", text("y")),
+            (
+                "answer_replaced",
+                true,
+                json!({"answer": "y"}),
+                "replaced by a new answer 0 s ago, replaced later",
+                text("y"),
+            ),
+            ("expired", false, json!({}), nobody, None),
+            ("expired", false, json!({"default": "z"}), &format!("{nobody}, so the default counts"), text("z")),
+            ("withdrawn", false, json!({}), "withdrawn 0 s ago: its agent no longer waits for an answer", None),
+            ("of_next_year", false, json!({}), "of next year 0 s ago", None),
+        ] {
+            assert_eq!(said(kind, is_replaced, detail), (expected.to_owned(), answer));
+        }
+    }
+
+    #[test]
+    fn the_last_record_is_the_outcome() {
+        for (kinds, expected) in [
+            (&[][..], Outcome::Open),
+            (&["answered", "answer_replaced"], Outcome::Answered),
+            (&["expired"], Outcome::Expired),
+            (&["answered", "withdrawn"], Outcome::Withdrawn),
+        ] {
+            let records: Vec<_> = kinds.iter().map(|kind| record(kind, json!({}))).collect();
+            assert_eq!(Outcome::of(&records), expected);
+        }
     }
 }
