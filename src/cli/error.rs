@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::claude::installation::program::ProgramError;
 use crate::core::agent::worktree::Worktree;
 use crate::core::housekeeping::archive::BadArchive;
-use crate::core::id::{BadId, FrameId};
+use crate::core::id::{BadId, FrameId, RequestId};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::BadSource;
 use crate::runtime::worktrees::worktree::WorktreeError;
@@ -204,11 +204,15 @@ impl From<StoreError> for CliError {
             StoreError::Limit(_) => {
                 Self::usage(message).hint("do the work here; --max-depth and --max-frames of the chain set the limits")
             }
-            StoreError::AlreadyAnswered { question, .. } => {
-                Self::usage(message).hint("agent-cli questions --all shows the answer").hint(format!(
-                    "agent-cli answer --replace {} ANSWER replaces it until it is delivered",
-                    question.short()
-                ))
+            StoreError::AlreadyAnswered { question, replaceable, .. } => {
+                let error = Self::usage(message).hint(shows_answer(question));
+                match replaceable {
+                    true => error.hint(format!(
+                        "agent-cli answer --replace {} ANSWER replaces it until it is delivered",
+                        question.short()
+                    )),
+                    false => error,
+                }
             }
             StoreError::QuestionExpired { question, .. } => {
                 Self::usage(message).hint(format!("agent-cli questions {} shows it", question.short()))
@@ -216,7 +220,7 @@ impl From<StoreError> for CliError {
             StoreError::NotAnswered(question) => {
                 Self::usage(message).hint(format!("agent-cli answer {} ANSWER", question.short()))
             }
-            StoreError::Delivered(_) => Self::usage(message).hint("agent-cli questions --all shows the answer"),
+            StoreError::Delivered(question) => Self::usage(message).hint(shows_answer(question)),
             StoreError::NotAQuestion(_) | StoreError::NotAWait(_) => {
                 Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the questions")
             }
@@ -232,6 +236,10 @@ impl From<StoreError> for CliError {
             StoreError::Held(_) | StoreError::Illegal(_) | StoreError::IllegalRequest(_) => Self::failed(message),
         }
     }
+}
+
+fn shows_answer(question: RequestId) -> String {
+    format!("agent-cli questions {} shows the answer", question.short())
 }
 
 fn archive(message: String, error: &ArchiveError) -> CliError {

@@ -129,7 +129,7 @@ pub enum StoreError {
     #[error(transparent)]
     IllegalRequest(#[from] IllegalRequestEvent),
     /// The question has its answer. The first one counts.
-    #[error("question {} was already answered, at {answered:.0}", .question.short())]
+    #[error("question {} was already answered, at {answered:.0}{}", .question.short(), if *replaceable { "" } else { ", and its agent has the answer" })]
     AlreadyAnswered {
         /// The question.
         question: RequestId,
@@ -137,6 +137,8 @@ pub enum StoreError {
         answered: Timestamp,
         /// With what.
         answer: String,
+        /// Whether another answer can take its place.
+        replaceable: bool,
     },
     /// Nobody has answered the question in time.
     #[error("question {} has expired, at {expired:.0}: nobody had answered it in time", .question.short())]

@@ -158,12 +158,17 @@ fn a_question_is_answered_once() {
     insta::assert_snapshot!(second, @r"
     --- stderr
     error: question [ID3:8] was already answered, at [TIME]
-    hint: agent-cli questions --all shows the answer
+    hint: agent-cli questions [ID3:8] shows the answer
     hint: agent-cli answer --replace [ID3:8] ANSWER replaces it until it is delivered
     --- exit status: 2
     ");
     world.run(&["resume", &id]).prints("Jan 1st");
-    world.run(&["answer", &question, "Mar 3rd"]).exits_with(2);
+    insta::assert_snapshot!(world.run(&["answer", &question, "Mar 3rd"]), @r"
+    --- stderr
+    error: question [ID3:8] was already answered, at [TIME], and its agent has the answer
+    hint: agent-cli questions [ID3:8] shows the answer
+    --- exit status: 2
+    ");
 }
 
 #[test]
@@ -232,7 +237,7 @@ fn an_answer_is_replaced_until_it_is_delivered() {
     insta::assert_snapshot!(late.exits_with(2), @r"
     --- stderr
     error: the answer to question [ID3:8] was delivered
-    hint: agent-cli questions --all shows the answer
+    hint: agent-cli questions [ID3:8] shows the answer
     --- exit status: 2
     ");
     let listed = world.run(&["questions", "--all", "--json"]).json();

@@ -129,7 +129,9 @@ fn first_answer(
     origin: &Origin,
 ) -> std::result::Result<(), Fault> {
     if let (Some(answered), Some(answer)) = (question.answered, question.answer.clone()) {
-        return Err(StoreError::AlreadyAnswered { question: question.id, answered, answer }.into());
+        let request = requests::load(connection, question.id)?.ok_or(StoreError::UnknownRequest(question.id))?;
+        let replaceable = request.state.after(RequestEvent::Replace).is_ok();
+        return Err(StoreError::AlreadyAnswered { question: question.id, answered, answer, replaceable }.into());
     }
     connection
         .prepare_cached("INSERT INTO answers (question, answered, answer, origin) VALUES (?1, ?2, ?3, ?4)")?
@@ -245,7 +247,9 @@ mod tests {
         let answered = store.answer(id, "Jan 1st\n").unwrap();
         assert_eq!(store.question(id).unwrap(), Some(answered));
         let error = store.answer(id, "Jan 2nd").unwrap_err();
-        assert!(matches!(&error, StoreError::AlreadyAnswered { answer, .. } if answer == "Jan 1st\n"), "{error}");
+        let given =
+            matches!(&error, StoreError::AlreadyAnswered { answer, replaceable: true, .. } if answer == "Jan 1st\n");
+        assert!(given, "{error}");
         assert!(store.questions(None, true).unwrap().is_empty());
         assert_eq!(store.questions(None, false).unwrap().len(), 1);
     }
@@ -273,6 +277,8 @@ mod tests {
         store.begin(frame, &new).unwrap();
         let late = store.record_answer(id, "Mar 3rd", &bob, true);
         assert!(matches!(late, Err(StoreError::Delivered(question)) if question == id), "{late:?}");
+        let again = store.record_answer(id, "Mar 3rd", &bob, false);
+        assert!(matches!(again, Err(StoreError::AlreadyAnswered { replaceable: false, .. })), "{again:?}");
         // What no session has kept is not delivered.
         let caller = crate::store::Caller { frame, attempt: new.id };
         store.end(caller, &refused("a bad flag"));
