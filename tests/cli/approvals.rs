@@ -159,7 +159,7 @@ fn a_long_question_is_shown_whole() {
               Which?
               agent-cli questions [ID2:8] shows 2 more lines, 306 characters
                 1. One: the first⏎of all
-                (choose one or more)
+                (choose one or more, or answer with any text)
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.command(["questions", &root]).on_terminal(80), @"
@@ -174,8 +174,9 @@ fn a_long_question_is_shown_whole() {
       1. One
       │  the first
       │  of all
-      Choose one or more, or answer with any other text.
-    hint: agent-cli answer [ID2:8] TEXT
+      (choose one or more, or answer with any text)
+    hint: agent-cli answer [ID2:8] 1 (numbers or keys of options, with commas, or
+      any text)
     --- exit status: 0
     ");
     let id = world.question();

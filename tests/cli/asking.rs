@@ -66,9 +66,45 @@ fn several_options_and_free_text_are_answers_if_the_agent_says_so() {
     world.run(&["resume", &root]).prints("browser, unit");
 
     let (world, root) = asking("'Which?' --option unit --option browser --free-text");
+    insta::assert_snapshot!(world.run(&["questions"]), @"
+    QUESTION  ASKED  BY       CHAIN
+    [ID2:8]  [AGE]    root.md  [ID1:8]  Which?
+                1. unit
+                2. browser
+                (choose one, or answer with any text)
+    --- exit status: 0
+    ");
+    let hinted = world.run(&["resume", &root]).stderr.clone();
+    assert!(hinted.contains(" 1 (the number or key of an option, or any text), then "), "{hinted}");
     world.run(&["answer", &world.question(), "7"]).exits_with(2);
     world.answer(" none of \"them\" ");
     assert_eq!(world.run(&["resume", &root]).stdout, " none of \"them\" \n");
+}
+
+#[test]
+fn options_whose_keys_look_like_numbers_of_others_have_no_numbers() {
+    let (world, root) = asking("'How many?' --option 2='two of them' --option 1 --option none");
+    let question = world.question();
+    insta::assert_snapshot!(world.run(&["questions", &question]), @"
+    [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
+      │  How many?
+      - 2
+      │  two of them
+      - 1
+      - none
+    --- stderr
+    hint: agent-cli answer [ID2:8] 2 (the key of an option)
+    --- exit status: 0
+    ");
+    assert!(world.run(&["questions"]).stdout.contains("  - 2: two of them\n"));
+    insta::assert_snapshot!(world.run(&["answer", &question, "3"]), @r#"
+    --- stderr
+    error: "3" is not one of the options: choose one of the keys 2, 1, none
+    hint: agent-cli answer [ID2:8] 2
+    --- exit status: 2
+    "#);
+    world.answer("1");
+    world.run(&["resume", &root]).prints("1");
 }
 
 #[test]

@@ -278,11 +278,11 @@ fn offered(listed: &QuestionJson, now: Timestamp) -> Vec<Vec<String>> {
     let Some(form) = listed.form.as_ref().filter(|_| is_open) else { return Vec::new() };
     let below = |text: String| vec![String::new(), text];
     let number = |(at, option): (usize, &Choice)| match one_line(&option.description) {
-        description if description.is_empty() => format!("  {}. {}", at + 1, one_line(&option.key)),
-        description => format!("  {}. {}: {description}", at + 1, one_line(&option.key)),
+        description if description.is_empty() => format!("  {} {}", form.mark(at), one_line(&option.key)),
+        description => format!("  {} {}: {description}", form.mark(at), one_line(&option.key)),
     };
-    let several = form.multiple.then(|| "  (choose one or more)".to_owned());
+    let how = asked::choosing(form).map(|how| format!("  {how}"));
     let default = form.default.iter().map(|default| format!("  default: {}", one_line(default)));
     let expiry = form.expires_at.map(|at| format!("  {}", moment::expiry(at, now, &TimeZone::system())));
-    form.options.iter().enumerate().map(number).chain(several).chain(default).chain(expiry).map(below).collect()
+    form.options.iter().enumerate().map(number).chain(how).chain(default).chain(expiry).map(below).collect()
 }

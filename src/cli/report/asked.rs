@@ -86,22 +86,29 @@ pub(crate) fn of_form(form: &Form, width: Option<usize>) -> String {
         text.push_str("context:\n");
         text.push_str(&approval::quoted(context, width));
     }
-    for (number, Choice { key, description }) in (1..).zip(&form.options) {
-        text.push_str(&approval::named(&format!("  {number}. "), key, width));
+    for (at, Choice { key, description }) in form.options.iter().enumerate() {
+        text.push_str(&approval::named(&format!("  {} ", form.mark(at)), key, width));
         if !description.is_empty() {
             text.push_str(&approval::quoted(description, width));
         }
     }
-    text.push_str(match (form.options.is_empty(), form.multiple, form.free_text) {
-        (true, ..) | (false, false, false) => "",
-        (false, true, false) => "  Choose one or more.\n",
-        (false, true, true) => "  Choose one or more, or answer with any other text.\n",
-        (false, false, true) => "  Choose one, or answer with any other text.\n",
-    });
+    if let Some(how) = choosing(form) {
+        text.push_str(&format!("  {how}\n"));
+    }
     if let Some(default) = &form.default {
         text.push_str(&approval::named("default: ", default, width));
     }
     text
+}
+
+/// What the options themselves do not say about what can be chosen, in brackets.
+pub(crate) fn choosing(form: &Form) -> Option<&'static str> {
+    match (form.options.is_empty(), form.multiple, form.free_text) {
+        (true, ..) | (false, false, false) => None,
+        (false, true, false) => Some("(choose one or more)"),
+        (false, true, true) => Some("(choose one or more, or answer with any text)"),
+        (false, false, true) => Some("(choose one, or answer with any text)"),
+    }
 }
 
 /// The whole plan, and how its agent can continue.
@@ -122,17 +129,16 @@ pub(crate) fn to_answer(kind: &RequestKind) -> String {
     match kind {
         RequestKind::Permission { .. } => "allow (or deny, with a reason)".to_owned(),
         RequestKind::Plan(plan) => format!("allow --mode {} (or deny, with a reason)", plan.modes.join("|")),
-        RequestKind::Ask(form) => to_answer_form(form).to_owned(),
+        RequestKind::Ask(form) => to_answer_form(form),
         _ => "TEXT".to_owned(),
     }
 }
 
 /// The same for a question.
-pub(crate) fn to_answer_form(form: &Form) -> &'static str {
-    match (form.free_text, form.multiple) {
-        (true, _) => "TEXT",
-        (false, false) => "1 (the number or key of an option)",
-        (false, true) => "1,2 (the numbers or keys of options)",
+pub(crate) fn to_answer_form(form: &Form) -> String {
+    match form.example().zip(form.naming()) {
+        Some((example, naming)) => format!("{example} ({naming})"),
+        None => "TEXT".to_owned(),
     }
 }
 

@@ -238,9 +238,42 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_a_label_is_that_label() {
-        assert_eq!(from_text(&asked(&["2", "1"], false), "1").as_deref(), Ok("1"));
-        assert_eq!(from_text(&asked(&["10", "20"], false), "2").as_deref(), Ok("20"));
+    fn where_a_key_could_be_the_number_of_another_option_only_keys_count() {
+        for (keys, text, recorded) in [
+            (["2", "1", "x"], "1", Ok("1")),
+            (["2", "1", "x"], "2", Ok("2")),
+            (["2", "1", "x"], "3", Err("\"3\" is not one of the options: choose one of the keys 2, 1, x")),
+            (["00", "01", "x"], "1", Err("\"1\" is not one of the options: choose one of the keys 00, 01, x")),
+            (["00", "01", "x"], "01", Ok("01")),
+            (["1", "x", "3"], "2", Ok("x")),
+            (["10", "20", "30"], "2", Ok("20")),
+            (["10", "20", "30"], "30", Ok("30")),
+        ] {
+            for kind in [asked(&keys, false), only(&keys, false)] {
+                let read = from_text(&kind, text).map_err(|error| error.to_string());
+                assert_eq!(read, recorded.map(str::to_owned).map_err(str::to_owned), "{keys:?} {text}");
+            }
+        }
+        let several = asked(&["2", "1", "x"], true);
+        assert_eq!(from_text(&several, "1,x").as_deref(), Ok("1, x"));
+        assert!(from_text(&several, "1,3").is_err());
+    }
+
+    #[test]
+    fn an_example_is_an_answer() {
+        for (keys, multiple, example) in [
+            (&["a", "b"][..], false, "1"),
+            (&["a", "b"], true, "1,2"),
+            (&["a"], true, "1"),
+            (&["-", "1"], true, "1"),
+            (&["b", "+1"], false, "+1"),
+        ] {
+            let kind = only(keys, multiple);
+            let RequestKind::Ask(form) = &kind else { unreachable!("it is a question") };
+            assert_eq!(form.example(), Some(example));
+            assert!(from_text(&kind, example).is_ok(), "{keys:?}");
+        }
+        assert_eq!(Form::text("When?").example(), None);
     }
 
     #[test]

@@ -98,8 +98,8 @@ impl Form {
 
     /// The keys that `text` names, joined as Claude Code joins them. `None`: it names no option, or more than may be chosen.
     ///
-    /// Options are named by their keys or by their numbers, from 1; several are separated by commas. A number that is itself a
-    /// key counts as that key.
+    /// Options are named by their keys or, if [they have some](Self::is_numbered), by their numbers, from 1; several are separated
+    /// by commas.
     #[must_use]
     pub(crate) fn chosen(&self, text: &str) -> Option<String> {
         let one = |text: &str| self.named(text.trim());
@@ -120,8 +120,42 @@ impl Form {
 
     fn named(&self, text: &str) -> Option<&str> {
         let keys = || self.options.iter().map(|option| option.key.as_str());
-        let numbered = || keys().nth(text.parse::<usize>().ok()?.checked_sub(1)?);
+        let numbered = || keys().nth(text.parse::<usize>().ok().filter(|_| self.is_numbered())?.checked_sub(1)?);
         keys().find(|key| *key == text).or_else(numbered)
+    }
+
+    /// Whether options have numbers. They have none if a key looks like the number of another option: one of two people would then
+    /// choose what they do not mean.
+    #[must_use]
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.misleading_key().is_none()
+    }
+
+    fn misleading_key(&self) -> Option<&str> {
+        let numbers = 1..=self.options.len();
+        let is_misleading =
+            |own: usize, key: &str| key.parse().is_ok_and(|other| own != other && numbers.contains(&other));
+        self.options
+            .iter()
+            .zip(1..)
+            .find(|(option, own)| is_misleading(*own, &option.key))
+            .map(|(option, _)| &*option.key)
+    }
+
+    /// What stands before an option in a list. `at`: from 0.
+    #[must_use]
+    pub(crate) fn mark(&self, at: usize) -> String {
+        if self.is_numbered() { format!("{}.", at + 1) } else { "-".to_owned() }
+    }
+
+    /// What a person could type to choose something; `None`: there is nothing to choose from.
+    #[must_use]
+    pub(crate) fn example(&self) -> Option<&str> {
+        match (self.options.len(), self.multiple) {
+            (0, _) => None,
+            (2.., true) if self.is_numbered() => Some("1,2"),
+            _ => Some(self.misleading_key().unwrap_or("1")),
+        }
     }
 
     /// Whether `text` is a number, or a list with numbers in it.
@@ -167,13 +201,31 @@ impl Form {
         }
     }
 
+    /// How the options are named in an answer, and whether it can be something else; `None`: there are none.
+    #[must_use]
+    pub(crate) fn naming(&self) -> Option<String> {
+        let what = match (self.options.is_empty(), self.is_numbered(), self.multiple) {
+            (true, ..) => return None,
+            (_, true, false) => "the number or key of an option",
+            (_, false, false) => "the key of an option",
+            (_, true, true) => "numbers or keys of options, with commas",
+            (_, false, true) => "keys of options, with commas",
+        };
+        Some(format!("{what}{}", if self.free_text { ", or any text" } else { "" }))
+    }
+
     /// The options, on one line.
     #[must_use]
     pub(crate) fn offered(&self) -> String {
-        let one = |(at, option): (usize, &Choice)| format!("{}. {}", at + 1, shortened(option.key.trim()));
+        let is_numbered = self.is_numbered();
+        let one = |(at, option): (usize, &Choice)| match shortened(option.key.trim()) {
+            key if is_numbered => format!("{} {key}", self.mark(at)),
+            key => key,
+        };
         let all: Vec<_> = self.options.iter().enumerate().map(one).collect();
         let how_many = if self.multiple { "any of" } else { "one of" };
-        format!("choose {how_many} {}", all.join(", "))
+        let keys = if is_numbered { "" } else { "the keys " };
+        format!("choose {how_many} {keys}{}", all.join(", "))
     }
 }
 

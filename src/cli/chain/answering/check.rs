@@ -24,13 +24,17 @@ pub(super) fn checked(asked: &Question, text: &str, is_text: bool) -> Result<Str
 
 fn refused(id: RequestId, kind: &RequestKind, text: &str, error: &NoAnswer) -> CliError {
     let command = |answer: &str| format!("agent-cli answer {} {answer}", id.short());
+    let example = match kind {
+        RequestKind::Ask(form) => form.example().unwrap_or("ANSWER"),
+        _ => "ANSWER",
+    };
     let refused = CliError::usage(error.to_string());
     match (error, kind) {
         (NoAnswer::NoSuchChoice { .. }, _) => {
             let text = format!("--text={}", quoted(text.trim()));
-            refused.hint(command("1")).hint(format!("to answer with text, not a choice: {}", command(&text)))
+            refused.hint(command(example)).hint(format!("to answer with text, not a choice: {}", command(&text)))
         }
-        (NoAnswer::NotAnOption { .. }, _) => refused.hint(command("1")),
+        (NoAnswer::NotAnOption { .. }, _) => refused.hint(command(example)),
         (_, RequestKind::Permission { .. }) => {
             refused.hint(command("allow")).hint(format!("or {}", command("\"deny use the test server\"")))
         }

@@ -251,6 +251,7 @@ fn how_to_answer(kind: &RequestKind) -> String {
             let modes = plan.modes.iter().map(|mode| cut(mode, 40)).collect::<Vec<_>>().join("|");
             format!("allow, allow {modes}, or deny and why")
         }
+        RequestKind::Ask(form) => form.naming().unwrap_or("your answer".to_owned()),
         _ => "your answer".to_owned(),
     };
     format!("{how}, or\n:edit :skip :back :quit, :? for help\n")
