@@ -16,4 +16,15 @@ pub use crate::core::requests::agent_command::recognise;
 pub use crate::core::requests::question::Form;
 pub use crate::core::requests::request::{Delivery, RequestKind};
 pub use crate::core::text::shell::Surroundings;
-pub use crate::store::{AttemptEnd, Caller, Lease, ListedNotification, NewAttempt, NewFrame, Store};
+use crate::store::Chains;
+pub use crate::store::{AttemptEnd, Caller, Lease, ListedNotification, NewAttempt, NewFrame, Store, Summary};
+
+/// All chains, the newest first.
+///
+/// # Panics
+///
+/// The database cannot be read.
+#[must_use]
+pub fn chains(store: &Store) -> Vec<Summary> {
+    store.chains(Chains::Newest { most: usize::MAX, is_meant: &mut |_| true }).expect("a database").chains
+}

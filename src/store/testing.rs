@@ -20,6 +20,7 @@ use crate::core::requests::request::{Delivery, RequestKind};
 use crate::core::waits::progress::{Look, Progress};
 use crate::store::attempts::attempt::NewAttempt;
 use crate::store::attempts::end::AttemptEnd;
+use crate::store::chains::listing::{Chains, Summary};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 use crate::store::requests::questions::Question;
@@ -108,6 +109,11 @@ impl Store {
         let mut progress = Progress::default();
         progress.note(0, Look::Met(None), jiff::Timestamp::UNIX_EPOCH);
         self.looked(request, &progress)
+    }
+
+    /// All chains, the newest first.
+    pub(crate) fn roots(&self) -> Vec<Summary> {
+        self.chains(Chains::Newest { most: usize::MAX, is_meant: &mut |_| true }).unwrap().chains
     }
 
     pub(crate) fn root(&self) -> FrameId {

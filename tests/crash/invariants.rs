@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 
-use agent_cli::records::{FrameId, RequestKind, Store};
+use agent_cli::records::{FrameId, RequestKind, Store, chains};
 use serde_json::Value;
 
 use crate::gate::wait_until;
@@ -173,7 +173,7 @@ pub(crate) fn told(store: &Store, root: &str) -> String {
 }
 
 fn frames(store: &Store) -> Vec<FrameId> {
-    let roots = store.summaries(None).expect("a database");
+    let roots = chains(store);
     let trees = roots.iter().map(|root| store.tree(root.id).expect("a database"));
     trees.flat_map(|tree| tree.leaves_up().into_iter().map(|node| node.id).collect::<Vec<_>>()).collect()
 }

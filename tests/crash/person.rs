@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use agent_cli::records::Store;
+use agent_cli::records::{Store, chains};
 
 use crate::gate::wait_until;
 use crate::history::tell_of_kill;
@@ -135,7 +135,7 @@ impl Person {
 
     /// The only chain, if there is one.
     pub(crate) fn root(&self) -> Option<String> {
-        let roots = self.store()?.summaries(None).expect("a database");
+        let roots = chains(&self.store()?);
         assert!(roots.len() <= 1, "one chain was started");
         roots.first().map(|root| root.id.to_string())
     }

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::thread;
 
-use agent_cli::records::Store;
+use agent_cli::records::{Store, chains};
 
 use crate::chance::Chance;
 use crate::extent::sample_or_all;
@@ -143,7 +143,7 @@ impl Trial {
     /// Resumes the tree with several runners at once, and kills some of what runs. Returns whether the root has replied.
     fn a_round(&mut self) -> bool {
         let Self { world, chance, killed, .. } = self;
-        let root = Store::open(&world.state()).expect("a database").summaries(None).expect("a database").pop();
+        let root = chains(&Store::open(&world.state()).expect("a database")).pop();
         let runners: Vec<Running<'_>> = match root {
             Some(root) => {
                 (0..=chance.below(RUNNERS)).map(|_| world.command(["resume", &root.id.to_string()]).start()).collect()
@@ -218,7 +218,7 @@ impl Trial {
     }
 
     fn root(&self) -> Option<String> {
-        let roots = self.store()?.summaries(None).expect("a database");
+        let roots = chains(&self.store()?);
         assert!(roots.len() <= 1, "one chain was started");
         roots.first().map(|root| root.id.to_string())
     }

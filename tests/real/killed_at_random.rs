@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::thread;
 
-use agent_cli::records::{Node, Store};
+use agent_cli::records::{Node, Store, chains};
 
 use crate::chain::Chain;
 use crate::chance::Chance;
@@ -64,7 +64,7 @@ fn one_chain(seed: usize) -> Killed {
     let mut reply = None;
     for _ in 0..ROUNDS {
         let store = Store::open(&chain.state()).unwrap();
-        let root = store.summaries(None).unwrap().pop().map(|root| root.id.to_string());
+        let root = chains(&store).pop().map(|root| root.id.to_string());
         let running = match &root {
             Some(root) => chain.start(&["resume", root]),
             None => chain.start(&["spawn", "ins1.md"]),
@@ -115,7 +115,7 @@ fn one_chain(seed: usize) -> Killed {
 
 /// All that was recorded, for whoever has to find out what went wrong.
 fn story(store: &Store) -> String {
-    let roots = store.summaries(None).unwrap();
+    let roots = chains(store);
     let nodes =
         roots.iter().flat_map(|root| store.tree(root.id).unwrap().leaves_up().into_iter().cloned().collect::<Vec<_>>());
     let told = |node: Node| {

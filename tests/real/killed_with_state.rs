@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agent_cli::records::Store;
+use agent_cli::records::{Store, chains};
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
@@ -216,7 +216,7 @@ fn one_chain(agent: &Agent, seed: usize) -> [usize; 3] {
     let reply = loop {
         assert!(Instant::now() < deadline, "there is no reply: {killed:?}, {}", chain.ok(&["tree"]));
         let store = Store::open(&chain.state()).unwrap();
-        let root = store.summaries(None).unwrap().pop().map(|root| root.id.to_string());
+        let root = chains(&store).pop().map(|root| root.id.to_string());
         let running = match &root {
             Some(root) => chain.start(&["resume", root]),
             None => {

@@ -7,7 +7,7 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use crate::cli::context::Context;
 use crate::cli::output::format::{cut, one_line};
 use crate::runtime::RuntimeError;
-use crate::store::{Store, Summary};
+use crate::store::{Alike, Chains, Store, Summary};
 
 /// More than a person would look through.
 const MOST: usize = 100;
@@ -71,10 +71,8 @@ fn found(look: impl Fn(&Store) -> Result<Vec<CompletionCandidate>, RuntimeError>
 
 /// The newest chains. `with_done`: also those that are done.
 fn newest(store: &Store, with_done: bool) -> Result<Vec<Summary>, RuntimeError> {
-    let alike = store.chains_alike()?;
-    let kinds: Vec<_> = alike.iter().filter(|kind| with_done || kind.status != "done").collect();
-    let newest = store.newest_of(&kinds, MOST as u64)?;
-    Ok(newest.into_iter().filter_map(|root| store.summary(root).transpose()).collect::<Result<_, _>>()?)
+    let is_meant = &mut |kind: &Alike| with_done || kind.status != "done";
+    Ok(store.chains(Chains::Newest { most: MOST, is_meant })?.chains)
 }
 
 fn of_chains(chains: &[Summary]) -> Vec<CompletionCandidate> {

@@ -33,7 +33,7 @@ use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::fork::{self, BadSource, Source};
 use crate::runtime::requests::record::{self, SpawnRequest};
 use crate::runtime::worktrees::worktree;
-use crate::store::{Caller, Store};
+use crate::store::{Caller, Chains, Store};
 
 /// Start one agent for each FILE of instructions
 ///
@@ -207,7 +207,7 @@ impl Spawn {
         // It may be resumed from a different directory.
         let waits = store.frame(top)?.is_some_and(|frame| !frame.state.is_over());
         // Whoever has started chains before knows it.
-        if waits && store.chains_alike()?.iter().map(|kind| kind.count).sum::<u64>() == 1 {
+        if waits && store.chains(Chains::Newest { most: 2, is_meant: &mut |_| true })?.chains.len() == 1 {
             warn_of_login(&request.cwd, &launch);
         }
         Ok(exit)

@@ -29,7 +29,7 @@ use crate::core::requests::request::External;
 use crate::core::text::age::time_until;
 use crate::runtime::activity::now::{Doing, activities};
 use crate::runtime::run::external_waits;
-use crate::store::{Store, Summary};
+use crate::store::{Chains, Store, Summary};
 
 /// List the open chains of this project, newest first
 ///
@@ -114,7 +114,7 @@ impl Ls {
         };
         let (chains, hidden) = match context.caller {
             // For an agent, its chains are the agents that it started.
-            Some(caller) => (store.summaries(Some(caller.frame))?, Hidden::default()),
+            Some(caller) => (store.chains(Chains::StartedBy(caller.frame))?.chains, Hidden::default()),
             None => choice.of(&store, now)?,
         };
         let of = |chain| listed(&store, chain, &abandoned, now);

@@ -23,7 +23,7 @@ use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
 use crate::runtime::activity::now::{Doing, activities};
 use crate::runtime::run::external_waits;
-use crate::store::{Store, WorktreesOf};
+use crate::store::{Alike, Chains, Store, WorktreesOf};
 
 /// Show a chain as a tree: every agent, its state, what it waits for and for how long
 #[derive(Debug, Args)]
@@ -126,16 +126,22 @@ impl TreeCommand {
     fn open(&self, store: &Store) -> Result<Vec<FrameId>, CliError> {
         let mut projects = Projects::default();
         let project = if self.all_projects { None } else { Some(here(&mut projects)?) };
-        let alike = store.chains_alike()?;
-        let open = alike.iter().filter(|kind| kind.status != "done");
-        let (here, elsewhere): (Vec<_>, Vec<_>) =
-            open.partition(|kind| project.as_ref().is_none_or(|project| projects.of(&kind.cwd) == *project));
-        match elsewhere.iter().map(|kind| kind.count).sum() {
+        let mut elsewhere = 0;
+        let mut is_meant = |kind: &Alike| {
+            if kind.status == "done" {
+                return false;
+            }
+            let is_here = project.as_ref().is_none_or(|project| projects.of(&kind.cwd) == *project);
+            elsewhere += if is_here { 0 } else { kind.count };
+            is_here
+        };
+        let open = store.chains(Chains::Newest { most: usize::MAX, is_meant: &mut is_meant })?.chains;
+        match elsewhere {
             0 => {}
             1 => tell("1 chain of another project: agent-cli tree --all-projects"),
             several => tell(&format!("{several} chains of other projects: agent-cli tree --all-projects")),
         }
-        Ok(store.newest_of(&here, u64::MAX)?)
+        Ok(open.into_iter().map(|chain| chain.id).collect())
     }
 }
 

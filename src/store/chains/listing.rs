@@ -2,19 +2,70 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::core::id::FrameId;
-use crate::store::database::codec::{count, id, path, path_text, signed};
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::core::chain::limits::Limits;
+use crate::core::chain::state::FrameState;
+use crate::core::id::{ChainName, FrameId};
+use crate::store::database::codec::{Id, count, from_json, id, path, path_text, signed, time};
 use crate::store::database::store::Store;
-use crate::store::error::Result;
+use crate::store::error::{Fault, Result};
 use crate::store::requests::questions::{self, Question};
+
+/// Which chains are meant.
+pub enum Chains<'a> {
+    /// The newest of those of which `is_meant` is true. It is asked once about each kind of chain that there is, so it can also
+    /// count them.
+    Newest { most: usize, is_meant: &'a mut dyn FnMut(&Alike) -> bool },
+    /// The newest of this name.
+    Named(&'a ChainName),
+    /// The newest with an agent in this state: `running`, `paused`, or `cancelled` by a person who has not continued it.
+    With { status: &'a str, most: usize },
+    /// For an agent, its chains are the agents that it has started.
+    StartedBy(FrameId),
+}
+
+/// Chains, the newest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChainList {
+    pub chains: Vec<Summary>,
+    /// How many others are meant.
+    pub more: u64,
+}
 
 /// The chains whose roots work in one directory and are in the same state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Alike {
-    pub(crate) cwd: PathBuf,
+pub struct Alike {
+    pub cwd: PathBuf,
     /// The name of the root's state.
-    pub(crate) status: String,
-    pub(crate) count: u64,
+    pub status: String,
+    pub count: u64,
+}
+
+/// A root, as a list shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Its id.
+    pub id: FrameId,
+    /// What a person calls it.
+    pub name: Option<String>,
+    /// Its task in a few words.
+    pub title: String,
+    /// Where its agent works.
+    pub cwd: PathBuf,
+    /// Its state.
+    pub state: FrameState,
+    /// Since when it is in that state.
+    pub since: Timestamp,
+    /// When it was made.
+    pub created: Timestamp,
+    /// The frames of its tree, itself included, and groups left out.
+    pub frames: u64,
+    /// The questions of its tree that have no answer.
+    pub open_questions: u64,
+    /// The limits of its tree.
+    pub limits: Limits,
 }
 
 // All of them are answered by an index alone, although the plans do not say so: a generated column is read from the index, too.
@@ -25,6 +76,24 @@ const NEWEST: &str = "SELECT seq, id FROM frames INDEXED BY roots
      WHERE parent IS NULL AND cwd = ?1 AND status = ?2 ORDER BY seq DESC LIMIT ?3";
 const WITH: &str = "SELECT root FROM frames INDEXED BY unusual_frames
      WHERE status IN ('running', 'paused', 'cancelled') AND status = ?1 GROUP BY root ORDER BY max(seq) DESC";
+
+const NAMED: &str = "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root
+     WHERE c.name = ?1 ORDER BY f.seq DESC LIMIT 1";
+
+const ROOT: &str = "SELECT f.id, c.name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
+       (SELECT count(*) FROM frames AS asker CROSS JOIN requests AS r ON r.frame = asker.id
+        WHERE asker.root = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions,
+       (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
+     FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root WHERE c.root = ?1";
+
+const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM frames WHERE parent = ?1 UNION
+       SELECT below.child, f.id FROM below CROSS JOIN frames AS f ON f.parent = below.id)
+     SELECT f.id, NULL AS name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
+       (SELECT count(*) FROM below CROSS JOIN frames AS member ON member.id = below.id
+        WHERE below.child = f.id AND NOT member.is_group) AS frames,
+       (SELECT count(*) FROM below CROSS JOIN requests AS r ON r.frame = below.id
+        WHERE below.child = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions
+     FROM frames AS f JOIN chains AS c ON c.root = f.root WHERE f.parent = ?1 ORDER BY f.seq DESC";
 
 /// The first of many questions.
 #[derive(Debug, Default)]
@@ -53,42 +122,27 @@ const OPEN_IN_ORDER: &str = in_order!("INDEXED BY open_questions_in_order", "r.s
 const ALL_IN_ORDER: &str = in_order!("NOT INDEXED", "r.status <> 'withdrawn'");
 
 impl Store {
-    /// How many chains there are of each kind.
-    pub(crate) fn chains_alike(&self) -> Result<Vec<Alike>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(ALIKE)?;
-            let found = statement.query_map([], |row| {
-                Ok(Alike { cwd: path(row, "cwd")?, status: row.get("status")?, count: count(row, "chains")? })
-            })?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
-    /// The newest of these chains, at most so many.
-    pub(crate) fn newest_of(&self, kinds: &[&Alike], most: u64) -> Result<Vec<FrameId>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(NEWEST)?;
-            let mut found: Vec<(i64, FrameId)> = Vec::new();
-            for kind in kinds {
-                let of_kind = statement.query_map((path_text(&kind.cwd)?, &kind.status, signed(most)), |row| {
-                    Ok((row.get("seq")?, id(row, "id")?))
-                })?;
-                for row in of_kind {
-                    found.push(row?);
-                }
+    /// The chains that are meant, each with what is below it, the newest first.
+    pub fn chains(&self, of: Chains<'_>) -> Result<ChainList> {
+        self.read(|connection| match of {
+            Chains::Newest { most, is_meant } => newest(connection, most, is_meant),
+            Chains::Named(name) => {
+                let found =
+                    connection.prepare_cached(NAMED)?.query_row([name.as_str()], |row| id(row, "id")).optional()?;
+                Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
             }
-            found.sort_unstable_by_key(|(seq, _)| std::cmp::Reverse(*seq));
-            found.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-            Ok(found.into_iter().map(|(_, id)| id).collect())
-        })
-    }
-
-    /// The chains with an agent in this state: `running`, `paused`, or `cancelled` by a person who has not continued it. The
-    /// newest first.
-    pub(crate) fn chains_with(&self, status: &str) -> Result<Vec<FrameId>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(WITH)?;
-            Ok(statement.query_map([status], |row| id(row, "root"))?.collect::<rusqlite::Result<_>>()?)
+            Chains::With { status, most } => {
+                let mut statement = connection.prepare_cached(WITH)?;
+                let found = statement.query_map([status], |row| id(row, "root"))?;
+                let found: Vec<FrameId> = found.collect::<rusqlite::Result<_>>()?;
+                let (few, others) = found.split_at(found.len().min(most));
+                Ok(ChainList { chains: summaries(connection, few.iter().copied())?, more: others.len() as u64 })
+            }
+            Chains::StartedBy(frame) => {
+                let mut statement = connection.prepare_cached(CHILDREN)?;
+                let chains = statement.query_map([Id(frame)], summary)?.collect::<rusqlite::Result<_>>()?;
+                Ok(ChainList { chains, more: 0 })
+            }
         })
     }
 
@@ -119,13 +173,72 @@ impl Store {
     }
 }
 
+/// An index answers how many chains there are of each kind, and which are the newest. Only those few are read.
+fn newest(
+    connection: &Connection,
+    most: usize,
+    is_meant: &mut dyn FnMut(&Alike) -> bool,
+) -> std::result::Result<ChainList, Fault> {
+    let mut statement = connection.prepare_cached(ALIKE)?;
+    let alike = statement.query_map([], |row| {
+        Ok(Alike { cwd: path(row, "cwd")?, status: row.get("status")?, count: count(row, "chains")? })
+    })?;
+    let mut alike = alike.collect::<rusqlite::Result<Vec<_>>>()?;
+    alike.retain(is_meant);
+    let mut statement = connection.prepare_cached(NEWEST)?;
+    let mut found: Vec<(i64, FrameId)> = Vec::new();
+    for kind in &alike {
+        let of_kind = statement.query_map((path_text(&kind.cwd)?, &kind.status, signed(most as u64)), |row| {
+            Ok((row.get("seq")?, id(row, "id")?))
+        })?;
+        for row in of_kind {
+            found.push(row?);
+        }
+    }
+    found.sort_unstable_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+    found.truncate(most);
+    let chains = summaries(connection, found.into_iter().map(|(_, id)| id))?;
+    let count: u64 = alike.iter().map(|kind| kind.count).sum();
+    Ok(ChainList { more: count.saturating_sub(chains.len() as u64), chains })
+}
+
+fn summaries(
+    connection: &Connection,
+    roots: impl IntoIterator<Item = FrameId>,
+) -> std::result::Result<Vec<Summary>, Fault> {
+    let mut statement = connection.prepare_cached(ROOT)?;
+    let mut found = Vec::new();
+    for root in roots {
+        found.extend(statement.query_row([Id(root)], summary).optional()?);
+    }
+    Ok(found)
+}
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
+    Ok(Summary {
+        id: id(row, "id")?,
+        name: row.get("name")?,
+        title: row.get("title")?,
+        cwd: path(row, "cwd")?,
+        state: from_json(row, "state")?,
+        since: time(row, "since")?,
+        created: time(row, "created")?,
+        frames: count(row, "frames")?,
+        open_questions: count(row, "questions")?,
+        limits: from_json(row, "limits")?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use rusqlite::Connection;
-
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::store::testing::{reply, store};
+    use crate::store::NewFrame;
+    use crate::store::testing::{ask, new, reply, store};
+
+    fn ids(found: &ChainList) -> Vec<FrameId> {
+        found.chains.iter().map(|chain| chain.id).collect()
+    }
 
     fn plan(connection: &Connection, sql: &str) -> Vec<String> {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
@@ -149,28 +262,66 @@ mod tests {
         let (_temp, store) = store();
         let (first, second, third) = (store.root(), store.root(), store.root());
         store.end(store.start(second), &reply("done"));
-        let alike = store.chains_alike().unwrap();
-        let counted: Vec<_> = alike.iter().map(|kind| (kind.status.as_str(), kind.count)).collect();
-        assert_eq!(counted, [("done", 1), ("ready", 2)]);
-        let kinds: Vec<_> = alike.iter().collect();
-        assert_eq!(store.newest_of(&kinds, 2).unwrap(), [third, second]);
-        assert_eq!(store.newest_of(&kinds[1..], 9).unwrap(), [third, first]);
-        assert_eq!(store.newest_of(&kinds, u64::MAX).unwrap().len(), 3);
+        let mut counted = Vec::new();
+        let mut count = |kind: &Alike| {
+            counted.push((kind.status.clone(), kind.count));
+            true
+        };
+        let newest = |most, is_meant: &mut dyn FnMut(&Alike) -> bool| {
+            let found = store.chains(Chains::Newest { most, is_meant }).unwrap();
+            (ids(&found), found.more)
+        };
+        assert_eq!(newest(2, &mut count), (vec![third, second], 1));
+        assert_eq!(counted, [("done".to_owned(), 1), ("ready".to_owned(), 2)]);
+        assert_eq!(newest(9, &mut |kind| kind.status == "ready"), (vec![third, first], 0));
+        assert_eq!(newest(usize::MAX, &mut |_| true).0.len(), 3);
+        assert_eq!(newest(9, &mut |_| false), (vec![], 0));
+    }
+
+    #[test]
+    fn the_newest_chain_is_that_of_the_directory() {
+        let (_temp, store) = store();
+        let at = |cwd: &str| store.create_root(&NewFrame { cwd: cwd.into(), ..new("task") }).unwrap();
+        let (_, newer, _) = (at("/a"), at("/a"), at("/b"));
+        let is_meant = &mut |kind: &Alike| kind.cwd == Path::new("/a");
+        let found = store.chains(Chains::Newest { most: 1, is_meant }).unwrap();
+        assert_eq!((ids(&found), found.more), (vec![newer], 1));
+    }
+
+    #[test]
+    fn a_list_shows_the_newest_root_first() {
+        let (_temp, store) = store();
+        let (first, _) = store.asking("When?");
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        store.end(caller, &Ending::Suspended);
+        let below = store.start(child);
+        store.request(below, None, &ask("a?")).unwrap();
+        store.request(below, None, &ask("b?")).unwrap();
+        let roots = store.roots();
+        let shown: Vec<_> = roots.iter().map(|root| (root.id, root.frames, root.open_questions)).collect();
+        assert_eq!(shown, [(caller.frame, 2, 2), (first, 1, 1)]);
+        assert_eq!((roots[0].title.as_str(), roots[0].state.name()), ("a task", "waiting"));
     }
 
     #[test]
     fn what_a_person_has_interrupted_is_theirs_to_continue() {
         let (_temp, store) = store();
-        assert_eq!(store.chains_with("cancelled").unwrap(), []);
+        let with = |status, most| {
+            let found = store.chains(Chains::With { status, most }).unwrap();
+            (ids(&found), found.more)
+        };
+        assert_eq!(with("cancelled", 9), (vec![], 0));
         let roots = [(); 2].map(|()| {
             let caller = store.start(store.root());
             store.end(caller, &Ending::Stopped { worked: true });
             caller.frame
         });
-        assert_eq!(store.chains_with("cancelled").unwrap(), [roots[1], roots[0]]);
-        assert_eq!(store.candidates(jiff::Timestamp::now()).unwrap(), []);
+        assert_eq!(with("cancelled", 9), (vec![roots[1], roots[0]], 0));
+        assert_eq!(with("cancelled", 1), (vec![roots[1]], 1));
+        assert_eq!(store.candidates(Timestamp::now()).unwrap(), []);
         let running = store.start(store.root());
-        assert_eq!(store.chains_with("running").unwrap(), [running.frame]);
+        assert_eq!(with("running", 9), (vec![running.frame], 0));
     }
 
     #[test]

@@ -1,51 +1,23 @@
-//! Whole trees, read for a poll and for lists. A poll must not read more than its own tree, nor anything large.
+//! Whole trees, read for a poll. A poll must not read more than its own tree, nor anything large.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
-use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 
 use crate::core::agent::denied::Denied;
-use crate::core::chain::limits::Limits;
 use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::requests::request::Request;
 use crate::core::steering::stop::Stop;
 use crate::store::chains::limits;
-use crate::store::database::codec::{Id, count, from_json, id, maybe_id, path, time};
+use crate::store::database::codec::{Id, from_json, id, maybe_id, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
 use crate::store::steering::stops;
 use crate::store::tables::below::below;
 use crate::store::tables::requests;
-
-/// A root, as a list shows it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
-    /// Its id.
-    pub id: FrameId,
-    /// What a person calls it.
-    pub name: Option<String>,
-    /// Its task in a few words.
-    pub title: String,
-    /// Where its agent works.
-    pub cwd: PathBuf,
-    /// Its state.
-    pub state: FrameState,
-    /// Since when it is in that state.
-    pub since: Timestamp,
-    /// When it was made.
-    pub created: Timestamp,
-    /// The frames of its tree, itself included, and groups left out.
-    pub frames: u64,
-    /// The questions of its tree that have no answer.
-    pub open_questions: u64,
-    /// The limits of its tree.
-    pub limits: Limits,
-}
 
 // The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
 // time to prepare than the rest takes to read.
@@ -67,31 +39,6 @@ const DENIED: &str = below!(
     "SELECT a.frame, a.denied FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id
      WHERE a.denied IS NOT NULL AND a.kept ORDER BY a.seq"
 );
-
-const ROOTS: &str =
-    "SELECT f.id, c.name, f.title, f.cwd, f.state, f.since, f.created, c.limits, coalesce(q.questions, 0) AS questions,
-       (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
-     FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root LEFT JOIN
-       (SELECT asker.root, count(*) AS questions
-        FROM requests AS r CROSS JOIN frames AS asker ON asker.id = r.frame
-        WHERE r.kind = 'ask' AND r.status = 'open' GROUP BY asker.root) AS q
-       ON q.root = f.id
-     ORDER BY f.seq DESC";
-
-const ROOT: &str = "SELECT f.id, c.name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
-       (SELECT count(*) FROM frames AS asker CROSS JOIN requests AS r ON r.frame = asker.id
-        WHERE asker.root = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions,
-       (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
-     FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root WHERE c.root = ?1";
-
-const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM frames WHERE parent = ?1 UNION
-       SELECT below.child, f.id FROM below CROSS JOIN frames AS f ON f.parent = below.id)
-     SELECT f.id, NULL AS name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
-       (SELECT count(*) FROM below CROSS JOIN frames AS member ON member.id = below.id
-        WHERE below.child = f.id AND NOT member.is_group) AS frames,
-       (SELECT count(*) FROM below CROSS JOIN requests AS r ON r.frame = below.id
-        WHERE below.child = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions
-     FROM frames AS f JOIN chains AS c ON c.root = f.root WHERE f.parent = ?1 ORDER BY f.seq DESC";
 
 impl Store {
     /// The calls of a frame and of all frames below it that were denied, each with its frame, in order. Of what a discarded
@@ -119,28 +66,6 @@ impl Store {
         self.read(|connection| {
             let own = HashMap::from([(top, requests::pending(connection, top)?)]);
             Ok(Tree::new(top, nodes(connection, top, FAMILY, own)?))
-        })
-    }
-
-    /// A root; `None`: it does not exist, or is none.
-    pub(crate) fn summary(&self, root: FrameId) -> Result<Option<Summary>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(ROOT)?;
-            Ok(statement.query_row([Id(root)], summary).optional()?)
-        })
-    }
-
-    /// All roots or the children of a frame, each with what is below it, the newest first.
-    pub fn summaries(&self, of: Option<FrameId>) -> Result<Vec<Summary>> {
-        self.query(|connection| {
-            let found = match of {
-                None => connection.prepare_cached(ROOTS)?.query_map([], summary)?.collect::<rusqlite::Result<_>>()?,
-                Some(frame) => connection
-                    .prepare_cached(CHILDREN)?
-                    .query_map([Id(frame)], summary)?
-                    .collect::<rusqlite::Result<_>>()?,
-            };
-            Ok(found)
         })
     }
 }
@@ -189,23 +114,10 @@ fn pending(connection: &Connection, top: FrameId) -> std::result::Result<HashMap
     Ok(pending)
 }
 
-fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
-    Ok(Summary {
-        id: id(row, "id")?,
-        name: row.get("name")?,
-        title: row.get("title")?,
-        cwd: path(row, "cwd")?,
-        state: from_json(row, "state")?,
-        since: time(row, "since")?,
-        created: time(row, "created")?,
-        frames: count(row, "frames")?,
-        open_questions: count(row, "questions")?,
-        limits: from_json(row, "limits")?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+
+    use jiff::Timestamp;
 
     use super::*;
     use crate::core::attempt::decision::decide;
@@ -214,7 +126,7 @@ mod tests {
     use crate::core::chain::runnable::Attempted;
     use crate::store::attempts::end::AttemptEnd;
     use crate::store::attempts::spent::SPENT;
-    use crate::store::testing::{ask, attempt_end, new, refused, reply, store};
+    use crate::store::testing::{attempt_end, new, refused, reply, store};
 
     /// Many rows, made by the database itself.
     fn fill(connection: &Connection, rows: u32) {
@@ -260,7 +172,7 @@ mod tests {
         let tree = store.tree(top).unwrap();
         assert_eq!(tree.leaves_up().len(), 1);
         assert_eq!(tree.get(top).unwrap().requests[0].id, question);
-        assert_eq!(store.summaries(None).unwrap().len(), 10_001);
+        assert_eq!(store.roots().len(), 10_001);
     }
 
     #[test]
@@ -301,22 +213,6 @@ mod tests {
         let (_temp, store) = store();
         let id = store.create_root(&new(&"x".repeat(1_000_000))).unwrap();
         assert!(store.tree(id).unwrap().get(id).unwrap().title.len() < 200);
-    }
-
-    #[test]
-    fn a_list_shows_the_newest_root_first() {
-        let (_temp, store) = store();
-        let (first, _) = store.asking("When?");
-        let caller = store.start(store.root());
-        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
-        store.end(caller, &Ending::Suspended);
-        let below = store.start(child);
-        store.request(below, None, &ask("a?")).unwrap();
-        store.request(below, None, &ask("b?")).unwrap();
-        let roots = store.summaries(None).unwrap();
-        let shown: Vec<_> = roots.iter().map(|root| (root.id, root.frames, root.open_questions)).collect();
-        assert_eq!(shown, [(caller.frame, 2, 2), (first, 1, 1)]);
-        assert_eq!((roots[0].title.as_str(), roots[0].state.name()), ("a task", "waiting"));
     }
 
     #[test]

@@ -197,7 +197,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(Store::open(&dir).unwrap().summaries(None).unwrap().len(), 8);
+        assert_eq!(Store::open(&dir).unwrap().roots().len(), 8);
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
             store.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |row| row.get(0)).unwrap();
         let error = store.create_root(&crate::store::testing::new(&"x".repeat(100_000))).unwrap_err();
         assert!(matches!(error, StoreError::Full(_)), "{error}");
-        assert_eq!(store.summaries(None).unwrap().iter().map(|root| root.id).collect::<Vec<_>>(), [root]);
+        assert_eq!(store.roots().iter().map(|root| root.id).collect::<Vec<_>>(), [root]);
     }
 
     #[test]
@@ -315,6 +315,6 @@ mod tests {
         store.create_root(&crate::store::testing::new(&"x".repeat(1_000_000))).unwrap();
         drop(store);
         assert!(!dir.join("agent-cli.db-wal").exists());
-        assert_eq!(Store::open(&dir).unwrap().summaries(None).unwrap().len(), 1);
+        assert_eq!(Store::open(&dir).unwrap().roots().len(), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! Which chains are listed, and what is left out.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use jiff::Timestamp;
 
@@ -8,7 +9,7 @@ use crate::cli::error::CliError;
 use crate::cli::lookup::{Projects, here};
 use crate::cli::output::tell;
 use crate::core::id::FrameId;
-use crate::store::{Alike, Store, Summary};
+use crate::store::{Alike, Chains, Store, Summary};
 
 /// What a person wants to see.
 #[derive(Debug)]
@@ -35,41 +36,45 @@ pub(super) struct Hidden {
 impl Choice<'_> {
     /// The chains to list, the newest first. Few of them are read, however many there are.
     pub(super) fn of(&self, store: &Store, now: Timestamp) -> Result<(Vec<Summary>, Hidden), CliError> {
-        let alike = store.chains_alike()?;
         let mut projects = Projects::default();
         let here = if self.all_projects { None } else { Some(here(&mut projects)?) };
-        let mut is_here = |cwd: &std::path::Path| here.as_ref().is_none_or(|here| projects.of(cwd) == *here);
-        let mut hidden = Hidden { is_empty: alike.is_empty(), ..Hidden::default() };
-        let mut kinds: Vec<&Alike> = Vec::new();
-        for kind in alike.iter().filter(|kind| self.status.is_empty() || self.status.contains(&kind.status)) {
+        let mut is_here = |cwd: &Path| here.as_ref().is_none_or(|here| projects.of(cwd) == *here);
+        // An agent below the root makes these chains stand another way than their roots say.
+        let mut unusual: Vec<Summary> = Vec::new();
+        for status in ["running", "paused", "cancelled"].into_iter().filter(|_| !self.status.is_empty()) {
+            let found = store.chains(Chains::With { status, most: usize::MAX })?.chains;
+            unusual.extend(found.into_iter().filter(|chain| is_here(&chain.cwd)));
+        }
+        let mut seen = HashSet::new();
+        unusual.retain(|chain| seen.insert(chain.id));
+
+        let mut hidden = Hidden { is_empty: true, ..Hidden::default() };
+        let mut is_meant = |kind: &Alike| {
+            hidden.is_empty = false;
+            if !self.status.is_empty() && !self.status.contains(&kind.status) {
+                return false;
+            }
             let is_open = self.done || kind.status != "done" || self.status.contains(&kind.status);
-            match (is_here(&kind.cwd), is_open) {
-                (true, true) => kinds.push(kind),
+            let is_here = is_here(&kind.cwd);
+            match (is_here, is_open) {
                 (true, false) => hidden.done += kind.count,
                 (false, true) => hidden.elsewhere += kind.count,
-                (false, false) => {}
+                (true, true) | (false, false) => {}
             }
-        }
-        let count: u64 = kinds.iter().map(|kind| kind.count).sum();
+            is_here && is_open
+        };
+        let most = self.most.saturating_add(unusual.len());
+        let found = store.chains(Chains::Newest { most, is_meant: &mut is_meant })?;
+        hidden.others = found.more;
         if self.status.is_empty() {
-            let found = store.newest_of(&kinds, self.most as u64)?;
-            let chains = found.into_iter().filter_map(|root| store.summary(root).transpose());
-            let chains = chains.collect::<Result<Vec<_>, _>>()?;
-            hidden.others = count.saturating_sub(chains.len() as u64);
-            return Ok((chains, hidden));
+            return Ok((found.chains, hidden));
         }
-        // An agent below the root makes these chains stand another way than their roots say.
-        let mut unusual: HashSet<FrameId> = self.abandoned.clone();
-        for status in ["running", "paused", "cancelled"] {
-            unusual.extend(store.chains_with(status)?);
-        }
-        let found = store.newest_of(&kinds, (self.most + unusual.len()) as u64)?;
-        let (mut chains, mut others) = (Vec::new(), count.saturating_sub(found.len() as u64));
-        for root in unusual.iter().copied().chain(found.into_iter().filter(|root| !unusual.contains(root))) {
-            let Some(chain) = store.summary(root)?.filter(|chain| is_here(&chain.cwd)) else { continue };
-            let is_abandoned = self.abandoned.contains(&root);
-            let status = match unusual.contains(&root) {
-                true => store.tree(root)?.status_name(now),
+        let mut chains = Vec::new();
+        let usual = found.chains.into_iter().filter(|chain| !seen.contains(&chain.id));
+        for chain in unusual.into_iter().chain(usual) {
+            let is_abandoned = self.abandoned.contains(&chain.id);
+            let status = match seen.contains(&chain.id) {
+                true => store.tree(chain.id)?.status_name(now),
                 false => chain.state.name(),
             };
             if self.status.iter().any(|wanted| wanted == status || is_abandoned && wanted == "abandoned") {
@@ -77,9 +82,9 @@ impl Choice<'_> {
             }
         }
         chains.sort_by_key(|chain| std::cmp::Reverse(chain.created));
-        others += chains.len().saturating_sub(self.most) as u64;
+        hidden.others += chains.len().saturating_sub(self.most) as u64;
         chains.truncate(self.most);
-        Ok((chains, Hidden { others, ..hidden }))
+        Ok((chains, hidden))
     }
 }
 
