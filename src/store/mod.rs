@@ -24,13 +24,12 @@ mod tables;
 #[cfg(test)]
 mod testing;
 
-pub(crate) use crate::store::attempts::attempt::Attempt;
 pub use crate::store::attempts::attempt::NewAttempt;
+pub(crate) use crate::store::attempts::attempt::{Attempt, Attempts};
 pub use crate::store::attempts::end::AttemptEnd;
 pub(crate) use crate::store::attempts::program_cache::KnownProgram;
 pub(crate) use crate::store::attempts::spent::Counted;
 pub(crate) use crate::store::chains::exchanges::{Asked, Exchange};
-pub(crate) use crate::store::chains::history::AttemptSpan;
 pub(crate) use crate::store::chains::limits::ChainOf;
 pub use crate::store::chains::listing::Summary;
 pub(crate) use crate::store::chains::listing::{Alike, Chains, FirstQuestions};

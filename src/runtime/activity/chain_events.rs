@@ -12,7 +12,7 @@ use crate::core::id::FrameId;
 use crate::runtime::activity::output::{Output, Span};
 use crate::runtime::activity::records;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
-use crate::store::{AttemptSpan, Extent, Store};
+use crate::store::{Attempts, Extent, Store};
 
 /// Reads the events of a frame or of a chain.
 #[derive(Debug)]
@@ -79,8 +79,8 @@ impl<'a> ChainEvents<'a> {
         }
         self.sources.iter_mut().try_for_each(Source::look)?;
         let mut spans: HashMap<FrameId, Vec<Span>> = HashMap::new();
-        for span in self.store.attempt_spans(Extent::Below(self.top))? {
-            spans.entry(span.frame).or_default().push(of_frame(&span));
+        for attempt in self.store.attempts(Attempts::Of(Extent::Below(self.top)))? {
+            spans.entry(attempt.frame).or_default().push(Span::of(&attempt));
         }
         for source in &mut self.sources {
             source.output.set_spans(spans.remove(&source.frame).unwrap_or_default());
@@ -116,7 +116,7 @@ impl<'a> ChainEvents<'a> {
             if let Some(place) = self.places.get(frame) {
                 let source = &mut self.sources[*place];
                 source.look()?;
-                source.output.set_spans(self.store.attempt_spans(*frame)?.iter().map(of_frame).collect());
+                source.output.set_spans(self.store.attempts(*frame)?.iter().map(Span::of).collect());
             }
         }
         Ok(())
@@ -147,10 +147,6 @@ impl<'a> ChainEvents<'a> {
     pub(crate) fn outputs(&self) -> impl Iterator<Item = (FrameId, PathBuf)> {
         self.sources.iter().map(|source| (source.frame, self.store.dir().printed(source.frame)))
     }
-}
-
-fn of_frame(span: &AttemptSpan) -> Span {
-    Span { attempt: span.attempt, from: span.output_from, began: span.began, ended: span.ended }
 }
 
 impl Source {

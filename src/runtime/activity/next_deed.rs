@@ -20,14 +20,8 @@ pub(crate) fn after(store: &Store, exchange: &Exchange) -> Result<Option<AgentEv
     let path = store.dir().printed(exchange.frame);
     let mut output = Output::new(exchange.frame, path, Some(TEXT)).beginning_at(given.output_from);
     output.look().map_err(while_trying(READ_PRINTED))?;
-    let spans = store.attempt_spans(exchange.frame)?.into_iter();
-    let span = spans.filter(|span| span.attempt == given.attempt).map(|span| Span {
-        attempt: span.attempt,
-        from: span.output_from,
-        began: span.began,
-        ended: span.ended,
-    });
-    output.set_spans(span.collect());
+    let attempts = store.attempts(exchange.frame)?;
+    output.set_spans(attempts.iter().filter(|attempt| attempt.id == given.attempt).map(Span::of).collect());
     let mut events = VecDeque::new();
     loop {
         let more = output.read(None, &mut events).map_err(while_trying(READ_PRINTED))?;

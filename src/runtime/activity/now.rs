@@ -13,7 +13,7 @@ use crate::core::events::activity::{Activity, Progress, is_stalled};
 use crate::core::id::FrameId;
 use crate::runtime::activity::output::{Output, Span};
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
-use crate::store::Store;
+use crate::store::{Attempts, Store};
 
 /// What a running agent does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,7 +53,7 @@ const TEXT: usize = 2_000;
 ///
 /// Those of the state directory.
 pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Result<Option<Doing>, RuntimeError> {
-    let Some(attempt) = store.running_attempt(frame)? else { return Ok(None) };
+    let Some(attempt) = store.attempts(Attempts::RunningOf(frame))?.pop() else { return Ok(None) };
     if !store.frame(frame)?.is_some_and(|frame| matches!(frame.state, FrameState::Running { .. })) {
         return Ok(None);
     }
@@ -61,7 +61,7 @@ pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Resu
     let (mut progress, mut last_event) = (Progress::default(), attempt.began);
     if let Ok(file) = fs::metadata(&path) {
         let begins = file.len().saturating_sub(TAIL).max(attempt.output_from);
-        let span = Span { attempt: attempt.id, from: attempt.output_from, began: attempt.began, ended: None };
+        let span = Span::of(&attempt);
         let mut output = Output::new(frame, path, Some(TEXT)).beginning_at(begins);
         output.look().map_err(while_trying(READ_PRINTED))?;
         output.set_spans(vec![span]);

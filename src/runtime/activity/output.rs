@@ -11,6 +11,7 @@ use crate::claude::events::line_cutter::LineCutter;
 use crate::claude::events::translate::translate;
 use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
 use crate::core::id::{AttemptId, FrameId};
+use crate::store::Attempt;
 
 /// Where the output of an attempt is, and when it ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +21,12 @@ pub(super) struct Span {
     pub from: u64,
     pub began: Timestamp,
     pub ended: Option<Timestamp>,
+}
+
+impl Span {
+    pub(super) fn of(attempt: &Attempt) -> Self {
+        Self { attempt: attempt.id, from: attempt.output_from, began: attempt.began, ended: attempt.ended }
+    }
 }
 
 /// Reads what a frame printed, from where it left off.

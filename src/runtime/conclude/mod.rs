@@ -21,7 +21,7 @@ use crate::runtime::RuntimeError;
 pub(crate) use crate::runtime::conclude::gather::Begun;
 use crate::runtime::conclude::gather::gather;
 use crate::runtime::conclude::printed::Printed;
-use crate::store::{Attempt, Lease, Store, StoreError};
+use crate::store::{Attempt, Attempts, Lease, Store, StoreError};
 
 /// Concludes the attempt of `frame` that is recorded as running. The lease proves that its process has ended.
 pub(crate) fn conclude(
@@ -31,14 +31,14 @@ pub(crate) fn conclude(
     exit: Exit,
     lease: &Lease,
 ) -> Result<Option<Decision>, RuntimeError> {
-    let Some(attempt) = store.running_attempt(frame.id)? else { return Ok(None) };
+    let Some(attempt) = store.attempts(Attempts::RunningOf(frame.id))?.pop() else { return Ok(None) };
     let printed = Printed::read(store, frame, &attempt, exit, lease)?;
     finish(store, frame, begun, attempt, printed).map(Some)
 }
 
 /// Concludes an attempt whose process could not be started.
 pub(crate) fn conclude_unstarted(store: &Store, frame: &Frame, why: String) -> Result<Option<Decision>, RuntimeError> {
-    let Some(attempt) = store.running_attempt(frame.id)? else { return Ok(None) };
+    let Some(attempt) = store.attempts(Attempts::RunningOf(frame.id))?.pop() else { return Ok(None) };
     finish(store, frame, Begun::Here { silent: None }, attempt, Printed::nothing(why)).map(Some)
 }
 

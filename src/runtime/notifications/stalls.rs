@@ -5,11 +5,11 @@ use std::fs;
 use jiff::Timestamp;
 
 use crate::core::events::activity::is_stalled;
-use crate::store::{Store, StoreError};
+use crate::store::{Attempt, Attempts, Store, StoreError};
 
 /// Notes the running agents that have printed nothing for longer than their chain's limit. A file's time is enough for that.
 pub(crate) fn note(store: &Store, now: Timestamp) -> Result<(), StoreError> {
-    for (frame, attempt, began) in store.running_attempts()? {
+    for Attempt { id: attempt, frame, began, .. } in store.attempts(Attempts::Running)? {
         let printed = fs::metadata(store.dir().printed(frame)).and_then(|file| file.modified());
         let printed = printed.ok().and_then(|time| Timestamp::try_from(time).ok());
         let last_event = printed.map_or(began, |printed| printed.max(began));

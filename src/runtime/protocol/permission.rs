@@ -25,7 +25,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::printed::{PrintedCall, printed};
 use crate::runtime::protocol::suspension::Suspension;
-use crate::store::{Caller, Store};
+use crate::store::{Attempts, Caller, Store};
 
 /// The message to an agent whose question reached no hook: hooks are disabled.
 const NO_QUESTIONS: &str = "nobody can be asked this way here: run `agent-cli ask QUESTION` and end your turn";
@@ -65,7 +65,8 @@ fn deny(message: &str) -> Permission {
 
 fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permission, RuntimeError> {
     let (store, caller) = (asking.store()?, asking.caller);
-    let attempt = store.running_attempt(caller.frame)?.filter(|attempt| attempt.id == caller.attempt);
+    let attempt =
+        store.attempts(Attempts::RunningOf(caller.frame))?.pop().filter(|attempt| attempt.id == caller.attempt);
     let (Some(frame), Some(attempt)) = (store.frame(caller.frame)?, attempt) else { return Ok(as_plain(call)) };
     if frame.launch.on_permission == OnPermission::Deny {
         return Ok(denied(call, printed(&store, &attempt, call, id)?.reason));

@@ -9,11 +9,11 @@ use crate::claude::stream::reader;
 use crate::claude::tools::hook::BASH;
 use crate::claude::tools::permission_server::PermissionCall;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
-use crate::store::{Attempt, Caller, Store};
+use crate::store::{Attempt, Attempts, Caller, Store};
 
 /// Whether a call that looks like a Bash call is not one: hooks see the commands of other tools as Bash.
 pub(super) fn is_of_another_tool(store: &Store, caller: Caller, call: &str) -> Result<bool, RuntimeError> {
-    let Some(attempt) = store.running_attempt(caller.frame)? else { return Ok(false) };
+    let Some(attempt) = store.attempts(Attempts::RunningOf(caller.frame))?.pop() else { return Ok(false) };
     let tool =
         output(store, &attempt).and_then(|output| reader::tool_of(output, call)).map_err(while_trying(READ_PRINTED))?;
     Ok(tool.is_some_and(|tool| tool != BASH))

@@ -2,7 +2,7 @@
 
 use crate::claude::tools::hook::HookAnswer;
 use crate::runtime::RuntimeError;
-use crate::store::{Caller, Store};
+use crate::store::{Attempts, Caller, Store};
 
 /// The hook's answer.
 #[derive(Debug)]
@@ -32,6 +32,7 @@ impl HookResponse {
 
 /// Notices for the agent beside the result of the resumed call.
 pub(super) fn notice(store: &Store, caller: Caller) -> Result<Option<String>, RuntimeError> {
-    let attempt = store.running_attempt(caller.frame)?.filter(|attempt| attempt.id == caller.attempt);
+    let attempt =
+        store.attempts(Attempts::RunningOf(caller.frame))?.pop().filter(|attempt| attempt.id == caller.attempt);
     Ok(attempt.and_then(|attempt| attempt.notice))
 }

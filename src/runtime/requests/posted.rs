@@ -25,6 +25,7 @@ use crate::core::requests::question::Form;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::failpoint::{self, Step};
 use crate::runtime::RuntimeError;
+use crate::runtime::requests::question_files::asked_until;
 use crate::store::{Caller, Store, StoreError};
 
 /// The largest file that is read, in bytes.
@@ -79,7 +80,7 @@ pub(crate) fn observe(store: &Store, tree: &mut Tree) -> Result<(), RuntimeError
         let RequestKind::Ask(form) = &mut request.kind else { continue };
         let kind = RequestKind::Ask(form.clone());
         let Some(posted) = form.posted.as_mut().filter(|posted| is_open && posted.trouble.is_none()) else { continue };
-        posted.trouble = match answer_in(posted, store.asked_until(request.id)?) {
+        posted.trouble = match answer_in(posted, asked_until(store, request.id)?) {
             Err(why) => why,
             Ok(found) => answer::from_text(&kind, &found.text).err().map(|why| format!("{}: {why}", in_folder(posted))),
         };
@@ -126,7 +127,7 @@ fn in_trouble(posted: Posted, why: String) -> Form {
 
 /// Records the answer in the file of an open question, if there is one that counts.
 fn take(store: &Store, id: RequestId, form: &Form, posted: &Posted) -> Result<(), RuntimeError> {
-    let Ok(found) = answer_in(posted, store.asked_until(id)?) else { return Ok(()) };
+    let Ok(found) = answer_in(posted, asked_until(store, id)?) else { return Ok(()) };
     let Ok(text) = answer::from_text(&RequestKind::Ask(form.clone()), &found.text) else { return Ok(()) };
     match store.record_answer(id, &text, &found.origin(), false) {
         // Somebody else was faster.
@@ -161,7 +162,7 @@ fn file_end(store: &Store, id: RequestId, form: &Form, posted: &Posted) -> Resul
         folder => Some(folder.map_err(|error| said(&error))?),
     };
     let answers = Folder::made(&posted.dir, ANSWERED).map_err(|error| said(&error))?;
-    let until = store.asked_until(id).map_err(|error| error.to_string())?;
+    let until = asked_until(store, id).map_err(|error| error.to_string())?;
     let is_filed =
         answers.read(&name).ok().flatten().is_some_and(|found| until.is_some_and(|until| found.changed >= until));
     if !is_filed && let Some(given) = store.question(id).map_err(|error| error.to_string())? {

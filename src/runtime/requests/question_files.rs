@@ -23,7 +23,7 @@ use crate::core::requests::request::RequestKind;
 use crate::failpoint::{self, Step};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::record::{self, Reach};
-use crate::store::{Caller, Store, StoreError};
+use crate::store::{Attempts, Caller, Store, StoreError};
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -182,6 +182,11 @@ fn create(path: &Path, text: &str) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// When the attempt that asked a question had ended; `None`: it has not.
+pub(super) fn asked_until(store: &Store, question: RequestId) -> Result<Option<Timestamp>, StoreError> {
+    Ok(store.attempts(Attempts::ThatAsked(question))?.pop().and_then(|attempt| attempt.ended))
+}
+
 /// What the file at `path` says about a question. `asked_until`: when the attempt that asked it had ended; `None`: it has not.
 pub(crate) fn look(path: &Path, form: &Form, asked_until: Option<Timestamp>, now: Timestamp) -> Look {
     let name = path.display();
@@ -223,7 +228,7 @@ pub(crate) fn in_words(
     now: Timestamp,
 ) -> Result<Option<String>, RuntimeError> {
     let Some(path) = &form.file else { return Ok(None) };
-    Ok(Some(match look(path, form, store.asked_until(id)?, now) {
+    Ok(Some(match look(path, form, asked_until(store, id)?, now) {
         Look::Nothing(why) => why,
         Look::Soon(time) => {
             let seconds = time.duration_since(now).as_secs().max(1);
@@ -239,7 +244,7 @@ pub(crate) fn in_words(
 /// Records the answer in the file of an open question, if there is one.
 pub(crate) fn take(store: &Store, id: RequestId, form: &Form, now: Timestamp) -> Result<(), RuntimeError> {
     let Some(path) = &form.file else { return Ok(()) };
-    let Look::Answer(found) = look(path, form, store.asked_until(id)?, now) else { return Ok(()) };
+    let Look::Answer(found) = look(path, form, asked_until(store, id)?, now) else { return Ok(()) };
     // What is not an answer stays in the file, and `questions` says why it is not.
     let Ok(text) = answer::from_text(&RequestKind::Ask(form.clone()), &found.text) else { return Ok(()) };
     match store.record_answer(id, &text, &found.origin(path), false) {

@@ -20,7 +20,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::{BadSource, Source};
 use crate::runtime::worktrees::worktree;
 use crate::runtime::{READ_PRINTED, while_trying};
-use crate::store::{Caller, NewFrame, NewGroup, Store, Target};
+use crate::store::{Attempts, Caller, NewFrame, NewGroup, Store, Target};
 
 /// A task, and what the command called it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ pub(crate) fn spawn(
 /// The rights that the agent of `parent` can give a child now. The agent may have switched to another permission mode since it
 /// was started.
 fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
-    let Some(attempt) = store.running_attempt(parent.id)? else { return Ok(parent.launch.clone()) };
+    let Some(attempt) = store.attempts(Attempts::RunningOf(parent.id))?.pop() else { return Ok(parent.launch.clone()) };
     let read = || reader::read(BufReader::new(store.dir().open_printed(parent.id, attempt.output_from)?));
     let digest = read().map_err(while_trying(READ_PRINTED))?;
     let is_in = starting_mode::last_mode(&parent.launch, attempt.mode.as_deref(), digest.rights.modes.as_ref());

@@ -23,7 +23,7 @@ use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
-use crate::store::{Attempt, Lease, StateDir, Store};
+use crate::store::{Attempt, Attempts, Lease, StateDir, Store};
 
 /// How often agent-cli checks whether `claude` has printed something.
 const LOOK: Duration = Duration::from_millis(150);
@@ -173,7 +173,9 @@ fn quiet_for(file: &Path) -> Option<Duration> {
 /// Ends the `claude` of a frame that its runner left alive, and takes its lease. `None`: this process may not do that, or
 /// somebody else has the lease.
 pub(crate) fn taken_from_left(store: &Store, frame: FrameId) -> Result<Option<Lease>, RuntimeError> {
-    let (Some(known), Some(attempt)) = (store.frame(frame)?, store.running_attempt(frame)?) else { return Ok(None) };
+    let (Some(known), Some(attempt)) = (store.frame(frame)?, store.attempts(Attempts::RunningOf(frame))?.pop()) else {
+        return Ok(None);
+    };
     if !is_left(store, &known, &attempt)? {
         return Ok(None);
     }

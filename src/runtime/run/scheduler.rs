@@ -32,7 +32,7 @@ use crate::runtime::run::unattended::places::{self, Place, Places};
 use crate::runtime::run::{background, external_waits};
 use crate::runtime::steering::{self, asked};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
-use crate::store::{Driving, Lease, Store, StoreError};
+use crate::store::{Attempts, Driving, Lease, Store, StoreError};
 
 /// How often it is looked, while agents run, whether another process has written something.
 const LOOK: Duration = Duration::from_millis(200);
@@ -386,7 +386,7 @@ impl Drive<'_> {
 
     fn note_busy(&mut self, frame: FrameId) -> Result<(), RuntimeError> {
         self.attempted.skip(frame);
-        let runner = self.store.running_attempt(frame)?.map(|attempt| attempt.runner);
+        let runner = self.store.attempts(Attempts::RunningOf(frame))?.pop().map(|attempt| attempt.runner);
         self.driven.is_busy(Busy { frame, runner });
         Ok(())
     }

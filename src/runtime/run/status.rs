@@ -12,7 +12,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 use crate::runtime::run::{background, external_waits};
-use crate::store::{Driving, Lease, Store};
+use crate::store::{Attempts, Driving, Lease, Store};
 
 /// The status of a chain in which nothing can run.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
         if is_free(store, node.id)? {
             return Ok(None);
         }
-        let runner = store.running_attempt(node.id)?.map(|attempt| attempt.runner);
+        let runner = store.attempts(Attempts::RunningOf(node.id))?.pop().map(|attempt| attempt.runner);
         busy.push(Busy { frame: node.id, runner });
     }
     external_waits::observe(store, &mut tree, now)?;
@@ -111,7 +111,9 @@ fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
     if !Lease::is_held(store.dir(), frame)? {
         return Ok(true);
     }
-    let (Some(known), Some(attempt)) = (store.frame(frame)?, store.running_attempt(frame)?) else { return Ok(false) };
+    let (Some(known), Some(attempt)) = (store.frame(frame)?, store.attempts(Attempts::RunningOf(frame))?.pop()) else {
+        return Ok(false);
+    };
     background::is_left(store, &known, &attempt)
 }
 

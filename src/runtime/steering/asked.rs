@@ -53,7 +53,17 @@ pub(crate) struct Timeout {
 /// How long the agent of a frame may run from now on; `None`: as long as it likes.
 pub(crate) fn timeout(store: &Store, frame: &Frame) -> Result<Option<Timeout>, StoreError> {
     let Some(whole) = frame.launch.timeout.map(Duration::from_secs) else { return Ok(None) };
-    Ok(Some(Timeout { whole, rest: whole.saturating_sub(store.ran(frame.id)?) }))
+    Ok(Some(Timeout { whole, rest: whole.saturating_sub(ran(store, frame.id)?) }))
+}
+
+/// How long an agent has run, in all its attempts that have ended and that began since its last instruction.
+fn ran(store: &Store, frame: FrameId) -> Result<Duration, StoreError> {
+    let instructed =
+        store.messages(frame)?.iter().filter(|message| message.instructs).map(|message| message.made).max();
+    let attempts = store.attempts(frame)?;
+    let counted = attempts.iter().filter(|attempt| instructed.is_none_or(|instructed| attempt.began >= instructed));
+    let lengths = counted.filter_map(|attempt| attempt.ended.map(|ended| ended.duration_since(attempt.began)));
+    Ok(lengths.filter_map(|length| Duration::try_from(length).ok()).sum())
 }
 
 /// That its time is over.

@@ -14,7 +14,7 @@ use crate::failpoint::{self, Step};
 use crate::runtime::conclude::{self, Begun};
 use crate::runtime::steering::report;
 use crate::runtime::{RuntimeError, Stopping, while_trying};
-use crate::store::{Lease, Store};
+use crate::store::{Attempts, Lease, Store};
 
 /// How often it is looked whether an agent has ended.
 const LOOK: Duration = Duration::from_millis(50);
@@ -115,14 +115,15 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
             return Ok(());
         }
         if asked.elapsed() >= gives_up {
-            let runner = store.running_attempt(id)?.map(|attempt| format!("process {}", attempt.runner));
+            let runner =
+                store.attempts(Attempts::RunningOf(id))?.pop().map(|attempt| format!("process {}", attempt.runner));
             let runner = runner.unwrap_or_else(|| "the process".to_owned());
             tell(&format!("{runner}, which runs {}, does not react: it stops the agent once it does", id.short()));
             return Ok(());
         }
         if asked.elapsed() >= NOTICES && !store.dir().is_stop_noticed(id) {
             // Its runner is gone, or suspended. A hook still ends it after the running tool.
-            let attempt = store.running_attempt(id)?;
+            let attempt = store.attempts(Attempts::RunningOf(id))?.pop();
             if !is_told && let Some(attempt) = &attempt {
                 let (runner, id) = (attempt.runner, id.short());
                 tell(&match process::lives(runner) {

@@ -1,10 +1,9 @@
 //! Attempts: recorded before their process starts, so that whoever finds a dead one knows what to look for.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row, params_from_iter};
 use serde_json::json;
 
 use crate::core::attempt::usage::{Spending, Totals};
@@ -19,6 +18,7 @@ use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
 use crate::store::requests::questions;
 use crate::store::steering::messages;
+use crate::store::tables::below::{Extent, below};
 use crate::store::tables::{events, frames, requests};
 
 /// An attempt that is about to start.
@@ -97,9 +97,34 @@ pub struct Attempt {
     pub mode: Option<String>,
     /// A text for its agent besides the result of the call that it resumed.
     pub notice: Option<String>,
-    /// The requests whose results it is given, or was given: a discarded attempt has none.
-    pub delivering: Vec<RequestId>,
 }
+
+/// Which attempts are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempts {
+    /// Those of a frame, or of all frames below it as well.
+    Of(Extent),
+    /// The one of a frame whose end nobody has recorded.
+    RunningOf(FrameId),
+    /// All whose end nobody has recorded.
+    Running,
+    /// The one that made a request.
+    ThatAsked(RequestId),
+}
+
+impl From<FrameId> for Attempts {
+    fn from(frame: FrameId) -> Self {
+        Self::Of(Extent::One(frame))
+    }
+}
+
+const OF: &str = "SELECT * FROM attempts WHERE frame = ?1 ORDER BY seq";
+const BELOW: &str = below!(
+    "SELECT a.* FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id ORDER BY a.seq"
+);
+const RUNNING_OF: &str = "SELECT * FROM attempts WHERE frame = ?1 AND ended IS NULL";
+const RUNNING: &str = "SELECT * FROM attempts INDEXED BY one_running_attempt WHERE ended IS NULL ORDER BY seq";
+const THAT_ASKED: &str = "SELECT a.* FROM requests AS r JOIN attempts AS a ON a.id = r.attempt WHERE r.id = ?1";
 
 impl Store {
     /// Records that an attempt begins. Its process must not be started before this has returned.
@@ -158,34 +183,6 @@ impl Store {
         })
     }
 
-    /// How long a frame's agent has run so far, in all its attempts that have ended.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
-    pub fn ran(&self, frame: FrameId) -> Result<Duration> {
-        self.query(|connection| {
-            let sql = "SELECT coalesce(sum(max(ended - began, 0)), 0) FROM attempts
-                       WHERE frame = ?1 AND ended IS NOT NULL AND began >= coalesce(
-                           (SELECT max(made) FROM messages WHERE frame = ?1 AND instructs), 0)";
-            let milliseconds: i64 = connection.prepare_cached(sql)?.query_row([Id(frame)], |row| row.get(0))?;
-            Ok(Duration::from_millis(milliseconds.unsigned_abs()))
-        })
-    }
-
-    /// The attempt of a frame whose end nobody has recorded.
-    pub fn running_attempt(&self, frame: FrameId) -> Result<Option<Attempt>> {
-        self.read(|connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT * FROM attempts WHERE frame = ?1 AND ended IS NULL")?;
-            let mut running = statement.query_row([Id(frame)], from_row).optional()?;
-            if let Some(attempt) = &mut running {
-                attempt.delivering = delivering(connection, attempt.id)?;
-            }
-            Ok(running)
-        })
-    }
-
     /// Records that the transcript of a session was moved, together with the files beside it.
     ///
     /// # Errors
@@ -201,16 +198,19 @@ impl Store {
         })
     }
 
-    /// The attempts of a frame, in order.
-    pub fn attempts(&self, frame: FrameId) -> Result<Vec<Attempt>> {
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached("SELECT * FROM attempts WHERE frame = ?1 ORDER BY seq")?;
-            let mut attempts: Vec<Attempt> =
-                statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?;
-            for attempt in &mut attempts {
-                attempt.delivering = delivering(connection, attempt.id)?;
-            }
-            Ok(attempts)
+    /// Attempts, in order.
+    pub fn attempts(&self, which: impl Into<Attempts>) -> Result<Vec<Attempt>> {
+        let (sql, id) = match which.into() {
+            Attempts::Of(Extent::One(frame)) => (OF, Some(frame.0)),
+            Attempts::Of(Extent::Below(top)) => (BELOW, Some(top.0)),
+            Attempts::RunningOf(frame) => (RUNNING_OF, Some(frame.0)),
+            Attempts::Running => (RUNNING, None),
+            Attempts::ThatAsked(request) => (THAT_ASKED, Some(request.0)),
+        };
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let attempts = statement.query_map(params_from_iter(id.map(Id)), from_row)?;
+            Ok(attempts.collect::<rusqlite::Result<_>>()?)
         })
     }
 }
@@ -227,11 +227,6 @@ fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttemp
         };
     }
     Ok(())
-}
-
-fn delivering(connection: &Connection, attempt: AttemptId) -> std::result::Result<Vec<RequestId>, Fault> {
-    let mut statement = connection.prepare_cached("SELECT id FROM requests WHERE delivered_in = ?1 ORDER BY seq")?;
-    Ok(statement.query_map([Id(attempt)], |row| id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
@@ -257,7 +252,6 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
         mode: row.get("mode")?,
         notice: row.get("notice")?,
-        delivering: Vec::new(),
     })
 }
 
@@ -272,7 +266,7 @@ mod tests {
     fn an_attempt_is_read_back_as_it_was_recorded() {
         let (_temp, store) = store();
         let frame = store.root();
-        assert_eq!(store.running_attempt(frame).unwrap(), None);
+        assert_eq!(store.attempts(Attempts::RunningOf(frame)).unwrap(), []);
         let new = NewAttempt {
             resumed: Some(SessionId::random()),
             mode: Some("plan".into()),
@@ -280,13 +274,14 @@ mod tests {
             ..attempt(Vec::new())
         };
         store.begin(frame, &new).unwrap();
-        let running = store.running_attempt(frame).unwrap().unwrap();
+        let running = store.attempts(Attempts::RunningOf(frame)).unwrap().remove(0);
+        assert_eq!(store.attempts(Attempts::Running).unwrap(), [running.clone()]);
         assert_eq!((running.session, running.frame, running.resumed), (new.session, frame, new.resumed));
         assert_eq!((running.mode, running.notice), (new.mode, new.notice));
         assert_eq!((running.output_from, running.errors_from, running.runner), (7, 3, 42));
         assert_eq!((running.waited, running.ended, running.kept), (None, None, None));
         store.end(crate::store::Caller { frame, attempt: new.id }, &reply("done"));
-        assert_eq!(store.running_attempt(frame).unwrap(), None);
+        assert_eq!(store.attempts(Attempts::RunningOf(frame)).unwrap(), []);
         let attempts = store.attempts(frame).unwrap();
         assert_eq!(attempts.len(), 1);
         assert_eq!((attempts[0].outcome.as_deref(), attempts[0].kept), (Some("reply"), Some(true)));

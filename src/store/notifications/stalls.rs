@@ -6,23 +6,12 @@ use serde_json::json;
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::notifications::occasion::Occasion;
 use crate::failpoint::Step;
-use crate::store::database::codec::{self, id, time};
+use crate::store::database::codec;
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 use crate::store::tables::notifications::{self, Noted};
 
 impl Store {
-    /// The attempts that run, each with its frame and when it began.
-    pub(crate) fn running_attempts(&self) -> Result<Vec<(FrameId, AttemptId, Timestamp)>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT frame, id, began FROM attempts INDEXED BY one_running_attempt WHERE ended IS NULL",
-            )?;
-            let rows = statement.query_map([], |row| Ok((id(row, "frame")?, id(row, "id")?, time(row, "began")?)))?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
     /// Whether it was noted that an attempt has been silent since then.
     pub(crate) fn is_stall_noted(&self, attempt: AttemptId, last_event: Timestamp) -> Result<bool> {
         self.query(|connection| {
@@ -49,6 +38,7 @@ fn subject(attempt: AttemptId, last_event: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::attempts::attempt::Attempts;
     use crate::store::testing::{reply, store};
 
     #[test]
@@ -56,7 +46,7 @@ mod tests {
         let (_temp, store) = store();
         store.subscribe("/c".as_ref(), &[Occasion::Stalled]).unwrap();
         let caller = store.start(store.root());
-        assert_eq!(store.running_attempts().unwrap().len(), 1);
+        assert_eq!(store.attempts(Attempts::Running).unwrap().len(), 1);
         let then = Timestamp::UNIX_EPOCH;
         for _ in 0..2 {
             store.note_stall(caller.frame, caller.attempt, then).unwrap();
@@ -65,6 +55,6 @@ mod tests {
         assert_eq!(store.notifications(9).unwrap().len(), 1);
         store.end(caller, &reply("done"));
         assert_eq!(store.claim_notification(jiff::SignedDuration::ZERO).unwrap(), None);
-        assert!(store.running_attempts().unwrap().is_empty());
+        assert!(store.attempts(Attempts::Running).unwrap().is_empty());
     }
 }

@@ -87,15 +87,6 @@ impl Store {
         self.query(|connection| load(connection, id))
     }
 
-    /// When the attempt that asked a question had ended; `None`: it has not.
-    pub(crate) fn asked_until(&self, id: RequestId) -> Result<Option<Timestamp>> {
-        self.query(|connection| {
-            let sql = "SELECT a.ended FROM requests AS r JOIN attempts AS a ON a.id = r.attempt WHERE r.id = ?1";
-            let mut statement = connection.prepare_cached(sql)?;
-            Ok(statement.query_row([Id(id)], |row| maybe_time(row, "ended")).optional()?.flatten())
-        })
-    }
-
     /// Answers a question. The first answer counts; with `replace`, another one takes the place of an answer that no attempt was
     /// given. An attempt that was to be given the replaced answer can no longer begin.
     ///
@@ -233,6 +224,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::id::AttemptId;
+    use crate::store::attempts::attempt::Attempts;
     use crate::store::attempts::attempt::NewAttempt;
     use crate::store::testing::{ask, attempt, refused, reply, store};
 
@@ -271,7 +263,7 @@ mod tests {
         assert_eq!((replaced.answer.as_deref(), replaced.origin), (Some("Feb 2nd"), Some(bob.clone())));
         let late = store.begin(frame, &read("Jan 1st"));
         assert!(matches!(late, Err(StoreError::AnswerReplaced(question)) if question == id), "{late:?}");
-        assert_eq!(store.running_attempt(frame).unwrap(), None);
+        assert_eq!(store.attempts(Attempts::RunningOf(frame)).unwrap(), []);
 
         let new = read("Feb 2nd");
         store.begin(frame, &new).unwrap();
