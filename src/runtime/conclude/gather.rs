@@ -37,6 +37,19 @@ pub(crate) enum Begun {
     Earlier,
 }
 
+impl Begun {
+    fn silent(self) -> Option<Way> {
+        match self {
+            Self::Here { silent } => silent,
+            Self::Earlier => None,
+        }
+    }
+
+    fn is_abandoned(self) -> bool {
+        matches!(self, Self::Earlier)
+    }
+}
+
 /// What is known about an attempt that has ended.
 pub(super) struct Gathered {
     /// The facts that the decision depends on.
@@ -73,11 +86,7 @@ pub(super) fn gather(
     if is_swept {
         sweep(store, frame.id);
     }
-    complete_requests(store, &attempt, &printed.digest)?;
-    if let Ending::Reply(text) = &printed.ending {
-        posted::record(store, frame, Caller { frame: frame.id, attempt: attempt.id }, text)?;
-    }
-
+    complete_requests(store, frame, &attempt, &printed)?;
     let AtEnd { mut given, looked_up, shown, has_open, awaits_permission, messages } =
         store.at_end(frame.id, attempt.id)?;
     let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
@@ -91,13 +100,6 @@ pub(super) fn gather(
     let unseen_messages = unseen_messages(&messages, transcript.as_deref(), salvage)?;
     let Printed { digest, ending, .. } = printed;
     let attempts = store.attempts(frame.id)?;
-    let (silent, is_abandoned) = match begun {
-        Begun::Here { silent } => (silent, false),
-        Begun::Earlier => (None, true),
-    };
-    // Its runner is dead. What it printed last is the last that is known of it.
-    let printed_last = || fs::metadata(store.dir().printed(frame.id)).and_then(|file| file.modified()).ok();
-    let ended = if is_abandoned { printed_last().and_then(|at| at.try_into().ok()) } else { None };
     let mut facts = Facts {
         ending,
         has_checkpoint: frame.checkpoint.is_some(),
@@ -111,8 +113,8 @@ pub(super) fn gather(
         uncertain_calls,
         trouble: frame.trouble.clone(),
         earlier_pauses: pauses_before(&attempts, attempt.id),
-        silent,
-        is_abandoned,
+        silent: begun.silent(),
+        is_abandoned: begun.is_abandoned(),
         stop: None,
         has_messages: false,
     };
@@ -120,7 +122,7 @@ pub(super) fn gather(
     let (spending, total) = cost::of(store, frame, &attempts, &digest, transcript.as_deref())?;
     Ok(Gathered {
         facts,
-        ended,
+        ended: if begun.is_abandoned() { printed_last(store, frame.id) } else { None },
         situation: situation::at_the_end(frame, attempt.mode.as_deref(), &digest, transcript.as_deref(), &given)?,
         denied: denied::denied(store, frame, &digest)?,
         spending,
@@ -161,16 +163,30 @@ pub(super) fn sweep(store: &Store, frame: FrameId) {
     failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame));
 }
 
-/// Withdraws the requests whose calls were not suspended after all, and records the jobs that no hook recorded.
-fn complete_requests(store: &Store, attempt: &Attempt, digest: &Digest) -> Result<(), RuntimeError> {
+/// When an agent printed something last: the last that is known of one whose runner is dead.
+fn printed_last(store: &Store, frame: FrameId) -> Option<Timestamp> {
+    fs::metadata(store.dir().printed(frame)).ok()?.modified().ok()?.try_into().ok()
+}
+
+/// Withdraws the requests whose calls were not suspended after all, and records the jobs that no hook recorded and the questions
+/// that a reply names.
+fn complete_requests(
+    store: &Store,
+    frame: &Frame,
+    attempt: &Attempt,
+    Printed { digest, ending, .. }: &Printed,
+) -> Result<(), RuntimeError> {
+    let caller = Caller { frame: frame.id, attempt: attempt.id };
     let open: Vec<&str> = digest.calls.open.iter().map(|call| call.id.as_str()).collect();
     let (open, made) = (digest.result.is_some().then_some(open.as_slice()), jobs::made(&digest.jobs));
     let removed = &digest.jobs.removed;
     if open.is_some() || !made.is_empty() || !removed.is_empty() {
-        let caller = Caller { frame: attempt.frame, attempt: attempt.id };
         store.complete_requests(caller, PrintedRequests { open, made: &made, removed })?;
     }
-    Ok(())
+    match ending {
+        Ending::Reply(text) => posted::record(store, frame, caller, text),
+        _ => Ok(()),
+    }
 }
 
 /// How many consecutive attempts before this one ended with an agent that waits without a request.

@@ -7,6 +7,7 @@ use crate::core::attempt::ending::Objection;
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::state::{Ended, FailureKind};
 use crate::core::id::FrameId;
+use crate::runtime::RuntimeError;
 use crate::runtime::worktrees::worktree::WorktreeError;
 
 /// What went wrong with a frame.
@@ -63,11 +64,33 @@ impl FrameErrorKind {
             _ => Self::Ended(said),
         }))
     }
+
+    /// What is wrong with a frame whose attempt could not begin. Any error that concerns more than the frame comes back.
+    /// `worktree`: the one that was created for it.
+    pub(super) fn at_start(
+        worktree: Option<Worktree>,
+        error: RuntimeError,
+        anew: impl FnOnce() -> Result<String, RuntimeError>,
+    ) -> Result<Self, RuntimeError> {
+        Ok(match error {
+            RuntimeError::Program(error) => Self::Program(error),
+            RuntimeError::NoWorkingDirectory { cwd, .. } => match worktree {
+                Some(worktree) if !worktree.path.exists() => Self::WorktreeGone(worktree),
+                _ => Self::NoWorkingDirectory(cwd),
+            },
+            RuntimeError::Worktree(error) => Self::NoWorktree(error),
+            error @ RuntimeError::BrokenConversation { .. } => {
+                Self::NoConversation { said: error.to_string(), anew: anew()? }
+            }
+            error => return Err(error),
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::path::{Path, PathBuf};
 
     use super::*;
     use crate::core::attempt::decision::decide;
@@ -91,5 +114,25 @@ mod tests {
             matches!(of(Ending::Error("max turns".into())), Some(FrameErrorKind::Ended(said)) if said == "max turns")
         );
         assert!(of(Ending::Reply("Jan 1st".into())).is_none());
+    }
+
+    #[test]
+    fn what_keeps_one_frame_from_starting_is_told_from_what_ends_the_run() {
+        let (there, gone) = (tempfile::tempdir().unwrap(), PathBuf::from("/nowhere/worktree"));
+        let worktree = |path: &Path| Worktree {
+            repository: "/srv/.git".into(),
+            path: path.to_owned(),
+            branch: "agent-cli/task".into(),
+            base: "4f2c1a90".into(),
+        };
+        let at_start = |worktree, error| FrameErrorKind::at_start(worktree, error, || Ok("spawn root.md".to_owned()));
+        let (frame, cwd) = (FrameId::random(), PathBuf::from("/nowhere"));
+        let no_directory = |worktree| at_start(worktree, RuntimeError::NoWorkingDirectory { frame, cwd: cwd.clone() });
+        assert!(matches!(no_directory(None), Ok(FrameErrorKind::NoWorkingDirectory(gone)) if gone == cwd));
+        // Its subfolder is gone.
+        let subfolder = no_directory(Some(worktree(there.path())));
+        assert!(matches!(subfolder, Ok(FrameErrorKind::NoWorkingDirectory(gone)) if gone == cwd));
+        assert!(matches!(no_directory(Some(worktree(&gone))), Ok(FrameErrorKind::WorktreeGone(it)) if it.path == gone));
+        assert!(matches!(at_start(None, RuntimeError::NoCaller(frame)), Err(RuntimeError::NoCaller(_))));
     }
 }

@@ -11,7 +11,6 @@ use crate::claude::processes::process::Exit;
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::decision::{Decision, Next};
 use crate::core::chain::admission::NotAdmitted;
-use crate::core::chain::frame::Frame;
 use crate::core::chain::progress::{ended, step};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::FrameState;
@@ -249,7 +248,7 @@ impl Drive<'_> {
         let program = match programs::usable(self.store, self.settings, &frame.launch).await {
             Ok(program) => program,
             Err(error) => {
-                let why = self.of_frame(frame, error)?;
+                let why = FrameErrorKind::at_start(frame.launch.worktree, error, || self.anew())?;
                 self.fail(id, why);
                 return Ok(false);
             }
@@ -259,15 +258,10 @@ impl Drive<'_> {
             steering::stop::stop(self.store, &frame, &asked::over(&frame), None)?;
             return Ok(true);
         }
-        let first = if program.refuses_forks { Way::InPlace } else { Way::Fork };
-        let way = self.ways.get(&id).copied().unwrap_or(first);
-        if way == Way::InPlace && !program.refuses_forks {
-            self.refused_forks.insert(id, program.clone());
-        }
+        let way = self.way(id, &program);
         match attempt::start(self.store, self.settings, id, &self.attempted, &program, way) {
             Ok(AttemptStart::Started { running, live, output_from, has_stop_hook, transcript }) => {
                 tracing::info!("{}", step(id, &frame.task.title(), "started"));
-                self.attempted.begin(id);
                 let agent = RunningAgent {
                     frame: id,
                     attempt: live.attempt,
@@ -280,10 +274,7 @@ impl Drive<'_> {
                     background_grace: frame.launch.background_grace(),
                     timeout,
                 };
-                self.live.insert(id, live);
-                self.taken.extend(self.settings.places.as_ref().map(|places| (id, places.take())));
-                let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
-                self.exits.spawn(async move { (id, ended.await) });
+                self.started(agent, live);
             }
             Ok(AttemptStart::NotStarted(_lease, why)) => {
                 if let Some(decision) = conclude::conclude_unstarted(self.store, &frame, why)? {
@@ -301,27 +292,31 @@ impl Drive<'_> {
                 return Ok(true);
             }
             Err(error) => {
-                let why = self.of_frame(frame, error)?;
+                let why = FrameErrorKind::at_start(frame.launch.worktree, error, || self.anew())?;
                 self.fail(id, why);
             }
         }
         Ok(false)
     }
 
-    /// What is wrong with a frame that cannot be started. Any other error ends the run.
-    fn of_frame(&self, frame: Frame, error: RuntimeError) -> Result<FrameErrorKind, RuntimeError> {
-        Ok(match error {
-            RuntimeError::Program(error) => FrameErrorKind::Program(error),
-            RuntimeError::NoWorkingDirectory { cwd, .. } => match frame.launch.worktree {
-                Some(worktree) if !worktree.path.exists() => FrameErrorKind::WorktreeGone(worktree),
-                _ => FrameErrorKind::NoWorkingDirectory(cwd),
-            },
-            RuntimeError::Worktree(error) => FrameErrorKind::NoWorktree(error),
-            error @ RuntimeError::BrokenConversation { .. } => {
-                FrameErrorKind::NoConversation { said: error.to_string(), anew: self.anew()? }
-            }
-            error => return Err(error),
-        })
+    /// How a frame continues its conversation: as its `claude` accepts it.
+    fn way(&mut self, id: FrameId, program: &Program) -> Way {
+        let first = if program.refuses_forks { Way::InPlace } else { Way::Fork };
+        let way = self.ways.get(&id).copied().unwrap_or(first);
+        if way == Way::InPlace && !program.refuses_forks {
+            self.refused_forks.insert(id, program.clone());
+        }
+        way
+    }
+
+    /// An agent runs from now on, until [`Self::conclude`].
+    fn started(&mut self, agent: RunningAgent, live: Live) {
+        let id = agent.frame;
+        self.attempted.begin(id);
+        self.live.insert(id, live);
+        self.taken.extend(self.settings.places.as_ref().map(|places| (id, places.take())));
+        let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
+        self.exits.spawn(async move { (id, ended.await) });
     }
 
     fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<(), RuntimeError> {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::core::chain::group::Member;
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::{Failure, FailureKind, FrameState};
-use crate::core::chain::tree::Node;
+use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
@@ -47,7 +47,7 @@ pub(crate) enum ChainStatus {
 ///
 /// This is everything that a poll does: no process, no async runtime, and nothing is written unless an external wait is over.
 pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
-    let mut tree = store.tree(top)?;
+    let tree = store.tree(top)?;
     match tree.get(top).map(|node| &node.state) {
         None => return Ok(None),
         Some(FrameState::Done) => return Ok(latest_reply(store, top)?.map(ChainStatus::Done)),
@@ -55,22 +55,12 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
         Some(_) => {}
     }
     let now = Timestamp::now();
-    if external_waits::without_processes(store, &tree, now)? {
+    let Some(mut tree) = at_rest(store, tree, now)? else { return Ok(None) };
+    if !tree.to_try_again().is_empty() || !tree.to_continue().is_empty() {
         return Ok(None);
     }
-    if external_waits::has_outside_waits(&tree) {
-        tree = store.tree(top)?;
-    }
-    if !tree.to_try_again().is_empty()
-        || !tree.to_continue().is_empty()
-        || !tree.runnable(&Attempted::default(), now).is_empty()
-        || !tree.groups_to_end().is_empty()
-    {
-        return Ok(None);
-    }
-    let runs = |node: &&Node| matches!(node.state, FrameState::Running { .. });
     let mut busy = Vec::new();
-    for node in tree.leaves_up().into_iter().filter(runs) {
+    for node in tree.leaves_up().into_iter().filter(|node| runs(node)) {
         if is_free(store, node.id)? {
             return Ok(None);
         }
@@ -79,13 +69,10 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
     }
     external_waits::observe(store, &mut tree, now)?;
     let blockers = tree.blockers(now);
-    if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Parallel { .. })) {
-        // Frames whose runner died no longer count towards the limits, wherever in the chain they are.
-        for node in tree.all().filter(runs) {
-            if is_free(store, node.id)? {
-                return Ok(None);
-            }
-        }
+    let is_held_up = blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Parallel { .. }));
+    // Frames whose runner died no longer count towards the limits, wherever in the chain they are.
+    if is_held_up && any_is_free(store, &tree)? {
+        return Ok(None);
     }
     Ok(Some(ChainStatus::Waits { new: false, blockers, busy, errors: Vec::new() }))
 }
@@ -117,29 +104,42 @@ fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
     background::is_left(store, &known, &attempt)
 }
 
+/// Whether there is an attempt anywhere in the chain that can be concluded.
+fn any_is_free(store: &Store, tree: &Tree) -> Result<bool, RuntimeError> {
+    for node in tree.all().filter(|node| runs(node)) {
+        if is_free(store, node.id)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Whether something in the chain of `root` can run now. Unlike [`poll`], it leaves alone what has failed, and chains that
 /// another process drives.
 pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
     if Driving::is_marked(store.dir(), root)? {
         return Ok(false);
     }
-    let mut tree = store.tree(root)?;
-    let now = Timestamp::now();
+    match at_rest(store, store.tree(root)?, Timestamp::now())? {
+        Some(tree) => any_is_free(store, &tree),
+        None => Ok(true),
+    }
+}
+
+/// The chain after a look at what it waits for outside. `None`: an agent or a command in it can run now, or a group is to end.
+fn at_rest(store: &Store, mut tree: Tree, now: Timestamp) -> Result<Option<Tree>, RuntimeError> {
     if external_waits::without_processes(store, &tree, now)? {
-        return Ok(true);
+        return Ok(None);
     }
     if external_waits::has_outside_waits(&tree) {
-        tree = store.tree(root)?;
+        tree = store.tree(tree.top())?;
     }
-    if !tree.runnable(&Attempted::default(), now).is_empty() || !tree.groups_to_end().is_empty() {
-        return Ok(true);
-    }
-    for node in tree.all().filter(|node| matches!(node.state, FrameState::Running { .. })) {
-        if is_free(store, node.id)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let is_at_rest = tree.runnable(&Attempted::default(), now).is_empty() && tree.groups_to_end().is_empty();
+    Ok(is_at_rest.then_some(tree))
+}
+
+fn runs(node: &Node) -> bool {
+    matches!(node.state, FrameState::Running { .. })
 }
 
 /// The status of the chain after it was driven.
