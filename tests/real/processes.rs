@@ -1,6 +1,7 @@
 //! Programs that run while a test acts: this program in the background, and the `claude` that it started.
 
 use std::fs;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -13,25 +14,40 @@ use crate::chain::{Chain, Said};
 /// How long a test waits for something that always comes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// This program, running in the background.
-pub(crate) struct Background(Child);
+/// This program, running in the background. A test that fails leaves nothing of it behind.
+pub(crate) struct Background(Option<Child>);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let Some(mut child) = self.0.take() else { return };
+        for process in Process(Pid::from_child(&child).as_raw_nonzero().get()).with_all_below() {
+            // It may have ended by itself.
+            let _ = Pid::from_raw(process.0).map(|process| kill_process(process, Signal::KILL));
+        }
+        let _ = child.wait();
+    }
+}
 
 impl Chain {
     /// Starts this program without waiting for it.
     pub(crate) fn start(&self, arguments: &[&str]) -> Background {
         let mut command = self.command();
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Background(command.spawn().unwrap())
+        Background(Some(command.spawn().unwrap()))
     }
 }
 
 impl Background {
-    pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    fn pid(&self) -> Pid {
+        Pid::from_child(self.0.as_ref().expect("its end was not waited for"))
     }
 
-    pub(crate) fn ends(self) -> Said {
-        Said::from(self.0.wait_with_output().unwrap())
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    pub(crate) fn ends(mut self) -> Said {
+        Said::from(self.0.take().expect("nobody else waits").wait_with_output().unwrap())
     }
 
     /// Kills it without warning, and nothing else.
@@ -42,18 +58,12 @@ impl Background {
 
     /// How many processes it has started that still live.
     pub(crate) fn children(&self) -> usize {
-        let parent = Pid::from_child(&self.0).as_raw_nonzero().to_string();
-        let listed = listed(&["-A", "-o", "ppid="]);
-        listed.lines().filter(|line| line.trim() == parent).count()
+        Process(self.pid().as_raw_nonzero().get()).children().len()
     }
 
     /// The `claude` that it runs.
     pub(crate) fn claude(&self) -> Process {
-        let parent = Pid::from_child(&self.0).as_raw_nonzero().to_string();
-        let listed = listed(&["-A", "-o", "pid=,ppid="]);
-        let is_child = |line: &&str| line.split_whitespace().nth(1) == Some(parent.as_str());
-        let line = listed.lines().find(is_child).expect("a claude runs");
-        Process(line.split_whitespace().next().unwrap().parse().unwrap())
+        *Process(self.pid().as_raw_nonzero().get()).children().first().expect("a claude runs")
     }
 }
 
@@ -62,6 +72,18 @@ impl Background {
 pub(crate) struct Process(i32);
 
 impl Process {
+    fn children(self) -> Vec<Self> {
+        let listed = listed(&["-A", "-o", "pid=,ppid="]);
+        let numbers = listed.lines().map(|line| line.split_whitespace().map(|number| number.parse().unwrap()));
+        let pairs = numbers.map(|mut numbers| (numbers.next().unwrap(), numbers.next().unwrap()));
+        pairs.filter(|(_, parent): &(i32, i32)| *parent == self.0).map(|(child, _)| Self(child)).collect()
+    }
+
+    fn with_all_below(self) -> Vec<Self> {
+        let below = self.children().into_iter().flat_map(Self::with_all_below);
+        iter::once(self).chain(below).collect()
+    }
+
     /// The process whose id a program has written to a file.
     pub(crate) fn named_in(file: &Path) -> Self {
         Self(fs::read_to_string(file).unwrap().trim().parse().unwrap())
