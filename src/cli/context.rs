@@ -24,7 +24,7 @@ use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::programs;
 use crate::runtime::protocol::Asking;
 use crate::runtime::{RunSettings, RuntimeError, Stopping};
-use crate::store::{Caller, StateDir, Store};
+use crate::store::{Caller, Notifications, StateDir, Store};
 
 /// The surroundings of a command.
 #[derive(Debug)]
@@ -166,12 +166,10 @@ impl Context {
     /// Notes nothing any more for a config file that has no commands now, or is gone. One that this process cannot see, as under
     /// cron, keeps its say.
     fn forget_config(&self) -> Result<(), CliError> {
-        let store = self.store()?;
-        let Some((config, _)) = store.subscription()? else { return Ok(()) };
-        if config_path().as_ref() == Some(&config) || config.try_exists().is_ok_and(|exists| !exists) {
-            store.subscribe(&config, &[])?;
-        }
-        Ok(())
+        let is_over = |config: &PathBuf| {
+            config_path().as_ref() == Some(config) || config.try_exists().is_ok_and(|exists| !exists)
+        };
+        Ok(self.store()?.subscribe(|before| before.filter(|it| !is_over(&it.config)))?)
     }
 
     /// Sends what is due before the command ends.
@@ -194,9 +192,9 @@ impl Context {
         if self.caller.is_some() || !has_commands() || StateDir::new(&dir).is_ok_and(|dir| !dir.database().exists()) {
             return false;
         }
-        let next = Store::read_snapshot(&dir, Store::next_notification);
-        let next = next.map_or_else(|| self.store().ok().and_then(|store| store.next_notification().ok()), Some);
-        next.flatten().is_some_and(|next| next <= Timestamp::now())
+        let next = |store: &Store| store.notifications(Notifications::NextDue);
+        let found = Store::read_snapshot(&dir, next).or_else(|| next(&self.store().ok()?).ok());
+        found.unwrap_or_default().iter().any(|next| next.due <= Timestamp::now())
     }
 
     /// Starts to report progress.

@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use agent_cli::records::{FrameState, chains};
+use agent_cli::records::{FrameId, FrameState, chains};
 
 use crate::gate::{Gate, wait_until};
 use crate::person::Person;
@@ -224,7 +224,7 @@ fn steer_and_carry_on(person: &mut Person) -> String {
 fn next_step(person: &Person, root: &str) -> (Vec<String>, bool) {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let store = person.store().expect("there is a root");
-    let tree = store.tree(root.parse().expect("an id")).expect("a database");
+    let tree = store.tree(root.parse::<FrameId>().expect("an id")).expect("a database");
     let child = tree.children(tree.top()).first().and_then(|child| tree.get(*child));
     let messages = store.messages(tree.top()).expect("a database");
     let told = messages.iter().any(|message| !message.instructs);

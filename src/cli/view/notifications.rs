@@ -15,7 +15,7 @@ use crate::core::notifications::occasion::Occasion;
 use crate::core::text::age::time_until;
 use crate::runtime::notifications::config_file::ConfigFile;
 use crate::runtime::notifications::sender;
-use crate::store::ListedNotification;
+use crate::store::{self, ListedNotification};
 
 /// List notifications, and whether they could be sent
 ///
@@ -78,7 +78,7 @@ impl Notifications {
         if let Some(event) = self.test {
             return try_out(context, event, self.json);
         }
-        let listed = context.store()?.notifications(self.limit)?;
+        let listed = context.store()?.notifications(store::Notifications::Newest(self.limit))?;
         if self.json {
             print_json(&listed.into_iter().map(as_json).collect::<Vec<_>>())?;
             return Ok(ExitStatus::Ok);

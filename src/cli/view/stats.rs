@@ -15,7 +15,7 @@ use crate::cli::output::format::table;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::costs::{self, SpentJson};
 use crate::core::attempt::usage::Spent;
-use crate::store::Counted;
+use crate::store::{Counted, Counting};
 
 /// Show what agents cost, by day, model and file of instructions
 ///
@@ -59,7 +59,7 @@ impl Stats {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("agents cannot see what others cost", "agent-cli show shows an agent's own costs")?;
         let since = Timestamp::now().checked_sub(self.since).unwrap_or(Timestamp::MIN);
-        let counted = context.store()?.counted(since)?;
+        let counted = context.store()?.counted(Counting::Since(since))?;
         let zone = TimeZone::system();
         let day = |it: &Counted| Some(it.began.to_zoned(zone.clone()).date().to_string());
         let days = sums(&counted, day, |_, _| std::cmp::Ordering::Equal);

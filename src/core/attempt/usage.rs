@@ -55,6 +55,13 @@ impl Usage {
             + 1.25 * cache_creation_input_tokens as f64
             + 0.1 * cache_read_input_tokens as f64
     }
+
+    /// US dollars for each unit of [`Self::weight`], if these tokens cost so much. An estimate says nothing about the price.
+    #[must_use]
+    pub(crate) fn rate(self, usd: f64, estimated: bool) -> Option<f64> {
+        let weight = self.weight();
+        (!estimated && usd > 0.0 && weight > 0.0).then(|| usd / weight)
+    }
 }
 
 /// What a session has spent so far, as Claude Code counts it.
@@ -97,6 +104,12 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// As [`Usage::rate`].
+    #[must_use]
+    pub(crate) fn rate(&self) -> Option<f64> {
+        self.usage.rate(self.cost_usd, self.estimated)
+    }
+
     /// Adds what others have cost.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

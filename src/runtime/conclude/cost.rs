@@ -9,7 +9,7 @@ use crate::core::attempt::usage::{Account, Spending, Totals, Usage};
 use crate::core::chain::frame::Frame;
 use crate::runtime::requests::fork;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Attempt, Store};
+use crate::store::{Attempt, Counting, Store};
 
 /// What an attempt of `frame` spent, and what its session had spent when it ended. `attempts`: the frame's attempts;
 /// `transcript`: that of its session.
@@ -36,7 +36,7 @@ pub(super) fn of(
     let mut answers = digest.answers.clone();
     answers.complete(&written.answers);
     let rate = match &digest.model {
-        Some(model) if !is_final => store.rate(model)?,
+        Some(model) if !is_final => store.counted(Counting::LastPriced(model))?.pop().and_then(|it| it.spent.rate()),
         _ => None,
     };
     let account = Account {

@@ -93,7 +93,7 @@ pub(crate) enum Judgement {
 /// Removes the chain of `root`, whatever its state, unless something would be lost that is not its own, or somebody runs it.
 pub(crate) fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> Result<Removal, RuntimeError> {
     let request = RemovalRequest { retention: Retention::NOTHING, with_ignored, pretend: false };
-    let Some(tree) = store.tree_to_remove(root)? else {
+    let Some(tree) = store.removable(root)?.pop() else {
         return Err(crate::store::StoreError::UnknownFrame(root).into());
     };
     if tree.age.needed {
@@ -225,7 +225,8 @@ pub(crate) fn prepare(
                 failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), *frame));
             }
         }
-        if store.tree_to_remove(root)?.is_none_or(|now| now.is_other(&tree) || !request.retention.removes(&now.age)) {
+        let now = store.removable(root)?.pop();
+        if now.is_none_or(|now| now.is_other(&tree) || !request.retention.removes(&now.age)) {
             return Ok(Preparation::Stays(Removal::Busy));
         }
         let held = remove_worktrees(store, root, worktrees, request.with_ignored)?;

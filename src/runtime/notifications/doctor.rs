@@ -6,7 +6,7 @@ use crate::claude::environment::variables::Variables;
 use crate::core::housekeeping::doctor_finding::Finding;
 use crate::core::notifications::occasion::Occasion;
 use crate::runtime::notifications::config_file::{BadConfig, ConfigFile};
-use crate::store::Store;
+use crate::store::{Notifications, Store};
 
 const NAME: &str = "notifications";
 const LIST: &str = "agent-cli notifications lists them; agent-cli notifications --test EVENT tries a command";
@@ -55,7 +55,7 @@ fn cron_finds(config: &Path, shell: &Variables) -> bool {
 }
 
 fn failed(store: &Store) -> Option<Finding> {
-    let listed = store.notifications(NEWEST).ok()?;
+    let listed = store.notifications(Notifications::Newest(NEWEST)).ok()?;
     let failed: Vec<_> =
         listed.iter().filter(|it| it.status == "failed" || it.failures > 0 && it.status == "pending").collect();
     let last = failed.last()?;

@@ -20,7 +20,7 @@ use crate::runtime::notifications::config_file::ConfigFile;
 use crate::runtime::notifications::stalls;
 use crate::runtime::run::signals;
 use crate::runtime::run::unattended::changes::Changes;
-use crate::store::{Claimed, Store, StoreError};
+use crate::store::{Claimed, Notifications, SendOutcome, Store, StoreError, Subscription};
 
 /// How many commands run at once.
 const AT_ONCE: usize = 8;
@@ -80,7 +80,7 @@ impl Sender {
         voice: Voice,
     ) -> Result<Self, StoreError> {
         let events: Vec<Occasion> = config.commands.of.keys().copied().collect();
-        store.subscribe(&config.path, &events)?;
+        store.subscribe(|_| Some(Subscription { config: config.path.clone(), events: events.clone() }))?;
         let (finish, finishing) = watch::channel(false);
         let dir = store.dir().path().to_owned();
         let shell = shell(&dir, &config, own_program);
@@ -155,7 +155,7 @@ async fn send(store: &Store, commands: &Commands, mut finishing: watch::Receiver
     }
     // This ends what still runs. The next command sends it.
     drop(running);
-    sending.iter().try_for_each(|claimed| store.release_notification(claimed))
+    sending.iter().try_for_each(|claimed| store.end_notification(claimed, SendOutcome::GivenBack).map(drop))
 }
 
 /// Runs one command. Its claim ends by itself if this is dropped.
@@ -177,7 +177,10 @@ fn ended(
         let (event, chain) = (claimed.about.event.name(), claimed.about.chain.id.short());
         (commands.voice.warn)(&format!("{chain}: a notification of {event} was not sent: {why}"));
     }
-    store.end_notification(claimed, outcome.as_ref().copied().map_err(String::as_str))?;
+    store.end_notification(
+        claimed,
+        outcome.as_ref().map_or_else(|why| SendOutcome::Failed(why), |()| SendOutcome::Sent),
+    )?;
     Ok(())
 }
 
@@ -192,7 +195,8 @@ fn payload(store: &Store, claimed: &Claimed) -> Result<Payload, StoreError> {
 fn until_next(store: &Store, commands: &Commands) -> Result<Duration, StoreError> {
     let stalls = commands.config.commands.of.contains_key(&Occasion::Stalled);
     let most = if stalls { STALL_LOOK } else { TICK };
-    let next = store.next_notification()?.map(|next| next.duration_since(Timestamp::now()));
+    let next = store.notifications(Notifications::NextDue)?.pop();
+    let next = next.map(|next| next.due.duration_since(Timestamp::now()));
     // What is due and was not claimed waits for another command to end.
     let next = next.map(|next| Duration::try_from(next).unwrap_or(SHORT).max(SETTLES));
     Ok(next.map_or(most, |next| next.min(most)))

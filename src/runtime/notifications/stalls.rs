@@ -14,7 +14,7 @@ pub(crate) fn note(store: &Store, now: Timestamp) -> Result<(), StoreError> {
         let printed = printed.ok().and_then(|time| Timestamp::try_from(time).ok());
         let last_event = printed.map_or(began, |printed| printed.max(began));
         let after = store.chain_of(frame)?.limits.stall_after();
-        if is_stalled(last_event, now, after) && !store.is_stall_noted(attempt, last_event)? {
+        if is_stalled(last_event, now, after) {
             store.note_stall(frame, attempt, last_event)?;
         }
     }

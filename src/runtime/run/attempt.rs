@@ -36,7 +36,7 @@ use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::unattended::places::Places;
 use crate::runtime::worktrees::worktree;
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
-use crate::store::{Lease, NewAttempt, Store, StoreError, Undelivered};
+use crate::store::{Lease, NewAttempt, Store, StoreError, TreeOf, Undelivered};
 
 /// How starting a frame went.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub(crate) fn start(
 ) -> Result<AttemptStart, RuntimeError> {
     let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(AttemptStart::Busy) };
     // Only now is it certain that nobody else changes the frame.
-    let family = store.family(frame)?;
+    let family = store.tree(TreeOf::Family(frame))?;
     let (Some(frame), Some(node)) = (store.frame(frame)?, family.get(frame)) else { return Ok(AttemptStart::Changed) };
     if !family.can_run(node, tried, Timestamp::now()) {
         return Ok(AttemptStart::Changed);

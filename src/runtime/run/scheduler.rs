@@ -31,7 +31,7 @@ use crate::runtime::run::unattended::places::{self, Place, Places};
 use crate::runtime::run::{background, external_waits};
 use crate::runtime::steering::{self, asked};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
-use crate::store::{Attempts, Driving, Lease, Store, StoreError};
+use crate::store::{Attempts, Driving, Lease, Store, StoreError, TreeOf};
 
 /// How often it is looked, while agents run, whether another process has written something.
 const LOOK: Duration = Duration::from_millis(200);
@@ -355,7 +355,7 @@ impl Drive<'_> {
 
     fn say_how_it_ended(&self, id: FrameId) -> Result<(), RuntimeError> {
         if tracing::enabled!(tracing::Level::INFO) {
-            let family = self.store.family(id)?;
+            let family = self.store.tree(TreeOf::Family(id))?;
             let say =
                 |node: &Node| tracing::info!("{}", step(id, &node.title, &ended(&family, node, Timestamp::now())));
             family.get(id).into_iter().for_each(say);

@@ -1,7 +1,7 @@
 //! What attempts have cost.
 
 use jiff::{SignedDuration, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::core::attempt::usage::{Spending, Spent, Totals, Usage};
 use crate::core::id::{AttemptId, FrameId};
@@ -52,11 +52,30 @@ const SPENT_BY_FRAME: &str = concat!(
       WHERE f.root = (SELECT root FROM frames WHERE id = ?1) GROUP BY f.id"
 );
 
-const COUNTED: &str = concat!(
-    "SELECT a.began AS began, a.ended IS NULL AS runs, a.model, json_extract(f.task, '$.file') AS file, ",
-    sums!(),
-    " FROM attempts AS a JOIN frames AS f ON f.id = a.frame WHERE a.began >= ?1 GROUP BY a.seq ORDER BY a.seq"
-);
+/// Which attempts are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counting<'a> {
+    /// Those that began then or later, in order.
+    Since(Timestamp),
+    /// The newest with this model that said what it cost.
+    LastPriced(&'a str),
+}
+
+macro_rules! counted {
+    ($attempts:literal) => {
+        concat!(
+            "SELECT a.began AS began, a.ended IS NULL AS runs, a.model, json_extract(f.task, '$.file') AS file, ",
+            sums!(),
+            " FROM ",
+            $attempts,
+            " AS a CROSS JOIN frames AS f ON f.id = a.frame GROUP BY a.seq ORDER BY a.seq"
+        )
+    };
+}
+
+const SINCE: &str = counted!("(SELECT * FROM attempts WHERE began >= ?1)");
+const LAST_PRICED: &str =
+    counted!("(SELECT * FROM attempts WHERE model = ?1 AND NOT estimated AND cost_usd > 0 ORDER BY seq DESC LIMIT 1)");
 
 impl Store {
     /// What a frame and all frames below it have cost.
@@ -77,39 +96,32 @@ impl Store {
         })
     }
 
-    /// The attempts that began at `since` or later, in order.
-    pub(crate) fn counted(&self, since: Timestamp) -> Result<Vec<Counted>> {
+    /// Attempts, as statistics count them.
+    pub(crate) fn counted(&self, of: Counting<'_>) -> Result<Vec<Counted>> {
         self.query(|connection| {
-            let mut statement = connection.prepare_cached(COUNTED)?;
-            let found = statement.query_map((At(since), codec::now()), |row| {
-                Ok(Counted {
-                    began: time(row, "began")?,
-                    model: row.get("model")?,
-                    runs: row.get("runs")?,
-                    file: row.get("file")?,
-                    spent: spent(row)?,
-                })
-            })?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
-    /// US dollars for each unit of [`Usage::weight`] in the newest attempt with this model that said what it cost.
-    pub(crate) fn rate(&self, model: &str) -> Result<Option<f64>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT * FROM attempts WHERE model = ?1 AND NOT estimated AND cost_usd > 0 ORDER BY seq DESC LIMIT 1",
-            )?;
-            let found = statement.query_row([model], |row| Ok(rate(&spending(row)?))).optional()?;
-            Ok(found.flatten())
+            let found = match of {
+                Counting::Since(since) => connection
+                    .prepare_cached(SINCE)?
+                    .query_map((At(since), codec::now()), counted)?
+                    .collect::<rusqlite::Result<_>>()?,
+                Counting::LastPriced(model) => connection
+                    .prepare_cached(LAST_PRICED)?
+                    .query_map((model, codec::now()), counted)?
+                    .collect::<rusqlite::Result<_>>()?,
+            };
+            Ok(found)
         })
     }
 }
 
-/// What a unit of [`Usage::weight`] cost in an attempt that said what it cost.
-fn rate(spending: &Spending) -> Option<f64> {
-    let weight = spending.usage.weight();
-    (!spending.estimated && spending.usd > 0.0 && weight > 0.0).then(|| spending.usd / weight)
+fn counted(row: &Row<'_>) -> rusqlite::Result<Counted> {
+    Ok(Counted {
+        began: time(row, "began")?,
+        model: row.get("model")?,
+        runs: row.get("runs")?,
+        file: row.get("file")?,
+        spent: spent(row)?,
+    })
 }
 
 fn spent(row: &Row<'_>) -> rusqlite::Result<Spent> {
@@ -176,7 +188,7 @@ pub(crate) fn record(
             spending.estimated,
             model,
         ])?;
-    let (Some(rate), Some(model)) = (rate(spending), model) else { return Ok(()) };
+    let (Some(rate), Some(model)) = (tokens.rate(spending.usd, spending.estimated), model) else { return Ok(()) };
     let mut statement = connection.prepare_cached(
         "SELECT a.* FROM frames AS f CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = f.id
          WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND a.estimated AND a.cost_usd = 0 AND a.model = ?2",
@@ -227,8 +239,8 @@ mod tests {
         assert_eq!(store.spent(FrameId::random()).unwrap(), Spent::default());
         let by_frame = store.spent_by_frame(child).unwrap();
         assert_eq!(by_frame.iter().map(|(_, spent)| spent.cost_usd).collect::<Vec<_>>(), [0.25, 0.25]);
-        assert_eq!(store.counted(Timestamp::UNIX_EPOCH).unwrap().len(), 3);
-        assert_eq!(store.counted(Timestamp::MAX).unwrap(), []);
+        assert_eq!(store.counted(Counting::Since(Timestamp::UNIX_EPOCH)).unwrap().len(), 3);
+        assert_eq!(store.counted(Counting::Since(Timestamp::MAX)).unwrap(), []);
     }
 
     #[test]
@@ -238,11 +250,12 @@ mod tests {
         let root = store.root();
         let died = Spending { usage, requests: 1, usd: 0.0, estimated: true };
         end(&store, store.start(root), died);
-        assert_eq!((store.rate("opus").unwrap(), store.spent(root).unwrap().cost_usd), (None, 0.0));
+        let priced = |model| store.counted(Counting::LastPriced(model)).unwrap();
+        assert_eq!((priced("opus"), store.spent(root).unwrap().cost_usd), (vec![], 0.0));
         end(&store, store.start(root), Spending { usd: 0.5, estimated: false, ..died });
         let spent = store.spent(root).unwrap();
         assert_eq!((spent.cost_usd, spent.estimated, spent.requests), (1.0, true, 2));
-        assert_eq!(store.rate("opus").unwrap(), Some(0.0025));
-        assert_eq!(store.rate("haiku").unwrap(), None);
+        assert_eq!(priced("opus").iter().map(|it| it.spent.rate()).collect::<Vec<_>>(), [Some(0.0025)]);
+        assert_eq!(priced("haiku"), []);
     }
 }

@@ -19,6 +19,21 @@ use crate::store::steering::stops;
 use crate::store::tables::below::below;
 use crate::store::tables::requests;
 
+/// How much of a tree is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeOf {
+    /// A frame and all frames below it.
+    Whole(FrameId),
+    /// A frame and its children, with the requests of the frame only: all that says whether it can run when it is awaited.
+    Family(FrameId),
+}
+
+impl From<FrameId> for TreeOf {
+    fn from(top: FrameId) -> Self {
+        Self::Whole(top)
+    }
+}
+
 // The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
 // time to prepare than the rest takes to read.
 const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
@@ -52,20 +67,19 @@ impl Store {
         })
     }
 
-    /// A frame and all frames below it, with the requests whose results their agents have not been given.
-    pub fn tree(&self, top: FrameId) -> Result<Tree> {
-        self.read(|connection| {
-            let nodes = nodes(connection, top, NODES, pending(connection, top)?)?;
-            let whole = limits::of_tree(connection, top, &nodes)?;
-            Ok(Tree::new(top, nodes).within(whole))
-        })
-    }
-
-    /// A frame and its children, with the requests of the frame: all that says whether it can run when it is awaited.
-    pub fn family(&self, top: FrameId) -> Result<Tree> {
-        self.read(|connection| {
-            let own = HashMap::from([(top, requests::pending(connection, top)?)]);
-            Ok(Tree::new(top, nodes(connection, top, FAMILY, own)?))
+    /// Frames, with the requests whose results their agents have not been given.
+    pub fn tree(&self, of: impl Into<TreeOf>) -> Result<Tree> {
+        let of = of.into();
+        self.read(|connection| match of {
+            TreeOf::Whole(top) => {
+                let nodes = nodes(connection, top, NODES, pending(connection, top)?)?;
+                let whole = limits::of_tree(connection, top, &nodes)?;
+                Ok(Tree::new(top, nodes).within(whole))
+            }
+            TreeOf::Family(top) => {
+                let own = HashMap::from([(top, requests::pending(connection, top)?)]);
+                Ok(Tree::new(top, nodes(connection, top, FAMILY, own)?))
+            }
         })
     }
 }
@@ -199,10 +213,10 @@ mod tests {
         let below = store.start(child);
         store.request_child(below, None, &new("grandchild"), "grandchild").unwrap();
         let can_run = |frame| {
-            let tree = store.family(frame).unwrap();
+            let tree = store.tree(TreeOf::Family(frame)).unwrap();
             tree.runnable(&Attempted::default(), Timestamp::UNIX_EPOCH).contains(&frame)
         };
-        assert_eq!(store.family(caller.frame).unwrap().leaves_up().len(), 2);
+        assert_eq!(store.tree(TreeOf::Family(caller.frame)).unwrap().leaves_up().len(), 2);
         assert!(!can_run(caller.frame));
         store.end(below, &reply("done"));
         assert!(can_run(caller.frame));

@@ -24,6 +24,26 @@ pub struct Removable {
     pub frames: Vec<(FrameId, bool)>,
 }
 
+/// Which trees are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemovableOf {
+    /// All that need not be kept.
+    Retention(Retention),
+    Root(FrameId),
+}
+
+impl From<Retention> for RemovableOf {
+    fn from(retention: Retention) -> Self {
+        Self::Retention(retention)
+    }
+}
+
+impl From<FrameId> for RemovableOf {
+    fn from(root: FrameId) -> Self {
+        Self::Root(root)
+    }
+}
+
 impl Removable {
     /// Whether it has other frames than the same tree had before.
     pub(crate) fn is_other(&self, before: &Self) -> bool {
@@ -62,14 +82,13 @@ const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.ch
        WHERE f.root = ?1 AND other.root <> ?1 AND other.checkpoint IS NULL";
 
 impl Store {
-    /// The trees that may be removed, the oldest first.
-    pub fn removable(&self, retention: Retention) -> Result<Vec<Removable>> {
-        self.read(|connection| removable(connection, retention))
-    }
-
-    /// One tree, whatever its state; `None` if it does not exist.
-    pub fn tree_to_remove(&self, root: FrameId) -> Result<Option<Removable>> {
-        self.read(|connection| Ok(aged(connection, root)?))
+    /// The trees that may be removed, the oldest first, or one tree, whatever its state.
+    pub fn removable(&self, of: impl Into<RemovableOf>) -> Result<Vec<Removable>> {
+        let of = of.into();
+        self.read(|connection| match of {
+            RemovableOf::Retention(retention) => removable(connection, retention),
+            RemovableOf::Root(root) => Ok(aged(connection, root)?.into_iter().collect()),
+        })
     }
 
     /// Removes trees from the database, with their logs, and then their files in the state directory: those of them that may still

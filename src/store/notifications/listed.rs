@@ -35,14 +35,37 @@ pub struct ListedNotification {
     pub due: Timestamp,
 }
 
-const LISTED: &str = "SELECT n.id, n.event, f.root, n.frame, n.request, n.made, n.status, n.failures, n.why, n.ended,
-       n.due FROM notifications AS n JOIN frames AS f ON f.id = n.frame ORDER BY n.seq DESC LIMIT ?1";
+/// Which notifications are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notifications {
+    /// So many of the newest, the newest last.
+    Newest(u64),
+    /// The one that is to be sent next.
+    NextDue,
+}
+
+macro_rules! listed {
+    ($which:literal) => {
+        concat!(
+            "SELECT n.id, n.event, f.root, n.frame, n.request, n.made, n.status, n.failures, n.why, n.ended, n.due
+             FROM notifications AS n CROSS JOIN frames AS f ON f.id = n.frame ",
+            $which
+        )
+    };
+}
+
+const NEWEST: &str = listed!("ORDER BY n.seq DESC LIMIT ?1");
+const NEXT_DUE: &str = listed!("WHERE n.status = 'pending' ORDER BY n.due LIMIT ?1");
 
 impl Store {
-    /// The newest notifications, newest last.
-    pub fn notifications(&self, most: u64) -> Result<Vec<ListedNotification>> {
+    /// The notifications that are meant.
+    pub fn notifications(&self, of: Notifications) -> Result<Vec<ListedNotification>> {
+        let (sql, most) = match of {
+            Notifications::Newest(most) => (NEWEST, most),
+            Notifications::NextDue => (NEXT_DUE, 1),
+        };
         self.query(|connection| {
-            let mut statement = connection.prepare_cached(LISTED)?;
+            let mut statement = connection.prepare_cached(sql)?;
             let mut found: Vec<_> = statement.query_map([signed(most)], listed)?.collect::<rusqlite::Result<_>>()?;
             found.reverse();
             Ok(found)

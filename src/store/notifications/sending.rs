@@ -11,7 +11,7 @@ use crate::core::notifications::occasion::Occasion;
 use crate::core::notifications::payload::{About, Agent, Chain};
 use crate::core::notifications::retry::{NEVER_LATER, next_try};
 use crate::failpoint::Step;
-use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_time, time};
+use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, time};
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result};
 
@@ -24,6 +24,16 @@ pub(crate) struct Claimed {
     claim: String,
 }
 
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendOutcome<'a> {
+    Sent,
+    /// Why it was not sent.
+    Failed(&'a str),
+    /// This process cannot use it: the notification is due again.
+    GivenBack,
+}
+
 // A claim is a time before which nobody else claims it. A clock that was set back is noticed by a time that is too far away.
 const DUE: &str = "SELECT n.id, n.frame, n.event, n.request, n.made, n.failures, n.detail,
        f.root, f.title, f.state, f.since, f.parent, top.title AS chain_title, top.cwd, c.name,
@@ -34,15 +44,6 @@ const DUE: &str = "SELECT n.id, n.frame, n.event, n.request, n.made, n.failures,
      WHERE n.status = 'pending' AND (n.due <= ?1 OR n.due > ?2) ORDER BY n.due, n.seq LIMIT 1";
 
 impl Store {
-    /// When the next notification is due; `None`: there is none.
-    pub(crate) fn next_notification(&self) -> Result<Option<Timestamp>> {
-        self.query(|connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT min(due) AS due FROM notifications WHERE status = 'pending'")?;
-            Ok(statement.query_row([], |row| maybe_time(row, "due"))?)
-        })
-    }
-
     /// Claims the next notification that is due, for so long; `None`: none is. What is no longer so is not sent.
     pub(crate) fn claim_notification(&self, lasts: SignedDuration) -> Result<Option<Claimed>> {
         // Most looks find nothing, and a write wakes everybody who watches the database.
@@ -69,12 +70,9 @@ impl Store {
         })
     }
 
-    /// Records that a notification was sent, or why not. It changes nothing once another process has claimed it.
-    pub(crate) fn end_notification(
-        &self,
-        claimed: &Claimed,
-        outcome: std::result::Result<(), &str>,
-    ) -> Result<Option<Timestamp>> {
+    /// Ends a claim. Returns when the notification is tried again; `None`: never, or another process has claimed it, and nothing
+    /// changes.
+    pub(crate) fn end_notification(&self, claimed: &Claimed, outcome: SendOutcome<'_>) -> Result<Option<Timestamp>> {
         self.write(Step::EndNotification, |connection| {
             let (now, id) = (codec::now(), claimed.about.id);
             let failures: Option<u32> = connection
@@ -83,32 +81,24 @@ impl Store {
                 )?
                 .query_row((Id(id), &claimed.claim), |row| row.get(0))
                 .optional()?;
-            let (Some(failures), Err(why)) = (failures, outcome) else {
-                if failures.is_some() {
+            let Some(failures) = failures else { return Ok(None) };
+            let (failures, why, next) = match outcome {
+                SendOutcome::Sent => {
                     over(connection, now, id, "sent")?;
+                    return Ok(None);
                 }
-                return Ok(None);
+                SendOutcome::Failed(why) => (failures + 1, Some(why), next_try(failures + 1, now.0)),
+                SendOutcome::GivenBack => (failures, None, Some(now.0)),
             };
-            let failures = failures + 1;
-            let next = next_try(failures, now.0);
             connection
                 .prepare_cached(
-                    "UPDATE notifications SET failures = ?2, why = ?3, due = ifnull(?4, due) WHERE id = ?1",
+                    "UPDATE notifications SET failures = ?2, why = ifnull(?3, why), due = ifnull(?4, due) WHERE id = ?1",
                 )?
                 .execute((Id(id), failures, why, next.map(At)))?;
             if next.is_none() {
                 over(connection, now, id, "failed")?;
             }
             Ok(next)
-        })
-    }
-
-    /// Gives a claim back that this process cannot use: the notification is due again.
-    pub(crate) fn release_notification(&self, claimed: &Claimed) -> Result<()> {
-        self.write(Step::EndNotification, |connection| {
-            let sql = "UPDATE notifications SET due = ?3 WHERE id = ?1 AND claim = ?2 AND status = 'pending'";
-            connection.prepare_cached(sql)?.execute((Id(claimed.about.id), &claimed.claim, codec::now()))?;
-            Ok(())
         })
     }
 }

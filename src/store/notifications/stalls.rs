@@ -12,18 +12,16 @@ use crate::store::error::Result;
 use crate::store::tables::notifications::{self, Noted};
 
 impl Store {
-    /// Whether it was noted that an attempt has been silent since then.
-    pub(crate) fn is_stall_noted(&self, attempt: AttemptId, last_event: Timestamp) -> Result<bool> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached("SELECT 1 FROM notifications WHERE subject = ?1")?;
-            Ok(statement.exists([subject(attempt, last_event)])?)
-        })
-    }
-
-    /// Notes that an attempt has been silent since then.
+    /// Notes, once, that an attempt has been silent since then.
     pub(crate) fn note_stall(&self, frame: FrameId, attempt: AttemptId, last_event: Timestamp) -> Result<()> {
+        let subject = format!("stalled {attempt} {}", last_event.as_millisecond());
+        // Whoever looks again finds the same, and a write wakes everybody who watches the database.
+        if self.query(|connection| {
+            Ok(connection.prepare_cached("SELECT 1 FROM notifications WHERE subject = ?1")?.exists([&subject])?)
+        })? {
+            return Ok(());
+        }
         self.write(Step::NoteStall, |connection| {
-            let subject = subject(attempt, last_event);
             let detail = json!({"last_event": format!("{last_event:.0}")});
             let (occasion, request, subject) = (Occasion::Stalled, None, Some(subject.as_str()));
             notifications::note(connection, codec::now(), &Noted { occasion, frame, request, subject, detail })
@@ -31,28 +29,26 @@ impl Store {
     }
 }
 
-fn subject(attempt: AttemptId, last_event: Timestamp) -> String {
-    format!("stalled {attempt} {}", last_event.as_millisecond())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::attempts::attempt::Attempts;
+    use crate::store::notifications::listed::Notifications;
+    use crate::store::notifications::subscription::Subscription;
     use crate::store::testing::{reply, store};
 
     #[test]
     fn a_silence_is_noted_once_as_long_as_the_agent_runs() {
         let (_temp, store) = store();
-        store.subscribe("/c".as_ref(), &[Occasion::Stalled]).unwrap();
+        let wanted = Subscription { config: "/c".into(), events: vec![Occasion::Stalled] };
+        store.subscribe(|_| Some(wanted.clone())).unwrap();
         let caller = store.start(store.root());
         assert_eq!(store.attempts(Attempts::Running).unwrap().len(), 1);
         let then = Timestamp::UNIX_EPOCH;
         for _ in 0..2 {
             store.note_stall(caller.frame, caller.attempt, then).unwrap();
         }
-        assert!(store.is_stall_noted(caller.attempt, then).unwrap());
-        assert_eq!(store.notifications(9).unwrap().len(), 1);
+        assert_eq!(store.notifications(Notifications::Newest(9)).unwrap().len(), 1);
         store.end(caller, &reply("done"));
         assert_eq!(store.claim_notification(jiff::SignedDuration::ZERO).unwrap(), None);
         assert!(store.attempts(Attempts::Running).unwrap().is_empty());

@@ -1,39 +1,51 @@
 //! Of which events a person wants to be told.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::core::notifications::occasion::Occasion;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, from_json, path, path_text};
 use crate::store::database::store::Store;
-use crate::store::error::Result;
+use crate::store::error::{Fault, Result};
+
+/// What a person wants to be told.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Subscription {
+    /// The config file that says so.
+    pub(crate) config: PathBuf,
+    pub(crate) events: Vec<Occasion>,
+}
 
 impl Store {
-    /// Has these events noted from now on, because the config file at `config` says so. What was noted of others is not sent.
-    pub(crate) fn subscribe(&self, config: &Path, events: &[Occasion]) -> Result<()> {
-        if self.subscription()?.is_some_and(|(by, wanted)| by == config && wanted == events) {
+    /// Has the events noted from now on that `wanted` makes of the subscription that there is. `None`: no events. What was noted of
+    /// others is not sent. `wanted` may be asked twice.
+    pub(crate) fn subscribe(&self, wanted: impl Fn(Option<Subscription>) -> Option<Subscription>) -> Result<()> {
+        // Most commands change nothing, and a write wakes everybody who watches the database.
+        if self.query(|connection| {
+            let before = subscription(connection)?;
+            Ok(wanted(before.clone()) == before)
+        })? {
             return Ok(());
         }
         self.write(Step::Subscribe, |connection| {
+            let wanted = wanted(subscription(connection)?).filter(|it| !it.events.is_empty());
             connection.prepare_cached("DELETE FROM subscription")?.execute([])?;
-            if !events.is_empty() {
+            if let Some(Subscription { config, events }) = wanted {
                 connection
                     .prepare_cached("INSERT INTO subscription (config, events) VALUES (?1, ?2)")?
-                    .execute((path_text(config)?, codec::json(&events, &[])?))?;
+                    .execute((path_text(&config)?, codec::json(&events, &[])?))?;
             }
             Ok(drop_unwanted(connection)?)
         })
     }
+}
 
-    /// The config file that says which events are noted, and which they are.
-    pub(crate) fn subscription(&self) -> Result<Option<(PathBuf, Vec<Occasion>)>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached("SELECT config, events FROM subscription")?;
-            Ok(statement.query_row([], |row| Ok((path(row, "config")?, from_json(row, "events")?))).optional()?)
-        })
-    }
+fn subscription(connection: &Connection) -> std::result::Result<Option<Subscription>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT config, events FROM subscription")?;
+    let of = |row: &Row<'_>| Ok(Subscription { config: path(row, "config")?, events: from_json(row, "events")? });
+    Ok(statement.query_row([], of).optional()?)
 }
 
 fn drop_unwanted(connection: &Connection) -> rusqlite::Result<()> {

@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::sync::Barrier;
 
 use serde_json::json;
@@ -8,6 +9,8 @@ use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::housekeeping::retention::Retention;
 use crate::core::notifications::retry::MOST_TRIES;
 use crate::store::NewFrame;
+use crate::store::notifications::listed::Notifications;
+use crate::store::notifications::subscription::Subscription;
 use crate::store::testing::{ask, new, refused, reply, store};
 
 const LASTS: SignedDuration = SignedDuration::from_secs(40);
@@ -15,8 +18,27 @@ const LASTS: SignedDuration = SignedDuration::from_secs(40);
 /// A store in which a person wants to be told everything.
 fn subscribed() -> (tempfile::TempDir, Store) {
     let (temp, store) = store();
-    store.subscribe("/home/me/config.toml".as_ref(), &Occasion::ALL).unwrap();
+    subscribe(&store, &Occasion::ALL);
     (temp, store)
+}
+
+fn subscribe(store: &Store, events: &[Occasion]) {
+    let wanted = Subscription { config: "/home/me/config.toml".into(), events: events.to_vec() };
+    store.subscribe(|_| Some(wanted.clone())).unwrap();
+}
+
+fn subscription(store: &Store) -> Option<Subscription> {
+    let seen = RefCell::new(None);
+    let look = |found: Option<Subscription>| {
+        seen.replace(found.clone());
+        found
+    };
+    store.subscribe(look).unwrap();
+    seen.into_inner()
+}
+
+fn next_due(store: &Store) -> Option<Timestamp> {
+    store.notifications(Notifications::NextDue).unwrap().pop().map(|next| next.due)
 }
 
 fn claim(store: &Store) -> Option<Occasion> {
@@ -37,12 +59,12 @@ fn nothing_is_noted_unless_somebody_wants_it() {
     let (_temp, store) = store();
     store.asking("When?");
     assert_eq!((claim(&store), status(&store)), (None, vec![]));
-    store.subscribe("/c".as_ref(), &[Occasion::Done]).unwrap();
+    subscribe(&store, &[Occasion::Done]);
     store.asking("When?");
     assert_eq!(status(&store), Vec::<String>::new());
-    assert!(store.subscription().unwrap().is_some());
-    store.subscribe("/c".as_ref(), &[]).unwrap();
-    assert_eq!(store.subscription().unwrap(), None);
+    assert!(subscription(&store).is_some());
+    subscribe(&store, &[]);
+    assert_eq!(subscription(&store), None);
 }
 
 #[test]
@@ -53,11 +75,11 @@ fn a_notification_is_claimed_by_one_and_sent_once() {
     assert_eq!((claimed.about.agent.id, claimed.request), (frame, Some(question)));
     assert_eq!((claimed.about.chain.task.as_str(), claimed.about.chain.cwd.as_str()), ("a task", "/srv"));
     assert_eq!(claim(&store), None, "it is claimed");
-    assert!(store.next_notification().unwrap().unwrap() > Timestamp::now());
-    store.end_notification(&claimed, Ok(())).unwrap();
+    assert!(next_due(&store).unwrap() > Timestamp::now());
+    store.end_notification(&claimed, SendOutcome::Sent).unwrap();
     time_passes(&store, 1_000);
     assert_eq!((claim(&store), status(&store)), (None, vec!["sent".to_owned()]));
-    assert_eq!(store.next_notification().unwrap(), None);
+    assert_eq!(next_due(&store), None);
 }
 
 #[test]
@@ -70,9 +92,9 @@ fn the_claim_of_a_dead_process_ends_and_its_late_word_counts_for_nothing() {
     time_passes(&store, 2);
     let next = store.claim_notification(LASTS).unwrap().unwrap();
     assert_eq!(next.about.id, dead.about.id);
-    store.end_notification(&dead, Ok(())).unwrap();
+    store.end_notification(&dead, SendOutcome::Sent).unwrap();
     assert_eq!(status(&store), ["pending"]);
-    store.release_notification(&next).unwrap();
+    store.end_notification(&next, SendOutcome::GivenBack).unwrap();
     assert_eq!(claim(&store), Some(Occasion::Question), "it was given back");
 }
 
@@ -91,7 +113,7 @@ fn a_failure_is_tried_again_later_and_not_for_ever() {
     for failures in 1..=MOST_TRIES {
         let claimed = store.claim_notification(LASTS).unwrap().unwrap();
         assert_eq!(claimed.about.failures, failures - 1);
-        let next = store.end_notification(&claimed, Err("exit status 1")).unwrap();
+        let next = store.end_notification(&claimed, SendOutcome::Failed("exit status 1")).unwrap();
         assert_eq!(next.is_some(), failures < MOST_TRIES);
         assert_eq!(claim(&store), None);
         time_passes(&store, 1_000);
@@ -180,7 +202,7 @@ fn one_usage_limit_and_one_budget_are_told_once() {
 fn what_is_no_longer_wanted_is_not_sent_and_a_removed_chain_takes_its_own_with_it() {
     let (_temp, store) = subscribed();
     let (root, _) = store.asking("When?");
-    store.subscribe("/home/me/config.toml".as_ref(), &[Occasion::Done]).unwrap();
+    subscribe(&store, &[Occasion::Done]);
     assert_eq!((claim(&store), status(&store)), (None, vec!["outdated".to_owned()]));
     store.connection.execute("DELETE FROM notifications WHERE frame <> ?1", [Id(root)]).unwrap();
     let caller = store.start(store.root());
