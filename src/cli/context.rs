@@ -56,7 +56,6 @@ impl Context {
         let mut context = Self { verbose, caller: own, found_above: None, sender: RefCell::default() };
         // The farthest ancestor counts, because the agent may have started nearer ones with any environment. Other
         // state directories do not count.
-        // directory is another world.
         let state_dir = context.state_dir().ok();
         let above = state_dir.and_then(|dir| marks::marks().filter(|mark| mark.is_of(&dir)).last());
         if let Some(Mark { process, frame, attempt, .. }) = above {
