@@ -22,7 +22,7 @@ mod steering;
 mod tables;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use crate::store::attempts::attempt::NewAttempt;
 pub(crate) use crate::store::attempts::attempt::{Attempt, Attempts};

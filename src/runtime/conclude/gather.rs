@@ -194,3 +194,71 @@ fn pauses_before(attempts: &[Attempt], this: AttemptId) -> usize {
     let before = attempts.iter().rev().filter(|attempt| attempt.id != this);
     before.take_while(|attempt| attempt.outcome.as_deref() == Some(Meaning::Started.name())).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::meaning::Meaning;
+    use crate::store::testing;
+
+    fn message(text: &str) -> Message {
+        let (made, delivered_in, sender, reply) = (Timestamp::UNIX_EPOCH, None, None, None);
+        Message { id: MessageId::random(), made, delivered_in, instructs: false, sender, text: text.to_owned(), reply }
+    }
+
+    #[test]
+    fn a_message_is_unseen_if_the_conversation_lacks_it_or_was_lost() {
+        let (seen, other) = (message("to everybody"), message("to everybody"));
+        let temp = tempfile::tempdir().unwrap();
+        let transcript = temp.path().join("session.jsonl");
+        fs::write(&transcript, format!("A person tells you (message {}).\n", seen.id.short())).unwrap();
+        let both = [seen, other];
+        let unseen = |transcript, salvage| unseen_messages(&both, transcript, salvage).unwrap();
+        for salvage in [Salvage::Whole, Salvage::Part, Salvage::Nothing] {
+            assert_eq!(unseen(Some(transcript.as_path()), salvage), [both[1].id], "{salvage:?}");
+        }
+        // Claude Code keeps no transcript, and the agent has ended as it should.
+        assert_eq!(unseen(None, Salvage::Whole), []);
+        assert_eq!(unseen(None, Salvage::Nothing), [both[0].id, both[1].id]);
+        // Without messages, a transcript that cannot be read does no harm.
+        assert_eq!(unseen_messages(&[], Some(Path::new("/nowhere")), Salvage::Part).unwrap(), []);
+        assert!(unseen_messages(&both, Some(Path::new("/nowhere")), Salvage::Part).is_err());
+    }
+
+    #[test]
+    fn pauses_count_until_the_last_attempt_that_did_something_else() {
+        let (_temp, store) = testing::store();
+        let caller = store.start(store.root());
+        let any = store.attempts(caller.frame).unwrap().remove(0);
+        let attempt = |outcome: Option<&str>| Attempt {
+            id: AttemptId::random(),
+            outcome: outcome.map(str::to_owned),
+            ..any.clone()
+        };
+        let pause = || attempt(Some(Meaning::Started.name()));
+        let this = attempt(None);
+        let before = |earlier: Vec<Attempt>| {
+            pauses_before(&earlier.into_iter().chain([this.clone()]).collect::<Vec<_>>(), this.id)
+        };
+        assert_eq!(before(vec![]), 0);
+        assert_eq!(before(vec![pause(), pause()]), 2);
+        assert_eq!(before(vec![pause(), pause(), attempt(Some("reply"))]), 0);
+        assert_eq!(before(vec![pause(), attempt(Some("reply")), pause()]), 1);
+    }
+
+    #[test]
+    fn an_attempt_whose_runner_died_ended_when_it_printed_something_last() {
+        let (_temp, store) = testing::store();
+        let frame = store.root();
+        assert_eq!(printed_last(&store, frame), None);
+        let output = store.dir().open_output(frame).unwrap();
+        let at = Timestamp::from_second(1_700_000_000).unwrap();
+        output.set_modified(at.into()).unwrap();
+        assert_eq!(printed_last(&store, frame), Some(at));
+        let here = Begun::Here { silent: Some(Way::Fork) };
+        assert_eq!(
+            [here, Begun::Earlier].map(|begun| (begun.silent(), begun.is_abandoned())),
+            [(Some(Way::Fork), false), (None, true)]
+        );
+    }
+}

@@ -88,3 +88,76 @@ fn open_at(path: &Path, offset: u64) -> io::Result<File> {
     file.seek(SeekFrom::Start(offset))?;
     Ok(file)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::core::agent::launch::Launch;
+    use crate::store::testing::{self, attempt, new};
+    use crate::store::{Attempts, NewFrame};
+
+    const WORKED: &str = r#"{"type":"system","subtype":"init"}
+{"type":"assistant","message":{"content":[{"type":"text","text":"Jan 1st"}]}}
+"#;
+    const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"Jan 1st"}"#;
+
+    /// What is read of an attempt that began after earlier ones had printed 7 bytes, and 3 of errors.
+    fn printed(output: &str, errors: Option<&str>, exit: Exit) -> Printed {
+        let (temp, store) = testing::store();
+        let launch = Launch { config_dir: Some(temp.path().join("config")), ..Launch::default() };
+        let root = store.create_root(&NewFrame { launch, ..new("a task") }).unwrap();
+        store.begin(root, &attempt(Vec::new())).unwrap();
+        let lease = Lease::try_take(store.dir(), root).unwrap().unwrap();
+        fs::write(store.dir().output(root), format!("before\n{output}")).unwrap();
+        if let Some(errors) = errors {
+            fs::write(store.dir().errors(root), format!("old{errors}")).unwrap();
+        }
+        let (frame, attempt) =
+            (store.frame(root).unwrap().unwrap(), store.attempts(Attempts::RunningOf(root)).unwrap());
+        Printed::read(&store, &frame, &attempt[0], exit, &lease).unwrap()
+    }
+
+    fn why(printed: &Printed) -> &str {
+        match &printed.ending {
+            Ending::Refused { why, .. } | Ending::Error(why) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_claude_says_on_standard_error_is_why_it_refused() {
+        assert_eq!(why(&printed("", Some("error: unknown option\n"), Exit::Code(1))), "error: unknown option");
+        let long = printed("", Some(&"x".repeat(100_000)), Exit::Code(1));
+        assert!(why(&long).len() < 20_000, "{}", why(&long).len());
+        // There may be no such file.
+        assert!(!why(&printed("", None, Exit::Code(1))).is_empty());
+    }
+
+    #[test]
+    fn only_the_output_of_this_attempt_counts() {
+        let replied = printed(&format!("{WORKED}{RESULT}\n"), None, Exit::Code(0));
+        assert_eq!((&replied.ending, replied.digest.broken_lines), (&Ending::Reply("Jan 1st".into()), 0));
+        assert!(!replied.was_killed && !replied.was_ended);
+    }
+
+    #[test]
+    fn how_the_process_ended_is_kept_with_what_it_printed() {
+        for (exit, was_killed, was_ended) in
+            [(Exit::Code(1), false, false), (Exit::Ended, true, true), (Exit::Signal(9), true, false)]
+        {
+            let printed = printed(WORKED, None, exit);
+            assert_eq!((printed.was_killed, printed.was_ended), (was_killed, was_ended), "{exit:?}");
+        }
+        let nothing = Printed::nothing("no such file".to_owned());
+        assert_eq!((why(&nothing), nothing.was_killed, nothing.was_ended), ("no such file", false, false));
+    }
+
+    #[test]
+    fn the_transcript_completes_only_what_was_ended_from_outside() {
+        // Without a transcript there is nothing to complete it with: the turn has no reply.
+        let ended = printed(WORKED, None, Exit::Ended);
+        assert!(ended.digest.result.is_none() && !matches!(ended.ending, Ending::Reply(_)));
+    }
+}

@@ -208,3 +208,127 @@ impl ChainStatus {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing;
+
+    #[test]
+    fn a_poll_shows_what_a_chain_waits_for() {
+        let (_temp, store) = testing::store();
+        let (root, question) = store.asking("When?");
+        let Some(ChainStatus::Waits { new, blockers, busy, errors }) = poll(&store, root).unwrap() else {
+            panic!("it waits")
+        };
+        assert!(!new && busy.is_empty() && errors.is_empty());
+        assert!(matches!(&blockers[..], [Blocker { what: Blocking::Question { id, .. }, .. }] if *id == question));
+        assert!(!can_continue(&store, root).unwrap());
+        store.answer(question, "Jan 1st").unwrap();
+        assert!(poll(&store, root).unwrap().is_none());
+        assert!(can_continue(&store, root).unwrap());
+    }
+
+    #[test]
+    fn an_agent_that_another_process_runs_is_left_alone_and_one_without_a_runner_is_not() {
+        let (_temp, store) = testing::store();
+        let caller = store.start(store.root());
+        store.dir().frame_dir(caller.frame).unwrap();
+        let lease = Lease::try_take(store.dir(), caller.frame).unwrap().unwrap();
+        let Some(ChainStatus::Waits { busy, .. }) = poll(&store, caller.frame).unwrap() else { panic!("it runs") };
+        assert_eq!(busy, [Busy { frame: caller.frame, runner: Some(42) }]);
+        assert!(!can_continue(&store, caller.frame).unwrap());
+        drop(lease);
+        assert!(poll(&store, caller.frame).unwrap().is_none());
+        assert!(can_continue(&store, caller.frame).unwrap());
+    }
+
+    #[test]
+    fn a_chain_that_another_process_drives_is_not_continued_by_itself() {
+        let (_temp, store) = testing::store();
+        let root = store.root();
+        assert!(can_continue(&store, root).unwrap());
+        let driving = Driving::mark(store.dir(), root).unwrap();
+        assert!(!can_continue(&store, root).unwrap());
+        drop(driving);
+        assert!(can_continue(&store, root).unwrap());
+    }
+
+    #[test]
+    fn the_reply_of_the_top_is_the_end() {
+        let (_temp, store) = testing::store();
+        let caller = store.start(store.root());
+        store.end(caller, &testing::reply("Jan 1st"));
+        let status = poll(&store, caller.frame).unwrap().unwrap();
+        assert_eq!((status.reply(), status.is_refusal()), (Some("Jan 1st"), false));
+        assert!(
+            matches!(after(&store, caller.frame, Driven::default()).unwrap(), ChainStatus::Done(reply) if reply == "Jan 1st")
+        );
+        assert!(!can_continue(&store, caller.frame).unwrap());
+    }
+
+    #[test]
+    fn a_failure_is_tried_again_by_a_poll_and_not_by_what_continues_chains_by_itself() {
+        let (_temp, store) = testing::store();
+        let caller = store.start(store.root());
+        store.end(caller, &testing::refused("no such model"));
+        assert!(poll(&store, caller.frame).unwrap().is_none());
+        assert!(!can_continue(&store, caller.frame).unwrap());
+    }
+
+    #[test]
+    fn what_went_wrong_is_a_failure_only_if_nothing_else_is_waited_for() {
+        let (_temp, store) = testing::store();
+        let (root, _) = store.asking("When?");
+        let with_error = |frame| {
+            let mut driven = Driven::default();
+            driven.failed(frame, FrameErrorKind::Refused("no such model".into()));
+            after(&store, root, driven).unwrap()
+        };
+        let failed = with_error(root);
+        assert!(matches!(&failed, ChainStatus::Failed(errors) if errors.len() == 1) && failed.is_refusal());
+        let waits = with_error(FrameId::random());
+        assert!(matches!(&waits, ChainStatus::Waits { errors, .. } if errors.len() == 1) && !waits.is_refusal());
+        assert!(matches!(
+            after(&store, root, Driven { interrupted: true, ..Driven::default() }).unwrap(),
+            ChainStatus::Interrupted
+        ));
+    }
+
+    #[test]
+    fn a_wait_is_new_if_a_frame_that_waits_has_begun_to_in_this_run() {
+        let (_temp, store) = testing::store();
+        let (root, _) = store.asking("When?");
+        for (started, is_new) in [(None, false), (Some(root), true), (Some(FrameId::random()), false)] {
+            let driven = Driven { worked: true, started: started.into_iter().collect(), ..Driven::default() };
+            assert!(matches!(after(&store, root, driven).unwrap(), ChainStatus::Waits { new, .. } if new == is_new));
+        }
+    }
+
+    #[test]
+    fn only_a_chain_that_claude_never_worked_on_was_refused() {
+        let failed = |kinds: Vec<FrameErrorKind>| {
+            let errors = kinds.into_iter().map(|kind| FrameError { frame: FrameId::random(), kind });
+            ChainStatus::Failed(errors.collect()).is_refusal()
+        };
+        let refused = || FrameErrorKind::Refused("no".into());
+        let lost = FrameErrorKind::NoConversation { said: "no".into(), anew: String::new() };
+        assert!(failed(vec![refused(), lost]));
+        assert!(!failed(vec![refused(), FrameErrorKind::Ended("max turns".into())]));
+        assert!(!ChainStatus::Interrupted.is_refusal());
+    }
+
+    #[test]
+    fn a_member_of_a_group_failed_in_the_way_that_its_record_says() {
+        let (id, state) = (FrameId::random(), FrameState::Done);
+        let member = Member { id, task: "a task".into(), state, reply: None, worktree: None };
+        let kind = |kind| {
+            let failure = Failure { kind, message: "why".into() };
+            error(&Member { state: FrameState::Failed { failure }, ..member.clone() }).unwrap().kind
+        };
+        assert!(matches!(kind(FailureKind::Refused), FrameErrorKind::Refused(_)));
+        assert!(matches!(kind(FailureKind::Stopped), FrameErrorKind::Stopped(_)));
+        assert!(matches!(kind(FailureKind::Error), FrameErrorKind::Ended(_)));
+        assert!(error(&member).is_none());
+    }
+}

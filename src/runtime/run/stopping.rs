@@ -116,7 +116,13 @@ impl Tools {
     }
 
     fn look(&mut self) -> Tool {
-        let Some(Ok(digest)) = self.output.as_mut().map(Follower::read) else { return Tool::None };
+        let Some(mut output) = self.output.take() else { return Tool::None };
+        let tool = output.read().map_or(Tool::None, |digest| self.judge(digest));
+        self.output = Some(output);
+        tool
+    }
+
+    fn judge(&mut self, digest: &Digest) -> Tool {
         let open = || digest.calls.open.iter().map(|call| call.id.clone()).collect::<HashSet<_>>();
         let calls = self.calls.get_or_insert_with(open);
         if let Some(last) = digest.calls.open.last().filter(|_| self.named.is_empty()) {
@@ -136,4 +142,64 @@ impl Tools {
 /// Whether the agent has made other calls since.
 fn went_on(digest: &Digest, calls: &HashSet<String>) -> bool {
     digest.calls.open.iter().any(|call| !calls.contains(&call.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claude::stream::reader;
+
+    const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":""}"#;
+
+    fn call(id: &str) -> String {
+        let tool = format!(r#"{{"type":"tool_use","id":"{id}","name":"Bash","input":{{"command":"{id}"}}}}"#);
+        format!(r#"{{"type":"assistant","message":{{"content":[{tool}]}}}}"#)
+    }
+
+    fn returned(id: &str) -> String {
+        let result = format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":"done"}}"#);
+        format!(r#"{{"type":"user","message":{{"content":[{result}]}}}}"#)
+    }
+
+    /// What is seen at each of these times. The output only grows.
+    fn seen<const N: usize>(printed: [&[String]; N]) -> [&'static str; N] {
+        let (mut tools, mut output) =
+            (Tools { output: None, calls: None, named: String::new(), done: None }, String::new());
+        printed.map(|lines| {
+            lines.iter().for_each(|line| output += &format!("{line}\n"));
+            match tools.judge(&reader::read(output.as_bytes()).unwrap()) {
+                Tool::None => "none",
+                Tool::Runs => "runs",
+                Tool::IsDone(_) => "done",
+            }
+        })
+    }
+
+    #[test]
+    fn a_tool_that_ran_when_the_agent_was_to_stop_is_waited_for() {
+        assert_eq!(seen([&[]]), ["none"]);
+        assert_eq!(seen([&[call("a")], &[], &[returned("a")]]), ["runs", "runs", "done"]);
+        assert_eq!(seen([&[call("a"), call("b")], &[returned("a")], &[returned("b")]]), ["runs", "runs", "done"]);
+        // No hook stops an agent whose next tool runs already.
+        assert_eq!(seen([&[call("a")], &[returned("a"), call("b")]]), ["runs", "none"]);
+        // Nor one that thought at that time.
+        assert_eq!(seen([&[], &[call("a")]]), ["none", "none"]);
+    }
+
+    #[test]
+    fn a_turn_that_is_over_needs_no_stop() {
+        // A suspended call stays open.
+        assert_eq!(seen([&[call("a")], &[RESULT.to_owned()]]), ["runs", "done"]);
+        assert_eq!(seen([&[RESULT.to_owned()]]), ["done"]);
+    }
+
+    #[test]
+    fn the_last_tool_is_named_for_people() {
+        let mut tools = Tools { output: None, calls: None, named: String::new(), done: None };
+        assert_eq!(tools.look(), Tool::None, "nothing is observed");
+        let digest = |lines: &[String]| reader::read(lines.join("\n").as_bytes()).unwrap();
+        tools.judge(&digest(&[call("first"), call("last")]));
+        tools.judge(&digest(&[call("later")]));
+        assert_eq!(tools.named, "Bash: last");
+    }
 }

@@ -86,3 +86,63 @@ fn recorded(dir: &StateDir, frame: FrameId, over: Option<Duration>) -> Result<Op
     }
     Ok(store.steering(frame)?.stop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::agent::launch::Launch;
+    use crate::store::NewFrame;
+    use crate::store::testing::{self, new};
+
+    fn limited(seconds: Option<u64>) -> (tempfile::TempDir, Store, FrameId) {
+        let (temp, store) = testing::store();
+        let launch = Launch { timeout: seconds, ..Launch::default() };
+        let root = store.create_root(&NewFrame { launch, ..new("a task") }).unwrap();
+        (temp, store, root)
+    }
+
+    #[test]
+    fn an_agent_has_the_time_that_its_launch_gives_it() {
+        for (seconds, rest) in
+            [(None, None), (Some(90), Some(Duration::from_secs(90))), (Some(0), Some(Duration::ZERO))]
+        {
+            let (_temp, store, root) = limited(seconds);
+            let timeout = timeout(&store, &store.frame(root).unwrap().unwrap()).unwrap();
+            assert_eq!(timeout.map(|timeout| timeout.rest), rest);
+            assert_eq!(timeout.map(|timeout| timeout.whole), rest);
+        }
+        let (_temp, store, root) = limited(Some(90));
+        let stop = over(&store.frame(root).unwrap().unwrap());
+        assert_eq!((stop.by, stop.how, stop.now), (By::Timeout(90), How::Stop, false));
+    }
+
+    #[test]
+    fn an_agent_that_ran_too_long_is_stopped_on_record_unless_somebody_was_faster() {
+        let (_temp, store, root) = limited(Some(60));
+        store.start(root);
+        let dir = store.dir();
+        assert_eq!(recorded(dir, root, None).unwrap(), None, "a file alone says nothing");
+        let over = recorded(dir, root, Some(Duration::from_secs(60))).unwrap().unwrap();
+        assert_eq!((over.by, over.of), (By::Timeout(60), root));
+        let later = recorded(dir, root, Some(Duration::from_secs(61))).unwrap().unwrap();
+        assert_eq!(later.by, By::Timeout(60), "the first stop counts");
+    }
+
+    #[test]
+    fn only_agents_of_this_process_are_told_and_only_once() {
+        let (_temp, store, root) = limited(None);
+        store.start(root);
+        store.dir().frame_dir(root).unwrap();
+        let stop = Stop { now: true, by: By::Person, ..out_of_time(root, 0) };
+        store.order_stop(root, &stop, &[]).unwrap();
+        tell(&store, |_| false).unwrap();
+        assert!(!store.dir().stop_file(root).exists());
+        tell(&store, |frame| frame == root).unwrap();
+        assert!(store.dir().is_to_stop_now(root));
+        // What was asked for since stays.
+        store.dir().ask_to_stop(root, false).unwrap();
+        let asked = std::fs::read(store.dir().stop_file(root)).unwrap();
+        tell(&store, |frame| frame == root).unwrap();
+        assert_eq!(std::fs::read(store.dir().stop_file(root)).unwrap(), asked);
+    }
+}

@@ -150,3 +150,110 @@ fn open(tree: &Tree) -> impl Iterator<Item = &Request> {
     let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
     requests.filter(|request| !request.state.is_resolved())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::waits::conditions::Polled;
+    use crate::store::testing;
+
+    fn command(every: Option<u64>) -> External {
+        External::Polled(Polled { command: "true".into(), every, timeout: None })
+    }
+
+    /// A chain whose agent waits for this.
+    fn waiting(wait: External) -> (tempfile::TempDir, Store, FrameId) {
+        let (temp, store) = testing::store();
+        let caller = store.start(store.root());
+        store.request(caller, None, &RequestKind::Wait(wait)).unwrap();
+        store.end(caller, &Ending::Suspended);
+        (temp, store, caller.frame)
+    }
+
+    #[test]
+    fn a_command_is_run_if_it_is_due_and_still_needed() {
+        let now = Timestamp::from_second(1_000).unwrap();
+        let wait = External::Any(vec![External::Time(Timestamp::MAX), command(None), command(Some(600))]);
+        let mut progress = Progress::default();
+        assert_eq!(to_try(&wait, &progress, now), [1, 2]);
+        progress.note_try(1, Look::NotYet("exit status 1".into()), now);
+        progress.note_try(2, Look::NotYet("exit status 1".into()), now);
+        assert_eq!(to_try(&wait, &progress, now), [1], "the other one has just been tried");
+        let later = Timestamp::from_second(1_600).unwrap();
+        assert_eq!(to_try(&wait, &progress, later), [1, 2]);
+        progress.note_try(1, Look::Met(None), later);
+        assert_eq!(to_try(&wait, &progress, Timestamp::MAX), [2]);
+    }
+
+    #[test]
+    fn a_look_records_what_is_met_and_says_whether_commands_are_left() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("report");
+        let wait = External::All(vec![External::File(file.clone()), command(None)]);
+        let (_temp, store, root) = waiting(wait.clone());
+        let look = |now| without_processes(&store, &store.tree(root).unwrap(), now).unwrap();
+        let met = || {
+            let tree = store.tree(root).unwrap();
+            let (_, _, _, progress) = pending(&tree).next().expect("it waits");
+            [progress.is_met(0), progress.is_met(1)]
+        };
+        let now = Timestamp::now();
+        assert!(look(now));
+        assert_eq!(met(), [false, false]);
+        std::fs::write(&file, "").unwrap();
+        assert!(look(now));
+        assert_eq!(met(), [true, false]);
+        // What was met stays met.
+        std::fs::remove_file(&file).unwrap();
+        assert!(look(now));
+        assert_eq!(met(), [true, false]);
+    }
+
+    #[test]
+    fn a_wait_without_commands_needs_no_process_and_ends_when_its_time_has_come() {
+        let at = Timestamp::from_second(2_000).unwrap();
+        let (_temp, store, root) = waiting(External::Time(at));
+        let waits = || has_outside_waits(&store.tree(root).unwrap());
+        for (second, still) in [(1_999, true), (2_000, false)] {
+            let now = Timestamp::from_second(second).unwrap();
+            assert!(!without_processes(&store, &store.tree(root).unwrap(), now).unwrap());
+            assert_eq!(waits(), still, "{second}");
+        }
+    }
+
+    #[test]
+    fn a_single_condition_is_met_if_it_can_be_seen_without_a_process() {
+        let (temp, store) = testing::store();
+        assert!(is_met(&store, &External::File(temp.path().to_owned())));
+        assert!(!is_met(&store, &External::File(temp.path().join("missing"))));
+        assert!(!is_met(&store, &command(None)));
+    }
+
+    #[test]
+    fn people_are_shown_how_a_wait_stands_and_nothing_is_written() {
+        let (_temp, store, root) = waiting(External::File("/nowhere/report".into()));
+        let mut tree = store.tree(root).unwrap();
+        observe(&store, &mut tree, Timestamp::now()).unwrap();
+        let (_, _, _, shown) = pending(&tree).next().unwrap();
+        assert_eq!(shown.seen(0).why_not.as_deref(), Some("does not exist yet"));
+        let tree = store.tree(root).unwrap();
+        assert_eq!(pending(&tree).next().unwrap().3, &Progress::default());
+    }
+
+    #[test]
+    fn a_question_that_nobody_answered_in_time_expires_at_the_look() {
+        let (_temp, store) = testing::store();
+        let caller = store.start(store.root());
+        let at = Timestamp::from_second(2_000).unwrap();
+        let form = Form { expires_at: Some(at), ..Form::text("When?") };
+        let asked = store.request(caller, None, &RequestKind::Ask(form)).unwrap();
+        store.end(caller, &Ending::Suspended);
+        for (second, is_expired) in [(1_999, false), (2_000, true)] {
+            let tree = store.tree(caller.frame).unwrap();
+            let now = Timestamp::from_second(second).unwrap();
+            assert!(!without_processes(&store, &tree, now).unwrap());
+            assert_eq!(store.question(asked).unwrap().unwrap().expired.is_some(), is_expired);
+        }
+    }
+}
