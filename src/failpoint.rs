@@ -87,10 +87,8 @@ steps! {
     Instruct: "instruct", WRITE;
     /// A failed frame is made ready again.
     TryAgain: "try_again", WRITE;
-    /// The launch options of a tree are changed.
-    ChangeLaunch: "change_launch", WRITE;
-    /// The limits of a tree are changed.
-    ChangeLimits: "change_limits", WRITE;
+    /// The limits of a tree are changed, or how its agents are started.
+    ChangeChain: "change_chain", WRITE;
     /// How far an external wait is, or that it is over, is recorded.
     Looked: "looked", WRITE;
     /// A posted question is recorded as its file is now.

@@ -31,6 +31,9 @@ const LONGEST: usize = 400;
 /// A folder with more rooms than this has more than one concern.
 const MOST_ROOMS: usize = 12;
 
+/// Each is a transaction with a meaning of its own. What differs in what it selects is one operation with a selection.
+const MOST_OPERATIONS: usize = 90;
+
 #[test]
 fn imports_point_one_way() {
     for (part, allowed) in MAY_IMPORT {
@@ -155,6 +158,35 @@ fn every_file_is_on_the_map() {
 }
 
 #[test]
+fn the_page_names_every_operation_of_the_store() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md")).unwrap();
+    let (_, section) = page.split_once("\n## What a store offers\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let cells = rows.filter_map(|row| row.split('|').nth(2));
+    let named: Vec<_> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect();
+    let store = files(&sources().join("store")).into_iter().filter(|file| !file.ends_with("testing.rs"));
+    let mut there: Vec<_> = store.flat_map(|file| operations_in(&fs::read_to_string(file).unwrap())).collect();
+    there.sort_unstable();
+    let mut sorted = named.clone();
+    sorted.sort_unstable();
+    let missing: Vec<_> = there.iter().filter(|name| !named.contains(name)).collect();
+    let gone: Vec<_> = named.iter().filter(|name| !there.contains(name)).collect();
+    assert_eq!(sorted, there, "not in the table: {missing:?}; in it, but gone: {gone:?}");
+    assert!(
+        there.len() <= MOST_OPERATIONS,
+        "{} operations: another database would have to offer them all",
+        there.len()
+    );
+}
+
+#[test]
+fn operations_are_what_others_can_call_on_a_store() {
+    let code = "impl Store {\n    pub fn open() {\n    }\n    pub(crate) fn read<T>(x: T) {}\n    pub(super) fn b() {}\n    fn c() {}\n}\nimpl Other {\n    pub fn d() {}\n}\n#[cfg(test)]\nmod tests {\nimpl Store {\n    pub fn e() {}\n}\n}\n";
+    assert_eq!(operations_in(code), ["open", "read"]);
+}
+
+#[test]
 fn examples_carry_the_convention_as_it_is() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let template = fs::read_to_string(root.join("CLAUDE.md.template")).unwrap();
@@ -181,6 +213,20 @@ fn files(folder: &Path) -> Vec<PathBuf> {
             found.extend(files(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
+        }
+    }
+    found
+}
+
+/// What the rest of the program can call on a `Store`, the state directory left out: it has files, and is no part of the database.
+fn operations_in(source: &str) -> Vec<String> {
+    let code = without_tests(source);
+    let (mut found, mut is_store) = (Vec::new(), false);
+    for line in code.lines() {
+        is_store = line == "impl Store {" || is_store && line != "}";
+        let offered = ["    pub fn ", "    pub(crate) fn "].iter().find_map(|start| line.strip_prefix(start));
+        if let Some(rest) = offered.filter(|_| is_store) {
+            found.extend(rest.split(['(', '<']).next().filter(|name| *name != "dir").map(str::to_owned));
         }
     }
     found

@@ -27,7 +27,7 @@ use crate::runtime::requests::record;
 use crate::runtime::requests::{adopt, agent_lookup};
 use crate::runtime::run::{retry, status};
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::{Scope, Store, StoreError, Target};
+use crate::store::{ChainChange, Scope, Store, StoreError, Target};
 
 /// Drives the chain below `top` if something in it can run, and reports its status.
 pub(super) fn continued(
@@ -171,14 +171,16 @@ impl Resume {
             return Ok(exit);
         }
         let top = lookup::chain_of(&store, target)?;
-        if self.limits.given().any() {
-            store.set_limits(top, self.limits.given())?;
+        let launch = repairs.then(|| self.repair(context, &store, top)).transpose()?;
+        let change = ChainChange { limits: self.limits.given(), launch };
+        if change != ChainChange::default() {
+            let changed = store.change_chain(top, change)?;
+            if changed > 0 {
+                tell(&format!("agents that start with new options from now on: {changed}"));
+            }
         }
         if self.now {
             retry::end_pauses(&store, top)?;
-        }
-        if repairs {
-            self.repair(context, &store, top)?;
         }
         if let Some(prompt) = self.prompt.clone() {
             instruct(context, &store, top, prompt)?;
@@ -211,8 +213,8 @@ impl Resume {
         Ok(args || of_chain || self.model.is_some() || self.permission_mode.is_some())
     }
 
-    /// Records new launch options for the agents of a chain.
-    fn repair(&self, context: &Context, store: &Store, top: FrameId) -> Result<(), CliError> {
+    /// The new launch options for the agents of a chain, which Claude Code accepts.
+    fn repair(&self, context: &Context, store: &Store, top: FrameId) -> Result<Repair, CliError> {
         let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
         if frame.root != top {
             let message =
@@ -238,11 +240,7 @@ impl Resume {
             let repaired = first.launch.clone().repaired(&first.launch, &repair);
             context.check(store, &context.settings(self.claude.clone())?, &repaired)?;
         }
-        let changed = store.repair(top, &repair)?;
-        if changed > 0 {
-            tell(&format!("agents that start with new options from now on: {changed}"));
-        }
-        Ok(())
+        Ok(repair)
     }
 
     /// The status of the tree, if the id names one and nothing in it can run.

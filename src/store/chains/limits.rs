@@ -14,14 +14,13 @@ use crate::core::chain::tree::Node;
 use crate::core::chain::tree::Whole;
 use crate::core::id::FrameId;
 use crate::core::notifications::occasion::Occasion;
-use crate::failpoint::Step;
 use crate::store::chains::lookup::Target;
 use crate::store::database::codec::{self, At, Id, from_json, id, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
 use crate::store::tables::notifications::{self, Noted};
-use crate::store::tables::{chains, events, frames};
+use crate::store::tables::{chains, events};
 
 // These find the few frames in question by an index, however large the tree is. Each repeats the condition of its
 // index (`schema`) word for word.
@@ -69,23 +68,14 @@ impl Store {
             }
         })
     }
+}
 
-    /// Changes limits of the tree that a frame belongs to, from now on. Returns all of its limits.
-    ///
-    /// # Errors
-    ///
-    /// The frame does not exist, or the database cannot be written.
-    pub fn set_limits(&self, frame: FrameId, new: NewLimits) -> Result<Limits> {
-        self.write(Step::ChangeLimits, |connection| {
-            let frame = frames::existing(connection, frame)?;
-            let before = chains::limits(connection, frame.root)?;
-            let limits = before.changed(new);
-            chains::set_limits(connection, frame.root, limits)?;
-            let detail = json!({"from": before, "to": limits});
-            events::append(connection, codec::now(), frame.root, "limits", &detail)?;
-            Ok(limits)
-        })
-    }
+/// Changes limits of a tree, from now on.
+pub(crate) fn change(connection: &Connection, root: FrameId, new: NewLimits) -> std::result::Result<(), Fault> {
+    let before = chains::limits(connection, root)?;
+    let limits = before.changed(new);
+    chains::set_limits(connection, root, limits)?;
+    events::append(connection, codec::now(), root, "limits", &json!({"from": before, "to": limits}))
 }
 
 /// What keeps a frame from starting, in the words of [`crate::core::chain::admission`]. In the transaction in which it would start,
@@ -226,15 +216,9 @@ mod tests {
         let (root, children) = parent(&store, Limits { max_parallel: 1, ..Limits::default() }, 2);
         let first = store.start(children[0]);
         assert_eq!(held(&store, children[1]), NotAdmitted::Parallel { most: 1 });
-        assert_eq!(
-            store
-                .set_limits(children[1], NewLimits { max_parallel: Some(2), ..NewLimits::default() })
-                .unwrap()
-                .max_parallel,
-            2
-        );
+        store.change_chain(children[1], NewLimits { max_parallel: Some(2), ..NewLimits::default() }).unwrap();
         let second = store.start(children[1]);
-        store.set_limits(root.frame, NewLimits { max_parallel: Some(1), ..NewLimits::default() }).unwrap();
+        store.change_chain(root.frame, NewLimits { max_parallel: Some(1), ..NewLimits::default() }).unwrap();
         store.end(second, &refused("bad flag"));
         assert_eq!(store.chain_of(children[0]).unwrap().limits.max_parallel, 1);
         store.end(first, &reply("ok"));
@@ -248,7 +232,7 @@ mod tests {
         store.end(store.start(children[0]), &reply("ok"));
         assert_eq!(held(&store, root.frame), NotAdmitted::Budget { max_usd: 0.5, spent_usd: 0.5 });
         let raised = NewLimits { max_budget_usd: Some(0.75), ..NewLimits::default() };
-        store.set_limits(children[0], raised).unwrap();
+        store.change_chain(children[0], raised).unwrap();
         store.end(store.start(root.frame), &reply("done"));
         let changes = store.events(root.frame, 0).unwrap().into_iter().filter(|event| event.kind == "limits").count();
         assert_eq!(changes, 1);
@@ -288,7 +272,7 @@ mod tests {
         store.connection.execute("UPDATE frames SET state = ?2 WHERE id = ?1", (Id(children[1]), state)).unwrap();
         assert_eq!(held(&store, children[2]), NotAdmitted::UsageLimit { resets_at }, "all places are taken as well");
         let spent = NewLimits { max_budget_usd: Some(0.1), ..NewLimits::default() };
-        store.set_limits(children[2], spent).unwrap();
+        store.change_chain(children[2], spent).unwrap();
         assert!(matches!(held(&store, children[2]), NotAdmitted::Budget { .. }));
     }
 

@@ -1,61 +1,94 @@
-//! Changing how the agents of a chain are started.
+//! Changing the limits of a chain, and how its agents are started.
 
+use rusqlite::Connection;
 use serde_json::json;
 
 use crate::core::agent::repair::Repair;
 use crate::core::agent::situation::Situation;
 use crate::core::chain::frame::Frame;
+use crate::core::chain::limits::NewLimits;
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
+use crate::store::chains::limits;
 use crate::store::database::codec::{self, Id, id};
 use crate::store::database::store::Store;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::{Fault, Result, StoreError};
 use crate::store::tables::events;
 use crate::store::tables::frames::{self, launch_text};
 
+/// What a person changes about a chain.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChainChange {
+    pub limits: NewLimits,
+    /// How its agents are started.
+    pub launch: Option<Repair>,
+}
+
+impl From<NewLimits> for ChainChange {
+    fn from(limits: NewLimits) -> Self {
+        Self { limits, launch: None }
+    }
+}
+
+impl From<Repair> for ChainChange {
+    fn from(repair: Repair) -> Self {
+        Self { launch: Some(repair), ..Self::default() }
+    }
+}
+
 impl Store {
-    /// Changes the launch options of all agents of the tree of `root` that are not done and have what its first agent has.
-    /// Returns how many there were.
+    /// Changes the chain that a frame belongs to, from now on: its limits, and the launch options of all its agents that are not done
+    /// and have what its first agent has. Returns how many agents those were.
     ///
     /// # Errors
     ///
-    /// The frame does not exist, one of the tree runs, or the database cannot be written.
-    pub fn repair(&self, root: FrameId, repair: &Repair) -> Result<usize> {
-        self.write(Step::ChangeLaunch, |connection| {
-            let ids = connection
-                .prepare_cached("SELECT id FROM frames WHERE root = ?1 ORDER BY depth, seq")?
-                .query_map([Id(root)], |row| id(row, "id"))?
-                .collect::<rusqlite::Result<Vec<FrameId>>>()?;
-            let frames: Vec<Frame> =
-                ids.into_iter().map(|id| frames::existing(connection, id)).collect::<std::result::Result<_, _>>()?;
-            if let Some(running) = frames.iter().find(|frame| matches!(frame.state, FrameState::Running { .. })) {
-                return Err(StoreError::Running(running.id).into());
+    /// The frame does not exist, an agent runs whose launch options could change, or the database cannot be written. Nothing is
+    /// changed then.
+    pub fn change_chain(&self, frame: FrameId, change: impl Into<ChainChange>) -> Result<usize> {
+        let change = change.into();
+        self.write(Step::ChangeChain, |connection| {
+            let root = frames::existing(connection, frame)?.root;
+            if change.limits.any() {
+                limits::change(connection, root, change.limits)?;
             }
-            // A group has no agent of its own: its first member has what was given for all.
-            let Some(top) = frames.iter().find(|frame| !frame.task.is_group()) else { return Ok(0) };
-            let mut changed = 0;
-            for frame in frames.iter().filter(|frame| frame.state != FrameState::Done) {
-                let launch = frame.launch.clone().repaired(&top.launch, repair);
-                // A person who names a mode means that one, and not the one that the agent has gone over to.
-                let names_mode = repair.permission_mode.is_some() && launch.permission_mode == repair.permission_mode;
-                let mode = frame.situation.mode.as_ref().filter(|_| !names_mode);
-                if launch == frame.launch && mode == frame.situation.mode.as_ref() {
-                    continue;
-                }
-                let situation = Situation { mode: mode.cloned(), ..frame.situation.clone() };
-                connection.prepare_cached("UPDATE frames SET launch = ?2, situation = ?3 WHERE id = ?1")?.execute((
-                    Id(frame.id),
-                    launch_text(&launch)?,
-                    codec::json(&situation, &[])?,
-                ))?;
-                let detail = json!({"from": frame.launch, "to": launch});
-                events::append(connection, codec::now(), frame.id, "launch", &detail)?;
-                changed += 1;
-            }
-            Ok(changed)
+            change.launch.map_or(Ok(0), |repair| change_launch(connection, root, &repair))
         })
     }
+}
+
+fn change_launch(connection: &Connection, root: FrameId, repair: &Repair) -> std::result::Result<usize, Fault> {
+    let ids = connection
+        .prepare_cached("SELECT id FROM frames WHERE root = ?1 ORDER BY depth, seq")?
+        .query_map([Id(root)], |row| id(row, "id"))?
+        .collect::<rusqlite::Result<Vec<FrameId>>>()?;
+    let frames: Vec<Frame> =
+        ids.into_iter().map(|id| frames::existing(connection, id)).collect::<std::result::Result<_, _>>()?;
+    if let Some(running) = frames.iter().find(|frame| matches!(frame.state, FrameState::Running { .. })) {
+        return Err(StoreError::Running(running.id).into());
+    }
+    // A group has no agent of its own: its first member has what was given for all.
+    let Some(top) = frames.iter().find(|frame| !frame.task.is_group()) else { return Ok(0) };
+    let mut changed = 0;
+    for frame in frames.iter().filter(|frame| frame.state != FrameState::Done) {
+        let launch = frame.launch.clone().repaired(&top.launch, repair);
+        // A person who names a mode means that one, and not the one that the agent has gone over to.
+        let names_mode = repair.permission_mode.is_some() && launch.permission_mode == repair.permission_mode;
+        let mode = frame.situation.mode.as_ref().filter(|_| !names_mode);
+        if launch == frame.launch && mode == frame.situation.mode.as_ref() {
+            continue;
+        }
+        let situation = Situation { mode: mode.cloned(), ..frame.situation.clone() };
+        connection.prepare_cached("UPDATE frames SET launch = ?2, situation = ?3 WHERE id = ?1")?.execute((
+            Id(frame.id),
+            launch_text(&launch)?,
+            codec::json(&situation, &[])?,
+        ))?;
+        let detail = json!({"from": frame.launch, "to": launch});
+        events::append(connection, codec::now(), frame.id, "launch", &detail)?;
+        changed += 1;
+    }
+    Ok(changed)
 }
 
 #[cfg(test)]
@@ -70,14 +103,16 @@ mod tests {
         let root = store.start(store.root());
         let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
         let repair = Repair { permission_mode: Some("plan".into()), ..Repair::default() };
-        let refused = store.repair(root.frame, &repair);
+        let limits = NewLimits { max_depth: Some(9), ..NewLimits::default() };
+        let refused = store.change_chain(root.frame, ChainChange { limits, launch: Some(repair.clone()) });
         assert!(matches!(refused, Err(StoreError::Running(running)) if running == root.frame), "{refused:?}");
+        assert_ne!(store.chain_of(root.frame).unwrap().limits.max_depth, 9, "all of it or nothing");
         store.end(root, &Ending::Suspended);
-        assert_eq!(store.repair(root.frame, &repair).unwrap(), 2);
+        assert_eq!(store.change_chain(root.frame, repair.clone()).unwrap(), 2);
         for frame in [root.frame, child] {
             assert_eq!(store.frame(frame).unwrap().unwrap().launch.permission_mode.as_deref(), Some("plan"));
         }
-        assert_eq!(store.repair(root.frame, &repair).unwrap(), 0);
+        assert_eq!(store.change_chain(root.frame, repair.clone()).unwrap(), 0);
         assert!(store.events(root.frame, 0).unwrap().iter().any(|event| event.kind == "launch"));
     }
 
@@ -88,11 +123,11 @@ mod tests {
         let situation = r#"{"mode":"plan","rules":["Bash(touch:*)"]}"#;
         store.connection.execute("UPDATE frames SET situation = ?1", [situation]).unwrap();
         let situation = || store.frame(frame).unwrap().unwrap().situation;
-        assert_eq!(store.repair(frame, &Repair { model: Some("opus".into()), ..Repair::default() }).unwrap(), 1);
+        assert_eq!(store.change_chain(frame, Repair { model: Some("opus".into()), ..Repair::default() }).unwrap(), 1);
         assert_eq!(situation().mode.as_deref(), Some("plan"));
         let edits = Repair { permission_mode: Some("acceptEdits".into()), ..Repair::default() };
-        assert_eq!(store.repair(frame, &edits).unwrap(), 1);
+        assert_eq!(store.change_chain(frame, edits.clone()).unwrap(), 1);
         assert_eq!((situation().mode, situation().rules.len()), (None, 1));
-        assert_eq!(store.repair(frame, &edits).unwrap(), 0);
+        assert_eq!(store.change_chain(frame, edits.clone()).unwrap(), 0);
     }
 }

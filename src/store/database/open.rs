@@ -214,13 +214,13 @@ mod tests {
         let root = store.root();
         let newer = Connection::open(store.dir().database()).unwrap();
         newer.pragma_update(None, "user_version", schema::known() + 1).unwrap();
-        let refused = [store.try_again(root).map(drop), store.set_limits(root, NewLimits::default()).map(drop)];
+        let refused = [store.try_again(root).map(drop), store.change_chain(root, NewLimits::default()).map(drop)];
         for error in refused {
             assert!(matches!(error, Err(StoreError::Newer { .. })), "{error:?}");
         }
         assert_eq!(store.events(root, 0).unwrap().len(), 1, "nothing was written");
         newer.pragma_update(None, "user_version", schema::known()).unwrap();
-        store.set_limits(root, NewLimits::default()).unwrap();
+        store.change_chain(root, NewLimits::default()).unwrap();
     }
 
     #[test]

@@ -194,7 +194,7 @@ fn one_usage_limit_and_one_budget_are_told_once() {
     }
     assert_eq!((claim(&store), claim(&store), claim(&store)), (Some(Occasion::Limit), Some(Occasion::Budget), None));
     time_passes(&store, 1_000);
-    store.set_limits(caller.frame, NewLimits { max_budget_usd: Some(9.0), ..NewLimits::default() }).unwrap();
+    store.change_chain(caller.frame, NewLimits { max_budget_usd: Some(9.0), ..NewLimits::default() }).unwrap();
     assert_eq!((claim(&store), claim(&store)), (Some(Occasion::Limit), None), "the budget was raised");
 }
 
