@@ -85,6 +85,8 @@ steps! {
     Tell: "tell", WRITE;
     /// A new instruction for an agent that is over is recorded.
     Instruct: "instruct", WRITE;
+    /// A frame whose attempt could not begin is put off.
+    PutOff: "put_off", WRITE;
     /// A failed frame is made ready again.
     TryAgain: "try_again", WRITE;
     /// The limits of a tree are changed, or how its agents are started.

@@ -21,6 +21,7 @@ mod approvals;
 mod archive;
 mod ask_in_file;
 mod asking;
+mod back_off;
 mod beside;
 mod budget;
 mod chain;

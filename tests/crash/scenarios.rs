@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 15] = [
+pub(crate) const SCENARIOS: [Scenario; 16] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -50,6 +50,7 @@ pub(crate) const SCENARIOS: [Scenario; 15] = [
         play: expire_and_carry_on,
         replies: &["root: never\n\n(This is the default: nobody answered until 2026-01-01T00:00:00Z.)"],
     },
+    Scenario { name: "put_off", world: with_a_folder, play: move_the_folder_and_carry_on, replies: &["root: Jan 1st"] },
     Scenario { name: "in_a_file", world: with_a_question_file, play: edit_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "steered", world: with_a_child_that_asks, play: steer_and_carry_on, replies: &["second"] },
 ];
@@ -398,6 +399,32 @@ fn expire_and_carry_on(person: &mut Person) -> String {
                        WHERE status = 'open'";
             // A command may have died before it created the table.
             let _ = database.execute(sql, []);
+        }
+        outcome.stdout
+    });
+    replied.trim_end().to_owned()
+}
+
+fn with_a_folder() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --cwd sub child.md\nreply root: {result}\n");
+    world.file("child.md", "ask When?\nreply {result}\n");
+    world.file("sub/there", "");
+    world
+}
+
+/// An agent cannot be started as long as its directory is away.
+fn move_the_folder_and_carry_on(person: &mut Person) -> String {
+    let [here, away] = ["sub", "away"].map(|name| person.world.project().join(name));
+    let mut is_moved = false;
+    let replied = until_replied(person, |person| {
+        let outcome = person.carries_on();
+        person.answers("Jan 1st");
+        if outcome.stdout.starts_with("SGN_") && !is_moved {
+            std::fs::rename(&here, &away).expect("it is there");
+            is_moved = true;
+        } else if away.exists() {
+            std::fs::rename(&away, &here).expect("it is away");
         }
         outcome.stdout
     });

@@ -43,6 +43,7 @@ fn words(kind: &str, detail: &Value) -> String {
             let reason = text(&detail["reason"]).map(|reason| format!(": {reason}")).unwrap_or_default();
             format!("was {kind}{}{reason}", by(&detail["by"]))
         }
+        "put_off" => format!("could not be started: {}", text(&detail["why"]).unwrap_or_default()),
         "tried_again" => format!("is to be retried, {}", state()),
         "expired" => match text(&detail["default"]) {
             Some(default) => format!("got the default of {}, which expired: {default}", short(&detail["request"])),

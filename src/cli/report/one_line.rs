@@ -6,7 +6,9 @@ use crate::cli::hints;
 use crate::cli::output::format::{cut, one_line};
 use crate::cli::output::{self, print_line};
 use crate::cli::report::chain_status::{self, OutputOptions, StatusReport, described};
+use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
+use crate::runtime::run::frame_error::FrameError;
 use crate::runtime::run::status::ChainStatus;
 
 /// The longest part of a reply that is shown.
@@ -27,9 +29,18 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
             output::hint(&format!("agent-cli resume {} continues it", report.top.short()));
             ExitStatus::Ok
         }
-        ChainStatus::Waits { errors, .. } => {
+        ChainStatus::Waits { blockers, errors, .. } => {
             errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
-            if output_options.exit_code { ExitStatus::Waiting } else { ExitStatus::Ok }
+            let backs_off = blockers.iter().any(|blocker| is_retry_of(blocker, errors));
+            if backs_off {
+                errors.iter().flat_map(|error| hints::of(&error.kind, report.top)).for_each(|hint| output::hint(&hint));
+            }
+            match backs_off {
+                true if report.status.is_refusal() => ExitStatus::Claude,
+                true => ExitStatus::Failed,
+                false if output_options.exit_code => ExitStatus::Waiting,
+                false => ExitStatus::Ok,
+            }
         }
         ChainStatus::PartlyFailed { errors, .. } | ChainStatus::Failed(errors) => {
             errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
@@ -37,6 +48,11 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
             if report.status.is_refusal() { ExitStatus::Claude } else { ExitStatus::Failed }
         }
     })
+}
+
+/// Whether an agent is to be tried again with which something went wrong.
+fn is_retry_of(blocker: &Blocker, errors: &[FrameError]) -> bool {
+    matches!(blocker.what, Blocking::Retry { .. }) && errors.iter().any(|error| error.frame == blocker.frame)
 }
 
 /// Reports a chain that could not be driven.

@@ -87,7 +87,7 @@ impl Decision {
 #[must_use]
 pub fn decide(facts: &Facts) -> Decision {
     let meaning = Meaning::of(facts);
-    let (session, frame) = row(&meaning, facts.has_checkpoint);
+    let (session, frame) = row(&meaning, facts);
     // A stop that is recorded changes what becomes of the frame, and nothing else. A reply was faster.
     let frame = match &facts.stop {
         Some(stop) if frame != Ended::Done => stop.applied_to(frame),
@@ -114,12 +114,14 @@ pub fn decide(facts: &Facts) -> Decision {
 
 /// A row of the table: what happens to a session that can be continued from, and to its frame.
 #[expect(clippy::match_same_arms, reason = "every row of the table stands for itself")]
-fn row(meaning: &Meaning, has_checkpoint: bool) -> (Fate, Ended) {
+fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
     use Fate::{Discard, Keep};
+    // What came to nothing once does so again for a while.
+    let back_off = |why: &str| Ended::BackOff { why: why.to_owned() };
     let failed = |kind, message: &str| Ended::Fail(Failure { kind, message: message.to_owned() });
     // Completed work is continued, not repeated. Without any, nothing is worth keeping.
     let worth = |worked: &bool| if *worked { Keep } else { Discard };
-    match (meaning, has_checkpoint) {
+    match (meaning, facts.has_checkpoint) {
         (Meaning::Reply(_), _) => (Keep, Ended::Done),
         (Meaning::Told, _) => (Keep, Ended::Again),
         (Meaning::Requested, _) => (Keep, Ended::Wait(Wait::Requests)),
@@ -127,20 +129,23 @@ fn row(meaning: &Meaning, has_checkpoint: bool) -> (Fate, Ended) {
         (Meaning::Ongoing, false) => (Keep, Ended::Wait(Wait::AgentDecides)),
         (Meaning::Ongoing, true) => (Discard, Ended::Back),
         (Meaning::Unhandled, false) => (Discard, failed(FailureKind::Unhandled, UNHANDLED)),
-        (Meaning::Unhandled, true) => (Discard, Ended::Back),
+        (Meaning::Unhandled, true) => (Discard, back_off(UNHANDLED)),
         (Meaning::UsageLimit { resets_at, worked }, _) => {
             (worth(worked), Ended::Wait(Wait::UsageLimit { resets_at: *resets_at }))
         }
         (Meaning::Unavailable { why, worked }, _) => (worth(worked), Ended::Retry { why: why.clone() }),
         (Meaning::Refused { why, .. }, false) => (Discard, failed(FailureKind::Refused, why)),
-        (Meaning::Refused { .. }, true) => (Discard, Ended::Back),
+        (Meaning::Refused { .. }, true) if other_way(facts, meaning).is_some() => (Discard, Ended::Back),
+        (Meaning::Refused { why, .. }, true) => (Discard, back_off(why)),
         (Meaning::Error(why), _) => (Keep, failed(FailureKind::Error, why)),
         (Meaning::Stopped { worked }, _) => (worth(worked), Ended::Cancel),
         (Meaning::ShutDown { worked: true }, _) => (Keep, Ended::Again),
         (Meaning::ShutDown { worked: false }, _) => (Discard, Ended::Back),
         // The half-finished session is the best checkpoint available.
-        (Meaning::Died { worked: true, .. }, _) => (Keep, Ended::Again),
-        (Meaning::Died { worked: false, .. }, _) => (Discard, Ended::Back),
+        (Meaning::Died { worked: true, .. }, _) if facts.is_abandoned => (Keep, Ended::Again),
+        (Meaning::Died { worked: false, .. }, _) if facts.is_abandoned => (Discard, Ended::Back),
+        (Meaning::Died { worked: true, how }, _) => (Keep, back_off(how)),
+        (Meaning::Died { worked: false, how }, _) => (Discard, back_off(how)),
     }
 }
 
@@ -182,17 +187,22 @@ fn trouble(facts: &Facts, session: Fate, frame: &Ended) -> Option<Trouble> {
 }
 
 fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next {
-    if let (Meaning::Refused { objection: Objection::Unknown, .. }, Some(way), true, None) =
-        (meaning, facts.silent.and_then(Way::after_refusal), facts.has_checkpoint, &facts.stop)
-    {
+    if let Some(way) = other_way(facts, meaning) {
         return Next::Continue(way);
     }
     let is_limited = matches!(meaning, Meaning::UsageLimit { .. } | Meaning::Unavailable { .. });
     let is_again = *frame == Ended::Again && *meaning != Meaning::Told;
-    match session == Fate::Discard || is_again || is_limited {
+    let backs_off = matches!(frame, Ended::BackOff { .. });
+    match session == Fate::Discard || is_again || is_limited || backs_off {
         true if !died_elsewhere(facts, meaning) => Next::Skip,
         _ => Next::AsItComes,
     }
+}
+
+/// How the frame continues at once if `claude` refused to continue it like this.
+fn other_way(facts: &Facts, meaning: &Meaning) -> Option<Way> {
+    let Meaning::Refused { objection: Objection::Unknown, .. } = meaning else { return None };
+    facts.silent.and_then(Way::after_refusal).filter(|_| facts.has_checkpoint && facts.stop.is_none())
 }
 
 /// If an attempt of an earlier run died, this run has not failed: it has not tried yet.

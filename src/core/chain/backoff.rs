@@ -1,4 +1,4 @@
-//! Waits that only time ends: a usage limit, and the backoff after a temporary API error.
+//! Waits that only time ends: a usage limit, and the backoff after a temporary API error or an attempt that came to nothing.
 //!
 //! All of it is wall-clock time, and a clock can be set back. A pause therefore counts from its beginning: if the
 //! current time is earlier than that, the clock is wrong and the pause is over. No frame waits longer than its pause,
@@ -17,7 +17,7 @@ impl Wait {
     /// Whether only time ends this wait.
     #[must_use]
     pub fn is_pause(&self) -> bool {
-        matches!(self, Self::UsageLimit { .. } | Self::Retry { .. })
+        matches!(self, Self::UsageLimit { .. } | Self::Retry { .. } | Self::Restart { .. })
     }
 
     /// When a pause that began at `since` ends; `None` for other waits.
@@ -25,7 +25,9 @@ impl Wait {
     pub fn pause_ends(&self, since: Timestamp) -> Option<Timestamp> {
         match self {
             Self::UsageLimit { resets_at } => Some(*resets_at),
-            Self::Retry { tries, .. } => Some(since.saturating_add(until_next_try(*tries)).unwrap_or(since)),
+            Self::Retry { tries, .. } | Self::Restart { tries, .. } => {
+                Some(since.saturating_add(until_next_try(*tries)).unwrap_or(since))
+            }
             Self::Requests | Self::AgentDecides => None,
         }
     }

@@ -81,9 +81,9 @@ pub(crate) struct Plan {
 pub(crate) enum Look {
     /// It cannot continue.
     NotDriven,
-    /// An agent ended its turn, and nothing went wrong.
+    /// An agent ended its turn with something new, and nothing went wrong.
     GotOn,
-    /// It was driven, for nothing.
+    /// It was driven, for nothing. It may look another way than before, because its time has come, without being any further.
     GotNowhere,
 }
 
@@ -96,7 +96,8 @@ pub(crate) struct Pace {
 
 #[derive(Debug)]
 struct Rest {
-    stirs: Vec<Stir>,
+    /// What it looks like as long as nothing has changed; `None`: as it will at the next look.
+    stirs: Option<Vec<Stir>>,
     until: Timestamp,
     times: u32,
 }
@@ -150,7 +151,9 @@ impl Pace {
         }
         self.rests.retain(|root, _| self.seen.contains_key(root));
         for root in order {
-            let until = self.rests.get(&root).filter(|rest| rest.stirs == self.seen[&root]).map(|rest| rest.until);
+            let seen = &self.seen[&root];
+            let is_as_before = |rest: &mut Rest| rest.stirs.get_or_insert_with(|| seen.clone()) == seen;
+            let until = self.rests.get_mut(&root).and_then(|rest| is_as_before(rest).then_some(rest.until));
             match until.filter(|until| *until > now) {
                 Some(until) => plan.look_again(until),
                 None => plan.due.push(root),
@@ -166,7 +169,7 @@ impl Pace {
             return;
         }
         let times = match self.rests.get(&root) {
-            Some(rest) if rest.stirs == stirs => rest.times.saturating_add(1),
+            Some(rest) if rest.stirs.as_ref().is_none_or(|known| *known == stirs) => rest.times.saturating_add(1),
             _ => 1,
         };
         let polled = stirs.iter().filter_map(|stir| match stir {
@@ -179,6 +182,7 @@ impl Pace {
             (None, Look::NotDriven) => TICK,
         };
         let until = now.saturating_add(length).unwrap_or(now);
+        let stirs = Some(stirs).filter(|_| look != Look::GotNowhere);
         self.rests.insert(root, Rest { stirs, until, times });
     }
 
@@ -302,6 +306,18 @@ mod tests {
         assert!(is_due(&mut pace, &[Stir::Free], 0));
         pace.looked_at(ROOT, vec![Stir::Free], at(0), Look::GotOn);
         assert!(is_due(&mut pace, &[Stir::Free], 0), "its question was answered at once");
+    }
+
+    #[test]
+    fn a_chain_whose_time_has_come_for_nothing_rests_too() {
+        let mut pace = Pace::default();
+        assert!(is_due(&mut pace, &[Stir::Until(at(9))], 9));
+        pace.looked_at(ROOT, vec![Stir::Until(at(9))], at(9), Look::GotNowhere);
+        for now in [9, 38] {
+            assert!(!is_due(&mut pace, &[Stir::Free], now), "its question has expired, and its agent refuses");
+        }
+        assert!(is_due(&mut pace, &[Stir::Free, Stir::Running], 38), "something has changed");
+        assert!(is_due(&mut pace, &[Stir::Free], 39));
     }
 
     #[test]

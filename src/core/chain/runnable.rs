@@ -42,6 +42,15 @@ impl Tree {
             .collect()
     }
 
+    /// The frames that only wait for another try after one that came to nothing. Whoever resumes the top need not wait for that:
+    /// they may just have mended what was wrong.
+    #[must_use]
+    pub fn to_restart(&self) -> Vec<&Node> {
+        let backs_off = |node: &&Node| matches!(node.state, FrameState::Waiting { wait: Wait::Restart { .. } });
+        let can_start = |node: &&Node| self.is_awaited(node) && !self.has_open_requests(node);
+        self.leaves_up().into_iter().filter(backs_off).filter(can_start).collect()
+    }
+
     /// The frames that a person continues who resumes the top, parents first: those that were paused with it, or with one
     /// above it. What was paused by an id further down is continued by that id, so that a poll of the chain leaves it alone.
     #[must_use]
@@ -66,7 +75,7 @@ impl Tree {
             FrameState::Ready => !self.has_open_requests(node),
             FrameState::Waiting { wait } => match wait {
                 Wait::Requests if request::are_jobs_to_come(&node.requests) => false,
-                Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. } => {
+                Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. } | Wait::Restart { .. } => {
                     wait.paused_until(node.since, now).is_none() && !self.has_open_requests(node)
                 }
                 Wait::AgentDecides => !attempted.begun.contains(&node.id),

@@ -68,6 +68,13 @@ pub enum Wait {
         /// What the last one met, for people.
         why: String,
     },
+    /// The next try after an attempt that could not start, died or came to nothing. Who resumes the chain need not wait for it.
+    Restart {
+        /// The number of consecutive tries that went like that.
+        tries: u32,
+        /// What became of the last one, for people.
+        why: String,
+    },
     /// Something that only the agent can judge. Checking it costs an attempt.
     AgentDecides,
 }
@@ -102,6 +109,8 @@ pub enum FrameEvent {
     Begin,
     /// The attempt ended.
     End(Ended),
+    /// An attempt could not even begin: why, for people.
+    PutOff(String),
     /// Somebody wants to retry a failed, cancelled or [pausing](crate::core::chain::backoff) frame.
     TryAgain {
         /// Whether some of its requests have no result yet: it waits for those first.
@@ -127,6 +136,11 @@ pub enum Ended {
     /// It met a temporary API error and waits for its next try.
     Retry {
         /// The error, for people.
+        why: String,
+    },
+    /// It could not start, died or came to nothing, and waits for its next try.
+    BackOff {
+        /// What happened, for people.
         why: String,
     },
     /// It failed.
@@ -156,7 +170,7 @@ impl FrameState {
     ///
     /// [`IllegalEvent`] for every pair that the diagram in the module's documentation does not show.
     pub fn after(self, event: FrameEvent) -> Result<Self, IllegalEvent> {
-        use FrameEvent::{Begin, Continue, End, Instruct, Pause, Stop, TryAgain};
+        use FrameEvent::{Begin, Continue, End, Instruct, Pause, PutOff, Stop, TryAgain};
         match (self, event) {
             (Self::Ready, Begin) => Ok(Self::Running { waited: None }),
             (Self::Waiting { wait }, Begin) => Ok(Self::Running { waited: Some(wait) }),
@@ -171,6 +185,7 @@ impl FrameState {
                     };
                     Self::Waiting { wait: Wait::Retry { tries: before.saturating_add(1), why } }
                 }
+                Ended::BackOff { why } => backing_off(waited.as_ref(), why),
                 Ended::Fail(failure) => Self::Failed { failure },
                 Ended::Cancel => Self::Cancelled,
                 Ended::Again => Self::Ready,
@@ -181,6 +196,8 @@ impl FrameState {
                     _ => Self::Ready,
                 },
             }),
+            (Self::Ready, PutOff(why)) => Ok(backing_off(None, why)),
+            (Self::Waiting { wait }, PutOff(why)) => Ok(backing_off(Some(&wait), why)),
             (Self::Waiting { wait }, TryAgain { open_requests }) if wait.is_pause() => Ok(after_all(open_requests)),
             (Self::Failed { .. } | Self::Cancelled, TryAgain { open_requests }) => Ok(after_all(open_requests)),
             (state @ (Self::Ready | Self::Waiting { .. } | Self::Cancelled), Pause) => Ok(state.paused()),
@@ -196,8 +213,11 @@ impl FrameState {
     /// The state of a frame that is to rest in this one.
     fn paused(self) -> Self {
         match self {
+            // Whoever continues it need not wait.
+            Self::Waiting { wait: Wait::Restart { .. } } | Self::Ready | Self::Cancelled => {
+                Self::Paused { waited: None }
+            }
             Self::Waiting { wait } => Self::Paused { waited: Some(wait) },
-            Self::Ready | Self::Cancelled => Self::Paused { waited: None },
             state @ (Self::Running { .. } | Self::Done | Self::Failed { .. } | Self::Paused { .. }) => state,
         }
     }
@@ -237,6 +257,15 @@ impl FrameState {
     }
 }
 
+/// The state of a frame that waited for this and then could not be tried, or was tried for nothing.
+fn backing_off(waited: Option<&Wait>, why: String) -> FrameState {
+    let before = match waited {
+        Some(Wait::Restart { tries, .. }) => *tries,
+        _ => 0,
+    };
+    FrameState::Waiting { wait: Wait::Restart { tries: before.saturating_add(1), why } }
+}
+
 /// The state of a frame that is to be retried.
 fn after_all(open_requests: bool) -> FrameState {
     if open_requests { FrameState::Waiting { wait: Wait::Requests } } else { FrameState::Ready }
@@ -247,6 +276,7 @@ impl FrameEvent {
         match self {
             Self::Begin => "begin an attempt",
             Self::End(_) => "end an attempt",
+            Self::PutOff(_) => "be put off",
             Self::TryAgain { .. } => "be retried",
             Self::Pause => "be paused",
             Self::Continue => "be continued",
@@ -257,131 +287,4 @@ impl FrameEvent {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn states() -> [FrameState; 8] {
-        let failure = Failure { kind: FailureKind::Error, message: "api error".into() };
-        [
-            FrameState::Ready,
-            FrameState::Running { waited: None },
-            FrameState::Running { waited: Some(Wait::AgentDecides) },
-            FrameState::Waiting { wait: Wait::AgentDecides },
-            FrameState::Done,
-            FrameState::Failed { failure },
-            FrameState::Cancelled,
-            FrameState::Paused { waited: None },
-        ]
-    }
-
-    fn allowed(event: &FrameEvent) -> Vec<&'static str> {
-        let names = states().into_iter().filter(|state| state.clone().after(event.clone()).is_ok());
-        let mut names: Vec<_> = names.map(|state| state.name()).collect();
-        names.dedup();
-        names
-    }
-
-    #[test]
-    fn what_rests_goes_on_where_it_was() {
-        for before in [FrameState::Ready, FrameState::Waiting { wait: Wait::Requests }] {
-            let paused = before.clone().after(FrameEvent::Pause).unwrap();
-            assert_eq!(paused.name(), "paused");
-            assert_eq!(paused.after(FrameEvent::Continue), Ok(before.clone()));
-            let running = before.clone().after(FrameEvent::Begin).unwrap();
-            let paused = running.clone().after(FrameEvent::End(Ended::Pause(Box::new(Ended::Back)))).unwrap();
-            assert_eq!(paused.after(FrameEvent::Continue), Ok(before));
-            let asked = Ended::Pause(Box::new(Ended::Wait(Wait::AgentDecides)));
-            let paused = running.after(FrameEvent::End(asked)).unwrap();
-            assert_eq!(paused, FrameState::Paused { waited: Some(Wait::AgentDecides) });
-        }
-        assert_eq!(allowed(&FrameEvent::Pause), ["ready", "waiting", "cancelled"]);
-        assert_eq!(allowed(&FrameEvent::Continue), ["paused"]);
-    }
-
-    #[test]
-    fn what_does_not_run_and_is_not_over_is_stopped_at_once() {
-        let failure = Failure { kind: FailureKind::Stopped, message: "stopped by a person".into() };
-        assert_eq!(allowed(&FrameEvent::Stop(failure.clone())), ["ready", "waiting", "cancelled", "paused"]);
-        let stopped = FrameState::Cancelled.after(FrameEvent::Stop(failure)).unwrap();
-        assert!(stopped.was_stopped() && stopped.is_over());
-    }
-
-    #[test]
-    fn only_what_is_over_gets_a_new_instruction() {
-        assert_eq!(allowed(&FrameEvent::Instruct), ["done", "failed"]);
-        assert_eq!(FrameState::Done.after(FrameEvent::Instruct), Ok(FrameState::Ready));
-    }
-
-    #[test]
-    fn an_attempt_begins_where_nothing_runs_and_nothing_is_final() {
-        let names: Vec<_> =
-            states().into_iter().filter(|s| s.clone().after(FrameEvent::Begin).is_ok()).map(|s| s.name()).collect();
-        assert_eq!(names, ["ready", "waiting"]);
-    }
-
-    #[test]
-    fn only_a_running_attempt_ends() {
-        for ended in [Ended::Done, Ended::Wait(Wait::Requests), Ended::Cancel, Ended::Again, Ended::Back] {
-            for state in states() {
-                let running = matches!(state, FrameState::Running { .. });
-                assert_eq!(state.after(FrameEvent::End(ended.clone())).is_ok(), running);
-            }
-        }
-    }
-
-    #[test]
-    fn a_discarded_attempt_leaves_the_frame_as_it_was() {
-        for before in [FrameState::Ready, FrameState::Waiting { wait: Wait::AgentDecides }] {
-            let running = before.clone().after(FrameEvent::Begin).unwrap();
-            assert_eq!(running.after(FrameEvent::End(Ended::Back)), Ok(before));
-        }
-    }
-
-    #[test]
-    fn tries_are_counted_until_one_succeeds() {
-        let retry = |state: FrameState| {
-            let running = state.after(FrameEvent::Begin).unwrap();
-            running.after(FrameEvent::End(Ended::Retry { why: "529".into() })).unwrap()
-        };
-        let failed = |tries| FrameState::Waiting { wait: Wait::Retry { tries, why: "529".into() } };
-        let waiting = FrameState::Waiting { wait: Wait::Requests };
-        assert_eq!([retry(FrameState::Ready), retry(waiting.clone())], [failed(1), failed(1)]);
-        assert_eq!(retry(failed(1)), failed(2));
-        let running = failed(7).after(FrameEvent::Begin).unwrap();
-        assert_eq!(retry(running.after(FrameEvent::End(Ended::Wait(Wait::Requests))).unwrap()), failed(1));
-    }
-
-    #[test]
-    fn a_pause_is_not_gone_back_to_and_can_be_ended() {
-        let resets_at = Timestamp::UNIX_EPOCH;
-        for wait in [Wait::UsageLimit { resets_at }, Wait::Retry { tries: 3, why: String::new() }] {
-            let paused = FrameState::Waiting { wait };
-            let running = paused.clone().after(FrameEvent::Begin).unwrap();
-            assert_eq!(running.after(FrameEvent::End(Ended::Back)), Ok(FrameState::Ready));
-            let again = |open_requests| paused.clone().after(FrameEvent::TryAgain { open_requests });
-            assert_eq!(again(false), Ok(FrameState::Ready));
-            assert_eq!(again(true), Ok(FrameState::Waiting { wait: Wait::Requests }));
-        }
-        assert!(states()[3].clone().after(FrameEvent::TryAgain { open_requests: false }).is_err());
-    }
-
-    #[test]
-    fn done_is_final() {
-        for event in [FrameEvent::Begin, FrameEvent::End(Ended::Back), FrameEvent::TryAgain { open_requests: false }] {
-            assert!(FrameState::Done.after(event).is_err());
-        }
-    }
-
-    #[test]
-    fn what_failed_waits_for_its_open_requests_before_it_is_tried_again() {
-        let again = |open_requests| FrameState::Cancelled.after(FrameEvent::TryAgain { open_requests });
-        assert_eq!(again(true), Ok(FrameState::Waiting { wait: Wait::Requests }));
-        assert_eq!(again(false), Ok(FrameState::Ready));
-    }
-
-    #[test]
-    fn an_illegal_event_says_what_was_tried() {
-        let error = FrameState::Done.after(FrameEvent::Begin).unwrap_err();
-        assert_eq!(error.to_string(), "a frame that is done cannot begin an attempt");
-    }
-}
+mod tests;

@@ -68,7 +68,7 @@ pub enum Blocking {
         /// When it is lifted.
         resets_at: Timestamp,
     },
-    /// The next try, after a temporary API error.
+    /// The next try, after a temporary API error or an attempt that came to nothing.
     Retry {
         /// When it is due.
         at: Timestamp,
@@ -166,11 +166,11 @@ impl Tree {
             .collect();
         match (wait, wait.paused_until(node.since, now)) {
             (Wait::UsageLimit { .. }, Some(resets_at)) => found.push((node.since, Blocking::UsageLimit { resets_at })),
-            (Wait::Retry { tries, why }, Some(at)) => {
+            (Wait::Retry { tries, why } | Wait::Restart { tries, why }, Some(at)) => {
                 found.push((node.since, Blocking::Retry { at, tries: *tries, why: why.clone() }));
             }
             (Wait::AgentDecides, _) => found.push((node.since, Blocking::Agent)),
-            (Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. }, _) => {}
+            (Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. } | Wait::Restart { .. }, _) => {}
         }
         found.extend(not_admitted);
         found.into_iter().map(|(since, what)| Blocker { frame: node.id, since, what }).collect()

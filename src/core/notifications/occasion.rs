@@ -15,7 +15,7 @@ pub(crate) enum Occasion {
     Approval,
     /// A chain is done.
     Done,
-    /// A chain failed.
+    /// A chain failed, or an agent of it could not be started or died.
     Failed,
     /// An agent met the usage limit of its account.
     Limit,
@@ -68,6 +68,8 @@ impl Occasion {
                 Some(Self::Failed)
             }
             FrameState::Waiting { wait: Wait::UsageLimit { .. } } => Some(Self::Limit),
+            // No agent above it is told: it goes on once somebody has mended what is wrong.
+            FrameState::Waiting { wait: Wait::Restart { tries: 1, .. } } => Some(Self::Failed),
             _ => None,
         }
     }
@@ -91,6 +93,7 @@ mod tests {
     fn a_person_is_told_how_a_chain_ends_unless_somebody_stopped_it() {
         let failed = |kind| FrameState::Failed { failure: Failure { kind, message: String::new() } };
         let limit = FrameState::Waiting { wait: Wait::UsageLimit { resets_at: jiff::Timestamp::UNIX_EPOCH } };
+        let restart = |tries| FrameState::Waiting { wait: Wait::Restart { tries, why: "no claude".into() } };
         for (state, is_root, out_of_time, expected) in [
             (FrameState::Done, true, false, Some(Occasion::Done)),
             (FrameState::Done, false, false, None),
@@ -100,6 +103,8 @@ mod tests {
             (failed(FailureKind::Stopped), true, true, Some(Occasion::Failed)),
             (limit.clone(), true, false, Some(Occasion::Limit)),
             (limit, false, false, Some(Occasion::Limit)),
+            (restart(1), false, false, Some(Occasion::Failed)),
+            (restart(2), false, false, None),
             (FrameState::Cancelled, true, false, None),
             (FrameState::Waiting { wait: Wait::Requests }, true, false, None),
         ] {

@@ -18,7 +18,7 @@ pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
     let what = match record.kind.as_str() {
         "requested" => requested(detail)?,
         "answered" | "expired" | "wait_over" => Happening::RequestOver { id: parsed(&detail["request"])? },
-        "ended" | "stopped" => ended(detail)?,
+        "ended" | "stopped" | "put_off" => ended(detail)?,
         "paused" => paused(record)?,
         _ => return None,
     };
@@ -102,7 +102,7 @@ fn ended(detail: &Value) -> Option<Happening> {
         }
         FrameState::Waiting { wait: Wait::Requests } => waits_for("requests"),
         FrameState::Waiting { wait: Wait::UsageLimit { .. } } => waits_for("usage_limit"),
-        FrameState::Waiting { wait: Wait::Retry { .. } } => waits_for("retry"),
+        FrameState::Waiting { wait: Wait::Retry { .. } | Wait::Restart { .. } } => waits_for("retry"),
         FrameState::Waiting { wait: Wait::AgentDecides } => waits_for("agent_decides"),
         FrameState::Paused { .. } => waits_for("resume"),
         FrameState::Ready | FrameState::Running { .. } => waits_for("ready"),

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::core::attempt::decision::{Decision, Note};
 use crate::core::chain::admission::NotAdmitted;
+use crate::core::chain::state::Ended;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
@@ -17,6 +18,8 @@ pub(crate) struct Driven {
     pub started: HashSet<FrameId>,
     /// Whether an attempt has ended.
     pub worked: bool,
+    /// Whether one of them has changed anything.
+    pub got_on: bool,
     /// Errors that nobody in the chain has been told about.
     pub errors: Vec<FrameError>,
     /// Frames that another process runs.
@@ -40,7 +43,7 @@ pub(crate) struct Busy {
 impl Driven {
     /// Whether there is nothing to tell about the run: the chain was only looked at.
     pub(crate) fn is_uneventful(&self) -> bool {
-        let Self { started, worked, errors, busy, interrupted, no_place, notes } = self;
+        let Self { started, worked, got_on: _, errors, busy, interrupted, no_place, notes } = self;
         let is_quiet = started.is_empty() && errors.is_empty() && busy.is_empty() && notes.is_empty();
         is_quiet && !worked && !interrupted && no_place.is_none()
     }
@@ -48,6 +51,7 @@ impl Driven {
     /// An attempt of a frame has ended. What was noted about the frame before no longer counts.
     pub(super) fn ended(&mut self, frame: FrameId, decision: &Decision) {
         self.worked = true;
+        self.got_on |= decision.frame != Ended::Back;
         if decision.begins_to_wait() {
             self.started.insert(frame);
         } else {

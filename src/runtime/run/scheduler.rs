@@ -69,7 +69,8 @@ pub(crate) async fn resume(
     for frame in store.tree(top)?.to_continue() {
         retry::try_again(store, frame)?;
     }
-    for node in store.tree(top)?.to_try_again() {
+    let tree = store.tree(top)?;
+    for node in tree.to_try_again().into_iter().chain(tree.to_restart()) {
         retry::try_again(store, node.id)?;
     }
     drive(store, settings, top, stop).await
@@ -249,7 +250,7 @@ impl Drive<'_> {
             Ok(program) => program,
             Err(error) => {
                 let why = FrameErrorKind::at_start(frame.launch.worktree, error, || self.anew())?;
-                self.fail(id, why);
+                self.fail(id, why)?;
                 return Ok(false);
             }
         };
@@ -293,7 +294,7 @@ impl Drive<'_> {
             }
             Err(error) => {
                 let why = FrameErrorKind::at_start(frame.launch.worktree, error, || self.anew())?;
-                self.fail(id, why);
+                self.fail(id, why)?;
             }
         }
         Ok(false)
@@ -374,9 +375,11 @@ impl Drive<'_> {
         Ok(())
     }
 
-    fn fail(&mut self, frame: FrameId, why: FrameErrorKind) {
+    fn fail(&mut self, frame: FrameId, why: FrameErrorKind) -> Result<(), RuntimeError> {
         self.attempted.skip(frame);
+        self.store.put_off(frame, &why.to_string())?;
         self.driven.failed(frame, why);
+        Ok(())
     }
 
     fn note_busy(&mut self, frame: FrameId) -> Result<(), RuntimeError> {

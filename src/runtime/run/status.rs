@@ -56,7 +56,7 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
     }
     let now = Timestamp::now();
     let Some(mut tree) = at_rest(store, tree, now)? else { return Ok(None) };
-    if !tree.to_try_again().is_empty() || !tree.to_continue().is_empty() {
+    if !tree.to_try_again().is_empty() || !tree.to_restart().is_empty() || !tree.to_continue().is_empty() {
         return Ok(None);
     }
     let mut busy = Vec::new();
@@ -172,6 +172,18 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
     Ok(ChainStatus::Waits { new, blockers, busy: driven.busy, errors: driven.errors })
 }
 
+/// As [`after`], for a run that nobody waits for: a chain that will be tried again waits.
+pub(crate) fn after_unattended(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
+    let busy = driven.busy.clone();
+    let status = after(store, top, driven)?;
+    let ChainStatus::Failed(errors) = status else { return Ok(status) };
+    let blockers = store.tree(top)?.blockers(Timestamp::now());
+    Ok(match blockers.is_empty() {
+        true => ChainStatus::Failed(errors),
+        false => ChainStatus::Waits { new: false, blockers, busy, errors },
+    })
+}
+
 /// Why a member of a group failed, if it did.
 fn error(member: &Member) -> Option<FrameError> {
     let Failure { kind, message } = member.failure()?.clone();
@@ -203,7 +215,7 @@ impl ChainStatus {
             )
         };
         match self {
-            Self::Failed(errors) => errors.iter().all(refused),
+            Self::Failed(errors) | Self::Waits { errors, .. } => !errors.is_empty() && errors.iter().all(refused),
             _ => false,
         }
     }

@@ -3,4 +3,5 @@
 pub(crate) mod attempt;
 pub(crate) mod end;
 pub(crate) mod program_cache;
+pub(crate) mod put_off;
 pub(crate) mod spent;

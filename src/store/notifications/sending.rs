@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::core::chain::state::FrameState;
+use crate::core::chain::state::{FrameState, Wait};
 use crate::core::id::{FrameId, NotificationId, RequestId};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::notifications::payload::{About, Agent, Chain};
@@ -153,7 +153,14 @@ fn is_outdated(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<bool> {
             row.get::<_, Option<String>>("request_status")?.as_deref() != Some("open")
         }
         Some(Occasion::Done) => state != FrameState::Done || !holds,
-        Some(Occasion::Failed) => !matches!(state, FrameState::Failed { .. }) || !holds,
+        Some(Occasion::Failed) => match state {
+            FrameState::Failed { .. } => !holds,
+            // It is being tried again just now, perhaps for nothing.
+            FrameState::Waiting { wait } | FrameState::Running { waited: Some(wait) } => {
+                !matches!(wait, Wait::Restart { .. })
+            }
+            _ => true,
+        },
         Some(Occasion::Limit) => {
             detail["resets_at"].as_str().and_then(|at| at.parse().ok()).is_none_or(|at: Timestamp| at <= now)
         }

@@ -82,6 +82,12 @@ pub(crate) fn note_state(
             (Some(format!("limit {} {resets_at}", frame.root)), json!({"resets_at": resets_at}))
         }
         FrameState::Failed { failure } => (None, json!({"why": failure.message.trim()})),
+        // Usually all agents of a chain meet the same, and again as long as nobody mends it.
+        FrameState::Waiting { wait: wait @ Wait::Restart { why, .. } } => {
+            let hour = now.0.as_second() / 3_600;
+            let detail = json!({"why": why.trim(), "next_try": wait.pause_ends(now.0)});
+            (Some(format!("restart {} {hour} {why}", frame.root)), detail)
+        }
         _ => (None, json!({})),
     };
     note(connection, now, &Noted { occasion, frame: frame.id, request: None, subject: subject.as_deref(), detail })

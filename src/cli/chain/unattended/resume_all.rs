@@ -133,7 +133,7 @@ impl ResumeAll {
         let is_uneventful = driven.as_ref().is_ok_and(Driven::is_uneventful);
         let report = driven.and_then(|driven| {
             drive::print_notes(&driven);
-            let status = status::after(store, root, driven)?;
+            let status = status::after_unattended(store, root, driven)?;
             StatusReport::new(store, root, status, self.output_options)
         });
         let report = match report {

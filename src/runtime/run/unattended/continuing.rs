@@ -86,7 +86,7 @@ pub(crate) async fn continue_chains(
         tokio::select! {
             Some((root, driven)) = chains.next(), if !chains.is_empty() => {
                 let stirs = driving.remove(&root).unwrap_or_default();
-                let got_on = driven.as_ref().is_ok_and(|driven| driven.worked && driven.errors.is_empty());
+                let got_on = driven.as_ref().is_ok_and(|driven| driven.got_on && driven.errors.is_empty());
                 pace.looked_at(root, stirs, Timestamp::now(), if got_on { Look::GotOn } else { Look::GotNowhere });
                 course(Course::Ended(root, driven));
             }
