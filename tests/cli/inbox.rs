@@ -11,23 +11,23 @@ use crate::pty::Screen;
 use crate::world::World;
 
 /// A chain that waits for the answer to a question.
-fn asking(world: &World, question: &str) -> String {
+pub(crate) fn asking(world: &World, question: &str) -> String {
     world.file("asks.md", format!("ask {question}\nreply {{result}}\n"));
     world.spawn_paused("asks.md")
 }
 
-fn opened<'a>(world: &'a World, args: &[&str], columns: u16, rows: u16) -> (Running<'a>, Screen) {
+pub(crate) fn opened<'a>(world: &'a World, args: &[&str], columns: u16, rows: u16) -> (Running<'a>, Screen) {
     let args = ["inbox"].iter().chain(args);
     let inbox = world.command(args).with("TERM", "xterm");
     inbox.start_on_screen(columns, rows)
 }
 
 /// Waits until the screen ends with this.
-fn shows(screen: &Screen, end: &str) {
+pub(crate) fn shows(screen: &Screen, end: &str) {
     wait_until(&format!("the screen ends with {end:?}:"), || screen.text().trim_end().ends_with(end));
 }
 
-fn answered(world: &World) -> Vec<String> {
+pub(crate) fn answered(world: &World) -> Vec<String> {
     let all = world.run(&["questions", "--all", "--json"]).json();
     let answers = all.as_array().expect("a list").iter().filter_map(|asked| asked["answer"].as_str());
     answers.map(str::to_owned).collect()
@@ -178,6 +178,12 @@ fn what_happens_elsewhere_meanwhile_is_noticed() {
     }
 }
 
+/// Waits until there is more to show. On a narrow screen, the prompt has several lines.
+fn more(screen: &Screen) {
+    let end = ",Enter:more,:all:skip:back:quit";
+    wait_until("there is more", || screen.text().replace([' ', '\n'], "").ends_with(end));
+}
+
 #[test]
 fn an_approval_shows_the_whole_call_page_by_page() {
     let world = World::new();
@@ -189,14 +195,14 @@ fn an_approval_shows_the_whole_call_page_by_page() {
     database.execute("UPDATE requests SET detail = ?1", [kind.to_string()]).expect("it can be written");
     for (columns, rows) in [(80, 24), (20, 5)] {
         let (inbox, screen) = opened(&world, &[], columns, rows);
-        shows(&screen, ", Enter: more");
+        more(&screen);
         inbox.types("allow\r");
         // On a narrow screen, the message has several lines.
         let says = |what: &str| wait_until(what, || screen.text().replace([' ', '\n'], "").contains(what));
         says("therestfirst");
-        shows(&screen, ", Enter: more");
+        more(&screen);
         inbox.types("\r");
-        shows(&screen, ", Enter: more");
+        more(&screen);
         assert_eq!(answered(&world), [""; 0]);
         inbox.types(":all\r");
         shows(&screen, "help\n>");
@@ -209,7 +215,7 @@ fn an_approval_shows_the_whole_call_page_by_page() {
         assert!(!ended.stdout.contains("\u{1b}[2J") && !ended.stdout.contains('\u{202e}'), "{ended}");
     }
     let (inbox, screen) = opened(&world, &[], 80, 24);
-    shows(&screen, ", Enter: more");
+    more(&screen);
     inbox.types(":all\r");
     shows(&screen, "help\n>");
     inbox.types("deny use the test server\r");

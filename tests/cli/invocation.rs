@@ -143,9 +143,9 @@ impl Running<'_> {
 
     /// Types at its terminal.
     #[allow(dead_code, reason = "the tests that kill need less")]
-    pub(crate) fn types(&self, keys: &str) {
+    pub(crate) fn types(&self, keys: impl AsRef<[u8]>) {
         let mut keyboard = self.keyboard.as_ref().expect("it has a terminal");
-        keyboard.write_all(keys.as_bytes()).expect("a terminal takes some lines");
+        keyboard.write_all(keys.as_ref()).expect("a terminal takes some lines");
     }
 
     /// Whether it has ended.

@@ -50,6 +50,8 @@ mod hostile_archive;
 mod ids;
 mod import_trust;
 mod inbox;
+mod inbox_kinds;
+mod inbox_typing;
 mod instruction_files;
 mod interruption;
 mod json;

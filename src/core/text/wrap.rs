@@ -1,15 +1,35 @@
-//! Breaking long lines between words.
+//! Breaking long lines between words. What a person approves is broken by [`Bars`](crate::core::text::bars::Bars) instead, where
+//! every blank stays.
 
 use crate::core::text::columns::of_each;
+
+/// What becomes of a word that is wider than a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LongWord {
+    Stays,
+    IsBroken,
+}
 
 /// A line of escaped text as lines of at most `width` columns, broken at blanks. Those after the first are indented by `indent`
 /// blanks. A word that is wider stays whole: it may be a path or a command.
 pub(crate) fn wrapped(line: &str, width: usize, indent: usize) -> Vec<String> {
+    broken(line, width, indent, LongWord::Stays)
+}
+
+/// An escaped text of which no line is wider than `width`, long words included. A line continues below its own beginning. A
+/// character of two columns is given both.
+pub(crate) fn wrapped_text(text: &str, width: usize) -> String {
+    let indent = |line: &str| (line.len() - line.trim_start().len()).min(width / 2).min(width.saturating_sub(2));
+    let lines = text.split('\n').flat_map(|line| broken(line, width.max(2), indent(line), LongWord::IsBroken));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn broken(line: &str, width: usize, indent: usize, long: LongWord) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = line;
     loop {
         let before = if lines.is_empty() { 0 } else { indent };
-        let Some(end) = end_of_line(rest, width.saturating_sub(before)) else {
+        let Some(end) = end_of_line(rest, width.saturating_sub(before), long) else {
             lines.push(format!("{}{rest}", " ".repeat(before)));
             return lines;
         };
@@ -18,20 +38,24 @@ pub(crate) fn wrapped(line: &str, width: usize, indent: usize) -> Vec<String> {
     }
 }
 
-/// Where the first line ends, if the text does not fit on it.
-fn end_of_line(text: &str, width: usize) -> Option<usize> {
+/// Where the first line ends, if the text does not fit on it. Blanks at its end are not seen.
+fn end_of_line(text: &str, width: usize, long: LongWord) -> Option<usize> {
     let (mut column, mut last_blank, mut has_word) = (0, None, false);
     for (at, c, columns) in of_each(text) {
         column += columns;
-        if c == ' ' && has_word {
-            last_blank = Some(at);
+        if c == ' ' {
+            last_blank = has_word.then_some(at);
+            continue;
         }
-        has_word |= c != ' ';
-        if column > width && last_blank.is_some() {
-            break;
+        if column > width {
+            let here = (long == LongWord::IsBroken && at > 0).then_some(at);
+            if let Some(end) = last_blank.or(here) {
+                return Some(end);
+            }
         }
+        has_word = true;
     }
-    last_blank.filter(|blank| column > width && !text[*blank..].trim().is_empty())
+    None
 }
 
 #[cfg(test)]
@@ -51,6 +75,24 @@ mod tests {
         assert_eq!(wrapped("", 0, 2), [""]);
     }
 
+    #[test]
+    fn a_text_that_has_to_fit_is_broken_within_words_too() {
+        for (text, width, expected) in [
+            ("one two three", 7, "one two\nthree"),
+            ("one two three\n", 20, "one two three\n"),
+            ("one two\nthree four", 5, "one\ntwo\nthree\nfour"),
+            ("abcdefgh ij", 3, "abc\ndef\ngh\nij"),
+            ("  abcdef", 4, "  ab\n  cd\n  ef"),
+            ("  abc def", 5, "  abc\n  def"),
+            ("  a  b \n", 80, "  a  b \n"),
+            ("漢字漢字", 5, "漢字\n漢字"),
+            ("漢字", 1, "漢\n字"),
+            ("", 5, ""),
+        ] {
+            assert_eq!(wrapped_text(text, width), expected, "{text} in {width}");
+        }
+    }
+
     proptest! {
         #[test]
         fn nothing_is_lost_and_only_words_are_too_wide(text in "[a漢 ]{0,40}", width in 0..30usize, indent in 0..4usize) {
@@ -60,6 +102,16 @@ mod tests {
             for line in &lines {
                 prop_assert!(columns(line.trim_end()) <= width || words(line).len() <= 1, "{:?}", line);
             }
+        }
+
+        #[test]
+        fn a_wrapped_text_fits_and_loses_nothing(text in " {0,3}([a-zé漢🙂]{0,9}[ \n]?){0,9}", width in 2..12usize) {
+            let wrapped = wrapped_text(&text, width);
+            prop_assert!(wrapped.lines().all(|line| columns(line.trim_end()) <= width), "{wrapped}");
+            let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            prop_assert_eq!(letters(&wrapped), letters(&text));
+            let breaks = |text: &str| text.matches('\n').count();
+            prop_assert!(breaks(&wrapped) >= breaks(&text));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `agent-cli answer`: a person answers a question.
 
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 
 use clap::Args;
 
@@ -8,6 +8,7 @@ use crate::claude::processes::marks;
 use crate::cli::arguments::candidates;
 use crate::cli::chain::answering::check::checked;
 use crate::cli::chain::answering::inbox::Inbox;
+use crate::cli::chain::answering::prompt::LONGEST_LINE;
 use crate::cli::chain::resume;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -193,6 +194,10 @@ fn from_standard_input(store: &Store, asked: Option<&Question>) -> Result<String
     io::stdin()
         .read_to_string(&mut text)
         .map_err(|error| CliError::usage(format!("cannot read the answer from standard input: {error}")))?;
+    if io::stdin().is_terminal() && text.split_inclusive('\n').any(|line| line.len() > LONGEST_LINE) {
+        return Err(CliError::usage("the terminal may have cut a long line, so nothing was recorded")
+            .hint("agent-cli inbox takes long lines, and :edit there opens an editor"));
+    }
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {

@@ -4,6 +4,7 @@ pub(crate) mod answer;
 mod check;
 mod editor;
 pub(crate) mod inbox;
+mod keys;
 mod prompt;
 mod typed;
 mod walk;

@@ -2,15 +2,20 @@
 
 use std::env;
 use std::io::{self, BufRead, Write};
+use std::thread;
+use std::time::Duration;
 
 use rustix::termios::{QueueSelector, tcflush};
 use rustyline::Config;
+use rustyline::config::CompletionType;
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 
+use crate::cli::chain::answering::keys::{Arrived, Keys, has_more};
 use crate::cli::chain::answering::typed::{self, Command, Typed};
 use crate::cli::error::CliError;
 use crate::cli::output;
+use crate::core::text::wrap::wrapped_text;
 
 /// What came of asking for a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,16 +30,26 @@ pub(super) enum Line {
 
 pub(super) struct Prompt {
     /// `None`: the terminal cannot move its cursor.
-    editor: Option<rustyline::Editor<(), MemHistory>>,
+    editor: Option<rustyline::Editor<Keys, MemHistory>>,
 }
+
+/// How many bytes a terminal surely keeps of a line that it edits itself, with its end. It drops others without a word.
+pub(super) const LONGEST_LINE: usize = if cfg!(target_os = "macos") { 1023 } else { 4095 };
 
 impl Prompt {
     pub(super) fn new() -> Result<Self, CliError> {
         // What was pasted stays one answer, whatever line breaks are in it.
-        let config = Config::builder().bracketed_paste(true).auto_add_history(false).build();
-        let editor = can_move_its_cursor()
-            .then(|| rustyline::Editor::with_history(config, MemHistory::new()).map_err(|error| unreadable(&error)));
-        Ok(Self { editor: editor.transpose()? })
+        let config = Config::builder()
+            .bracketed_paste(true)
+            .auto_add_history(false)
+            .completion_type(CompletionType::List)
+            .build();
+        let editor = || {
+            let mut editor = rustyline::Editor::with_history(config, MemHistory::new())?;
+            editor.set_helper(Some(Keys::default()));
+            Ok(editor)
+        };
+        Ok(Self { editor: can_move_its_cursor().then(editor).transpose().map_err(|error| unreadable(&error))? })
     }
 
     /// Drops what was typed before something new is shown: nobody can have meant that.
@@ -43,14 +58,33 @@ impl Prompt {
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     }
 
+    /// Drops what still arrives of a line or a paste, until nothing has for a while.
+    fn forget_the_rest() {
+        const QUIET: Duration = Duration::from_millis(200);
+        loop {
+            Self::forget_typed_ahead();
+            thread::sleep(QUIET);
+            if !has_more() {
+                return;
+            }
+        }
+    }
+
+    /// A line of which no byte is missing.
     pub(super) fn line(&mut self, prompt: &str) -> Result<Line, CliError> {
-        let Some(editor) = &mut self.editor else { return plain(prompt) };
-        match editor.readline(prompt) {
-            Ok(line) => Ok(Line::Typed(line)),
-            Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
-            // A terminal that was closed fails.
-            Err(ReadlineError::Eof | ReadlineError::Errno(_) | ReadlineError::Io(_)) => Ok(Line::Closed),
-            Err(error) => Err(unreadable(&error)),
+        loop {
+            let (line, arrived) = match &mut self.editor {
+                Some(editor) => edited(editor, prompt)?,
+                None => plain(prompt)?,
+            };
+            let why = match arrived {
+                Arrived::Whole => return Ok(line),
+                Arrived::WithMore => "several lines arrived at once, so nothing was sent: use :edit for them",
+                Arrived::Cut => "a long line may have been cut, so nothing was sent: use :edit for it",
+                Arrived::NotText => "what was typed is not UTF-8, so nothing was sent",
+            };
+            Self::forget_the_rest();
+            output::tell(why);
         }
     }
 
@@ -60,14 +94,19 @@ impl Prompt {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let (mut shown, mut all) = (0, false);
         while shown < lines.len() {
-            let (_, height) = output::size_of_errors();
+            let (width, height) = output::size_of_errors();
+            let more = |shown: usize| {
+                let text = format!("{shown}/{}, Enter: more, :all :skip :back :quit", lines.len());
+                wrapped_text(&text, width.saturating_sub(1))
+            };
             let fits = lines.len() - shown + below <= height;
-            let page = if all || fits { usize::MAX } else { height.saturating_sub(2).max(1) };
+            let room = height.saturating_sub(1 + more(lines.len()).lines().count());
+            let page = if all || fits { usize::MAX } else { room.max(1) };
             let until = shown.saturating_add(page).min(lines.len());
             output::ask(&lines[shown..until].concat());
             shown = until;
             while shown < lines.len() {
-                let line = self.line(&format!("{shown}/{}, Enter: more ", lines.len()))?;
+                let line = self.line(&(more(shown) + " "))?;
                 let Line::Typed(text) = &line else { return Ok(Some(line)) };
                 match typed::read(text) {
                     Typed::Nothing => break,
@@ -84,18 +123,36 @@ impl Prompt {
     }
 }
 
-/// A line without any editing.
-fn plain(prompt: &str) -> Result<Line, CliError> {
+fn edited(editor: &mut rustyline::Editor<Keys, MemHistory>, prompt: &str) -> Result<(Line, Arrived), CliError> {
+    let read = editor.readline(prompt);
+    let arrived = editor.helper().map_or(Arrived::Whole, Keys::arrived);
+    match read {
+        Ok(line) => Ok((Line::Typed(line), arrived)),
+        Err(ReadlineError::Interrupted) => Ok((Line::Interrupted, Arrived::Whole)),
+        Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+            Ok((Line::Closed, Arrived::NotText))
+        }
+        // A terminal that was closed fails.
+        Err(ReadlineError::Eof | ReadlineError::Errno(_) | ReadlineError::Io(_)) => Ok((Line::Closed, Arrived::Whole)),
+        Err(error) => Err(unreadable(&error)),
+    }
+}
+
+/// A line that only the terminal edits.
+fn plain(prompt: &str) -> Result<(Line, Arrived), CliError> {
     let mut line = String::new();
     let cannot = |error| unreadable(&ReadlineError::Io(error));
     io::stdout().write_all(prompt.as_bytes()).and_then(|()| io::stdout().flush()).map_err(cannot)?;
-    match io::stdin().lock().read_line(&mut line) {
-        // An end in the middle of a line was not Enter.
-        Ok(_) if !line.ends_with('\n') => Ok(Line::Closed),
-        Ok(_) => Ok(Line::Typed(line.trim_end_matches(['\n', '\r']).to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(cannot(error)),
-        Err(_) => Ok(Line::Closed),
-    }
+    let read = io::stdin().lock().read_line(&mut line);
+    let arrived = match &read {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Arrived::NotText,
+        _ if line.len() > LONGEST_LINE => Arrived::Cut,
+        Ok(_) if line.ends_with('\n') && has_more() => Arrived::WithMore,
+        _ => Arrived::Whole,
+    };
+    // An end in the middle of a line was not Enter, and a terminal that was closed fails.
+    let line = read.ok().and_then(|_| line.strip_suffix('\n'));
+    Ok((line.map_or(Line::Closed, |line| Line::Typed(line.to_owned())), arrived))
 }
 
 fn can_move_its_cursor() -> bool {

@@ -13,7 +13,7 @@ use crate::cli::report::asked;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::request::RequestKind;
-use crate::core::text::columns::wrapped;
+use crate::core::text::wrap::wrapped_text;
 use crate::runtime::activity::last_words::last_words;
 use crate::store::{Question, Store, StoreError};
 
@@ -111,9 +111,9 @@ impl<'a> Walk<'a> {
     fn visit(&mut self, prompt: &mut Prompt, asked: &Question) -> Result<Step, CliError> {
         let (columns, _) = output::size_of_errors();
         let text = format!("\n({} of {}) {}", self.at + 1, self.items.len(), self.shown(asked)?);
-        let how = wrapped(&how_to_answer(&asked.kind), columns);
+        let how = wrapped_text(&how_to_answer(&asked.kind), columns);
         Prompt::forget_typed_ahead();
-        if let Some(line) = prompt.show(&wrapped(&text, columns), how.lines().count() + 1)? {
+        if let Some(line) = prompt.show(&wrapped_text(&text, columns), how.lines().count() + 1)? {
             return Ok(step(&line));
         }
         output::ask(&how);
@@ -139,7 +139,7 @@ impl<'a> Walk<'a> {
                     }
                 },
                 Typed::Command(Command::Help | Command::All) | Typed::Nothing => {
-                    output::ask(&wrapped(&help(), columns));
+                    output::ask(&wrapped_text(&help(), columns));
                     output::ask(&how);
                     continue;
                 }

@@ -1,0 +1,68 @@
+//! What keys do in the inbox, apart from what they do in every shell.
+
+use std::cell::Cell;
+use std::io;
+
+use rustix::io::ioctl_fionread;
+use rustyline::completion::Completer;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Context, Helper};
+
+/// How a line has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrived {
+    Whole,
+    /// With more lines behind it, by a terminal that does not say what was pasted.
+    WithMore,
+    /// Perhaps without its end.
+    Cut,
+    /// Not as UTF-8.
+    NotText,
+}
+
+/// Whether more follows a line already: no person types that fast.
+pub(super) fn has_more() -> bool {
+    ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0)
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    has_more: Cell<bool>,
+}
+
+impl Keys {
+    /// How the line has arrived that was read last.
+    pub(super) fn arrived(&self) -> Arrived {
+        if self.has_more.take() { Arrived::WithMore } else { Arrived::Whole }
+    }
+}
+
+impl Completer for Keys {
+    type Candidate = String;
+
+    /// The Tab key types a tab: there is nothing to complete in an answer.
+    fn complete(&self, _: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        Ok((at, vec!["\t".to_owned()]))
+    }
+}
+
+impl Validator for Keys {
+    /// Enter ends the line, unless more has arrived already.
+    fn validate(&self, _: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        if has_more() {
+            self.has_more.set(true);
+            return Ok(ValidationResult::Incomplete);
+        }
+        Ok(ValidationResult::Valid(None))
+    }
+}
+
+impl Hinter for Keys {
+    type Hint = String;
+}
+
+impl Highlighter for Keys {}
+
+impl Helper for Keys {}
