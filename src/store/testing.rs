@@ -24,6 +24,7 @@ use crate::store::chains::listing::{Chains, Summary};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 use crate::store::requests::questions::Question;
+use crate::store::requests::request::Seen;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::frames::NewFrame;
 
@@ -108,7 +109,7 @@ impl Store {
     pub(crate) fn resolve_wait(&self, request: RequestId) -> Result<()> {
         let mut progress = Progress::default();
         progress.note(0, Look::Met(None), jiff::Timestamp::UNIX_EPOCH);
-        self.looked(request, &progress)
+        self.looked(request, &Seen::Progress(&progress))
     }
 
     /// All chains, the newest first.

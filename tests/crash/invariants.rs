@@ -43,7 +43,7 @@ pub(crate) fn recorded(store: &Store) -> Recorded {
                 recorded.insert(format!("end of {}", attempt.id), end);
             }
         }
-        if let Some(reply) = store.reply(frame).expect("a database") {
+        if let Some(reply) = store.replies(frame).expect("a database").reply {
             recorded.insert(format!("reply of {frame}"), reply);
         }
     }
@@ -163,7 +163,7 @@ pub(crate) fn told(store: &Store, root: &str) -> String {
     let tree = store.tree(root).expect("a database");
     let mut lines = Vec::new();
     for node in tree.leaves_up() {
-        let reply = store.reply(node.id).expect("a database");
+        let reply = store.replies(node.id).expect("a database").reply;
         lines.push(format!("{} {} {reply:?}", node.id, node.title));
         for event in store.events(node.id, 0).expect("a database") {
             lines.push(format!("  {} {} {}", event.at, event.kind, event.detail));

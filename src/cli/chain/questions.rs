@@ -200,7 +200,7 @@ fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<
     match lookup::target_named(context, store, id)? {
         Target::Frame(frame) => Ok(store.questions(Some(frame), only_open)?),
         Target::Request(request) => {
-            let question = store.question(request)?;
+            let question = store.questions(request, false)?.pop();
             question.map(|question| vec![question]).ok_or_else(|| StoreError::NotAQuestion(request).into())
         }
     }

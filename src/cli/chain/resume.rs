@@ -27,7 +27,7 @@ use crate::runtime::requests::record;
 use crate::runtime::requests::{adopt, agent_lookup};
 use crate::runtime::run::{retry, status};
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::{ChainChange, Scope, Store, StoreError, Target};
+use crate::store::{ChainChange, Scope, Store, StoreError, Target, Telling};
 
 /// Drives the chain below `top` if something in it can run, and reports its status.
 pub(super) fn continued(
@@ -120,7 +120,7 @@ fn instruct(context: &Context, store: &Store, id: FrameId, prompt: String) -> Re
         let error = CliError::usage(format!("{} is not over: it is {}", id.short(), frame.state.name()));
         return Err(error.hint(format!("agent-cli tell {} TEXT tells it something", id.short())));
     }
-    store.instruct(id, &tell::given(Some(prompt))?, &tell::sender(context))?;
+    store.tell(id, Telling::Instruction, &tell::given(Some(prompt))?, &tell::sender(context))?;
     Ok(())
 }
 

@@ -123,7 +123,7 @@ impl StatusReport {
         output_options: OutputOptions,
     ) -> Result<Self, RuntimeError> {
         let spent = output_options.prints_json().then(|| store.spent(top)).transpose()?;
-        let members = if output_options.prints_json() { store.members(top)? } else { Vec::new() };
+        let members = if output_options.prints_json() { store.replies(top)?.members } else { Vec::new() };
         let may_be_over =
             matches!(status, ChainStatus::Done(_) | ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_));
         let frame = if may_be_over { store.frame(top)? } else { None };

@@ -159,7 +159,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
     Ok(Shown {
         doing: activity_of(store, frame.id, now)?,
         waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
-        reply: store.reply(frame.id)?.filter(|_| frame.state.is_over()),
+        reply: store.replies(frame.id)?.reply.filter(|_| frame.state.is_over()),
         children: tree.children(frame.id).to_vec(),
         denied: denied::of_frame(store, frame.id)?,
         open: match Opening::of(store, &frame) {

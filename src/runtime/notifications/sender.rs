@@ -185,10 +185,11 @@ fn ended(
 }
 
 fn payload(store: &Store, claimed: &Claimed) -> Result<Payload, StoreError> {
-    let question = claimed.request.map(|request| store.question(request)).transpose()?.flatten();
+    let question =
+        claimed.request.map(|request| store.questions(request, false)).transpose()?.unwrap_or_default().pop();
     let asked = question.map(|question| Asked { id: question.id, asked: question.asked, kind: question.kind });
     let is_done = claimed.about.event == Occasion::Done;
-    let reply = if is_done { store.reply(claimed.about.agent.id)? } else { None };
+    let reply = if is_done { store.replies(claimed.about.agent.id)?.reply } else { None };
     Ok(Payload::new(claimed.about.clone(), asked, reply))
 }
 

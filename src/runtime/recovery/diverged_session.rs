@@ -19,7 +19,7 @@ use crate::core::id::{AttemptId, SessionId};
 use crate::core::text::shell::quoted;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::files::checkpoint;
-use crate::store::{self, Attempt, EventRecord, Store};
+use crate::store::{self, Attempt, EventRecord, Recovery, Store};
 
 /// Saves the transcript at `place`, which belongs to the session of `frame`, as another session if it contains anything
 /// that the kept copy does not have.
@@ -47,7 +47,7 @@ pub(crate) fn save(store: &Store, frame: &Frame, place: &Path, copy: Option<Atte
     let written = checkpoint::put_text(&conversation.of_session(other), &file_of(other));
     written.map_err(while_trying("save a conversation that went on"))?;
     share_beside(frame, place, other)?;
-    store.record_set_aside(frame.id, frame.session, other)?;
+    store.record_recovery(frame.id, frame.session, Recovery::SetAside(other))?;
     tracing::warn!(
         "somebody has continued the session of {}. That conversation is kept as a session of its own: \
          cd {} && claude --resume {other} opens it. The agent continues from where it stopped.",

@@ -19,7 +19,7 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint::Compared;
 use crate::store::files::durable::remove_partial;
 use crate::store::files::{checkpoint, tool_results};
-use crate::store::{self, Store};
+use crate::store::{self, Recovery, Store};
 
 /// Restores what a frame's next attempt needs: the copy of the conversation that it continues, what its agent has
 /// besides, and the large tool results, which the conversation names by path. Returns the file to continue from;
@@ -259,7 +259,7 @@ fn restore_tool_results(
             let (old, new_folder) = (old.with_extension(""), new.with_extension(""));
             let changed = tool_results::tell(store.dir(), frame.id, checkpoint, &old, &new_folder);
             is_changed |= changed.map_err(while_trying("tell a transcript where results are"))?;
-            store.transcript_moved(session, &new)?;
+            store.record_recovery(frame.id, session, Recovery::Moved(&new))?;
         }
         let restored = tool_results::restore(store.dir(), frame.id, session, &new);
         restored.map_err(while_trying("put the results of tools back"))?;

@@ -26,7 +26,7 @@ use crate::core::requests::request::{Request, RequestKind};
 use crate::failpoint::{self, Step};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::question_files::asked_until;
-use crate::store::{Caller, Store, StoreError};
+use crate::store::{Caller, Seen, Store, StoreError};
 
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1024 * 1024;
@@ -58,7 +58,7 @@ pub(crate) fn look(store: &Store, tree: &Tree) -> Result<(), RuntimeError> {
         }
         let read_now = posted.trouble.as_ref().and_then(|_| form_of(posted));
         if let Some(form) = &read_now {
-            store.reword(request.id, form)?;
+            store.looked(request.id, &Seen::Form(form))?;
         }
         take(store, request.id, read_now.as_ref().unwrap_or(form), posted)?;
     }
@@ -165,7 +165,7 @@ fn file_end(store: &Store, id: RequestId, form: &Form, posted: &Posted) -> Resul
     let until = asked_until(store, id).map_err(|error| error.to_string())?;
     let is_filed =
         answers.read(&name).ok().flatten().is_some_and(|found| until.is_some_and(|until| found.changed >= until));
-    if !is_filed && let Some(given) = store.question(id).map_err(|error| error.to_string())? {
+    if !is_filed && let Some(given) = store.questions(id, false).map_err(|error| error.to_string())?.pop() {
         let by = given.origin.unwrap_or_default();
         let end = match (given.answer.as_deref(), given.answered, given.expired) {
             (Some(answer), Some(at), _) => End::Answered { answer, at, by: &by },

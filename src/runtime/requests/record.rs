@@ -246,7 +246,7 @@ pub(crate) fn wait(
 /// [`RuntimeError`] when the caller's attempt has ended.
 fn result_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Option<RequestResult>, RuntimeError> {
     let Some(known) = store.frame(frame)? else { return Ok(None) };
-    let result = known.result(store.reply(frame)?);
+    let result = known.result(store.replies(frame)?.reply);
     if result.is_none() {
         store.join(caller, frame)?;
     }

@@ -140,7 +140,7 @@ impl Drive<'_> {
         if self.seen_version.replace(version) == Some(version) {
             return Ok(false);
         }
-        asked::tell(self.store, |id| self.live.contains_key(&id))?;
+        asked::tell(self.store, self.live.keys().copied())?;
         let mut tree = self.store.tree(self.top)?;
         while self.end_groups(&tree)? {
             tree = self.store.tree(self.top)?;

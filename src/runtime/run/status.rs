@@ -12,7 +12,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 use crate::runtime::run::{background, external_waits};
-use crate::store::{Attempts, Driving, Lease, Store};
+use crate::store::{Attempts, Driving, Lease, Replies, Store};
 
 /// The status of a chain in which nothing can run.
 #[derive(Debug)]
@@ -80,13 +80,16 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
 /// What the agent of a frame replied last, to whomever.
 fn latest_reply(store: &Store, frame: FrameId) -> Result<Option<String>, RuntimeError> {
     let later = store.messages(frame)?.into_iter().rev().find_map(|message| message.reply);
-    Ok(later.map_or_else(|| store.reply(frame), |reply| Ok(Some(reply)))?)
+    Ok(match later {
+        Some(reply) => Some(reply),
+        None => store.replies(frame)?.reply,
+    })
 }
 
 /// The status of a chain whose top was stopped.
 fn stopped(store: &Store, top: FrameId, state: &FrameState) -> Result<ChainStatus, RuntimeError> {
-    let members = store.members(top)?;
-    if let Some(replies) = store.reply(top)?.filter(|_| !members.is_empty()) {
+    let Replies { reply, members } = store.replies(top)?;
+    if let Some(replies) = reply.filter(|_| !members.is_empty()) {
         return Ok(ChainStatus::PartlyFailed { replies, errors: members.iter().filter_map(error).collect() });
     }
     let FrameState::Failed { failure } = state else { return Ok(ChainStatus::Interrupted) };
@@ -149,7 +152,7 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
         (Some(state), _) if state.was_stopped() => return stopped(store, top, state),
         (Some(FrameState::Done), Some(reply)) => return Ok(ChainStatus::Done(reply)),
         (Some(FrameState::Failed { .. }), Some(replies)) => {
-            let errors = store.members(top)?.iter().filter_map(error).collect();
+            let errors = store.replies(top)?.members.iter().filter_map(error).collect();
             return Ok(ChainStatus::PartlyFailed { replies, errors });
         }
         _ => {}

@@ -30,10 +30,12 @@ pub(crate) async fn to_stop(dir: &StateDir, frame: FrameId, timeout: Option<Time
     }
 }
 
-/// Tells agents of this process that are to stop. Whoever wants that may have died before it could say so: the records say it.
-pub(crate) fn tell(store: &Store, is_live: impl Fn(FrameId) -> bool) -> Result<(), RuntimeError> {
-    for (frame, stop) in store.wanted_stops()? {
-        if is_live(frame) && !store.dir().stop_file(frame).exists() {
+/// Tells those of the running agents that are to stop. Whoever wants that may have died before it could say so: the records say it.
+pub(crate) fn tell(store: &Store, running: impl Iterator<Item = FrameId>) -> Result<(), RuntimeError> {
+    for frame in running {
+        if let Some(stop) = store.steering(frame)?.stop
+            && !store.dir().stop_file(frame).exists()
+        {
             let asked = store.dir().ask_to_stop(frame, stop.now);
             asked.map_err(while_trying("write the file that stops an agent"))?;
         }
@@ -135,14 +137,14 @@ mod tests {
         store.dir().frame_dir(root).unwrap();
         let stop = Stop { now: true, by: By::Person, ..out_of_time(root, 0) };
         store.order_stop(root, &stop, &[]).unwrap();
-        tell(&store, |_| false).unwrap();
+        tell(&store, [store.root()].into_iter()).unwrap();
         assert!(!store.dir().stop_file(root).exists());
-        tell(&store, |frame| frame == root).unwrap();
+        tell(&store, [root].into_iter()).unwrap();
         assert!(store.dir().is_to_stop_now(root));
         // What was asked for since stays.
         store.dir().ask_to_stop(root, false).unwrap();
         let asked = std::fs::read(store.dir().stop_file(root)).unwrap();
-        tell(&store, |frame| frame == root).unwrap();
+        tell(&store, [root].into_iter()).unwrap();
         assert_eq!(std::fs::read(store.dir().stop_file(root)).unwrap(), asked);
     }
 }

@@ -85,7 +85,7 @@ fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, St
         return Ok(Vec::new());
     }
     let named = if frame.task.is_group() {
-        store.members(frame.id)?.into_iter().map(|member| (member.id, member.state)).collect()
+        store.replies(frame.id)?.members.into_iter().map(|member| (member.id, member.state)).collect()
     } else {
         vec![(frame.id, frame.state.clone())]
     };

@@ -5,7 +5,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::id::MessageId;
 use crate::core::steering::message::Sender;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::Store;
+use crate::store::{Store, Telling};
 
 /// When an agent gets a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) fn tell(
     text: &str,
     sender: &Sender,
 ) -> Result<(MessageId, Arrives), RuntimeError> {
-    let message = store.tell(frame.id, text, sender)?;
+    let message = store.tell(frame.id, Telling::Message, text, sender)?;
     // It may have begun to run since.
     let runs = store.frame(frame.id)?.is_some_and(|frame| matches!(frame.state, FrameState::Running { .. }));
     if runs {

@@ -1,6 +1,6 @@
 //! Attempts: recorded before their process starts, so that whoever finds a dead one knows what to look for.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row, params_from_iter};
@@ -180,21 +180,6 @@ impl Store {
                 "to": state,
             });
             events::append(connection, now, frame, "began", &detail)
-        })
-    }
-
-    /// Records that the transcript of a session was moved, together with the files beside it.
-    ///
-    /// # Errors
-    ///
-    /// The path is not valid UTF-8, or the database cannot be written.
-    pub fn transcript_moved(&self, session: SessionId, transcript: &Path) -> Result<()> {
-        let transcript = codec::path_text(transcript)?;
-        self.write(Step::PutBack, |connection| {
-            connection
-                .prepare_cached("UPDATE attempts SET transcript = ?2 WHERE session = ?1")?
-                .execute((Id(session), transcript))?;
-            Ok(())
         })
     }
 

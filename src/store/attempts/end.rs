@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(store.end(caller, &reply("Jan 1st\n")), FrameState::Done);
         let frame = store.frame(caller.frame).unwrap().unwrap();
         assert_eq!((frame.state, frame.checkpoint), (FrameState::Done, Some(caller.attempt)));
-        assert_eq!(store.reply(caller.frame).unwrap().as_deref(), Some("Jan 1st\n"));
+        assert_eq!(store.replies(caller.frame).unwrap().reply.as_deref(), Some("Jan 1st\n"));
         assert!(matches!(store.begin(caller.frame, &attempt(vec![])), Err(StoreError::Illegal(_))));
         assert!(matches!(store.try_again(caller.frame), Err(StoreError::Illegal(_))));
     }

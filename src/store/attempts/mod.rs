@@ -4,4 +4,5 @@ pub(crate) mod attempt;
 pub(crate) mod end;
 pub(crate) mod program_cache;
 pub(crate) mod put_off;
+pub(crate) mod recovery;
 pub(crate) mod spent;

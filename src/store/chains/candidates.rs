@@ -113,6 +113,7 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::id::FrameId;
     use crate::core::requests::request::External;
+    use crate::store::requests::request::Seen;
     use crate::store::testing::{ask, new, reply, store};
 
     fn found(store: &Store) -> Vec<(FrameId, Stir)> {
@@ -145,9 +146,9 @@ mod tests {
         let question = store.request(caller, None, &RequestKind::Ask(form)).unwrap();
         store.end(caller, &Ending::Suspended);
         assert_eq!(found(&store), [(caller.frame, Stir::Until(expires_at))]);
-        store.expire(question, Timestamp::now()).unwrap();
+        store.looked(question, &Seen::Time(Timestamp::now())).unwrap();
         assert_eq!(found(&store), [(caller.frame, Stir::Until(expires_at))], "its time has not come");
-        store.expire(question, expires_at).unwrap();
+        store.looked(question, &Seen::Time(expires_at)).unwrap();
         assert_eq!(found(&store), [(caller.frame, Stir::Free)]);
     }
 

@@ -45,13 +45,25 @@ pub(crate) struct Given {
     pub output_from: u64,
 }
 
-/// Which exchanges are meant.
+/// Which questions are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub enum Asked {
     Anywhere,
     /// By a frame, or a frame below it.
     Below(FrameId),
     One(RequestId),
+}
+
+impl From<RequestId> for Asked {
+    fn from(question: RequestId) -> Self {
+        Self::One(question)
+    }
+}
+
+impl From<Option<FrameId>> for Asked {
+    fn from(below: Option<FrameId>) -> Self {
+        below.map_or(Self::Anywhere, Self::Below)
+    }
 }
 
 macro_rules! exchanges {

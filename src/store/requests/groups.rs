@@ -1,6 +1,6 @@
 //! Groups: frames without an agent, made together with their members, and ended when all of those are over.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::json;
 
 use crate::core::agent::launch::Launch;
@@ -17,12 +17,27 @@ use crate::store::tables::events;
 use crate::store::tables::frames;
 use crate::store::tables::notifications;
 
-impl Store {
+/// What a frame and the members of a group have replied.
+#[derive(Clone, Debug, Default)]
+pub struct Replies {
+    /// The text that the frame's agent ended with, or that the group has for its parent.
+    pub reply: Option<String>,
     /// The members of a group, in order; none if the frame is not a group.
-    pub fn members(&self, group: FrameId) -> Result<Vec<Member>> {
-        self.read(|connection| match frames::load(connection, group)? {
-            Some(group) => members(connection, &group),
-            None => Ok(Vec::new()),
+    pub members: Vec<Member>,
+}
+
+impl Store {
+    /// What a frame, and the members of a group, have replied.
+    pub fn replies(&self, frame: FrameId) -> Result<Replies> {
+        self.read(|connection| {
+            let sql =
+                "SELECT r.reply, f.task FROM frames AS f LEFT JOIN replies AS r ON r.frame = f.id WHERE f.id = ?1";
+            let mut statement = connection.prepare_cached(sql)?;
+            let found = |row: &Row<'_>| Ok((row.get("reply")?, from_json::<Task>(row, "task")?));
+            let Some((reply, task)) = statement.query_row([Id(frame)], found).optional()? else {
+                return Ok(Replies::default());
+            };
+            Ok(Replies { reply, members: members(connection, frame, &task)? })
         })
     }
 
@@ -31,7 +46,7 @@ impl Store {
     pub fn end_group(&self, group: FrameId) -> Result<bool> {
         self.write(Step::EndAttempt, |connection| {
             let before = frames::existing(connection, group)?;
-            let members = members(connection, &before)?;
+            let members = members(connection, group, &before.task)?;
             let Some(ended) = group::ended(&before.state, &members).filter(|_| before.task.is_group()) else {
                 return Ok(false);
             };
@@ -49,14 +64,14 @@ impl Store {
 }
 
 /// The members of a group, in order; none if the frame is not a group.
-pub(crate) fn members(connection: &Connection, group: &Frame) -> std::result::Result<Vec<Member>, Fault> {
-    let Task::Group(tasks) = &group.task else { return Ok(Vec::new()) };
+pub(crate) fn members(connection: &Connection, group: FrameId, task: &Task) -> std::result::Result<Vec<Member>, Fault> {
+    let Task::Group(tasks) = task else { return Ok(Vec::new()) };
     let mut statement = connection.prepare_cached(
         "SELECT f.id, f.title, ifnull(f.outcome, f.state) AS state, f.launch, r.reply FROM frames AS f LEFT JOIN replies AS r ON r.frame = f.id
          WHERE f.parent = ?1 ORDER BY f.seq",
     )?;
     let mut tasks = tasks.iter();
-    let members = statement.query_map([Id(group.id)], |row| {
+    let members = statement.query_map([Id(group)], |row| {
         let task = tasks.next().cloned().map_or_else(|| row.get("title"), Ok)?;
         let Launch { worktree, .. } = from_json(row, "launch")?;
         Ok(Member { id: id(row, "id")?, task, state: from_json(row, "state")?, reply: row.get("reply")?, worktree })
@@ -84,7 +99,7 @@ mod tests {
     }
 
     fn ids(store: &Store, group: FrameId) -> Vec<FrameId> {
-        store.members(group).unwrap().into_iter().map(|member| member.id).collect()
+        store.replies(group).unwrap().members.into_iter().map(|member| member.id).collect()
     }
 
     #[test]
@@ -132,7 +147,7 @@ mod tests {
         store.end(store.start(members[1]), &reply("B"));
         assert_eq!(store.tree(caller.frame).unwrap().groups_to_end(), [id]);
         assert_eq!((store.end_group(id).unwrap(), store.end_group(id).unwrap()), (true, false));
-        let text = group::text(&store.members(id).unwrap());
+        let text = group::text(&store.replies(id).unwrap().members);
         assert_eq!(store.result_of(request).unwrap(), Some(RequestResult::Text(text.clone())));
         assert!(text.contains("a (") && text.ends_with("\nB"), "{text}");
         assert!(!store.end_group(caller.frame).unwrap(), "it is no group");
@@ -147,14 +162,14 @@ mod tests {
         store.end(store.start(members[1]), &refused("not logged in"));
         assert!(store.end_group(id).unwrap());
         assert_eq!(store.frame(id).unwrap().unwrap().state.name(), "failed");
-        assert!(store.reply(id).unwrap().unwrap().ends_with("failed\nnot logged in"));
+        assert!(store.replies(id).unwrap().reply.unwrap().ends_with("failed\nnot logged in"));
         assert_eq!(store.try_again(id).unwrap(), FrameState::Waiting { wait: Wait::Requests });
-        let states: Vec<_> = store.members(id).unwrap().iter().map(|member| member.state.name()).collect();
+        let states: Vec<_> = store.replies(id).unwrap().members.iter().map(|member| member.state.name()).collect();
         assert_eq!(states, ["done", "ready"]);
         store.end(store.start(members[1]), &reply("B"));
         assert!(store.end_group(id).unwrap());
         assert_eq!(store.frame(id).unwrap().unwrap().state, FrameState::Done);
-        assert!(store.reply(id).unwrap().unwrap().ends_with("done\nB"));
+        assert!(store.replies(id).unwrap().reply.unwrap().ends_with("done\nB"));
     }
 
     #[test]

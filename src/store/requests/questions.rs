@@ -1,9 +1,9 @@
 //! Questions for people, and the one answer that each of them gets. It can be replaced until an agent has it.
 
-mod expiry;
+pub(super) mod expiry;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use serde_json::json;
 
 use crate::core::chain::origin::Origin;
@@ -11,6 +11,7 @@ use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::{RequestEvent, RequestState};
 use crate::failpoint::Step;
+use crate::store::chains::exchanges::Asked;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, maybe_time, time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
@@ -59,32 +60,26 @@ macro_rules! questions {
     };
 }
 
-impl Store {
-    /// The questions that were not withdrawn, in the order in which they were asked: of all chains, or those of a frame and all
-    /// frames below it.
-    pub fn questions(&self, below: Option<FrameId>, only_open: bool) -> Result<Vec<Question>> {
-        self.query(|connection| {
-            let found = match below {
-                Some(top) => connection
-                    .prepare_cached(questions!(
-                        "(r.status = 'open' OR NOT ?2) AND r.frame IN (",
-                        below!("SELECT id FROM below"),
-                        ")"
-                    ))?
-                    .query_map((Id(top), only_open), from_row)?
-                    .collect::<rusqlite::Result<_>>()?,
-                None => {
-                    let sql = if only_open { questions!("r.status = 'open'") } else { questions!("true") };
-                    connection.prepare_cached(sql)?.query_map([], from_row)?.collect::<rusqlite::Result<_>>()?
-                }
-            };
-            Ok(found)
-        })
-    }
+const ONE: &str = questions!("r.id = ?1");
+const ALL_BELOW: &str = questions!("r.frame IN (", below!("SELECT id FROM below"), ")");
+const OPEN_BELOW: &str = questions!("r.status = 'open' AND r.frame IN (", below!("SELECT id FROM below"), ")");
 
-    /// A question that exists and was not withdrawn.
-    pub fn question(&self, id: RequestId) -> Result<Option<Question>> {
-        self.query(|connection| load(connection, id))
+impl Store {
+    /// The questions that were not withdrawn, in the order in which they were asked.
+    pub fn questions(&self, asked: impl Into<Asked>, only_open: bool) -> Result<Vec<Question>> {
+        let (sql, id) = match (asked.into(), only_open) {
+            (Asked::Anywhere, true) => (questions!("r.status = 'open'"), None),
+            (Asked::Anywhere, false) => (questions!("true"), None),
+            (Asked::Below(top), true) => (OPEN_BELOW, Some(top.0)),
+            (Asked::Below(top), false) => (ALL_BELOW, Some(top.0)),
+            (Asked::One(question), true) => (questions!("r.id = ?1 AND r.status = 'open'"), Some(question.0)),
+            (Asked::One(question), false) => (ONE, Some(question.0)),
+        };
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let found = statement.query_map(params_from_iter(id.map(Id)), from_row)?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     /// Answers a question. The first answer counts; with `replace`, another one takes the place of an answer that no attempt was
@@ -178,7 +173,7 @@ pub(crate) fn unchanged(connection: &Connection, read: &[(RequestId, String)]) -
 }
 
 pub(crate) fn load(connection: &Connection, id: RequestId) -> std::result::Result<Option<Question>, Fault> {
-    let mut statement = connection.prepare_cached(questions!("r.id = ?1"))?;
+    let mut statement = connection.prepare_cached(ONE)?;
     Ok(statement.query_row([Id(id)], from_row).optional()?)
 }
 
@@ -237,7 +232,7 @@ mod tests {
         assert_eq!((open[0].id, open[0].frame, open[0].root), (id, frame, frame));
         assert_eq!((open[0].question.as_str(), open[0].title.as_str()), ("When?", "a task"));
         let answered = store.answer(id, "Jan 1st\n").unwrap();
-        assert_eq!(store.question(id).unwrap(), Some(answered));
+        assert_eq!(store.questions(id, false).unwrap(), [answered]);
         let error = store.answer(id, "Jan 2nd").unwrap_err();
         let given =
             matches!(&error, StoreError::AlreadyAnswered { answer, replaceable: true, .. } if answer == "Jan 1st\n");
@@ -259,7 +254,7 @@ mod tests {
         let read = |answer: &str| NewAttempt { answers: vec![(id, answer.to_owned())], ..attempt(vec![id]) };
         let bob = Origin { user: Some("bob".into()), ..Origin::default() };
         let replaced = store.record_answer(id, "Feb 2nd", &bob, true).unwrap();
-        assert_eq!(store.question(id).unwrap().as_ref(), Some(&replaced));
+        assert_eq!(store.questions(id, false).unwrap().pop().as_ref(), Some(&replaced));
         assert_eq!((replaced.answer.as_deref(), replaced.origin), (Some("Feb 2nd"), Some(bob.clone())));
         let late = store.begin(frame, &read("Jan 1st"));
         assert!(matches!(late, Err(StoreError::AnswerReplaced(question)) if question == id), "{late:?}");
@@ -309,7 +304,7 @@ mod tests {
         });
         assert_eq!(won, 1);
         assert_eq!(
-            store.events(store.question(id).unwrap().unwrap().frame, 0).unwrap().last().unwrap().kind,
+            store.events(store.questions(id, false).unwrap().pop().unwrap().frame, 0).unwrap().last().unwrap().kind,
             "answered"
         );
     }

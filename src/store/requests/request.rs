@@ -1,9 +1,11 @@
 //! Requests: recorded in the name of a running attempt, and delivered when they are over.
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::question::Form;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::{RequestEvent, RequestState};
 use crate::core::waits::progress::Progress;
@@ -12,6 +14,7 @@ use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
 use crate::store::requests::posted;
+use crate::store::requests::questions::expiry;
 use crate::store::requests::results::result;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
@@ -19,6 +22,17 @@ use crate::store::tables::requests;
 
 use crate::core::chain::state::FrameState;
 use crate::failpoint::Step;
+
+/// What can be seen of an open request from outside.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
+    /// How far an external wait is.
+    Progress(&'a Progress),
+    /// What time it is: a question may have expired.
+    Time(Timestamp),
+    /// The form that a question's file has now.
+    Form(&'a Form),
+}
 
 impl Store {
     /// Records what an agent asks for: an answer, something outside, or the reply of a frame that exists. `call` is the
@@ -54,28 +68,41 @@ impl Store {
         })
     }
 
-    /// Records how far an external wait was seen to be, and that it is over if that is so. Nothing changes for one that was
-    /// over before.
+    /// Records what somebody has seen who looked at an open request. Nothing changes for one that was over before.
     ///
     /// # Errors
     ///
-    /// The request does not exist, it waits for something else, or the database cannot be written.
-    pub fn looked(&self, request: RequestId, progress: &Progress) -> Result<()> {
-        self.write(Step::Looked, |connection| {
+    /// [`StoreError::UnknownRequest`], [`StoreError::NotAWait`], or the database cannot be written.
+    pub fn looked(&self, request: RequestId, seen: &Seen<'_>) -> Result<()> {
+        let step = match seen {
+            Seen::Progress(_) => Step::Looked,
+            Seen::Time(_) => Step::Expire,
+            Seen::Form(_) => Step::Reword,
+        };
+        self.write(step, |connection| {
             let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
-            let RequestKind::Wait(wait) = &request.kind else { return Err(StoreError::NotAWait(request.id).into()) };
             if request.state != RequestState::Open {
                 return Ok(());
             }
-            requests::note(connection, request.id, progress)?;
-            if !progress.is_over(wait) {
-                return Ok(());
+            match seen {
+                Seen::Progress(progress) => note(connection, &request, progress),
+                Seen::Time(now) => expiry::expire(connection, &request, *now),
+                Seen::Form(form) => posted::reword(connection, &request, form),
             }
-            let now = codec::now();
-            requests::advance(connection, now, &request, RequestEvent::Resolve)?;
-            events::append(connection, now, request.frame, "wait_over", &json!({"request": request.id}))
         })
     }
+}
+
+/// Records how far an external wait is, and that it is over if that is so.
+fn note(connection: &Connection, request: &Request, progress: &Progress) -> std::result::Result<(), Fault> {
+    let RequestKind::Wait(wait) = &request.kind else { return Err(StoreError::NotAWait(request.id).into()) };
+    requests::note(connection, request.id, progress)?;
+    if !progress.is_over(wait) {
+        return Ok(());
+    }
+    let now = codec::now();
+    requests::advance(connection, now, request, RequestEvent::Resolve)?;
+    events::append(connection, now, request.frame, "wait_over", &json!({"request": request.id}))
 }
 
 /// Whether one of `requests` keeps the agent that has made them from going on.
@@ -119,8 +146,6 @@ pub(super) fn deliveries(connection: &Connection, of: &[Request]) -> std::result
 mod tests {
     use crate::core::requests::request::External;
     use std::path::PathBuf;
-
-    use jiff::Timestamp;
 
     use super::*;
     use crate::core::attempt::ending::Ending;

@@ -32,7 +32,7 @@ fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::R
     if matches!(before.state, FrameState::Paused { .. }) {
         return continue_paused(connection, now, &before);
     }
-    let members = groups::members(connection, &before)?;
+    let members = groups::members(connection, before.id, &before.task)?;
     for member in members.iter().filter(|member| member.failure().is_some() && !member.state.was_stopped()) {
         try_again(connection, now, member.id)?;
     }

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, Row};
 use serde_json::json;
 
+use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameEvent;
 use crate::core::id::{AttemptId, FrameId, MessageId};
 use crate::core::steering::message::{Message, Sender};
@@ -15,37 +16,32 @@ use crate::store::tables::{events, frames, requests};
 
 type Written<T> = std::result::Result<T, Fault>;
 
-impl Store {
-    /// Records a message to an agent.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::IsOver`] when the agent will not go on; there is no such frame, or the database cannot be written.
-    pub fn tell(&self, frame: FrameId, text: &str, sender: &Sender) -> Result<MessageId> {
-        self.write(Step::Tell, |connection| {
-            let before = frames::existing(connection, frame)?;
-            if before.state.is_over() {
-                return Err(StoreError::IsOver(frame).into());
-            }
-            insert(connection, codec::now(), frame, text, sender, false)
-        })
-    }
+/// What an agent is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// Something for its work, which goes on.
+    Message,
+    /// A new task, once it is over.
+    Instruction,
+}
 
-    /// Records a new instruction for an agent that is over, and has it go on. What its parent sees stays as it is.
+impl Store {
+    /// Records a message to an agent. An instruction has it go on, while what its parent sees stays as it is.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Illegal`] when the agent is not over; there is no such frame, or the database cannot be written.
-    pub fn instruct(&self, frame: FrameId, text: &str, sender: &Sender) -> Result<MessageId> {
-        self.write(Step::Instruct, |connection| {
-            let before = frames::existing(connection, frame)?;
-            let now = codec::now();
-            let state = frames::advance(connection, &before, FrameEvent::Instruct, now.0)?;
-            connection
-                .prepare_cached("UPDATE frames SET outcome = ifnull(outcome, ?2) WHERE id = ?1")?
-                .execute((Id(frame), codec::json(&before.state, &[])?))?;
-            events::append(connection, now, frame, "instructed", &json!({"from": before.state, "to": state}))?;
-            insert(connection, now, frame, text, sender, true)
+    /// [`StoreError::IsOver`] for a message to an agent that will not go on, [`StoreError::Illegal`] for an instruction to one that
+    /// is not over; there is no such frame, or the database cannot be written.
+    pub fn tell(&self, frame: FrameId, how: Telling, text: &str, sender: &Sender) -> Result<MessageId> {
+        let step = if how == Telling::Instruction { Step::Instruct } else { Step::Tell };
+        self.write(step, |connection| {
+            let (now, before) = (codec::now(), frames::existing(connection, frame)?);
+            match how {
+                Telling::Message if before.state.is_over() => return Err(StoreError::IsOver(frame).into()),
+                Telling::Message => {}
+                Telling::Instruction => resume(connection, now, &before)?,
+            }
+            insert(connection, now, frame, text, sender, how == Telling::Instruction)
         })
     }
 
@@ -73,6 +69,15 @@ impl Store {
             Ok(given)
         })
     }
+}
+
+/// Has an agent that is over go on.
+fn resume(connection: &Connection, now: At, before: &Frame) -> Written<()> {
+    let state = frames::advance(connection, before, FrameEvent::Instruct, now.0)?;
+    connection
+        .prepare_cached("UPDATE frames SET outcome = ifnull(outcome, ?2) WHERE id = ?1")?
+        .execute((Id(before.id), codec::json(&before.state, &[])?))?;
+    events::append(connection, now, before.id, "instructed", &json!({"from": before.state, "to": state}))
 }
 
 fn insert(
@@ -172,7 +177,7 @@ mod tests {
         let (_temp, store) = store();
         let sender = Sender { by: By::Person, origin: Origin::default() };
         let told = |caller: Caller| {
-            let tell = |text| store.tell(caller.frame, text, &sender).unwrap();
+            let tell = |text| store.tell(caller.frame, Telling::Message, text, &sender).unwrap();
             let told = (tell("first"), tell("second"));
             assert_eq!(store.give_messages(caller, |_| false).unwrap(), []);
             assert_eq!(store.give_messages(caller, |given| given.len() == 2).unwrap().len(), 2);

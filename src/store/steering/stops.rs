@@ -44,11 +44,6 @@ impl Store {
             order(connection, codec::now(), frame, stop, reports)
         })
     }
-
-    /// The agents that somebody wants stopped and that run, in all chains.
-    pub fn wanted_stops(&self) -> Result<Vec<(FrameId, Stop)>> {
-        self.query(|connection| Ok(all_open(connection)?))
-    }
 }
 
 /// What the call returns at which an agent stood when it was stopped, if it goes on. Nobody waits for its result any more.

@@ -2,14 +2,11 @@
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::core::id::{FrameId, SessionId};
-use crate::failpoint::Step;
-use crate::store::database::codec::{At, Id, count, from_json, id, now, time};
-use crate::store::database::store::Store;
+use crate::store::database::codec::{At, Id, count, from_json, id, time};
 use crate::store::error::Fault;
-use crate::store::error::Result;
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,15 +33,6 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<EventRecord> {
     })
 }
 
-impl Store {
-    /// Records that what somebody said in a session of a frame is another session now.
-    pub fn record_set_aside(&self, frame: FrameId, session: SessionId, other: SessionId) -> Result<()> {
-        self.write(Step::PutBack, |connection| {
-            append(connection, now(), frame, SET_ASIDE, &json!({"session": session, "other": other}))
-        })
-    }
-}
-
 impl EventRecord {
     /// The session that was made of what somebody said in another, if it tells of one.
     pub(crate) fn set_aside(&self) -> Option<SessionId> {
@@ -52,16 +40,10 @@ impl EventRecord {
     }
 }
 
-const SET_ASIDE: &str = "set_aside";
+pub(crate) const SET_ASIDE: &str = "set_aside";
 
 /// Appends to the log, within the transaction of the change that it tells of.
-pub(crate) fn append(
-    connection: &Connection,
-    at: At,
-    frame: FrameId,
-    kind: &str,
-    detail: &Value,
-) -> std::result::Result<(), Fault> {
+pub(crate) fn append(connection: &Connection, at: At, frame: FrameId, kind: &str, detail: &Value) -> Result<(), Fault> {
     connection.prepare_cached("INSERT INTO events (at, frame, kind, detail) VALUES (?1, ?2, ?3, ?4)")?.execute((
         at,
         Id(frame),

@@ -67,11 +67,6 @@ impl Store {
     pub fn frame(&self, id: FrameId) -> Result<Option<Frame>> {
         self.query(|connection| load(connection, id))
     }
-
-    /// The text that a frame's agent ended with.
-    pub fn reply(&self, frame: FrameId) -> Result<Option<String>> {
-        self.query(|connection| reply(connection, frame))
-    }
 }
 
 /// Records a frame.
@@ -261,7 +256,7 @@ mod tests {
         assert_eq!((frame.state, frame.checkpoint, frame.trouble), (FrameState::Ready, None, None));
         assert_eq!(frame.since, frame.created);
         assert_eq!(store.frame(FrameId::random()).unwrap(), None);
-        assert_eq!(store.reply(id).unwrap(), None);
+        assert_eq!(store.replies(id).unwrap().reply, None);
     }
 
     #[test]

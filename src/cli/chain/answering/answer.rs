@@ -86,7 +86,7 @@ impl Answer {
         let Some(name) = &self.id else { return self.walk(context) };
         let store = context.store()?;
         let id = named(&store, &lookup::id_of(context, &store, name)?)?;
-        let asked = store.question(id)?;
+        let asked = store.questions(id, false)?.pop();
         let (text, is_text) = self.given(&store, id, asked.as_ref())?;
         let text = self.with_mode(text, asked.as_ref())?;
         // The store refuses questions that cannot be answered.

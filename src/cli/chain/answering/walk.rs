@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
         loop {
             self.refresh()?;
             let Some(item) = self.items.get(self.at).copied() else { return Ok(Left::AtWill) };
-            let step = match self.store.question(item.id)? {
+            let step = match self.store.questions(item.id, false)?.pop() {
                 Some(asked) if asked.expired.is_some() => {
                     tell(&format!("{} has expired meanwhile", item.id.short()));
                     Step::Drop
@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
                 Ok(Step::Next)
             }
             Err(StoreError::AlreadyAnswered { .. }) => {
-                let by = self.store.question(asked.id)?.map(|asked| by(&asked)).unwrap_or_default();
+                let by = self.store.questions(asked.id, false)?.pop().map(|asked| by(&asked)).unwrap_or_default();
                 tell(&format!("{} was answered meanwhile{by}; yours was not recorded", asked.id.short()));
                 Ok(Step::Drop)
             }

@@ -12,7 +12,7 @@ pub(super) fn look_at(store: &Store, agent: &AwaitedAgent) -> Result<Look, Runti
     let Some(frame) = store.frame(agent.id)? else {
         return Ok(Look::Met(Some(format!("{id} was removed: it has no result"))));
     };
-    Ok(match frame.result(store.reply(agent.id)?) {
+    Ok(match frame.result(store.replies(agent.id)?.reply) {
         None => Look::NotYet(frame.state.name().to_owned()),
         Some(RequestResult::Text(reply)) => Look::Met(Some(format!("{id} is done:\n\n{reply}"))),
         // An agent never ends unanswered, only a question does.

@@ -17,7 +17,7 @@ use crate::core::waits::outlook::{next_try, of_time};
 use crate::core::waits::progress::{Look, Progress};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::{posted, question_files};
-use crate::store::Store;
+use crate::store::{Seen, Store};
 
 /// Records how far the chain's external waits are, as far as that can be judged without starting a process, and which questions
 /// have expired. Returns whether there are commands to be run now.
@@ -32,7 +32,7 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
             }
         }
         if progress != *recorded {
-            store.looked(request, &progress)?;
+            store.looked(request, &Seen::Progress(&progress))?;
         }
         to_run |= !progress.is_over(wait) && !to_try(wait, &progress, now).is_empty();
     }
@@ -41,7 +41,7 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
         question_files::take(store, question, form, now)?;
     }
     for (question, form) in expiring(tree).filter(|(_, form)| form.is_over(now)) {
-        store.expire(question, now)?;
+        store.looked(question, &Seen::Time(now))?;
         posted::file(store, question, form);
     }
     Ok(to_run)
@@ -94,7 +94,7 @@ pub(crate) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeEr
             let Some(tried) = wait.conditions()[at].command_to_try() else { continue };
             let now = Timestamp::now();
             progress.note_try(at, command::run(store, &frame, tried).await, now);
-            store.looked(request, &progress)?;
+            store.looked(request, &Seen::Progress(&progress))?;
             if progress.is_over(wait) {
                 break;
             }
@@ -253,7 +253,7 @@ mod tests {
             let tree = store.tree(caller.frame).unwrap();
             let now = Timestamp::from_second(second).unwrap();
             assert!(!without_processes(&store, &tree, now).unwrap());
-            assert_eq!(store.question(asked).unwrap().unwrap().expired.is_some(), is_expired);
+            assert_eq!(store.questions(asked, false).unwrap()[0].expired.is_some(), is_expired);
         }
     }
 }

@@ -1,41 +1,36 @@
 //! Questions that nobody has answered in time.
 
 use jiff::Timestamp;
+use rusqlite::Connection;
 use serde_json::json;
 
-use crate::core::id::RequestId;
-use crate::core::requests::request::RequestKind;
-use crate::core::requests::state::{RequestEvent, RequestState};
-use crate::failpoint::Step;
+use crate::core::requests::request::{Request, RequestKind};
+use crate::core::requests::state::RequestEvent;
 use crate::store::database::codec::{self, Id};
-use crate::store::database::store::Store;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::Fault;
 use crate::store::tables::events;
 use crate::store::tables::requests;
 
-impl Store {
-    /// Records that nobody has answered a question in time, if that is so at `now`: an answer that was recorded before counts.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::UnknownRequest`], or a database that cannot be written.
-    pub fn expire(&self, id: RequestId, now: Timestamp) -> Result<()> {
-        self.write(Step::Expire, |connection| {
-            let request = requests::load(connection, id)?.ok_or(StoreError::UnknownRequest(id))?;
-            let RequestKind::Ask(form) = &request.kind else { return Ok(()) };
-            if request.state != RequestState::Open || !form.is_over(now) {
-                return Ok(());
-            }
-            let now = codec::now();
-            // What its agent gets. It has no origin, and its request says that it is not an answer.
-            connection
-                .prepare_cached("INSERT INTO answers (question, answered, answer) VALUES (?1, ?2, ?3)")?
-                .execute((Id(id), now, form.unanswered()))?;
-            requests::advance(connection, now, &request, RequestEvent::Expire)?;
-            let detail = json!({"request": id, "expires_at": form.expires_at, "default": form.default});
-            events::append(connection, now, request.frame, "expired", &detail)
-        })
+/// Records that nobody has answered an open question in time, if that is so at `now`.
+pub(in crate::store::requests) fn expire(
+    connection: &Connection,
+    request: &Request,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let RequestKind::Ask(form) = &request.kind else { return Ok(()) };
+    if !form.is_over(now) {
+        return Ok(());
     }
+    let now = codec::now();
+    // What its agent gets. It has no origin, and its request says that it is not an answer.
+    connection.prepare_cached("INSERT INTO answers (question, answered, answer) VALUES (?1, ?2, ?3)")?.execute((
+        Id(request.id),
+        now,
+        form.unanswered(),
+    ))?;
+    requests::advance(connection, now, request, RequestEvent::Expire)?;
+    let detail = json!({"request": request.id, "expires_at": form.expires_at, "default": form.default});
+    events::append(connection, now, request.frame, "expired", &detail)
 }
 
 #[cfg(test)]
@@ -45,9 +40,12 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::origin::Origin;
-    use crate::core::id::FrameId;
+    use crate::core::id::{FrameId, RequestId};
     use crate::core::requests::question::Form;
     use crate::core::requests::request::RequestResult;
+    use crate::store::database::store::Store;
+    use crate::store::error::StoreError;
+    use crate::store::requests::request::Seen;
     use crate::store::testing::{refused, reply, store};
 
     /// A question that has expired long ago, which nobody has noticed.
@@ -72,9 +70,9 @@ mod tests {
         for (with_default, result) in [(None, unanswered), (Some("never"), default)] {
             let (frame, id) = expiring(&store, with_default);
             for _ in 0..2 {
-                store.expire(id, Timestamp::now()).unwrap();
+                store.looked(id, &Seen::Time(Timestamp::now())).unwrap();
             }
-            let question = store.question(id).unwrap().unwrap();
+            let question = store.questions(id, false).unwrap().pop().unwrap();
             assert_eq!((question.answered, question.answer, question.expired.is_some()), (None, None, true));
             for replace in [false, true] {
                 let late = store.record_answer(id, "now", &Origin::default(), replace);
@@ -89,7 +87,7 @@ mod tests {
             assert_eq!(given.iter().map(|it| &it.result).collect::<Vec<_>>(), [&result]);
             store.end(store.start(frame), &reply("done"));
             assert!(store.deliveries(frame).unwrap().is_empty());
-            assert!(store.question(id).unwrap().unwrap().expired.is_some());
+            assert!(store.questions(id, false).unwrap().pop().unwrap().expired.is_some());
             let expired = store.events(frame, 0).unwrap().into_iter().filter(|event| event.kind == "expired");
             assert_eq!(expired.map(|event| event.detail["default"].clone()).collect::<Vec<_>>(), [json!(with_default)]);
         }
@@ -101,9 +99,9 @@ mod tests {
         let (_temp, store) = store();
         let (_, id) = expiring(&store, Some("never"));
         store.answer(id, "Jan 1st").unwrap();
-        store.expire(id, Timestamp::now()).unwrap();
+        store.looked(id, &Seen::Time(Timestamp::now())).unwrap();
         assert_eq!(store.result_of(id).unwrap(), Some(RequestResult::Text("Jan 1st".into())));
-        assert_eq!(store.question(id).unwrap().unwrap().expired, None);
+        assert_eq!(store.questions(id, false).unwrap().pop().unwrap().expired, None);
     }
 
     #[test]
@@ -116,7 +114,7 @@ mod tests {
                 let expires = scope.spawn(move || {
                     let store = Store::open(dir).unwrap();
                     barrier.wait();
-                    store.expire(id, Timestamp::now()).unwrap();
+                    store.looked(id, &Seen::Time(Timestamp::now())).unwrap();
                 });
                 let store = Store::open(dir).unwrap();
                 barrier.wait();
@@ -124,7 +122,7 @@ mod tests {
                 expires.join().unwrap();
                 answered
             });
-            let question = store.question(id).unwrap().unwrap();
+            let question = store.questions(id, false).unwrap().pop().unwrap();
             assert_eq!((question.answered.is_some(), question.expired.is_some()), (answered, !answered));
             let log = store.events(frame, 0).unwrap();
             assert_eq!(log.iter().filter(|event| ["answered", "expired"].contains(&event.kind.as_str())).count(), 1);

@@ -1,0 +1,66 @@
+//! What became of a session that was not as an attempt had left it.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::core::id::{FrameId, SessionId};
+use crate::failpoint::Step;
+use crate::store::database::codec::{self, Id, path_text};
+use crate::store::database::store::Store;
+use crate::store::error::Result;
+use crate::store::tables::events::{self, SET_ASIDE};
+
+/// What was done before an agent could go on.
+#[derive(Clone, Copy, Debug)]
+pub enum Recovery<'a> {
+    /// The transcript of a session is here now, together with the files beside it.
+    Moved(&'a Path),
+    /// What somebody said in the session is another session now.
+    SetAside(SessionId),
+}
+
+impl Store {
+    /// Records what became of a session of `frame`.
+    ///
+    /// # Errors
+    ///
+    /// The path is not valid UTF-8, or the database cannot be written.
+    pub fn record_recovery(&self, frame: FrameId, session: SessionId, recovery: Recovery<'_>) -> Result<()> {
+        self.write(Step::PutBack, |connection| match recovery {
+            Recovery::Moved(transcript) => {
+                let sql = "UPDATE attempts SET transcript = ?3 WHERE frame = ?1 AND session = ?2";
+                connection.prepare_cached(sql)?.execute((Id(frame), Id(session), path_text(transcript)?))?;
+                Ok(())
+            }
+            Recovery::SetAside(other) => {
+                let detail = json!({"session": session, "other": other});
+                events::append(connection, codec::now(), frame, SET_ASIDE, &detail)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::{reply, store};
+
+    #[test]
+    fn a_transcript_that_was_moved_is_that_of_every_attempt_in_its_session() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.end(caller, &reply("SGN_PEND_STARTED"));
+        let session = store.attempts(caller.frame).unwrap()[0].session;
+        let other = store.start(store.root());
+        store.record_recovery(caller.frame, session, Recovery::Moved("/new.jsonl".as_ref())).unwrap();
+        store.record_recovery(other.frame, session, Recovery::Moved("/elsewhere.jsonl".as_ref())).unwrap();
+        let transcript = |frame| store.attempts(frame).unwrap()[0].transcript.clone();
+        assert_eq!((transcript(caller.frame), transcript(other.frame)), (Some("/new.jsonl".into()), None));
+
+        let said = SessionId::random();
+        store.record_recovery(caller.frame, session, Recovery::SetAside(said)).unwrap();
+        let events = store.events(caller.frame, 0).unwrap();
+        assert_eq!(events.last().and_then(events::EventRecord::set_aside), Some(said));
+    }
+}
