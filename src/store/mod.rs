@@ -30,6 +30,7 @@ pub use crate::store::attempts::end::AttemptEnd;
 pub(crate) use crate::store::attempts::program_cache::KnownProgram;
 pub(crate) use crate::store::attempts::recovery::Recovery;
 pub(crate) use crate::store::attempts::spent::{Counted, Counting};
+pub(crate) use crate::store::chains::abandoned::abandoned;
 pub(crate) use crate::store::chains::exchanges::{Asked, Exchange};
 pub(crate) use crate::store::chains::limits::ChainOf;
 pub use crate::store::chains::listing::Summary;

@@ -29,7 +29,7 @@ use crate::core::requests::request::External;
 use crate::core::text::age::time_until;
 use crate::runtime::activity::now::{Doing, activities};
 use crate::runtime::run::external_waits;
-use crate::store::{Chains, Store, Summary};
+use crate::store::{self, Chains, Store, Summary};
 
 /// List the open chains of this project, newest first
 ///
@@ -103,7 +103,7 @@ struct Listed {
 impl Ls {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let (store, now) = (context.store()?, Timestamp::now());
-        let abandoned: HashSet<_> = store.abandoned()?.into_values().collect();
+        let abandoned: HashSet<_> = store::abandoned(&store)?.into_values().collect();
         let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
         let choice = Choice {
             done: self.all,

@@ -30,7 +30,7 @@ use crate::core::steering::message::Message;
 use crate::runtime::activity::now::{Doing, activity_of};
 use crate::runtime::run::external_waits;
 use crate::runtime::steering::opening::Opening;
-use crate::store::{Attempt, Store};
+use crate::store::{self, Attempt, Store};
 
 /// Show everything known about an agent: sessions, transcripts, costs and history
 #[derive(Debug, Args)]
@@ -181,7 +181,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         task: frame.task,
         cwd: frame.cwd,
         status: frame.state.name(),
-        abandoned: store.abandoned()?.contains_key(&frame.id),
+        abandoned: store::abandoned(store)?.contains_key(&frame.id),
         stopped: frame.state.was_stopped(),
         error: match frame.state {
             FrameState::Failed { failure } => Some(failure.message),

@@ -23,7 +23,7 @@ use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
 use crate::runtime::activity::now::{Doing, activities};
 use crate::runtime::run::external_waits;
-use crate::store::{Alike, Chains, Store, WorktreesOf};
+use crate::store::{self, Alike, Attempts, Chains, Extent, Store, WorktreesOf};
 
 /// Show a chain as a tree: every agent, its state, what it waits for and for how long
 #[derive(Debug, Args)]
@@ -86,7 +86,7 @@ impl TreeCommand {
             (None, None) => self.open(&store)?,
         };
         let now = Timestamp::now();
-        let abandoned = store.abandoned()?;
+        let abandoned = store::abandoned(&store)?;
         let mut trees = tops.into_iter().map(|top| store.tree(top)).collect::<Result<Vec<_>, _>>()?;
         trees.iter_mut().try_for_each(|tree| external_waits::observe(&store, tree, now))?;
         if self.json {
@@ -94,7 +94,7 @@ impl TreeCommand {
             for tree in &trees {
                 let mut worktrees: HashMap<_, _> =
                     store.worktrees(WorktreesOf::Chain(tree.top()))?.into_iter().collect();
-                let costs: Costs = store.spent_by_frame(tree.top())?.into_iter().collect();
+                let costs = costs_of(&store, tree, now)?;
                 let listed = tree.parents_first().into_iter().map(|node| listed(tree, node, now, &abandoned));
                 let mut activities = activities(&store, tree, now)?;
                 all.extend(listed.map(|listed| FrameJson {
@@ -112,8 +112,7 @@ impl TreeCommand {
             hint("agent-cli ls --all lists those that are done");
         }
         for tree in &trees {
-            let of = |top| Ok::<Costs, CliError>(store.spent_by_frame(top)?.into_iter().collect());
-            let costs = self.cost.then(|| of(tree.top())).transpose()?;
+            let costs = self.cost.then(|| costs_of(&store, tree, now)).transpose()?;
             let activities = activities(&store, tree, now)?;
             print(&drawn(tree, now, &abandoned, &activities, costs.as_ref()))?;
         }
@@ -143,6 +142,16 @@ impl TreeCommand {
         }
         Ok(open.into_iter().map(|chain| chain.id).collect())
     }
+}
+
+/// What each agent has cost itself. Those without attempts are left out.
+fn costs_of(store: &Store, tree: &Tree, now: Timestamp) -> Result<Costs, CliError> {
+    let mut costs = Costs::new();
+    for attempt in store.attempts(Attempts::Of(Extent::Below(tree.top())))? {
+        let sum = costs.entry(attempt.frame).or_default();
+        *sum = sum.plus(costs::of_attempt(&attempt.spending, attempt.began, attempt.ended, now));
+    }
+    Ok(costs)
 }
 
 fn listed<'a>(tree: &Tree, node: &'a Node, now: Timestamp, abandoned: &Abandoned) -> FrameJson<'a> {

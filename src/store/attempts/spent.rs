@@ -44,14 +44,6 @@ pub(crate) const SPENT: &str = concat!(
     " FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id"
 );
 
-/// Of each frame of a tree.
-const SPENT_BY_FRAME: &str = concat!(
-    "SELECT f.id, ",
-    sums!(),
-    " FROM frames AS f CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = f.id
-      WHERE f.root = (SELECT root FROM frames WHERE id = ?1) GROUP BY f.id"
-);
-
 /// Which attempts are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counting<'a> {
@@ -83,16 +75,6 @@ impl Store {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(SPENT)?;
             Ok(statement.query_row((Id(top), codec::now()), spent)?)
-        })
-    }
-
-    /// What each frame of the tree has cost that a frame belongs to. Those without attempts are left out.
-    pub(crate) fn spent_by_frame(&self, frame: FrameId) -> Result<Vec<(FrameId, Spent)>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(SPENT_BY_FRAME)?;
-            let found =
-                statement.query_map((Id(frame), codec::now()), |row| Ok((codec::id(row, "id")?, spent(row)?)))?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
         })
     }
 
@@ -237,8 +219,6 @@ mod tests {
         assert_eq!((spent.cost_usd, spent.usage.output_tokens), (0.5, 4));
         assert_eq!(store.spent(child).unwrap().attempts, 1);
         assert_eq!(store.spent(FrameId::random()).unwrap(), Spent::default());
-        let by_frame = store.spent_by_frame(child).unwrap();
-        assert_eq!(by_frame.iter().map(|(_, spent)| spent.cost_usd).collect::<Vec<_>>(), [0.25, 0.25]);
         assert_eq!(store.counted(Counting::Since(Timestamp::UNIX_EPOCH)).unwrap().len(), 3);
         assert_eq!(store.counted(Counting::Since(Timestamp::MAX)).unwrap(), []);
     }

@@ -12,6 +12,7 @@ use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestState;
+use crate::store::chains::abandoned::abandoned;
 use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
@@ -46,7 +47,7 @@ impl Store {
             gather(connection, |_| String::new(), &mut facts)?;
             Ok(facts)
         })?;
-        let abandoned = self.abandoned()?;
+        let abandoned = abandoned(self)?;
         for frame in &mut facts.frames {
             let id = frame.frame.id;
             frame.files = files(&self.dir, id, frame.frame.checkpoint)
