@@ -168,7 +168,7 @@ impl Context {
         let is_over = |config: &PathBuf| {
             config_path().as_ref() == Some(config) || config.try_exists().is_ok_and(|exists| !exists)
         };
-        Ok(self.store()?.subscribe(|before| before.filter(|it| !is_over(&it.config)))?)
+        Ok(self.store()?.outbox().subscribe(|before| before.filter(|it| !is_over(&it.config)))?)
     }
 
     /// Sends what is due before the command ends.
@@ -191,7 +191,7 @@ impl Context {
         if self.caller.is_some() || !has_commands() || StateDir::new(&dir).is_ok_and(|dir| !dir.database().exists()) {
             return false;
         }
-        let next = |store: &Store| store.notifications(Notifications::NextDue);
+        let next = |store: &Store| store.outbox().list(Notifications::NextDue);
         let found = Store::read_snapshot(&dir, next).or_else(|| next(&self.store().ok()?).ok());
         found.unwrap_or_default().iter().any(|next| next.due <= Timestamp::now())
     }

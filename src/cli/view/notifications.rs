@@ -78,7 +78,7 @@ impl Notifications {
         if let Some(event) = self.test {
             return try_out(context, event, self.json);
         }
-        let listed = context.store()?.notifications(store::Notifications::Newest(self.limit))?;
+        let listed = context.store()?.outbox().list(store::Notifications::Newest(self.limit))?;
         if self.json {
             print_json(&listed.into_iter().map(as_json).collect::<Vec<_>>())?;
             return Ok(ExitStatus::Ok);

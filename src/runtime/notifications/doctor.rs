@@ -55,7 +55,7 @@ fn cron_finds(config: &Path, shell: &Variables) -> bool {
 }
 
 fn failed(store: &Store) -> Option<Finding> {
-    let listed = store.notifications(Notifications::Newest(NEWEST)).ok()?;
+    let listed = store.outbox().list(Notifications::Newest(NEWEST)).ok()?;
     let failed: Vec<_> =
         listed.iter().filter(|it| it.status == "failed" || it.failures > 0 && it.status == "pending").collect();
     let last = failed.last()?;

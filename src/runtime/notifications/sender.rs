@@ -80,7 +80,7 @@ impl Sender {
         voice: Voice,
     ) -> Result<Self, StoreError> {
         let events: Vec<Occasion> = config.commands.of.keys().copied().collect();
-        store.subscribe(|_| Some(Subscription { config: config.path.clone(), events: events.clone() }))?;
+        store.outbox().subscribe(|_| Some(Subscription { config: config.path.clone(), events: events.clone() }))?;
         let (finish, finishing) = watch::channel(false);
         let dir = store.dir().path().to_owned();
         let shell = shell(&dir, &config, own_program);
@@ -132,7 +132,7 @@ async fn send(store: &Store, commands: &Commands, mut finishing: watch::Receiver
             stalls::note(store, Timestamp::now())?;
         }
         while running.len() < AT_ONCE
-            && let Some(claimed) = store.claim_notification(commands.claim_lasts())?
+            && let Some(claimed) = store.outbox().claim(commands.claim_lasts())?
         {
             let payload = payload(store, &claimed)?;
             sending.push(claimed.clone());
@@ -155,7 +155,7 @@ async fn send(store: &Store, commands: &Commands, mut finishing: watch::Receiver
     }
     // This ends what still runs. The next command sends it.
     drop(running);
-    sending.iter().try_for_each(|claimed| store.end_notification(claimed, SendOutcome::GivenBack).map(drop))
+    sending.iter().try_for_each(|claimed| store.outbox().end(claimed, SendOutcome::GivenBack).map(drop))
 }
 
 /// Runs one command. Its claim ends by itself if this is dropped.
@@ -177,10 +177,9 @@ fn ended(
         let (event, chain) = (claimed.about.event.name(), claimed.about.chain.id.short());
         (commands.voice.warn)(&format!("{chain}: a notification of {event} was not sent: {why}"));
     }
-    store.end_notification(
-        claimed,
-        outcome.as_ref().map_or_else(|why| SendOutcome::Failed(why), |()| SendOutcome::Sent),
-    )?;
+    store
+        .outbox()
+        .end(claimed, outcome.as_ref().map_or_else(|why| SendOutcome::Failed(why), |()| SendOutcome::Sent))?;
     Ok(())
 }
 
@@ -196,7 +195,7 @@ fn payload(store: &Store, claimed: &Claimed) -> Result<Payload, StoreError> {
 fn until_next(store: &Store, commands: &Commands) -> Result<Duration, StoreError> {
     let stalls = commands.config.commands.of.contains_key(&Occasion::Stalled);
     let most = if stalls { STALL_LOOK } else { TICK };
-    let next = store.notifications(Notifications::NextDue)?.pop();
+    let next = store.outbox().list(Notifications::NextDue)?.pop();
     let next = next.map(|next| next.due.duration_since(Timestamp::now()));
     // What is due and was not claimed waits for another command to end.
     let next = next.map(|next| Duration::try_from(next).unwrap_or(SHORT).max(SETTLES));

@@ -15,7 +15,7 @@ pub(crate) fn note(store: &Store, now: Timestamp) -> Result<(), StoreError> {
         let last_event = printed.map_or(began, |printed| printed.max(began));
         let after = store.chain_of(frame)?.limits.stall_after();
         if is_stalled(last_event, now, after) {
-            store.note_stall(frame, attempt, last_event)?;
+            store.outbox().note_stall(frame, attempt, last_event)?;
         }
     }
     Ok(())

@@ -5,8 +5,8 @@ use rusqlite::Row;
 
 use crate::core::id::{FrameId, NotificationId, RequestId};
 use crate::store::database::codec::{count, id, maybe_id, maybe_time, signed, time};
-use crate::store::database::store::Store;
 use crate::store::error::Result;
+use crate::store::notifications::outbox::Outbox;
 
 /// A notification, and what became of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,14 +57,14 @@ macro_rules! listed {
 const NEWEST: &str = listed!("ORDER BY n.seq DESC LIMIT ?1");
 const NEXT_DUE: &str = listed!("WHERE n.status = 'pending' ORDER BY n.due LIMIT ?1");
 
-impl Store {
+impl Outbox<'_> {
     /// The notifications that are meant.
-    pub fn notifications(&self, of: Notifications) -> Result<Vec<ListedNotification>> {
+    pub fn list(&self, of: Notifications) -> Result<Vec<ListedNotification>> {
         let (sql, most) = match of {
             Notifications::Newest(most) => (NEWEST, most),
             Notifications::NextDue => (NEXT_DUE, 1),
         };
-        self.query(|connection| {
+        self.0.query(|connection| {
             let mut statement = connection.prepare_cached(sql)?;
             let mut found: Vec<_> = statement.query_map([signed(most)], listed)?.collect::<rusqlite::Result<_>>()?;
             found.reverse();

@@ -12,8 +12,8 @@ use crate::core::notifications::payload::{About, Agent, Chain};
 use crate::core::notifications::retry::{NEVER_LATER, next_try};
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, time};
-use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result};
+use crate::store::notifications::outbox::Outbox;
 
 /// A notification that this process is to send.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,14 +43,14 @@ const DUE: &str = "SELECT n.id, n.frame, n.event, n.request, n.made, n.failures,
        JOIN chains AS c ON c.root = f.root LEFT JOIN requests AS r ON r.id = n.request
      WHERE n.status = 'pending' AND (n.due <= ?1 OR n.due > ?2) ORDER BY n.due, n.seq LIMIT 1";
 
-impl Store {
+impl Outbox<'_> {
     /// Claims the next notification that is due, for so long; `None`: none is. What is no longer so is not sent.
-    pub(crate) fn claim_notification(&self, lasts: SignedDuration) -> Result<Option<Claimed>> {
+    pub(crate) fn claim(&self, lasts: SignedDuration) -> Result<Option<Claimed>> {
         // Most looks find nothing, and a write wakes everybody who watches the database.
-        if self.query(|connection| Ok(due(connection, codec::now())?.is_none()))? {
+        if self.0.query(|connection| Ok(due(connection, codec::now())?.is_none()))? {
             return Ok(None);
         }
-        self.write(Step::ClaimNotification, |connection| {
+        self.0.write(Step::ClaimNotification, |connection| {
             let now = codec::now();
             while let Some((claimed, is_outdated)) = due(connection, now)? {
                 let id = claimed.about.id;
@@ -72,8 +72,8 @@ impl Store {
 
     /// Ends a claim. Returns when the notification is tried again; `None`: never, or another process has claimed it, and nothing
     /// changes.
-    pub(crate) fn end_notification(&self, claimed: &Claimed, outcome: SendOutcome<'_>) -> Result<Option<Timestamp>> {
-        self.write(Step::EndNotification, |connection| {
+    pub(crate) fn end(&self, claimed: &Claimed, outcome: SendOutcome<'_>) -> Result<Option<Timestamp>> {
+        self.0.write(Step::EndNotification, |connection| {
             let (now, id) = (codec::now(), claimed.about.id);
             let failures: Option<u32> = connection
                 .prepare_cached(

@@ -7,21 +7,21 @@ use crate::core::id::{AttemptId, FrameId};
 use crate::core::notifications::occasion::Occasion;
 use crate::failpoint::Step;
 use crate::store::database::codec;
-use crate::store::database::store::Store;
 use crate::store::error::Result;
+use crate::store::notifications::outbox::Outbox;
 use crate::store::tables::notifications::{self, Noted};
 
-impl Store {
+impl Outbox<'_> {
     /// Notes, once, that an attempt has been silent since then.
     pub(crate) fn note_stall(&self, frame: FrameId, attempt: AttemptId, last_event: Timestamp) -> Result<()> {
         let subject = format!("stalled {attempt} {}", last_event.as_millisecond());
         // Whoever looks again finds the same, and a write wakes everybody who watches the database.
-        if self.query(|connection| {
+        if self.0.query(|connection| {
             Ok(connection.prepare_cached("SELECT 1 FROM notifications WHERE subject = ?1")?.exists([&subject])?)
         })? {
             return Ok(());
         }
-        self.write(Step::NoteStall, |connection| {
+        self.0.write(Step::NoteStall, |connection| {
             let detail = json!({"last_event": format!("{last_event:.0}")});
             let (occasion, request, subject) = (Occasion::Stalled, None, Some(subject.as_str()));
             notifications::note(connection, codec::now(), &Noted { occasion, frame, request, subject, detail })
@@ -41,16 +41,16 @@ mod tests {
     fn a_silence_is_noted_once_as_long_as_the_agent_runs() {
         let (_temp, store) = store();
         let wanted = Subscription { config: "/c".into(), events: vec![Occasion::Stalled] };
-        store.subscribe(|_| Some(wanted.clone())).unwrap();
+        store.outbox().subscribe(|_| Some(wanted.clone())).unwrap();
         let caller = store.start(store.root());
         assert_eq!(store.attempts(Attempts::Running).unwrap().len(), 1);
         let then = Timestamp::UNIX_EPOCH;
         for _ in 0..2 {
-            store.note_stall(caller.frame, caller.attempt, then).unwrap();
+            store.outbox().note_stall(caller.frame, caller.attempt, then).unwrap();
         }
-        assert_eq!(store.notifications(Notifications::Newest(9)).unwrap().len(), 1);
+        assert_eq!(store.outbox().list(Notifications::Newest(9)).unwrap().len(), 1);
         store.end(caller, &reply("done"));
-        assert_eq!(store.claim_notification(jiff::SignedDuration::ZERO).unwrap(), None);
+        assert_eq!(store.outbox().claim(jiff::SignedDuration::ZERO).unwrap(), None);
         assert!(store.attempts(Attempts::Running).unwrap().is_empty());
     }
 }

@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use crate::core::notifications::occasion::Occasion;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, from_json, path, path_text};
-use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result};
+use crate::store::notifications::outbox::Outbox;
 
 /// What a person wants to be told.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,18 +18,18 @@ pub(crate) struct Subscription {
     pub(crate) events: Vec<Occasion>,
 }
 
-impl Store {
+impl Outbox<'_> {
     /// Has the events noted from now on that `wanted` makes of the subscription that there is. `None`: no events. What was noted of
     /// others is not sent. `wanted` may be asked twice.
     pub(crate) fn subscribe(&self, wanted: impl Fn(Option<Subscription>) -> Option<Subscription>) -> Result<()> {
         // Most commands change nothing, and a write wakes everybody who watches the database.
-        if self.query(|connection| {
+        if self.0.query(|connection| {
             let before = subscription(connection)?;
             Ok(wanted(before.clone()) == before)
         })? {
             return Ok(());
         }
-        self.write(Step::Subscribe, |connection| {
+        self.0.write(Step::Subscribe, |connection| {
             let wanted = wanted(subscription(connection)?).filter(|it| !it.events.is_empty());
             connection.prepare_cached("DELETE FROM subscription")?.execute([])?;
             if let Some(Subscription { config, events }) = wanted {

@@ -8,10 +8,10 @@ use crate::core::attempt::ending::Ending;
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::housekeeping::retention::Retention;
 use crate::core::notifications::retry::MOST_TRIES;
-use crate::store::NewFrame;
 use crate::store::notifications::listed::Notifications;
 use crate::store::notifications::subscription::Subscription;
 use crate::store::testing::{ask, new, refused, reply, store};
+use crate::store::{NewFrame, Store};
 
 const LASTS: SignedDuration = SignedDuration::from_secs(40);
 
@@ -24,7 +24,7 @@ fn subscribed() -> (tempfile::TempDir, Store) {
 
 fn subscribe(store: &Store, events: &[Occasion]) {
     let wanted = Subscription { config: "/home/me/config.toml".into(), events: events.to_vec() };
-    store.subscribe(|_| Some(wanted.clone())).unwrap();
+    store.outbox().subscribe(|_| Some(wanted.clone())).unwrap();
 }
 
 fn subscription(store: &Store) -> Option<Subscription> {
@@ -33,16 +33,16 @@ fn subscription(store: &Store) -> Option<Subscription> {
         seen.replace(found.clone());
         found
     };
-    store.subscribe(look).unwrap();
+    store.outbox().subscribe(look).unwrap();
     seen.into_inner()
 }
 
 fn next_due(store: &Store) -> Option<Timestamp> {
-    store.notifications(Notifications::NextDue).unwrap().pop().map(|next| next.due)
+    store.outbox().list(Notifications::NextDue).unwrap().pop().map(|next| next.due)
 }
 
 fn claim(store: &Store) -> Option<Occasion> {
-    store.claim_notification(LASTS).unwrap().map(|claimed| claimed.about.event)
+    store.outbox().claim(LASTS).unwrap().map(|claimed| claimed.about.event)
 }
 
 fn time_passes(store: &Store, seconds: i64) {
@@ -71,12 +71,12 @@ fn nothing_is_noted_unless_somebody_wants_it() {
 fn a_notification_is_claimed_by_one_and_sent_once() {
     let (_temp, store) = subscribed();
     let (frame, question) = store.asking("When?");
-    let claimed = store.claim_notification(LASTS).unwrap().unwrap();
+    let claimed = store.outbox().claim(LASTS).unwrap().unwrap();
     assert_eq!((claimed.about.agent.id, claimed.request), (frame, Some(question)));
     assert_eq!((claimed.about.chain.task.as_str(), claimed.about.chain.cwd.as_str()), ("a task", "/srv"));
     assert_eq!(claim(&store), None, "it is claimed");
     assert!(next_due(&store).unwrap() > Timestamp::now());
-    store.end_notification(&claimed, SendOutcome::Sent).unwrap();
+    store.outbox().end(&claimed, SendOutcome::Sent).unwrap();
     time_passes(&store, 1_000);
     assert_eq!((claim(&store), status(&store)), (None, vec!["sent".to_owned()]));
     assert_eq!(next_due(&store), None);
@@ -86,15 +86,15 @@ fn a_notification_is_claimed_by_one_and_sent_once() {
 fn the_claim_of_a_dead_process_ends_and_its_late_word_counts_for_nothing() {
     let (_temp, store) = subscribed();
     store.asking("When?");
-    let dead = store.claim_notification(LASTS).unwrap().unwrap();
+    let dead = store.outbox().claim(LASTS).unwrap().unwrap();
     time_passes(&store, 39);
     assert_eq!(claim(&store), None);
     time_passes(&store, 2);
-    let next = store.claim_notification(LASTS).unwrap().unwrap();
+    let next = store.outbox().claim(LASTS).unwrap().unwrap();
     assert_eq!(next.about.id, dead.about.id);
-    store.end_notification(&dead, SendOutcome::Sent).unwrap();
+    store.outbox().end(&dead, SendOutcome::Sent).unwrap();
     assert_eq!(status(&store), ["pending"]);
-    store.end_notification(&next, SendOutcome::GivenBack).unwrap();
+    store.outbox().end(&next, SendOutcome::GivenBack).unwrap();
     assert_eq!(claim(&store), Some(Occasion::Question), "it was given back");
 }
 
@@ -111,9 +111,9 @@ fn a_failure_is_tried_again_later_and_not_for_ever() {
     let (_temp, store) = subscribed();
     store.asking("When?");
     for failures in 1..=MOST_TRIES {
-        let claimed = store.claim_notification(LASTS).unwrap().unwrap();
+        let claimed = store.outbox().claim(LASTS).unwrap().unwrap();
         assert_eq!(claimed.about.failures, failures - 1);
-        let next = store.end_notification(&claimed, SendOutcome::Failed("exit status 1")).unwrap();
+        let next = store.outbox().end(&claimed, SendOutcome::Failed("exit status 1")).unwrap();
         assert_eq!(next.is_some(), failures < MOST_TRIES);
         assert_eq!(claim(&store), None);
         time_passes(&store, 1_000);
@@ -164,7 +164,7 @@ fn only_the_last_end_of_a_chain_is_sent() {
     store.connection.execute("UPDATE notifications SET made = made - 1", []).unwrap();
     store.try_again(root).unwrap();
     store.end(store.start(root), &Ending::Error("second".into()));
-    let claimed = store.claim_notification(LASTS).unwrap().unwrap();
+    let claimed = store.outbox().claim(LASTS).unwrap().unwrap();
     assert_eq!(claimed.about.detail, json!({"why": "second"}));
     assert_eq!((claim(&store), status(&store)), (None, vec!["outdated".to_owned(), "pending".to_owned()]));
 }
