@@ -49,7 +49,7 @@ impl Export {
             }
             None => {
                 let mut out = BufWriter::new(io::stdout().lock());
-                store.export(root, &mut out)?;
+                store.housekeeping().export(root, &mut out)?;
                 out.flush().map_err(|error| CliError::failed(format!("failed to write the archive: {error}")))?;
             }
             Some(path) => {
@@ -80,7 +80,7 @@ fn write(store: &Store, root: FrameId, path: &Path) -> Result<(), CliError> {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let file = tempfile::Builder::new().prefix(".agent-cli-export-").tempfile_in(folder).map_err(broken)?;
     let mut file = BufWriter::new(file);
-    store.export(root, &mut file)?;
+    store.housekeeping().export(root, &mut file)?;
     let file = file.into_inner().map_err(|error| broken(error.into_error()))?;
     file.as_file().sync_all().map_err(broken)?;
     file.persist(path).map_err(|error| broken(error.error))?;

@@ -68,7 +68,7 @@ impl Import {
             return Err(CliError::usage("nothing was imported: the chain is not trusted yet")
                 .hint(format!("if you would run all of this: agent-cli import {file} --trust")));
         }
-        let root = store.import(&archive)?;
+        let root = store.housekeeping().import(&archive)?;
         let next = format!("agent-cli resume {root}");
         if self.json {
             print_json(&serde_json::json!({"id": root, "next": next}))?;

@@ -114,7 +114,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     }
     // An agent learns nothing about chains that it did not start.
     if let Some(store) = store.filter(|_| case.caller.is_none()) {
-        let Observed { programs, pauses } = store.observed(PAUSES).unwrap_or_default();
+        let Observed { programs, pauses } = store.housekeeping().observed(PAUSES).unwrap_or_default();
         let other = if case.under_cron { cron::claude(&shell.under_cron()).is_some() } else { claude.usable };
         checks.extend(programs.iter().map(|known| recorded_program(known, modified(&known.path), other)));
         checks.extend(pauses_of(&pauses, claude.suspended_calls, &around));

@@ -32,7 +32,8 @@ pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> 
 pub(crate) fn repair(store: &Store, finding: &FsckFinding) -> Result<Option<String>, RuntimeError> {
     match (&finding.kind, finding.frame) {
         (FindingKind::Orphan { path }, frame) => {
-            let removed = store.remove_orphan_file(&Orphan { path: path.clone(), frame, bytes: size(path) })?;
+            let removed =
+                store.housekeeping().remove_orphan_file(&Orphan { path: path.clone(), frame, bytes: size(path) })?;
             Ok(removed.then(|| format!("removed {}", path.display())))
         }
         (FindingKind::Open { path, .. }, _) => {
@@ -47,7 +48,7 @@ pub(crate) fn repair(store: &Store, finding: &FsckFinding) -> Result<Option<Stri
 }
 
 fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<FsckFinding>, RuntimeError> {
-    let (mut facts, mut places) = (store.facts()?, Places::default());
+    let (mut facts, mut places) = (store.housekeeping().facts()?, Places::default());
     let count = facts.frames.len();
     for (at, frame) in facts.frames.iter_mut().enumerate() {
         tell("agents checked", at, count);
@@ -61,7 +62,7 @@ fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<F
             (frame.files.broken, frame.files.went_on) = conversation(store, &frame.frame, kept, transcript.as_deref())?;
         }
     }
-    let orphans = store.orphan_files()?.into_iter().filter(|orphan| !orphan.is_routine());
+    let orphans = store.housekeeping().orphan_files()?.into_iter().filter(|orphan| !orphan.is_routine());
     let orphans = orphans.map(|left| FsckFinding { frame: left.frame, kind: FindingKind::Orphan { path: left.path } });
     let open = store.dir().not_private()?.into_iter();
     let open = open.map(|(path, mode)| FsckFinding { frame: None, kind: FindingKind::Open { path, mode } });

@@ -66,7 +66,7 @@ pub(crate) fn collect(
 ) -> Result<Collected, RuntimeError> {
     let RemovalRequest { retention, with_ignored, pretend } = request;
     let (mut plan, mut gone) = (Vec::new(), HashSet::new());
-    let trees = store.removable(retention)?;
+    let trees = store.housekeeping().removable(retention)?;
     let count = trees.len();
     for (at, tree) in trees.into_iter().enumerate() {
         tell(Happening::Progress("chains looked at", at, count));
@@ -119,7 +119,7 @@ pub(crate) fn collect(
 
 /// Returns by how many bytes the database has shrunk. Rows are deleted in any case, and their space is reused.
 fn shrink(store: &Store) -> u64 {
-    store.shrink().unwrap_or_else(|error| {
+    store.housekeeping().shrink().unwrap_or_else(|error| {
         tracing::warn!("the database was not made smaller: {error}");
         0
     })
@@ -189,14 +189,14 @@ impl Collected {
     fn sweep(&mut self, store: &Store, pretend: bool, tell: &mut dyn FnMut(Happening<'_>)) -> Result<(), RuntimeError> {
         // The contents of a removed chain's directory were counted with the chain.
         let counted: HashSet<FrameId> = self.trees.iter().flat_map(|tree| tree.frames.iter().copied()).collect();
-        let orphans = store.orphan_files()?;
+        let orphans = store.housekeeping().orphan_files()?;
         let count = orphans.len();
         for (at, orphan) in orphans.into_iter().enumerate() {
             tell(Happening::Progress("orphaned files removed", at, count));
             if orphan.frame.is_some_and(|frame| counted.contains(&frame)) {
                 continue;
             }
-            if pretend || store.remove_orphan_file(&orphan)? {
+            if pretend || store.housekeeping().remove_orphan_file(&orphan)? {
                 let is_routine = orphan.is_routine();
                 let Orphan { path, bytes, .. } = orphan;
                 self.bytes += bytes;

@@ -93,7 +93,7 @@ pub(crate) enum Judgement {
 /// Removes the chain of `root`, whatever its state, unless something would be lost that is not its own, or somebody runs it.
 pub(crate) fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> Result<Removal, RuntimeError> {
     let request = RemovalRequest { retention: Retention::NOTHING, with_ignored, pretend: false };
-    let Some(tree) = store.removable(root)?.pop() else {
+    let Some(tree) = store.housekeeping().removable(root)?.pop() else {
         return Err(crate::store::StoreError::UnknownFrame(root).into());
     };
     if tree.age.needed {
@@ -225,7 +225,7 @@ pub(crate) fn prepare(
                 failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), *frame));
             }
         }
-        let now = store.removable(root)?.pop();
+        let now = store.housekeeping().removable(root)?.pop();
         if now.is_none_or(|now| now.is_other(&tree) || !request.retention.removes(&now.age)) {
             return Ok(Preparation::Stays(Removal::Busy));
         }
@@ -263,7 +263,7 @@ pub(crate) fn finish(
     let roots: Vec<FrameId> = trees.iter().map(|prepared| prepared.tree.id).collect();
     let gone: HashSet<FrameId> = match request.pretend {
         true => roots.into_iter().collect(),
-        false => store.remove_trees(&roots, request.retention)?.into_iter().collect(),
+        false => store.housekeeping().remove_trees(&roots, request.retention)?.into_iter().collect(),
     };
     let removal = |prepared: Prepared| match gone.contains(&prepared.root()) {
         true => Removal::Gone(prepared.tree),

@@ -49,7 +49,7 @@ mod tests {
     fn a_frame_is_put_off_once_at_a_time_and_a_person_hears_of_it_once() {
         let (_temp, store) = store();
         let wanted = Subscription { config: "/c".into(), events: vec![Occasion::Failed] };
-        store.subscribe(|_| Some(wanted.clone())).unwrap();
+        store.outbox().subscribe(|_| Some(wanted.clone())).unwrap();
         let root = store.root();
         for _ in 0..2 {
             store.put_off(root, "no claude").unwrap();
@@ -59,7 +59,7 @@ mod tests {
         store.try_again(root).unwrap();
         store.put_off(root, "no claude").unwrap();
         let told: Vec<_> =
-            store.notifications(Notifications::Newest(9)).unwrap().into_iter().map(|told| told.status).collect();
+            store.outbox().list(Notifications::Newest(9)).unwrap().into_iter().map(|told| told.status).collect();
         assert_eq!(told, ["pending"]);
         store.try_again(root).unwrap();
         let caller = store.start(root);
@@ -67,6 +67,6 @@ mod tests {
         assert_eq!(store.end(caller, &reply("done")), FrameState::Done);
         store.put_off(root, "no claude").unwrap();
         assert_eq!(store.frame(root).unwrap().unwrap().state, FrameState::Done);
-        assert_eq!(store.claim_notification(jiff::SignedDuration::ZERO).unwrap(), None, "it is no longer so");
+        assert_eq!(store.outbox().claim(jiff::SignedDuration::ZERO).unwrap(), None, "it is no longer so");
     }
 }

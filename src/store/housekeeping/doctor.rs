@@ -38,7 +38,7 @@ pub(crate) fn open(dir: &Path) -> (Option<Store>, Finding) {
     if StateDir::new(dir).is_ok_and(|dir| !dir.database().exists()) {
         return (None, Finding::ok(DATABASE, "there is none yet; the first chain creates it"));
     }
-    match Store::open(dir).and_then(|store| store.damage().map(|damage| (store, damage))) {
+    match Store::open(dir).and_then(|store| store.housekeeping().damage().map(|damage| (store, damage))) {
         Ok((store, None)) => (Some(store), Finding::ok(DATABASE, "it can be opened and is intact")),
         Ok((_, Some(damage))) => (None, damaged(dir, &damage)),
         Err(error) => (None, unusable(&error)),

@@ -14,12 +14,12 @@ use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestState;
 use crate::store::chains::abandoned::abandoned;
 use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
-use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::checkpoint;
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
+use crate::store::housekeeping::door::Housekeeping;
 use crate::store::tables::frames;
 use crate::store::tables::tree_rows::TABLES;
 
@@ -34,7 +34,7 @@ pub struct Facts {
     pub findings: Vec<FsckFinding>,
 }
 
-impl Store {
+impl Housekeeping<'_> {
     /// What the database says, all of it at one moment, and what is there of each frame's files. Transcripts in Claude
     /// Code's folders are for the caller to look at.
     ///
@@ -42,16 +42,16 @@ impl Store {
     ///
     /// The database or the state directory cannot be read.
     pub fn facts(&self) -> Result<Facts> {
-        let mut facts = self.read(|connection| {
+        let mut facts = self.0.read(|connection| {
             let mut facts = Facts { findings: damage(connection)?, ..Facts::default() };
             gather(connection, |_| String::new(), &mut facts)?;
             Ok(facts)
         })?;
-        let abandoned = abandoned(self)?;
+        let abandoned = abandoned(self.0)?;
         for frame in &mut facts.frames {
             let id = frame.frame.id;
-            frame.files = files(&self.dir, id, frame.frame.checkpoint)
-                .map_err(|error| StoreError::io(&self.dir.frame_path(id), error))?;
+            frame.files = files(&self.0.dir, id, frame.frame.checkpoint)
+                .map_err(|error| StoreError::io(&self.0.dir.frame_path(id), error))?;
             let runs = matches!(frame.frame.state, FrameState::Running { .. }) && !frame.running.is_empty();
             frame.files.held |= runs && !abandoned.contains_key(&id);
         }

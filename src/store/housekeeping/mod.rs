@@ -2,6 +2,7 @@
 
 pub(crate) mod archive;
 pub(crate) mod doctor;
+pub(crate) mod door;
 pub(crate) mod fsck;
 pub(crate) mod observed;
 pub(crate) mod orphan_files;

@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::core::agent::launch::Launch;
 use crate::store::database::codec::{count, from_json, path_text};
-use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result};
+use crate::store::housekeeping::door::Housekeeping;
 
 /// A program that chains were started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,15 +39,15 @@ pub struct Observed {
     pub pauses: Vec<Pause>,
 }
 
-impl Store {
+impl Housekeeping<'_> {
     /// The programs of chains that are not done, and how the last requests paused their agents: at most `most`.
     pub fn observed(&self, most: u32) -> Result<Observed> {
-        self.read(|connection| Ok(Observed { programs: programs(connection)?, pauses: pauses(connection, most)? }))
+        self.0.read(|connection| Ok(Observed { programs: programs(connection)?, pauses: pauses(connection, most)? }))
     }
 
     /// What SQLite's quick check finds wrong with the database, if anything.
     pub(super) fn damage(&self) -> Result<Option<String>> {
-        self.query(|connection| {
+        self.0.query(|connection| {
             let said: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
             Ok(Some(said).filter(|said| said != "ok"))
         })
@@ -93,6 +93,7 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::ending::Ending;
+    use crate::store::Store;
     use crate::store::attempts::program_cache::KnownProgram;
     use crate::store::tables::frames::NewFrame;
     use crate::store::testing::{ask, new, reply, store};
@@ -119,7 +120,7 @@ mod tests {
             .unwrap();
         let known = Some(("2.1.330".to_owned(), modified));
         let expected = RecordedProgram { path: "/new/claude".into(), chains: 2, known };
-        assert_eq!(store.observed(0).unwrap().programs, [expected]);
+        assert_eq!(store.housekeeping().observed(0).unwrap().programs, [expected]);
     }
 
     #[test]
@@ -129,8 +130,9 @@ mod tests {
         store.request(caller, None, &ask("a?")).unwrap();
         store.request(caller, Some("toolu_1"), &ask("b?")).unwrap();
         store.end(caller, &Ending::Suspended);
-        let suspended =
-            |most| store.observed(most).unwrap().pauses.iter().map(|pause| pause.suspended).collect::<Vec<_>>();
+        let suspended = |most| {
+            store.housekeeping().observed(most).unwrap().pauses.iter().map(|pause| pause.suspended).collect::<Vec<_>>()
+        };
         assert_eq!(suspended(10), [true, false]);
         assert_eq!(suspended(1), [true]);
     }
@@ -139,12 +141,12 @@ mod tests {
     fn damage_is_seen() {
         let (_temp, store) = store();
         store.root();
-        assert_eq!(store.damage().unwrap(), None);
+        assert_eq!(store.housekeeping().damage().unwrap(), None);
         store.connection.pragma_update(None, "writable_schema", true).unwrap();
         store.connection.execute("UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'events'", []).unwrap();
         let path = store.dir().path().to_owned();
         drop(store);
-        let said = Store::open(&path).and_then(|store| store.damage());
+        let said = Store::open(&path).and_then(|store| store.housekeeping().damage());
         assert!(!matches!(said, Ok(None)), "{said:?}");
     }
 }

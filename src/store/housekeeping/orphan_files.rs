@@ -14,13 +14,13 @@ use crate::core::chain::frame::Baseline;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::store::database::codec::{Id, id, maybe_id, maybe_json};
-use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError};
 use crate::store::files::checkpoint::attempt_of;
 use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::{entries, remove, size};
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::{STOP, StateDir, TOLD};
+use crate::store::housekeeping::door::Housekeeping;
 
 /// A file or directory that can go.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,14 +78,14 @@ impl StateDir {
     }
 }
 
-impl Store {
+impl Housekeeping<'_> {
     /// The files that nothing uses any more. Those of a running frame are in use.
     ///
     /// # Errors
     ///
     /// The database or the state directory cannot be read.
     pub fn orphan_files(&self) -> Result<Vec<Orphan>> {
-        let frames = self.dir.frames();
+        let frames = self.0.dir.frames();
         let broken = |error| StoreError::io(&frames, error);
         // First the directories, then the frames: a frame is recorded before it gets a directory.
         let entries = entries(&frames).map_err(broken)?;
@@ -104,7 +104,7 @@ impl Store {
                 None => {}
             }
         }
-        found.retain(|orphan| orphan.frame.is_none_or(|frame| !is_run(&self.dir, frame)));
+        found.retain(|orphan| orphan.frame.is_none_or(|frame| !is_run(&self.0.dir, frame)));
         found.sort();
         Ok(found)
     }
@@ -118,10 +118,10 @@ impl Store {
         let Some(frame) = orphan.frame else {
             return Ok(self.remove_unused(std::slice::from_ref(&orphan.path))? == 1);
         };
-        let Some(_lease) = Lease::try_take(&self.dir, frame)? else { return Ok(false) };
-        let copies = self.query(|connection| copies_of(connection, frame))?;
+        let Some(_lease) = Lease::try_take(&self.0.dir, frame)? else { return Ok(false) };
+        let copies = self.0.query(|connection| copies_of(connection, frame))?;
         let broken = |error| StoreError::io(&orphan.path, error);
-        let still = of_frame(&self.dir.frame_path(frame), frame, &copies).map_err(broken)?;
+        let still = of_frame(&self.0.dir.frame_path(frame), frame, &copies).map_err(broken)?;
         if !still.iter().any(|now| now.path == orphan.path) {
             return Ok(false);
         }
@@ -131,7 +131,7 @@ impl Store {
 
     /// Removes the directories of frames that are gone. It is one transaction: the disk is waited for once.
     pub(super) fn remove_frame_dirs(&self, frames: &[FrameId]) -> Result<()> {
-        let paths = frames.iter().map(|frame| self.dir.frame_path(*frame)).filter(|path| path.exists());
+        let paths = frames.iter().map(|frame| self.0.dir.frame_path(*frame)).filter(|path| path.exists());
         let paths: Vec<PathBuf> = paths.collect();
         if !paths.is_empty() {
             self.remove_unused(&paths)?;
@@ -142,7 +142,7 @@ impl Store {
     /// Removes those files and directories that still belong to nobody. Returns how many.
     fn remove_unused(&self, paths: &[PathBuf]) -> Result<usize> {
         // A frame that is being imported gets its directory within its transaction, so in this one nobody does.
-        let trash = self.write(Step::Remove, |connection| {
+        let trash = self.0.write(Step::Remove, |connection| {
             let mut statement = connection.prepare_cached("SELECT 1 FROM frames WHERE id = ?1")?;
             let mut moved = Vec::new();
             for path in paths {
@@ -150,10 +150,10 @@ impl Store {
                 if name.map(|frame: FrameId| statement.exists([Id(frame)])).transpose()? == Some(true) {
                     continue;
                 }
-                let trash = self.dir.frames().join(format!("{TRASH}{}{TEMPORARY}", Uuid::new_v4()));
+                let trash = self.0.dir.frames().join(format!("{TRASH}{}{TEMPORARY}", Uuid::new_v4()));
                 fs::rename(path, &trash).map_err(|error| StoreError::io(path, error))?;
                 // It is a second name of a file in that directory.
-                name.map(|frame| fs::remove_file(self.dir.lease_file(frame)));
+                name.map(|frame| fs::remove_file(self.0.dir.lease_file(frame)));
                 moved.push(trash);
             }
             Ok(moved)
@@ -166,7 +166,7 @@ impl Store {
 
     /// The attempts of each frame whose copies are needed.
     fn copies(&self) -> Result<HashMap<FrameId, Vec<AttemptId>>> {
-        self.query(|connection| {
+        self.0.query(|connection| {
             let mut statement = connection.prepare_cached("SELECT id, checkpoint, baseline FROM frames")?;
             let mut frames = statement.query([])?;
             let (mut copies, mut to_begin) = (HashMap::<FrameId, Vec<AttemptId>>::new(), Vec::new());
@@ -233,11 +233,12 @@ fn is_run(dir: &StateDir, frame: FrameId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Store;
     use crate::store::testing::store;
 
     fn names(store: &Store) -> Vec<String> {
         let name = |orphan: Orphan| orphan.path.file_name().unwrap().to_str().unwrap().to_owned();
-        store.orphan_files().unwrap().into_iter().map(name).collect()
+        store.housekeeping().orphan_files().unwrap().into_iter().map(name).collect()
     }
 
     #[test]
@@ -255,11 +256,11 @@ mod tests {
         fs::write(store.dir().frame_dir(gone).unwrap().join("out.ndjson"), "123").unwrap();
         fs::write(store.dir().frames().join("notes.txt"), "a person's").unwrap();
         store.dir().stage().unwrap();
-        let mut found = store.orphan_files().unwrap();
+        let mut found = store.housekeeping().orphan_files().unwrap();
         found.sort_by_key(|orphan| orphan.bytes);
         assert_eq!(found.iter().map(|orphan| orphan.bytes).collect::<Vec<_>>(), [3, 5, 5]);
         for orphan in &found {
-            assert!(store.remove_orphan_file(orphan).unwrap(), "{orphan:?}");
+            assert!(store.housekeeping().remove_orphan_file(orphan).unwrap(), "{orphan:?}");
         }
         assert_eq!(names(&store), [""; 0]);
         assert!(store.dir().checkpoint(frame, checkpoint).exists());
@@ -274,7 +275,7 @@ mod tests {
         let path = store.dir().frame_path(frame).join("settings.json");
         fs::write(&path, "{}").unwrap();
         assert_eq!(names(&store), [""; 0]);
-        assert!(!store.remove_orphan_file(&Orphan { path, frame: Some(frame), bytes: 2 }).unwrap());
+        assert!(!store.housekeeping().remove_orphan_file(&Orphan { path, frame: Some(frame), bytes: 2 }).unwrap());
         drop(lease);
         assert_eq!(names(&store), ["settings.json"]);
     }
@@ -284,7 +285,9 @@ mod tests {
         let (_temp, store) = store();
         let frame = store.root();
         let path = store.dir().frame_dir(frame).unwrap();
-        assert!(!store.remove_orphan_file(&Orphan { path: path.clone(), frame: None, bytes: 0 }).unwrap());
+        assert!(
+            !store.housekeeping().remove_orphan_file(&Orphan { path: path.clone(), frame: None, bytes: 0 }).unwrap()
+        );
         assert!(path.exists());
     }
 }

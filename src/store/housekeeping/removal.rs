@@ -6,9 +6,9 @@ use crate::core::housekeeping::retention::{Age, Retention};
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::database::codec::{Id, count, from_json, id, time};
-use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
+use crate::store::housekeeping::door::Housekeeping;
 use crate::store::tables::tree_rows::{self, TABLES, Table};
 
 /// A tree that may be removed.
@@ -81,11 +81,11 @@ const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.ch
          AND CASE WHEN json_valid(other.baseline) THEN json_extract(other.baseline, '$.frame') END = +f.id
        WHERE f.root = ?1 AND other.root <> ?1 AND other.checkpoint IS NULL";
 
-impl Store {
+impl Housekeeping<'_> {
     /// The trees that may be removed, the oldest first, or one tree, whatever its state.
     pub fn removable(&self, of: impl Into<RemovableOf>) -> Result<Vec<Removable>> {
         let of = of.into();
-        self.read(|connection| match of {
+        self.0.read(|connection| match of {
             RemovableOf::Retention(retention) => removable(connection, retention),
             RemovableOf::Root(root) => Ok(aged(connection, root)?.into_iter().collect()),
         })
@@ -99,7 +99,7 @@ impl Store {
     /// The database cannot be written, or a directory cannot be removed.
     pub fn remove_trees(&self, roots: &[FrameId], retention: Retention) -> Result<Vec<FrameId>> {
         let (mut removed, mut frames) = (Vec::new(), Vec::new());
-        self.write(Step::Remove, |connection| {
+        self.0.write(Step::Remove, |connection| {
             // The rows of a tree refer to each other.
             connection.pragma_update(None, "defer_foreign_keys", true)?;
             for root in roots {
@@ -129,10 +129,10 @@ impl Store {
     ///
     /// The database cannot be written, or others are writing it for too long.
     pub fn shrink(&self) -> Result<u64> {
-        let length = || std::fs::metadata(self.dir.database()).map_or(0, |file| file.len());
+        let length = || std::fs::metadata(self.0.dir.database()).map_or(0, |file| file.len());
         let before = length();
-        self.wrote.set(true);
-        self.query(|connection| {
+        self.0.wrote.set(true);
+        self.0.query(|connection| {
             let pragma = |name: &str| connection.pragma_query_value::<i64, _>(None, name, |row| row.get(0));
             if pragma("auto_vacuum")? == INCREMENTAL {
                 while pragma("freelist_count")? > 0 {
@@ -210,6 +210,7 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::ending::Ending;
+    use crate::store::Store;
     use crate::store::tables::caller::Caller;
     use crate::store::testing::{ask, new, reply, store};
 
@@ -246,13 +247,13 @@ mod tests {
     fn of_a_tree_that_is_removed_nothing_is_left() {
         let (_temp, store) = store();
         let root = done(&store).frame;
-        let removable = store.removable(everything()).unwrap();
+        let removable = store.housekeeping().removable(everything()).unwrap();
         assert_eq!(removable.iter().map(|tree| (tree.root, tree.frames.len())).collect::<Vec<_>>(), [(root, 2)]);
         assert!(rows(&store) > 10);
-        assert_eq!(store.remove_trees(&[root], everything()).unwrap(), [root]);
+        assert_eq!(store.housekeeping().remove_trees(&[root], everything()).unwrap(), [root]);
         assert_eq!(rows(&store), 0);
-        assert_eq!(store.remove_trees(&[root], everything()).unwrap(), [], "it is gone");
-        store.shrink().unwrap();
+        assert_eq!(store.housekeeping().remove_trees(&[root], everything()).unwrap(), [], "it is gone");
+        store.housekeeping().shrink().unwrap();
     }
 
     #[test]
@@ -261,7 +262,7 @@ mod tests {
         let (waiting, question) = store.asking("When?");
         let before = rows(&store);
         let root = done(&store).frame;
-        assert_eq!(store.remove_trees(&[waiting, root], everything()).unwrap(), [root]);
+        assert_eq!(store.housekeeping().remove_trees(&[waiting, root], everything()).unwrap(), [root]);
         assert_eq!(rows(&store), before);
         store.answer(question, "now").unwrap();
     }
@@ -271,7 +272,7 @@ mod tests {
         let (_temp, store) = store();
         let last = done(&store);
         let other = store.start(store.root());
-        assert_eq!(store.removable(everything()).unwrap().len(), 1);
+        assert_eq!(store.housekeeping().removable(everything()).unwrap().len(), 1);
         store
             .connection
             .execute(
@@ -279,7 +280,7 @@ mod tests {
                 (Id(store.attempts(last.frame).unwrap()[0].session), Id(other.attempt)),
             )
             .unwrap();
-        assert_eq!(store.removable(everything()).unwrap(), []);
-        assert_eq!(store.remove_trees(&[last.frame], everything()).unwrap(), []);
+        assert_eq!(store.housekeeping().removable(everything()).unwrap(), []);
+        assert_eq!(store.housekeeping().remove_trees(&[last.frame], everything()).unwrap(), []);
     }
 }

@@ -12,7 +12,6 @@ use crate::core::chain::state::FrameState;
 use crate::core::housekeeping::archive::{FORMAT, Manifest, Member, is_id, is_transcript};
 use crate::core::id::FrameId;
 use crate::store::database::schema;
-use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError};
 use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::entries;
@@ -21,10 +20,11 @@ use crate::store::files::session_files;
 use crate::store::files::tool_results;
 use crate::store::housekeeping::archive::error::ArchiveError;
 use crate::store::housekeeping::archive::writer::Writer;
+use crate::store::housekeeping::door::Housekeeping;
 use crate::store::tables::frames;
 use crate::store::tables::tree_rows::{self, TABLES, Table};
 
-impl Store {
+impl Housekeeping<'_> {
     /// Writes the tree of `root` to `to`: its rows, the kept copies of the sessions that its frames continue from, and the
     /// results of tools that lie beside those.
     ///
@@ -33,13 +33,13 @@ impl Store {
     /// [`StoreError::Archive`] when an agent of the tree runs, a copy is missing, or `to` cannot be written;
     /// [`StoreError::UnknownFrame`], or a database or a state directory that cannot be read.
     pub fn export(&self, root: FrameId, to: &mut dyn Write) -> Result<()> {
-        self.read(|connection| {
+        self.0.read(|connection| {
             tree_rows::collect(connection, root)?;
             let ids = tree_rows::frames(connection)?;
             let frames = ids.into_iter().map(|id| frames::existing(connection, id));
             let frames = frames.collect::<std::result::Result<Vec<_>, _>>()?;
             for frame in &frames {
-                if matches!(frame.state, FrameState::Running { .. }) || Lease::is_held(&self.dir, frame.id)? {
+                if matches!(frame.state, FrameState::Running { .. }) || Lease::is_held(&self.0.dir, frame.id)? {
                     return Err(StoreError::from(ArchiveError::Running(frame.id)).into());
                 }
             }
@@ -53,12 +53,12 @@ impl Store {
                 }
             }
             for frame in frames {
-                let kept = frame.checkpoint.is_none_or(|session| self.dir.checkpoint(frame.id, session).is_file());
+                let kept = frame.checkpoint.is_none_or(|session| self.0.dir.checkpoint(frame.id, session).is_file());
                 if !kept && frame.state != FrameState::Done {
                     return Err(StoreError::from(ArchiveError::NoCopy(frame.id)).into());
                 }
                 let current = frame.checkpoint.map(|attempt| attempt.to_string());
-                let folder = self.dir.frame_path(frame.id);
+                let folder = self.0.dir.frame_path(frame.id);
                 let names = files(&folder, current.as_deref()).map_err(|error| StoreError::io(&folder, error))?;
                 for name in names {
                     let path = folder.join(&name);

@@ -15,18 +15,18 @@ use crate::core::housekeeping::archive::{Row, is_id};
 use crate::core::housekeeping::fsck::judge;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
-use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError};
 use crate::store::files::durable::sync_dir;
 use crate::store::housekeeping::archive::adapt::Adapted;
 use crate::store::housekeeping::archive::error::ArchiveError;
 use crate::store::housekeeping::archive::refusal::damaged;
 use crate::store::housekeeping::archive::unpack::{Stage, Unpacked};
+use crate::store::housekeeping::door::Housekeeping;
 use crate::store::housekeeping::fsck;
 use crate::store::tables::frames;
 use crate::store::tables::tree_rows::{self, TABLES};
 
-impl Store {
+impl Housekeeping<'_> {
     /// Takes up the tree of an archive. Returns its root.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Store {
         let archive: &Unpacked = &archive.unpacked;
         let root = archive.root;
         let mut given = Vec::new();
-        let written = self.write(Step::Import, |connection| {
+        let written = self.0.write(Step::Import, |connection| {
             connection.pragma_update(None, "defer_foreign_keys", true)?;
             for row in &archive.rows {
                 insert(connection, row)?;
@@ -50,13 +50,13 @@ impl Store {
                 }
             }
             for id in &archive.frames {
-                let place = self.dir.frame_path(*id);
+                let place = self.0.dir.frame_path(*id);
                 // Rows are in the way no more; the files of a frame that was removed may be.
                 let _ = fs::remove_dir_all(&place);
                 fs::rename(archive.stage.folder(*id), &place).map_err(|error| StoreError::io(&place, error))?;
                 given.push(place);
             }
-            let frames = self.dir.frames();
+            let frames = self.0.dir.frames();
             sync_dir(&frames).map_err(|error| StoreError::io(&frames, error))?;
             Ok(root)
         });

@@ -207,6 +207,6 @@ fn what_is_no_longer_wanted_is_not_sent_and_a_removed_chain_takes_its_own_with_i
     store.connection.execute("DELETE FROM notifications WHERE frame <> ?1", [Id(root)]).unwrap();
     let caller = store.start(store.root());
     store.end(caller, &reply("done"));
-    store.remove_trees(&[caller.frame], Retention::NOTHING).unwrap();
+    store.housekeeping().remove_trees(&[caller.frame], Retention::NOTHING).unwrap();
     assert_eq!((claim(&store), status(&store).len()), (None, 1));
 }

@@ -91,7 +91,7 @@ mod tests {
             let expired = store.events(frame, 0).unwrap().into_iter().filter(|event| event.kind == "expired");
             assert_eq!(expired.map(|event| event.detail["default"].clone()).collect::<Vec<_>>(), [json!(with_default)]);
         }
-        assert_eq!(store.facts().unwrap().findings, []);
+        assert_eq!(store.housekeeping().facts().unwrap().findings, []);
     }
 
     #[test]
