@@ -20,6 +20,19 @@ impl Way {
         in_worktree || (self == Self::InPlace && !prompted)
     }
 
+    /// The way in which a frame continues. `after_refusals`: the one that refusals in this run have led to; `refuses_forks`: whether
+    /// its `claude` is known to refuse forks.
+    #[must_use]
+    pub fn first(after_refusals: Option<Self>, refuses_forks: bool) -> Self {
+        after_refusals.unwrap_or(if refuses_forks { Self::InPlace } else { Self::Fork })
+    }
+
+    /// Whether it is shown that a `claude` objects to forks if it accepts this way: it has refused a fork before.
+    #[must_use]
+    pub fn shows_refusal_of_forks(self, refuses_forks: bool) -> bool {
+        self == Self::InPlace && !refuses_forks
+    }
+
     /// The way to try after this one was refused; `None`: the refusal stands.
     #[must_use]
     pub fn after_refusal(self) -> Option<Self> {
@@ -42,6 +55,16 @@ mod tests {
                 assert!(way.is_in_place(prompted, true));
                 assert_eq!(way.is_in_place(prompted, false), way == Way::InPlace && !prompted);
             }
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_known_to_refuse_forks_is_not_asked_again() {
+        assert_eq!([false, true].map(|known| Way::first(None, known)), [Way::Fork, Way::InPlace]);
+        for way in [Way::Fork, Way::InPlace, Way::Prompt] {
+            assert_eq!([false, true].map(|known| Way::first(Some(way), known)), [way; 2]);
+            assert_eq!(way.shows_refusal_of_forks(false), way == Way::InPlace);
+            assert!(!way.shows_refusal_of_forks(true), "it is known");
         }
     }
 

@@ -30,3 +30,31 @@ pub(crate) fn chosen(undelivered: &Undelivered) -> Option<ChosenMode> {
     let new = undelivered.results.iter().rev().find_map(approved).map(|mode| ChosenMode { mode, is_new: true });
     new.or_else(|| undelivered.chosen_mode.clone().map(|mode| ChosenMode { mode, is_new: false }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::id::RequestId;
+    use crate::core::requests::plan::Plan;
+    use crate::core::requests::request::RequestResult;
+
+    fn answered(answer: &str) -> Delivery {
+        let modes = vec!["default".to_owned(), "acceptEdits".to_owned()];
+        let kind = RequestKind::Plan(Plan { text: None, file: None, modes });
+        Delivery { request: RequestId::random(), call: None, kind, result: RequestResult::Text(answer.to_owned()) }
+    }
+
+    #[test]
+    fn the_last_approved_plan_decides_the_mode() {
+        let mode = |results: Vec<Delivery>, before: Option<&str>| {
+            let undelivered = Undelivered { results, chosen_mode: before.map(str::to_owned), ..Undelivered::default() };
+            chosen(&undelivered).map(|chosen| (chosen.mode, chosen.is_new))
+        };
+        let [edits, default, refused] = ["allow acceptEdits", "allow", "deny: too large"].map(answered);
+        assert_eq!(mode(vec![], None), None);
+        assert_eq!(mode(vec![], Some("default")), Some(("default".into(), false)));
+        assert_eq!(mode(vec![edits.clone(), refused.clone()], Some("default")), Some(("acceptEdits".into(), true)));
+        assert_eq!(mode(vec![edits, default], None), Some(("default".into(), true)));
+        assert_eq!(mode(vec![refused], Some("default")), Some(("default".into(), false)));
+    }
+}

@@ -83,3 +83,69 @@ fn head(cwd: &Path) -> Option<String> {
     let commit = Git::new(cwd, ["rev-parse", "--verify", "--quiet", "HEAD"]).text().ok()?;
     Some(commit).filter(|commit| !commit.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::agent::launch::Launch;
+    use crate::core::attempt::ending::Ending;
+    use crate::store::NewFrame;
+    use crate::store::testing::{self, ask, new};
+
+    #[test]
+    fn a_digest_is_that_of_the_whole_content() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &[u8]| {
+            fs::write(temp.path().join(name), text).unwrap();
+            content(&temp.path().join(name)).unwrap()
+        };
+        let long = vec![b'x'; 100_000];
+        assert_eq!(file("a", &long), file("b", &long));
+        let mut other = long.clone();
+        *other.last_mut().unwrap() = b'y';
+        assert_ne!(file("a", &long), file("b", &other));
+        assert_eq!(file("abc", b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+
+    #[test]
+    fn what_would_take_long_to_read_is_known_by_its_size_and_time() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("large");
+        let file = File::create(&path).unwrap();
+        for (length, is_read) in [(64 * 1024 * 1024 + 1, false), (10, true)] {
+            file.set_len(length).unwrap();
+            assert_eq!(!content(&path).unwrap().contains("bytes at"), is_read, "{length}");
+        }
+        assert!(content(temp.path()).is_err(), "a directory has no content");
+        assert!(content(&temp.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn an_agent_is_told_which_of_its_files_changed_while_it_waited() {
+        let (temp, store) = testing::store();
+        let cwd = temp.path().join("project");
+        fs::create_dir(&cwd).unwrap();
+        fs::write(cwd.join("read.txt"), "one").unwrap();
+        let launch = Launch::default();
+        let root = store.create_root(&NewFrame { cwd: cwd.clone(), launch, ..new("a task") }).unwrap();
+        let frame = || store.frame(root).unwrap().unwrap();
+        assert_eq!(notice(&store, &frame()), None, "nothing was seen");
+        let caller = store.start(root);
+        store.dir().frame_dir(root).unwrap();
+        record(&store, &frame(), caller.attempt, &BTreeSet::from([PathBuf::from("read.txt")])).unwrap();
+        let asked = store.request(caller, None, &ask("When?")).unwrap();
+        store.end(caller, &Ending::Suspended);
+        fs::write(cwd.join("never-seen.txt"), "one").unwrap();
+        assert_eq!(notice(&store, &frame()), None);
+        fs::write(cwd.join("read.txt"), "two").unwrap();
+        assert!(notice(&store, &frame()).is_some_and(|notice| notice.contains("read.txt")));
+        // What it saw before is still in its conversation.
+        store.answer(asked, "Jan 1st").unwrap();
+        let caller = store.start(root);
+        record(&store, &frame(), caller.attempt, &BTreeSet::new()).unwrap();
+        store.end(caller, &testing::reply("SGN_PEND_STARTED"));
+        assert_eq!(notice(&store, &frame()), None);
+        fs::remove_file(cwd.join("read.txt")).unwrap();
+        assert!(notice(&store, &frame()).is_some_and(|notice| notice.contains("read.txt")));
+    }
+}

@@ -52,3 +52,38 @@ fn is_unanswered(over: &[(Request, RequestResult)]) -> bool {
 fn results(over: &[(Request, RequestResult)]) -> Vec<(&str, &RequestResult)> {
     over.iter().map(|(asked, result)| (asked.kind.native_question().unwrap_or_default(), result)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::core::id::{AttemptId, FrameId, RequestId};
+    use crate::core::requests::question::Form;
+    use crate::core::requests::request::RequestKind;
+    use crate::core::requests::state::RequestState;
+
+    fn asked(question: &str, native: bool) -> Request {
+        Request {
+            id: RequestId::random(),
+            frame: FrameId::random(),
+            attempt: AttemptId::random(),
+            call: Some("toolu_1".to_owned()),
+            kind: RequestKind::Ask(Form { native, ..Form::text(question) }),
+            state: RequestState::Open,
+            made: Timestamp::UNIX_EPOCH,
+            progress: Default::default(),
+        }
+    }
+
+    #[test]
+    fn a_call_with_one_unanswered_question_cannot_run() {
+        let answered = (asked("When?", true), RequestResult::Text("Jan 1st".into()));
+        let unanswered =
+            (asked("Where?", true), RequestResult::Unanswered { said: "nobody answered".into(), seconds: 60 });
+        assert!(!is_unanswered(std::slice::from_ref(&answered)));
+        assert!(is_unanswered(&[answered.clone(), unanswered.clone()]));
+        let both = [answered, unanswered];
+        assert_eq!(results(&both).iter().map(|(question, _)| *question).collect::<Vec<_>>(), ["When?", "Where?"]);
+    }
+}

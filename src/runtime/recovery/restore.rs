@@ -266,3 +266,6 @@ fn restore_tool_results(
     }
     Ok(is_changed)
 }
+
+#[cfg(test)]
+mod tests;

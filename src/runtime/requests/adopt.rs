@@ -51,3 +51,32 @@ pub(crate) fn was_adopted(store: &Store, frame: &Frame) -> Result<bool, RuntimeE
     }
     Ok(store.attempts(frame.id)?.first().is_none_or(|first| first.resumed.is_some()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::{self, attempt, new, reply};
+    use crate::store::{Caller, NewAttempt};
+
+    #[test]
+    fn a_root_whose_first_attempt_continued_something_was_adopted() {
+        let (_temp, store) = testing::store();
+        let was_adopted = |id| was_adopted(&store, &store.frame(id).unwrap().unwrap()).unwrap();
+        let run = |root, resumed| {
+            let attempt = NewAttempt { resumed, ..attempt(Vec::new()) };
+            store.begin(root, &attempt).unwrap();
+            store.end(Caller { frame: root, attempt: attempt.id }, &reply("done"));
+        };
+        let adopted = SessionId::random();
+        let of_user = store
+            .create_root(NewChain::Adopted(&NewFrame { id: FrameId(adopted.0), ..new("a task") }, adopted))
+            .unwrap();
+        assert!(was_adopted(of_user), "it has not run");
+        run(of_user, Some(adopted));
+        assert!(was_adopted(of_user));
+        let own = store.root();
+        assert!(!was_adopted(own), "it has no conversation");
+        run(own, None);
+        assert!(!was_adopted(own));
+    }
+}

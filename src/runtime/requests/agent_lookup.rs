@@ -75,3 +75,81 @@ pub(crate) fn asked_by(store: &Store, frame: &Frame) -> Result<Option<Frame>, St
         parent => Ok(parent),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::core::agent::launch::Launch;
+    use crate::store::testing::{self, ask, new};
+    use crate::store::{NewFrame, NewGroup};
+
+    fn id(text: &str) -> IdPrefix {
+        text.parse().unwrap()
+    }
+
+    /// A chain of three agents that run, the uppermost first.
+    fn three() -> (tempfile::TempDir, Store, [Caller; 3]) {
+        let (temp, store) = testing::store();
+        let top = store.start(store.root());
+        let below = |caller| store.start(store.request_child(caller, None, &new("a task"), "a task").unwrap().1);
+        let middle = below(top);
+        let lowest = below(middle);
+        (temp, store, [top, middle, lowest])
+    }
+
+    #[test]
+    fn an_agent_waits_neither_for_itself_nor_for_those_above_it() {
+        let (_temp, store, [top, middle, lowest]) = three();
+        let wait = |caller, name: &str| to_wait_for(&store, caller, &id(name));
+        assert_eq!(wait(top, &lowest.frame.to_string()).unwrap().id, lowest.frame);
+        for name in [lowest.frame, middle.frame, top.frame] {
+            for name in [name.to_string(), name.short()] {
+                assert!(matches!(wait(lowest, &name), Err(RuntimeError::Deadlock { .. })), "{name}");
+            }
+        }
+        // A part of an id of one above says nothing about it.
+        let part = &top.frame.to_string()[..10];
+        assert!(matches!(wait(lowest, part), Err(RuntimeError::UnknownToAgent(_))));
+        let asked = store.request(middle, None, &ask("When?")).unwrap();
+        assert!(matches!(wait(middle, &asked.to_string()), Err(RuntimeError::NotAnAgent(it)) if it == asked));
+    }
+
+    #[test]
+    fn an_agent_names_only_what_is_below_it() {
+        let (_temp, store, [top, middle, lowest]) = three();
+        let names = |caller, frame: FrameId| named(&store, caller, &id(&frame.to_string())).is_ok();
+        assert!(names(top, lowest.frame) && names(middle, lowest.frame));
+        assert!(!names(lowest, middle.frame) && !names(middle, top.frame));
+        let other = store.root();
+        assert!(!names(top, other));
+    }
+
+    #[test]
+    fn only_an_agent_without_limits_reads_everywhere() {
+        let (_temp, store) = testing::store();
+        let reads = |mode: &str| {
+            let launch = Launch { permission_mode: Some(mode.to_owned()), ..Launch::default() };
+            let root = store.create_root(&NewFrame { launch, ..new("a task") }).unwrap();
+            reads_only_in(&store, store.start(root)).unwrap()
+        };
+        assert_eq!(reads("acceptEdits").as_deref(), Some(Path::new("/srv")));
+        assert_eq!(reads("bypassPermissions"), None);
+    }
+
+    #[test]
+    fn the_agent_that_asked_for_one_is_above_it_or_above_its_group() {
+        let (_temp, store, [top, middle, _]) = three();
+        let asking = |id| asked_by(&store, &store.frame(id).unwrap().unwrap()).unwrap().map(|frame| frame.id);
+        assert_eq!((asking(top.frame), asking(middle.frame)), (None, Some(top.frame)));
+        let group = NewGroup {
+            members: vec![new("one"), new("other")],
+            tasks: vec!["one".into(), "other".into()],
+            cwd: "/srv".into(),
+        };
+        let (_, group) = store.request_child(top, None, &group, "one other").unwrap();
+        let members = store.replies(group).unwrap().members;
+        assert_eq!(members.iter().map(|member| asking(member.id)).collect::<Vec<_>>(), [Some(top.frame); 2]);
+    }
+}

@@ -61,3 +61,44 @@ impl AgentRequest {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::core::chain::frame::Task;
+    use crate::core::id::FrameId;
+    use crate::core::requests::question::Batch;
+    use crate::runtime::requests::record::NamedTask;
+
+    fn asks(form: Form) -> AgentRequest {
+        AgentRequest::Ask(vec![form])
+    }
+
+    #[test]
+    fn a_question_is_the_same_if_only_the_time_differs() {
+        let at = |second| Form { expires_at: Timestamp::from_second(second).ok(), ..Form::text("When?") };
+        assert!(asks(at(1)).is(&RequestKind::Ask(at(2))));
+        assert!(!asks(at(1)).is(&RequestKind::Ask(Form::text("Where?"))));
+        assert!(!AgentRequest::Ask(Vec::new()).is(&RequestKind::Ask(at(1))));
+        let batch = || Form { batch: Some(Batch { id: RequestId::random(), name: None }), ..Form::text("When?") };
+        assert!(asks(batch()).is(&RequestKind::Ask(batch())));
+        assert!(!asks(Form::text("When?")).is(&RequestKind::Ask(batch())), "it was asked with others");
+    }
+
+    #[test]
+    fn another_kind_of_request_is_never_the_same() {
+        let wait = || External::File("/srv/report".into());
+        let task = NamedTask { task: Task::File("/srv/ins.md".into()), name: "ins.md".into() };
+        let request = SpawnRequest { tasks: vec![task], cwd: "/srv".into(), apart: false, source: None };
+        let spawn = AgentRequest::Spawn(Box::new(request), Overrides::default());
+        let recorded = |task: &str| RequestKind::Spawn { child: FrameId::random(), task: task.to_owned() };
+        assert!(spawn.is(&recorded("/srv/ins.md")) && !spawn.is(&recorded("/srv/other.md")));
+        assert!(AgentRequest::Wait(wait()).is(&RequestKind::Wait(wait())));
+        assert!(!AgentRequest::Wait(wait()).is(&RequestKind::Wait(External::File("/srv/other".into()))));
+        let asked = RequestKind::Ask(Form::text("When?"));
+        assert!(!spawn.is(&asked) && !AgentRequest::Wait(wait()).is(&asked));
+        assert!(!asks(Form::text("When?")).is(&RequestKind::Wait(wait())));
+    }
+}

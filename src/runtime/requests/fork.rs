@@ -120,3 +120,39 @@ fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<Source>, RuntimeE
     let baseline = Baseline { session, frame: None, checkpoint: None, cost_usd, usage };
     Ok(Some(Source { baseline, root: None, cwd, model: origin.model, native_questions: false }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::{self, reply};
+
+    #[test]
+    fn only_a_conversation_that_is_at_rest_can_be_forked() {
+        let (_temp, store) = testing::store();
+        let root = store.root();
+        let source = || source(&store, &root.to_string().parse().unwrap(), &Launch::default());
+        assert!(matches!(source(), Err(RuntimeError::Fork(BadSource::Empty(it))) if it == root));
+        let caller = store.start(root);
+        assert!(matches!(source(), Err(RuntimeError::Fork(BadSource::Running(it))) if it == root));
+        store.end(caller, &reply("done"));
+        let found = source().unwrap();
+        assert_eq!(
+            (found.root, found.baseline.frame, found.baseline.checkpoint),
+            (Some(root), Some(root), Some(caller.attempt))
+        );
+        assert_eq!(found.baseline.cost_usd, 0.5, "what its session had spent");
+    }
+
+    #[test]
+    fn an_agent_forks_only_conversations_of_its_own_chain() {
+        let (_temp, store) = testing::store();
+        let done = store.start(store.root());
+        store.end(done, &reply("done"));
+        let other = store.start(store.root());
+        let id: IdPrefix = done.frame.to_string().parse().unwrap();
+        assert!(matches!(source_for_agent(&store, other, &id), Err(RuntimeError::Fork(BadSource::Foreign(_)))));
+        // A request is no conversation.
+        let asked = store.request(other, None, &testing::ask("When?")).unwrap().to_string().parse().unwrap();
+        assert!(matches!(source_for_agent(&store, other, &asked), Err(RuntimeError::Store(StoreError::Unknown(_)))));
+    }
+}

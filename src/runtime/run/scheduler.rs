@@ -302,9 +302,8 @@ impl Drive<'_> {
 
     /// How a frame continues its conversation: as its `claude` accepts it.
     fn way(&mut self, id: FrameId, program: &Program) -> Way {
-        let first = if program.refuses_forks { Way::InPlace } else { Way::Fork };
-        let way = self.ways.get(&id).copied().unwrap_or(first);
-        if way == Way::InPlace && !program.refuses_forks {
+        let way = Way::first(self.ways.get(&id).copied(), program.refuses_forks);
+        if way.shows_refusal_of_forks(program.refuses_forks) {
             self.refused_forks.insert(id, program.clone());
         }
         way
@@ -338,7 +337,7 @@ impl Drive<'_> {
             return Ok(());
         }
         // Only a program that accepts one and refuses the other certainly objects to forks.
-        if let Some(program) = self.refused_forks.remove(&id).filter(|_| live.way == Way::InPlace) {
+        if let Some(program) = self.refused_forks.remove(&id).filter(|_| live.way.shows_refusal_of_forks(false)) {
             program.remember_refusal_of_forks(self.store)?;
         }
         self.say_how_it_ended(id)?;

@@ -1,0 +1,155 @@
+use super::*;
+use crate::core::agent::launch::Launch;
+use crate::core::attempt::decision::decide;
+use crate::core::attempt::ending::Ending;
+use crate::core::attempt::facts::Facts;
+use crate::store::testing::{self, attempt, attempt_end, new, refused};
+use crate::store::{AttemptEnd, Caller, EventRecord, NewAttempt, NewFrame};
+
+/// An agent that paused, whose transcript is where Claude Code keeps it and was copied.
+struct Paused {
+    _temp: tempfile::TempDir,
+    store: Store,
+    caller: Caller,
+    place: PathBuf,
+}
+
+fn line(id: &str, parent: &str) -> String {
+    let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
+    let message = r#"{"role":"assistant","content":[{"type":"text","text":"so"}]}"#;
+    format!(r#"{{"type":"assistant","uuid":"{id}","parentUuid":{parent},"message":{message}}}"#) + "\n"
+}
+
+impl Paused {
+    fn new() -> Self {
+        let (temp, store) = testing::store();
+        let launch = Launch { config_dir: Some(temp.path().join("config")), ..Launch::default() };
+        let root = store.create_root(&NewFrame { launch, ..new("a task") }).unwrap();
+        let frame = store.frame(root).unwrap().unwrap();
+        let place = locate::expected(&temp.path().join("config"), &frame.cwd, frame.session);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        store.dir().frame_dir(root).unwrap();
+        let begun = NewAttempt { session: frame.session, ..attempt(Vec::new()) };
+        store.begin(root, &begun).unwrap();
+        let caller = Caller { frame: root, attempt: begun.id };
+        store.request(caller, None, &testing::ask("When?")).unwrap();
+        fs::write(&place, line("a", "")).unwrap();
+        checkpoint::keep(store.dir(), root, begun.id, &place).unwrap();
+        store.end(caller, &Ending::Suspended);
+        Self { _temp: temp, store, caller, place }
+    }
+
+    fn frame(&self) -> Frame {
+        self.store.frame(self.caller.frame).unwrap().unwrap()
+    }
+
+    fn copy(&self) -> PathBuf {
+        self.store.dir().checkpoint(self.caller.frame, self.caller.attempt)
+    }
+
+    fn prepared(&self) -> Option<PathBuf> {
+        prepare(&self.store, &self.frame()).unwrap()
+    }
+
+    fn set_aside(&self) -> usize {
+        self.store.events(self.caller.frame, 0).unwrap().iter().filter_map(EventRecord::set_aside).count()
+    }
+}
+
+#[test]
+fn an_agent_continues_from_its_copy_whatever_happened_to_the_original() {
+    let paused = Paused::new();
+    assert_eq!(paused.prepared(), Some(paused.copy()));
+    fs::remove_file(&paused.place).unwrap();
+    assert_eq!(paused.prepared(), Some(paused.copy()));
+    assert_eq!(paused.set_aside(), 0);
+}
+
+#[test]
+fn a_copy_that_somebody_removed_is_made_again() {
+    let paused = Paused::new();
+    fs::remove_file(paused.copy()).unwrap();
+    assert_eq!(paused.prepared(), Some(paused.copy()));
+    // Without both there is nothing to continue from.
+    fs::remove_file(paused.copy()).unwrap();
+    fs::remove_file(&paused.place).unwrap();
+    assert_eq!(paused.prepared(), None);
+    // Claude Code has begun a transcript and written nothing.
+    fs::write(&paused.place, "").unwrap();
+    assert_eq!(paused.prepared(), Some(paused.place.clone()));
+    assert!(!paused.copy().exists());
+}
+
+#[test]
+fn what_a_person_said_in_the_session_is_set_aside_and_the_agent_continues_where_it_was() {
+    let paused = Paused::new();
+    let went_on = || went_on(&paused.store, &paused.frame(), &paused.place).unwrap();
+    assert!(!went_on());
+    let words = r#"{"type":"user","uuid":"b","parentUuid":"a","message":{"role":"user","content":"Go on."}}"#;
+    fs::write(&paused.place, format!("{}{words}\n", line("a", ""))).unwrap();
+    assert!(went_on());
+    assert_eq!(paused.prepared(), Some(paused.copy()));
+    assert!(!went_on());
+    assert_eq!(paused.set_aside(), 1);
+    assert_eq!(fs::read_to_string(&paused.place).unwrap(), line("a", ""));
+}
+
+#[test]
+fn the_better_of_two_conversations_is_kept() {
+    let paused = Paused::new();
+    let (torn, whole) = (line("a", "") + &line("c", "b"), line("a", "") + &line("b", "a") + &line("c", "b"));
+    fs::write(paused.copy(), &torn).unwrap();
+    fs::write(&paused.place, &whole).unwrap();
+    assert_eq!(paused.prepared(), Some(paused.copy()));
+    assert_eq!(fs::read_to_string(paused.copy()).unwrap(), whole);
+    // Both have.
+    for file in [paused.copy(), paused.place.clone()] {
+        fs::write(file, &torn).unwrap();
+    }
+    assert!(matches!(prepare(&paused.store, &paused.frame()), Err(RuntimeError::BrokenConversation { .. })));
+}
+
+#[test]
+fn the_transcript_of_an_attempt_that_was_not_kept_is_removed_and_is_nobodys_words() {
+    let (temp, store) = testing::store();
+    let launch = Launch { config_dir: Some(temp.path().to_owned()), ..Launch::default() };
+    let root = store.create_root(&NewFrame { launch, ..new("a task") }).unwrap();
+    store.dir().frame_dir(root).unwrap();
+    let session = store.frame(root).unwrap().unwrap().session;
+    let place = locate::expected(temp.path(), Path::new("/srv"), session);
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    let begun = NewAttempt { session, ..attempt(Vec::new()) };
+    store.begin(root, &begun).unwrap();
+    fs::write(&place, line("a", "")).unwrap();
+    let decision = decide(&Facts::of(refused("no such model")));
+    let end = attempt_end(Caller { frame: root, attempt: begun.id }, &decision);
+    store.end_attempt(&AttemptEnd { leaves: digest(&place).unwrap(), ..end }).unwrap();
+    let frame = store.frame(root).unwrap().unwrap();
+    assert!(is_left_behind(&store, &frame, &place).unwrap());
+    assert_eq!(prepare(&store, &frame).unwrap(), None);
+    assert!(!place.exists());
+    // What somebody has written there since is theirs.
+    fs::write(&place, line("b", "")).unwrap();
+    assert!(!is_left_behind(&store, &frame, &place).unwrap());
+}
+
+#[test]
+fn a_fork_finds_its_place_empty_and_a_session_in_place_its_copy() {
+    let paused = Paused::new();
+    let frame = paused.frame();
+    make_room(&paused.store, &frame, false, Some(&paused.copy())).unwrap();
+    assert!(!paused.place.exists());
+    make_room(&paused.store, &frame, true, Some(&paused.copy())).unwrap();
+    assert_eq!(fs::read_to_string(&paused.place).unwrap(), line("a", ""));
+    make_room(&paused.store, &frame, false, None).unwrap();
+    assert!(!paused.place.exists());
+    assert_eq!(digest(&paused.place).unwrap(), None);
+}
+
+#[test]
+fn a_discarded_attempt_leaves_the_transcript_as_it_was() {
+    let paused = Paused::new();
+    fs::write(&paused.place, line("z", "")).unwrap();
+    undo(&paused.store, &paused.frame(), Some(&paused.place)).unwrap();
+    assert_eq!(fs::read_to_string(&paused.place).unwrap(), line("a", ""));
+}
