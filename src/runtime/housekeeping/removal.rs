@@ -176,7 +176,7 @@ pub(crate) fn in_use(
     worktree: &Worktree,
     gone: &HashSet<FrameId>,
 ) -> Result<Option<String>, RuntimeError> {
-    let mut workers = store.workers(worktree)?;
+    let mut workers = store.housekeeping().workers(worktree)?;
     workers.retain(|worker| !gone.contains(&worker.root));
     workers.sort_by_key(|worker| worker.is_over);
     Ok(workers.first().map(|worker| match worker.is_over {

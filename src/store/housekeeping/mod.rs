@@ -7,3 +7,4 @@ pub(crate) mod fsck;
 pub(crate) mod observed;
 pub(crate) mod orphan_files;
 pub(crate) mod removal;
+pub(crate) mod workers;

@@ -88,3 +88,19 @@ fn listed(row: &Row<'_>) -> rusqlite::Result<ListedNotification> {
         due: time(row, "due")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::store;
+
+    #[test]
+    fn what_is_next_is_found_without_reading_what_was_sent() {
+        let (_temp, store) = store();
+        let mut statement = store.connection.prepare(&format!("EXPLAIN QUERY PLAN {NEXT_DUE}")).unwrap();
+        let plan = statement.query_map([1], |row| row.get::<_, String>("detail")).unwrap();
+        let plan: Vec<_> = plan.map(|step| step.unwrap()).collect();
+        assert!(plan[0].contains("INDEX pending_notifications"), "{plan:#?}");
+        assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
+    }
+}
