@@ -54,8 +54,8 @@ fn questions_are_answered_one_after_the_other() {
 
     (0 of 0) [ID0:0] of asks.md in the chain [ID0:0], [AGE] ago
       │  Which colour should the new front door of the house have?
-    your answer, or
-    :edit :skip :back :quit, :? for help
+    your answer
+    or :edit :skip :back :quit, :? for help
     >
     "),
             _ => insta::assert_snapshot!(shown, @r"
@@ -64,8 +64,8 @@ fn questions_are_answered_one_after_the_other() {
     chain [ID0:0], [AGE] ago
       │  Which colour should the new front
       ┆  door of the house have?
-    your answer, or
-    :edit :skip :back :quit, :? for help
+    your answer
+    or :edit :skip :back :quit, :? for help
     >
     "),
         }
@@ -180,8 +180,9 @@ fn what_happens_elsewhere_meanwhile_is_noticed() {
 
 /// Waits until there is more to show. On a narrow screen, the prompt has several lines.
 fn more(screen: &Screen) {
-    let end = ",Enter:more,:all:skip:back:quit";
-    wait_until("there is more", || screen.text().replace([' ', '\n'], "").ends_with(end));
+    let ends = [",Enter:more,:all:skip:back:quit", "Enter:a:s:q"];
+    let text = || screen.text().replace([' ', '\n'], "");
+    wait_until("there is more", || ends.iter().any(|end| text().ends_with(end)));
 }
 
 #[test]
@@ -333,4 +334,32 @@ fn a_terminal_that_cannot_move_its_cursor_is_enough() {
     let ended = inbox.ends();
     assert_eq!(answered(&world), ["Jan 1st"]);
     assert!(!ended.succeeds().stdout.contains('\u{1b}'), "{ended}");
+}
+
+#[test]
+fn a_chain_that_is_removed_meanwhile_leaves_the_others() {
+    let world = World::new();
+    let chains = ["one?", "two?", "three?"].map(|question| asking(&world, question));
+    let (inbox, screen) = opened(&world, &[], 80, 40);
+    shows(&screen, "help\n>");
+    inbox.types("mine\r");
+    wait_until("the next is shown", || screen.text().contains("two?"));
+    shows(&screen, "help\n>");
+    for removed in &chains[..2] {
+        world.run(&["rm", removed, "--yes"]).succeeds();
+    }
+    inbox.types("lost\r");
+    wait_until("the last is shown", || screen.text().contains("three?"));
+    shows(&screen, "help\n>");
+    assert!(
+        screen.text().contains(" was removed meanwhile with its chain; yours was not recorded\n"),
+        "{}",
+        screen.text()
+    );
+    inbox.types("now\r");
+    shows(&screen, "continue the chain now? [Y/n]");
+    assert!(screen.text().contains(&format!("\n{} was removed meanwhile\n", &chains[0][..8])), "{}", screen.text());
+    inbox.types("\r");
+    inbox.ends().succeeds();
+    assert!(screen.text().contains(" done: now\n"), "{}", screen.text());
 }

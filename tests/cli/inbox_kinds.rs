@@ -40,8 +40,8 @@ fn a_plan_is_shown_whole_and_allowed_in_a_mode() {
     or acceptEdits
     or auto
     or dontAsk
-    allow, allow default|acceptEdits|auto|dontAsk, or deny and why, or
-    :edit :skip :back :quit, :? for help
+    allow, allow default|acceptEdits|auto|dontAsk, or deny and why
+    or :edit :skip :back :quit, :? for help
     >
     ");
     inbox.types("allow bypassPermissions\r");
@@ -114,8 +114,8 @@ fn a_written_file_is_shown_as_a_diff() {
               │ -two
               │ +two and\u{1b}[31m a half
               │  three
-            allow, or deny and why, or
-            :edit :skip :back :quit, :? for help
+            allow, or deny and why
+            or :edit :skip :back :quit, :? for help
             >
             ");
         }

@@ -80,16 +80,21 @@ impl Inbox {
 
 /// Those of the answered chains that somebody has to continue.
 fn continuable(store: &Store, answered: &[FrameId]) -> Result<Vec<FrameId>, CliError> {
-    let mut chains = Vec::new();
+    let (mut chains, mut waiting) = (Vec::new(), None);
     for root in answered {
-        if Driving::is_marked(store.dir(), *root)? {
+        if store.frame(*root)?.is_none() {
+            tell(&format!("{} was removed meanwhile", root.short()));
+        } else if Driving::is_marked(store.dir(), *root)? {
             tell(&format!("{} continues by itself: another process drives it", root.short()));
         } else if status::can_continue(store, *root)? {
             chains.push(*root);
         } else {
             tell(&format!("{} cannot continue yet", root.short()));
-            hint(&format!("agent-cli resume {} says what it waits for", root.short()));
+            waiting = Some(root);
         }
+    }
+    if let Some(root) = waiting {
+        hint(&format!("agent-cli resume {} says what it waits for", root.short()));
     }
     Ok(chains)
 }

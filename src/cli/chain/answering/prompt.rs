@@ -15,6 +15,7 @@ use crate::cli::chain::answering::keys::{Arrived, Keys, has_more};
 use crate::cli::chain::answering::typed::{self, Command, Typed};
 use crate::cli::error::CliError;
 use crate::cli::output;
+use crate::core::text::columns::columns;
 use crate::core::text::wrap::wrapped_text;
 
 /// What came of asking for a line.
@@ -95,10 +96,7 @@ impl Prompt {
         let (mut shown, mut all) = (0, false);
         while shown < lines.len() {
             let (width, height) = output::size_of_errors();
-            let more = |shown: usize| {
-                let text = format!("{shown}/{}, Enter: more, :all :skip :back :quit", lines.len());
-                wrapped_text(&text, width.saturating_sub(1))
-            };
+            let more = |shown: usize| more(shown, lines.len(), width);
             let fits = lines.len() - shown + below <= height;
             let room = height.saturating_sub(1 + more(lines.len()).lines().count());
             let page = if all || fits { usize::MAX } else { room.max(1) };
@@ -115,12 +113,25 @@ impl Prompt {
                         break;
                     }
                     Typed::Command(Command::Skip | Command::Back | Command::Quit) => return Ok(Some(line)),
+                    Typed::Command(Command::Help) => output::ask(&wrapped_text(&typed::help(), width)),
                     _ => output::tell("Enter or :all shows the rest first"),
                 }
             }
         }
         Ok(None)
     }
+}
+
+/// Below a page: how much was shown, and what a person can type.
+fn more(shown: usize, lines: usize, width: usize) -> String {
+    let room = width.saturating_sub(1);
+    let texts = [
+        format!("{shown}/{lines}, Enter: more, :all :skip :back :quit"),
+        format!("{shown}/{lines}, Enter :all :skip :back :quit"),
+        format!("{shown}/{lines} Enter :a :s :q"),
+    ];
+    let fits = |text: &&String| columns(text) <= room;
+    wrapped_text(texts.iter().find(fits).unwrap_or(&texts[2]), room)
 }
 
 fn edited(editor: &mut rustyline::Editor<Keys, MemHistory>, prompt: &str) -> Result<(Line, Arrived), CliError> {

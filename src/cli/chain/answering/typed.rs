@@ -34,11 +34,24 @@ pub(super) const COMMANDS: [(Command, &str, &str); 6] = [
     (Command::Help, "help", "show this"),
 ];
 
+/// The commands as people read them.
+pub(super) fn help() -> String {
+    let commands = COMMANDS.iter().map(|(_, name, what)| format!("  :{name:<10} {what}\n")).collect::<String>();
+    format!(
+        "Enter sends what you have typed, exactly as it is. Ctrl-C leaves.\n{commands}  :text TEXT  answer with TEXT even if it \
+         looks like a choice or a command\n"
+    )
+}
+
 /// What `line` means. The bytes of an answer are those of the line.
 pub(super) fn read(line: &str) -> Typed<'_> {
     let trimmed = line.trim();
     if trimmed.is_empty() {
         return Typed::Nothing;
+    }
+    // A bare question mark is meant for the inbox: it tells an agent nothing.
+    if trimmed == "?" {
+        return Typed::Command(Command::Help);
     }
     let Some(word) = trimmed.strip_prefix(':') else { return Typed::Answer(line) };
     if let Some(text) = ["text ", "t "].iter().find_map(|name| word.strip_prefix(name)) {
@@ -66,6 +79,9 @@ mod tests {
             (":q", Typed::Command(Command::Quit)),
             (" :quit ", Typed::Command(Command::Quit)),
             (":?", Typed::Command(Command::Help)),
+            (" ?", Typed::Command(Command::Help)),
+            ("why?", Typed::Answer("why?")),
+            (":text ?", Typed::Text("?")),
             (":e", Typed::Command(Command::Edit)),
             (":a", Typed::Command(Command::All)),
             (":sikp", Typed::NoCommand(":sikp")),

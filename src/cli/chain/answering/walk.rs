@@ -4,7 +4,7 @@ use crate::claude::processes::marks;
 use crate::cli::chain::answering::check::checked;
 use crate::cli::chain::answering::editor;
 use crate::cli::chain::answering::prompt::{Line, Prompt};
-use crate::cli::chain::answering::typed::{self, COMMANDS, Command, Typed};
+use crate::cli::chain::answering::typed::{self, Command, Typed};
 use crate::cli::error::CliError;
 use crate::cli::lookup::{Projects, here};
 use crate::cli::output::format::cut;
@@ -76,7 +76,7 @@ impl<'a> Walk<'a> {
                     Step::Drop
                 }
                 None => {
-                    tell(&format!("{} was withdrawn meanwhile", item.id.short()));
+                    tell(&format!("{} is gone: its agent no longer waits for an answer", item.id.short()));
                     Step::Drop
                 }
             };
@@ -139,7 +139,7 @@ impl<'a> Walk<'a> {
                     }
                 },
                 Typed::Command(Command::Help | Command::All) | Typed::Nothing => {
-                    output::ask(&wrapped_text(&help(), columns));
+                    output::ask(&wrapped_text(&typed::help(), columns));
                     output::ask(&how);
                     continue;
                 }
@@ -176,11 +176,15 @@ impl<'a> Walk<'a> {
             }
             // An answer that was given here still counts.
             Err(error @ StoreError::Delivered(_)) => {
-                CliError::from(error).report();
+                CliError::from(error).without_hints().report();
                 Ok(Step::Next)
             }
+            Err(StoreError::UnknownRequest(_)) => {
+                tell(&format!("{} was removed meanwhile with its chain; yours was not recorded", asked.id.short()));
+                Ok(Step::Drop)
+            }
             Err(error @ (StoreError::QuestionWithdrawn(_) | StoreError::QuestionExpired { .. })) => {
-                CliError::from(error).report();
+                CliError::from(error).without_hints().report();
                 Ok(Step::Drop)
             }
             Err(error) => Err(error.into()),
@@ -251,18 +255,13 @@ fn how_to_answer(kind: &RequestKind) -> String {
             let modes = plan.modes.iter().map(|mode| cut(mode, 40)).collect::<Vec<_>>().join("|");
             format!("allow, allow {modes}, or deny and why")
         }
-        RequestKind::Ask(form) => form.naming().unwrap_or("your answer".to_owned()),
+        RequestKind::Ask(form) => match form.naming() {
+            Some(naming) => format!("your answer: {naming}"),
+            None => "your answer".to_owned(),
+        },
         _ => "your answer".to_owned(),
     };
-    format!("{how}, or\n:edit :skip :back :quit, :? for help\n")
-}
-
-fn help() -> String {
-    let commands = COMMANDS.iter().map(|(_, name, what)| format!("  :{name}  {what}\n")).collect::<String>();
-    format!(
-        "Enter sends what you have typed, exactly as it is. Ctrl-C leaves.\n{commands}  :text TEXT  answer with TEXT even if it \
-         looks like a choice or a command\n"
-    )
+    format!("{how}\nor :edit :skip :back :quit, :? for help\n")
 }
 
 /// Where a line leads that was typed in place of an answer.
