@@ -84,7 +84,11 @@ pub(crate) fn rows(chains: &[(&Agents, &Tree)], width: usize, most: usize, now: 
 /// What an agent waits for. A person who is asked something sees what, and the id to answer it.
 fn awaited(tree: &Tree, node: &Node, now: Timestamp) -> String {
     let asked = tree.blockers_of(node, now).into_iter().find_map(|blocker| match blocker.what {
-        Blocking::Question { id, form } => Some(format!("asks {}: {}", id.short(), form.question.trim())),
+        Blocking::Question { id, form } => {
+            // The end of a line is cut first.
+            let expiry = form.expires_at.map_or_else(String::new, |at| expiry(at, now));
+            Some(format!("asks {}{expiry}: {}", id.short(), form.question.trim()))
+        }
         Blocking::Permission { id, tool, input, .. } => {
             Some(format!("asks to approve {}: {}", id.short(), approval::summary(&tool, &input)))
         }
@@ -92,6 +96,10 @@ fn awaited(tree: &Tree, node: &Node, now: Timestamp) -> String {
         _ => None,
     });
     asked.unwrap_or_else(|| progress::ended(tree, node, now))
+}
+
+fn expiry(at: Timestamp, now: Timestamp) -> String {
+    if at > now { format!(" (expires in {})", progress::time_until(at, now)) } else { " (expired)".to_owned() }
 }
 
 fn row(node: &Node, what: &str, facts: &str, width: usize) -> String {
@@ -171,6 +179,12 @@ mod tests {
             cut: false,
             what: Happening::ToolUse { id, name, summary: summary.into(), input },
         }
+    }
+
+    #[test]
+    fn a_question_says_when_it_expires() {
+        assert_eq!(expiry(at(7_200), at(0)), " (expires in 2 h)");
+        assert_eq!(expiry(at(5), at(5)), " (expired)");
     }
 
     #[test]
