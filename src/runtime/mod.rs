@@ -90,6 +90,9 @@ pub(crate) enum RuntimeError {
     /// An agent named something that it did not start, or that does not exist.
     #[error("no frame or question matches `{0}`")]
     UnknownToAgent(String),
+    /// An agent named several others at once.
+    #[error("{} agents have the task `{task}`: {}", ids.len(), ids.iter().take(10).map(|id| id.short()).collect::<Vec<_>>().join(", "))]
+    SameTask { task: String, ids: Vec<FrameId> },
     /// An agent wants to wait for itself, or for one that waits for it.
     #[error("waiting for {} would never end: it is the agent that waits, or one that waits for it", id.short())]
     Deadlock { id: FrameId },

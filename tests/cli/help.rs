@@ -393,7 +393,7 @@ fn every_command_explains_itself() {
 
     With --any or --all, several conditions can be given. A condition that was seen to be met stays met.
 
-    Usage: agent-cli wait [OPTIONS] <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>|--agent <ID>>
+    Usage: agent-cli wait [OPTIONS] <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>|--agent <AGENT>>
 
     Options:
           --file <PATH>
@@ -425,9 +425,12 @@ fn every_command_explains_itself() {
           --timeout-per-run <DURATION>
               How long a command may take each time, at most 10m [default: 60s]
 
-          --agent <ID>
+          --agent <AGENT>
               Wait until this agent below the caller, or this chain that it started, is done or has
               failed
+
+              It is named by its id, or by its task if no other agent below the caller has the same, for
+              example `tests.md`.
 
           --any
               Wait for the first of several conditions

@@ -118,9 +118,9 @@ fn a_wait_that_makes_no_sense_is_refused() {
     insta::assert_snapshot!(refused(""), @r"
     Exit code 2
     error: the following required arguments were not provided:
-      <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>|--agent <ID>>
+      <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>|--agent <AGENT>>
 
-    Usage: agent-cli wait <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>|--agent <ID>>
+    Usage: agent-cli wait <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>|--agent <AGENT>>
 
     For more information, try '--help'.
     --- exit status: 0
@@ -285,6 +285,22 @@ fn the_end_of_an_agent_is_waited_for_and_its_reply_is_the_result() {
     world.answer("noon");
     let outcome = world.run(&["resume", &id]);
     assert!(outcome.succeeds().stdout.contains(" is done:\n\nat noon"), "{outcome}");
+}
+
+#[test]
+fn an_agent_below_is_named_by_its_task() {
+    let world = World::new();
+    world.file("root.md", "spawn child.md &\nrun agent-cli wait --agent child.md\nreply {results}\n");
+    world.file("child.md", "ask When?\nreply at {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("noon");
+    let outcome = world.run(&["resume", &id]);
+    assert!(outcome.succeeds().stdout.contains(" is done:\n\nat noon"), "{outcome}");
+    world.file("two.md", "spawn child.md &\nspawn child.md &\nrun agent-cli wait --agent child.md 2> said\nreply ok\n");
+    world.run(&["spawn", "two.md"]);
+    let said = std::fs::read_to_string(world.project().join("said")).expect("it has run");
+    assert!(said.starts_with("error: 2 agents have the task `child.md`: "), "{said}");
+    assert!(said.contains("hint: name one of them by its id"), "{said}");
 }
 
 #[test]

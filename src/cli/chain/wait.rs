@@ -69,7 +69,9 @@ pub(crate) struct WaitCommand {
     timeout_per_run: Option<SignedDuration>,
 
     /// Wait until this agent below the caller, or this chain that it started, is done or has failed
-    #[arg(long, value_name = "ID", group = "what", add = candidates::agents())]
+    ///
+    /// It is named by its id, or by its task if no other agent below the caller has the same, for example `tests.md`.
+    #[arg(long, value_name = "AGENT", group = "what", add = candidates::agents())]
     agent: Vec<String>,
 
     /// Wait for the first of several conditions
@@ -132,8 +134,8 @@ impl WaitCommand {
             (None, None) => External::Command(command),
             (every, timeout) => External::Polled(Polled { command, every, timeout }),
         }));
-        for id in &self.agent {
-            let agent = agent_lookup::to_wait_for(store, caller, &id.parse()?)?;
+        for named in &self.agent {
+            let agent = agent_lookup::to_wait_for(store, caller, named)?;
             conditions.push(External::Agent(AwaitedAgent { id: agent.id, task: agent.task.title() }));
         }
         Ok(conditions)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{FrameId, IdPrefix};
 use crate::runtime::RuntimeError;
-use crate::store::{Caller, Scope, Store, StoreError, Target};
+use crate::store::{Caller, Chains, Scope, Store, StoreError, Target};
 
 /// What an id refers to for an agent that asks for a result. By its full id, this includes a chain that the agent's session
 /// started before it was adopted.
@@ -18,12 +18,16 @@ pub(crate) fn named_or_started(store: &Store, caller: Caller, id: &IdPrefix) -> 
     found(store, Scope::Agent(caller.frame), id)
 }
 
-/// The agent that an id refers to for an agent that wants to wait for its end.
+/// The agent that an id or a name refers to for an agent that wants to wait for its end.
 ///
 /// # Errors
 ///
 /// As above, and [`RuntimeError::Deadlock`] for the caller itself and for those above it.
-pub(crate) fn to_wait_for(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Frame, RuntimeError> {
+pub(crate) fn to_wait_for(store: &Store, caller: Caller, text: &str) -> Result<Frame, RuntimeError> {
+    let id = &match text.parse() {
+        Ok(id) => id,
+        Err(_) => called(store, caller, text)?,
+    };
     let found = match named_or_started(store, caller, id) {
         Err(RuntimeError::UnknownToAgent(unknown)) => Err(above(store, caller, id)?
             .map_or(RuntimeError::UnknownToAgent(unknown), |above| RuntimeError::Deadlock { id: above })),
@@ -35,6 +39,26 @@ pub(crate) fn to_wait_for(store: &Store, caller: Caller, id: &IdPrefix) -> Resul
         Target::Frame(frame) => store.frame(frame)?,
     };
     frame.ok_or_else(|| RuntimeError::UnknownToAgent(id.as_str().to_owned()))
+}
+
+/// The id of the only agent below the caller that has this task, or of the chain of this name that its session started before it was
+/// adopted.
+fn called(store: &Store, caller: Caller, name: &str) -> Result<IdPrefix, RuntimeError> {
+    let tree = store.tree(caller.frame)?;
+    let below = tree.parents_first().into_iter().filter(|node| node.id != caller.frame && node.title == name);
+    let mut ids: Vec<FrameId> = below.map(|node| node.id).collect();
+    if let (true, Ok(chain)) = (ids.is_empty(), name.parse()) {
+        let named = store.chains(Chains::Named(&chain))?.chains;
+        ids.extend(named.into_iter().map(|chain| chain.id).filter(|id| {
+            let whole = id.to_string().parse();
+            whole.is_ok_and(|id| named_or_started(store, caller, &id).is_ok())
+        }));
+    }
+    match ids[..] {
+        [] => Err(RuntimeError::UnknownToAgent(name.to_owned())),
+        [id] => id.to_string().parse().map_err(|_| RuntimeError::UnknownToAgent(name.to_owned())),
+        _ => Err(RuntimeError::SameTask { task: name.to_owned(), ids }),
+    }
 }
 
 /// The agent above the caller that it has named. It knows at most the id of who started it: parts of others match nothing.
@@ -102,7 +126,7 @@ mod tests {
     #[test]
     fn an_agent_waits_neither_for_itself_nor_for_those_above_it() {
         let (_temp, store, [top, middle, lowest]) = three();
-        let wait = |caller, name: &str| to_wait_for(&store, caller, &id(name));
+        let wait = |caller, name: &str| to_wait_for(&store, caller, name);
         assert_eq!(wait(top, &lowest.frame.to_string()).unwrap().id, lowest.frame);
         for name in [lowest.frame, middle.frame, top.frame] {
             for name in [name.to_string(), name.short()] {
@@ -114,6 +138,17 @@ mod tests {
         assert!(matches!(wait(lowest, part), Err(RuntimeError::UnknownToAgent(_))));
         let asked = store.request(middle, None, &ask("When?")).unwrap();
         assert!(matches!(wait(middle, &asked.to_string()), Err(RuntimeError::NotAnAgent(it)) if it == asked));
+    }
+
+    #[test]
+    fn a_task_names_the_only_agent_below_that_has_it() {
+        let (_temp, store, [top, middle, _]) = three();
+        let both = to_wait_for(&store, top, "a task");
+        assert!(matches!(both, Err(RuntimeError::SameTask { ids, .. }) if ids.len() == 2));
+        let (_, child) = store.request_child(middle, None, &new("tests.md"), "tests.md").unwrap();
+        assert_eq!(to_wait_for(&store, top, "tests.md").unwrap().id, child);
+        let elsewhere = store.start(store.root());
+        assert!(matches!(to_wait_for(&store, elsewhere, "tests.md"), Err(RuntimeError::UnknownToAgent(_))));
     }
 
     #[test]
