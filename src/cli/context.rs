@@ -107,7 +107,8 @@ impl Context {
     /// Settings for a run. `claude` is what the user named on the command line.
     pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, CliError> {
         let claude = claude.or_else(named_claude);
-        Ok(RunSettings { claude, own_program: own_program()?, stale_check: true, stopping: stopping()?, places: None })
+        let (own_program, stopping) = (own_program()?, stopping()?);
+        Ok(RunSettings { config: config_path(), claude, own_program, stale_check: true, stopping, places: None })
     }
 
     /// Checks a chain's launch options before they are recorded.
@@ -156,9 +157,16 @@ impl Context {
         if config.commands.of.is_empty() {
             return self.forget_config();
         }
-        let sender =
-            Sender::start(&self.store()?, config, &own_program()?, Voice { tell: output::tell, warn: output::warn })?;
+        let sender = Sender::start(&self.store()?, config, &own_program()?, VOICE)?;
         self.sender.replace(Some(sender));
+        Ok(())
+    }
+
+    /// The same for a command that stays: it does what the config file says at any time.
+    pub(crate) fn follow_config(&self) -> Result<(), CliError> {
+        if let (None, Some(path)) = (self.caller, config_path()) {
+            self.sender.replace(Some(Sender::follow(&self.store()?, path, &own_program()?, VOICE)?));
+        }
         Ok(())
     }
 
@@ -201,6 +209,8 @@ impl Context {
         log::start(self.verbose);
     }
 }
+
+const VOICE: Voice = Voice { tell: output::tell, warn: output::warn, hint: output::hint };
 
 fn own_program() -> Result<PathBuf, CliError> {
     env::current_exe().map_err(|error| CliError::failed(format!("failed to find this program's own path: {error}")))

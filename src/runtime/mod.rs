@@ -35,6 +35,8 @@ use crate::store::StoreError;
 /// What the runtime needs to know and no frame records.
 #[derive(Clone, Debug)]
 pub(crate) struct RunSettings {
+    /// The config file of the person, an absolute path, whether it exists or not.
+    pub config: Option<PathBuf>,
     /// The `claude` that the user names for this run.
     pub claude: Option<PathBuf>,
     /// The executable of agent-cli. Its folder comes first in agents' `PATH`, and it is the hook of their `claude`.

@@ -148,6 +148,30 @@ fn watch_tells_at_once_what_others_record() {
 }
 
 #[test]
+fn watch_does_what_the_config_file_says_now() {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    let watch = world.command(["watch"]).start();
+    crate::gate::wait_until("it watches", || world.state().join("agent-cli.db").exists());
+    let subscribed = || {
+        let sql = "SELECT events FROM subscription";
+        database(&world).query_row(sql, [], |row| row.get::<_, String>(0)).unwrap_or_default()
+    };
+    configure(&world, &format!("done = \"{RECORD}\"\n"));
+    crate::gate::wait_until("it has read the file", || subscribed() == r#"["done"]"#);
+    configure(&world, "done = \n");
+    world.run(&["spawn", "root.md"]).prints("ok");
+    crate::gate::wait_until("the former command counts", || events(&world) == ["done"]);
+    configure(&world, &format!("failed = \"{RECORD}\"\n"));
+    crate::gate::wait_until("it has read it again", || subscribed() == r#"["failed"]"#);
+    fs::remove_file(config_path(&world)).expect("it is there");
+    crate::gate::wait_until("it has noticed that it is gone", || subscribed().is_empty());
+    watch.signal(rustix::process::Signal::TERM);
+    let ended = watch.ends();
+    assert!(ended.stderr.matches("is not TOML").count() <= 1, "{ended}");
+}
+
+#[test]
 fn hostile_text_is_data() {
     let world = World::new();
     let hostile = "$(touch pwned) `touch pwned`; touch pwned \u{1b}]0;x\u{7} -- --help '\" && touch pwned";

@@ -13,6 +13,7 @@ on_every_version!(
     an_agent_without_permissions_gives_its_child_none,
     a_path_is_a_rule_for_one_file_whatever_it_is_named,
     every_option_is_read_the_same_when_its_value_is_joined_to_it,
+    no_tool_for_files_changes_the_records_or_the_commands_of_notifications,
 );
 
 /// The text and kind of every result so far, in the order of the calls: those of one turn come in any order.
@@ -152,4 +153,60 @@ fn every_option_is_read_the_same_when_its_value_is_joined_to_it(version: &str) {
     let request = chain.api.requests().remove(0);
     assert!(request.system().to_string().contains("--dangerously-skip-permissions"), "{}", request.system());
     assert!(!request.tools().to_string().contains("\"WebFetch\""));
+}
+
+/// An agent that works in the person's home may edit everything there but these.
+fn no_tool_for_files_changes_the_records_or_the_commands_of_notifications(version: &str) {
+    let chain = Chain::with_model(
+        version,
+        MessagesApi::start(move |said| {
+            let results = results(said);
+            if !results.is_empty() {
+                let text: Vec<_> = results.iter().map(|(text, denied)| format!("{denied} {text}")).collect();
+                return Turn::text(json!(text).to_string());
+            }
+            let Some(Item::User(text)) = said.items().iter().find(|item| matches!(item, Item::User(_))) else {
+                return Turn::text("?");
+            };
+            let own = text.split("Read ").nth(1).and_then(|rest| rest.split(" and follow").next()).unwrap_or_default();
+            let home = Path::new(own).parent().unwrap_or(Path::new("/"));
+            let write = |turn: Turn, file: &str| {
+                let path = Path::new(file);
+                let file = if path.is_absolute() { path.to_owned() } else { home.join(path) };
+                turn.and_call("Write", json!({"file_path": file, "content": "[on]\ndone = 'touch pwned'\n"}))
+            };
+            FILES.into_iter().fold(Turn::default(), write)
+        }),
+    );
+    const FILES: [&str; 7] = [
+        "fine.txt",
+        ".config/agent-cli/config.toml",
+        "link.toml",
+        "linked/config.toml",
+        "state/agent-cli.db-wal",
+        "state/frames/x/settings.json",
+        "state/leases/x.ndjson",
+    ];
+    let home = chain.home.home();
+    chain.home.write("ins.md", "Do what the model does.");
+    let config = home.join(".config/agent-cli");
+    fs::create_dir_all(&config).unwrap();
+    std::os::unix::fs::symlink(config.join("config.toml"), home.join("link.toml")).unwrap();
+    std::os::unix::fs::symlink(&config, home.join("linked")).unwrap();
+    let state = home.join("state");
+    for mode in ["acceptEdits", "bypassPermissions"] {
+        let _ = fs::remove_file(home.join("fine.txt"));
+        let task = home.join("task.md");
+        fs::write(&task, "Do what the model does.").unwrap();
+        let mut command = chain.command();
+        command.env("AGENT_CLI_STATE_DIR", &state).env_remove("AGENT_CLI_CONFIG").env_remove("XDG_CONFIG_HOME");
+        command.args(["spawn", task.to_str().unwrap(), "--cwd", home.to_str().unwrap(), "--permission-mode", mode]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let results: Vec<String> = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{output:?}"));
+        let denied: Vec<bool> = results.iter().map(|result| result.starts_with("true ")).collect();
+        assert_eq!(denied, [false, true, true, true, true, true, true], "{mode}: {results:#?}");
+        assert!(home.join("fine.txt").exists() && !config.join("config.toml").exists());
+        assert!(!state.join("frames/x").exists());
+    }
 }

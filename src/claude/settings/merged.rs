@@ -42,6 +42,16 @@ pub(crate) fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnH
     settings
 }
 
+/// Adds rules that deny calls, which no other rule and no permission mode overrides.
+pub(crate) fn deny(settings: &mut Value, rules: Vec<String>) {
+    let Some(fields) = settings.as_object_mut() else { return };
+    if let Some(permissions) = fields.entry("permissions").or_insert_with(|| json!({})).as_object_mut()
+        && let Some(denied) = permissions.entry("deny").or_insert_with(|| json!([])).as_array_mut()
+    {
+        denied.extend(rules.into_iter().map(Value::from));
+    }
+}
+
 /// The hooks of agent-cli.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnHooks<'a> {
@@ -210,6 +220,16 @@ mod tests {
         assert_eq!(merged["hooks"]["Stop"], user["hooks"]["Stop"]);
         assert_eq!(merged["hooks"]["PreToolUse"][0], user["hooks"]["PreToolUse"][0]);
         assert_eq!(merged["hooks"]["PreToolUse"].as_array().map(Vec::len), Some(3));
+    }
+
+    #[test]
+    fn what_is_denied_is_added_to_what_the_user_denies() {
+        let mut merged = json!({"permissions": {"deny": ["Bash(rm:*)"]}});
+        deny(&mut merged, rule());
+        assert_eq!(merged["permissions"]["deny"], json!(["Bash(rm:*)", "Read(//ins.md)"]));
+        let mut wrong = json!({"permissions": {"deny": "Bash"}});
+        deny(&mut wrong, rule());
+        assert_eq!(wrong, json!({"permissions": {"deny": "Bash"}}));
     }
 
     #[test]

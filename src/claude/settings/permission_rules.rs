@@ -55,6 +55,14 @@ pub(crate) fn read(file: &Path) -> Option<String> {
     has_rule.then(|| format!("Read(/{})", escaped(&escaped(path, "\\*[]{}!#"), "\\()")))
 }
 
+/// The rule that keeps every tool for files from changing what begins with a path and continues with `pattern`. `None`: no rule can
+/// name it.
+#[must_use]
+pub(crate) fn no_edit(path: &Path, pattern: &str) -> Option<String> {
+    let path = path.to_str().filter(|path| path.starts_with('/') && !path.chars().any(char::is_control))?;
+    Some(format!("Edit(/{}{pattern})", escaped(&escaped(path, "\\*[]{}!#"), "\\()")))
+}
+
 /// Whether Claude Code asks before an agent reads a file there, whatever the rules say: it treats trailing blanks and dots in a
 /// name as an attack on Windows.
 #[must_use]
@@ -95,6 +103,14 @@ mod tests {
         ] {
             assert_eq!(of(path).as_deref(), Some(rule), "{path}");
         }
+    }
+
+    #[test]
+    fn a_rule_against_changes_names_a_path_and_what_begins_with_it() {
+        let of = |path: &str, pattern: &str| no_edit(Path::new(path), pattern);
+        assert_eq!(of("/s/frames", "/**").as_deref(), Some("Edit(//s/frames/**)"));
+        assert_eq!(of("/my [s]/a.db", "*").as_deref(), Some(r"Edit(//my \\[s\\]/a.db*)"));
+        assert_eq!((of("relative", ""), of("/a\nb", "")), (None, None));
     }
 
     #[test]

@@ -4,5 +4,6 @@
 mod command;
 pub(crate) mod config_file;
 pub(crate) mod doctor;
+mod reload;
 pub(crate) mod sender;
 mod stalls;

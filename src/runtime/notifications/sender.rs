@@ -3,8 +3,9 @@
 
 use std::future::{Future, pending};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -13,10 +14,12 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use crate::core::notifications::config;
 use crate::core::notifications::occasion::Occasion;
 use crate::core::notifications::payload::{Asked, Payload};
 use crate::runtime::notifications::command::{self, Shell};
 use crate::runtime::notifications::config_file::ConfigFile;
+use crate::runtime::notifications::reload::{self, News, Reload};
 use crate::runtime::notifications::stalls;
 use crate::runtime::run::signals;
 use crate::runtime::run::unattended::changes::Changes;
@@ -54,6 +57,52 @@ struct Commands {
 pub(crate) struct Voice {
     pub tell: fn(&str),
     pub warn: fn(&str),
+    pub hint: fn(&str),
+}
+
+/// What notifications are sent with, and where changes of that come from.
+struct Means {
+    commands: Arc<Commands>,
+    /// `None`: it stays as it is.
+    reload: Option<Reload>,
+}
+
+impl Means {
+    /// Uses the config file as it is now, if it has changed. One that cannot be used is reported, and the former counts. Returns
+    /// whether to look again soon.
+    fn renew(&mut self, store: &Store) -> Result<bool, StoreError> {
+        let Some(reload) = &mut self.reload else { return Ok(false) };
+        let config = match reload.look() {
+            News::Nothing => return Ok(false),
+            News::Soon => return Ok(true),
+            News::Changed(config) => config,
+        };
+        let Commands { shell, voice, .. } = &*self.commands;
+        match config {
+            Ok(config) => {
+                subscribe(store, &config)?;
+                for problem in &config.problems {
+                    (voice.warn)(&format!("{}: {problem}", config.path.display()));
+                }
+                let shell = self::shell(&shell.state_dir, &config, &shell.own_program);
+                self.commands = Arc::new(Commands { config, shell, voice: *voice });
+            }
+            Err(error) => {
+                (voice.warn)(&error.to_string());
+                (voice.hint)(&error.hint);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Has the events of `config` noted from now on. Without any, those of another config file are noted on.
+fn subscribe(store: &Store, config: &ConfigFile) -> Result<(), StoreError> {
+    let events: Vec<Occasion> = config.commands.of.keys().copied().collect();
+    store.outbox().subscribe(|before| match events.is_empty() {
+        true => before.filter(|it| it.config != config.path),
+        false => Some(Subscription { config: config.path.clone(), events: events.clone() }),
+    })
 }
 
 impl Commands {
@@ -79,18 +128,32 @@ impl Sender {
         own_program: &Path,
         voice: Voice,
     ) -> Result<Self, StoreError> {
-        let events: Vec<Occasion> = config.commands.of.keys().copied().collect();
-        store.outbox().subscribe(|_| Some(Subscription { config: config.path.clone(), events: events.clone() }))?;
+        subscribe(store, &config)?;
+        Ok(Self::with(store.dir().path(), means(store, config, own_program, voice)))
+    }
+
+    /// The same, as the config file at `path` says at any time.
+    ///
+    /// # Errors
+    ///
+    /// The state directory cannot be written.
+    pub(crate) fn follow(store: &Store, path: PathBuf, own_program: &Path, voice: Voice) -> Result<Self, StoreError> {
+        let none = ConfigFile { path: path.clone(), commands: config::Commands::default(), problems: Vec::new() };
+        let reload = Some(Reload::new(path));
+        let mut means = Means { reload, ..means(store, none, own_program, voice) };
+        means.renew(store)?;
+        Ok(Self::with(store.dir().path(), means))
+    }
+
+    fn with(dir: &Path, mut means: Means) -> Self {
         let (finish, finishing) = watch::channel(false);
-        let dir = store.dir().path().to_owned();
-        let shell = shell(&dir, &config, own_program);
-        let commands = Commands { config, shell, voice };
+        let dir = dir.to_owned();
         let thread = thread::spawn(move || {
-            if let Err(error) = run(&dir, &commands, finishing) {
-                commands.could_not(&error);
+            if let Err(error) = run(&dir, &mut means, finishing) {
+                means.commands.could_not(&error);
             }
         });
-        Ok(Self { finish, thread })
+        Self { finish, thread }
     }
 
     /// Sends what is due, and returns when that is done, but not later than the timeout of a command.
@@ -101,15 +164,20 @@ impl Sender {
     }
 }
 
-fn run(dir: &Path, commands: &Commands, finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
+fn means(store: &Store, config: ConfigFile, own_program: &Path, voice: Voice) -> Means {
+    let shell = shell(store.dir().path(), &config, own_program);
+    Means { commands: Arc::new(Commands { config, shell, voice }), reload: None }
+}
+
+fn run(dir: &Path, means: &mut Means, finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
     let store = Store::open(dir)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| StoreError::io(dir, error))?;
     runtime.block_on(async {
         let mut finishing = finishing;
         // What is wrong may be so for a while only.
-        while let Err(error) = send(&store, commands, finishing.clone()).await {
-            commands.could_not(&error);
+        while let Err(error) = send(&store, means, finishing.clone()).await {
+            means.commands.could_not(&error);
             if tokio::time::timeout(TICK, finishing.wait_for(|finish| *finish)).await.is_ok() {
                 break;
             }
@@ -118,16 +186,21 @@ fn run(dir: &Path, commands: &Commands, finishing: watch::Receiver<bool>) -> Res
     Ok(())
 }
 
-async fn send(store: &Store, commands: &Commands, mut finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
+async fn send(store: &Store, means: &mut Means, mut finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
     // Without it, only the ticks find something.
-    let changes = Changes::of(store.dir()).ok();
+    let mut changes = Changes::of(store.dir()).ok();
     let mut running = FuturesUnordered::new();
     let mut sending: Vec<Claimed> = Vec::new();
     let (mut is_last, mut over): (bool, Pin<Box<dyn Future<Output = ()>>>) = (false, Box::pin(pending()));
     loop {
         if *finishing.borrow() && !is_last {
-            (is_last, over) = (true, Box::pin(is_over(commands)));
+            (is_last, over) = (true, Box::pin(is_over(Arc::clone(&means.commands))));
         }
+        let is_changing = !is_last && means.renew(store)?;
+        if let (Some(changes), Some(reload)) = (&mut changes, &means.reload) {
+            changes.watch_for(store.dir(), &reload.places());
+        }
+        let commands = &means.commands;
         if !is_last && commands.config.commands.of.contains_key(&Occasion::Stalled) {
             stalls::note(store, Timestamp::now())?;
         }
@@ -136,12 +209,12 @@ async fn send(store: &Store, commands: &Commands, mut finishing: watch::Receiver
         {
             let payload = payload(store, &claimed)?;
             sending.push(claimed.clone());
-            running.push(one(commands, claimed, payload));
+            running.push(one(Arc::clone(commands), claimed, payload));
         }
         if is_last && running.is_empty() {
             return Ok(());
         }
-        let rest = until_next(store, commands)?;
+        let rest = if is_changing { reload::SETTLES } else { until_next(store, commands)? };
         tokio::select! {
             Some((claimed, outcome)) = running.next(), if !running.is_empty() => {
                 sending.retain(|other| *other != claimed);
@@ -159,7 +232,7 @@ async fn send(store: &Store, commands: &Commands, mut finishing: watch::Receiver
 }
 
 /// Runs one command. Its claim ends by itself if this is dropped.
-async fn one(commands: &Commands, claimed: Claimed, payload: Payload) -> (Claimed, Result<(), String>) {
+async fn one(commands: Arc<Commands>, claimed: Claimed, payload: Payload) -> (Claimed, Result<(), String>) {
     let Some(command) = commands.config.commands.of.get(&claimed.about.event) else {
         return (claimed, Err("the config file has no command for it any more".to_owned()));
     };
@@ -210,7 +283,7 @@ async fn next(changes: Option<&Changes>) {
 }
 
 /// Returns when there is no more time for what still runs, or a person does not want to wait.
-async fn is_over(commands: &Commands) {
+async fn is_over(commands: Arc<Commands>) {
     let wait = async {
         sleep(SHORT).await;
         (commands.voice.tell)("waiting for the commands of notifications; Ctrl-C leaves them to the next command");

@@ -263,11 +263,30 @@ fn settings(
     let stop = StopHook { file: &stop_file, told: &told, after_all_calls: program.hooks_after_all_calls };
     let hooks = OwnHooks { program: &own.own_program, native_questions: frame.launch.native_questions, stop };
     let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
-    let text = merged::settings(user.as_ref(), &rules, hooks.as_ref()).to_string();
+    let mut merged = merged::settings(user.as_ref(), &rules, hooks.as_ref());
+    merged::deny(&mut merged, protection(store, own));
+    let text = merged.to_string();
     let file = store.dir().settings(frame.id);
     let written = store.dir().write(Step::Settings, &file, text.as_bytes());
     written.map_err(while_trying("write the settings"))?;
     Ok(Some(file))
+}
+
+/// The rules that keep an agent from changing with a tool for files what decides about it: the records, and the commands that the
+/// person has run when something happens. Both may lie in the directory in which it works.
+fn protection(store: &Store, own: &RunSettings) -> Vec<String> {
+    let config = own.config.iter().map(|config| (config.clone(), ""));
+    let all = store.dir().records().into_iter().chain(config);
+    let rules = all.flat_map(|(path, pattern)| {
+        let real = canonical(&path).filter(|real| *real != path);
+        [Some(path), real].into_iter().flatten().filter_map(|path| permission_rules::no_edit(&path, pattern))
+    });
+    rules.collect()
+}
+
+/// Where links lead. The file itself may not exist yet.
+fn canonical(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))
 }
 
 fn has_hooks(frame: &Frame, program: &Program) -> bool {

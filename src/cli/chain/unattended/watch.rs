@@ -47,6 +47,7 @@ impl Watch {
         let settings = all.settings(context)?;
         tell("watching for chains that can continue; Ctrl-C ends it");
         left::tell_of_interrupted(&store)?;
+        context.follow_config()?;
         let interrupted = Cell::new(false);
         let mut live = Live::new(store.dir().path());
         let course = |course: Course| {
