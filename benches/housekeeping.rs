@@ -167,7 +167,7 @@ fn chain(store: &Store, done: bool) -> FrameId {
             frames.push(store.request_child(caller, None, &new(), "/project/ins2.md").expect("there is room").1);
         } else {
             let kind = RequestKind::Ask(Form::text("When is your birthday?"));
-            let question = store.request(caller, None, &kind).expect("the attempt runs");
+            let question = store.request(caller, None, std::slice::from_ref(&kind)).expect("the attempt runs")[0];
             end(store, caller, Ending::Suspended);
             if done {
                 store.record_answer(question, "Jan 1st", &Origin::default(), false).expect("it is open");

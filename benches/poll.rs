@@ -96,7 +96,7 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
         Some(new) => Some(store.request_child(caller, None, &new, "/project/ins2.md").expect("the tree has room").1),
         None => {
             let kind = RequestKind::Ask(Form::text("When is your birthday?"));
-            store.request(caller, None, &kind).expect("the attempt runs");
+            store.request(caller, None, std::slice::from_ref(&kind)).expect("the attempt runs");
             None
         }
     };

@@ -16,7 +16,7 @@ use crate::core::chain::origin::Origin;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::question::Form;
-use crate::core::requests::request::{Delivery, RequestKind};
+use crate::core::requests::request::{Delivery, RequestKind, RequestResult};
 use crate::core::waits::progress::{Look, Progress};
 use crate::store::attempts::attempt::NewAttempt;
 use crate::store::attempts::end::AttemptEnd;
@@ -24,7 +24,7 @@ use crate::store::chains::listing::{Chains, Summary};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 use crate::store::requests::questions::Question;
-use crate::store::requests::request::Seen;
+use crate::store::requests::request::{Requests, Seen};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::frames::NewFrame;
 
@@ -127,6 +127,20 @@ impl Store {
         Ok(self.undelivered(&frame)?.results)
     }
 
+    pub(crate) fn has_undelivered_requests(&self, attempt: AttemptId) -> Result<bool> {
+        Ok(!self.requests(Requests::Undelivered(attempt))?.is_empty())
+    }
+
+    pub(crate) fn result_of(&self, request: RequestId) -> Result<Option<RequestResult>> {
+        Ok(self.requests(Requests::One(request))?.pop().and_then(|(_, result)| result))
+    }
+
+    /// Whether an agent waits for the reply of a chain from now on.
+    pub(crate) fn join(&self, caller: Caller, child: FrameId) -> Result<bool> {
+        let kind = RequestKind::Spawn { child, task: "a chain".into() };
+        Ok(!self.request(caller, None, &[kind])?.is_empty())
+    }
+
     /// Begins an attempt that is given every result there is.
     pub(crate) fn start(&self, frame: FrameId) -> Caller {
         let delivering = self.deliveries(frame).unwrap().iter().map(|delivery| delivery.request).collect();
@@ -151,7 +165,7 @@ impl Store {
     /// A root that ran and asked this.
     pub(crate) fn asking(&self, question: &str) -> (FrameId, RequestId) {
         let caller = self.start(self.root());
-        let request = self.request(caller, None, &ask(question)).unwrap();
+        let request = self.request(caller, None, &[ask(question)]).unwrap()[0];
         self.end(caller, &Ending::Suspended);
         (caller.frame, request)
     }

@@ -7,6 +7,7 @@ use crate::cli::output::{print_json, print_line};
 use crate::core::attempt::signal;
 use crate::core::requests::request::RequestResult;
 use crate::runtime::requests::agent_request::AgentRequest;
+use crate::runtime::requests::record;
 use crate::store::{Caller, Store, Target};
 
 /// Records a request of `caller`, which `resolve` provides. Prints its id, or its result if it was made before.
@@ -19,7 +20,7 @@ pub(super) fn make(
     let store = context.store()?;
     let request = resolve(&store)?;
     if let Some(made) = request.made_before(&store, caller)? {
-        return print_result(store.result_of(made)?);
+        return print_result(record::result_of(&store, made)?);
     }
     let id = match request.record(&store, caller, None)? {
         Target::Frame(child) => child.to_string(),

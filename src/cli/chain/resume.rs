@@ -27,7 +27,7 @@ use crate::runtime::requests::record;
 use crate::runtime::requests::{adopt, agent_lookup};
 use crate::runtime::run::{retry, status};
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::{ChainChange, Scope, Store, StoreError, Target, Telling};
+use crate::store::{ChainChange, ResultUse, Scope, Store, StoreError, Target, Telling};
 
 /// Drives the chain below `top` if something in it can run, and reports its status.
 pub(super) fn continued(
@@ -166,7 +166,11 @@ impl Resume {
             let exit = request::print_result(result)?;
             // Only after printing: an agent that reads a result twice has lost nothing.
             if is_over {
-                store.read_by_agent(caller, target).map_err(RuntimeError::from)?;
+                match store.use_results(caller, ResultUse::LookedUp(target)) {
+                    // Nobody gives this attempt anything any more.
+                    Err(StoreError::StaleCaller { .. }) => {}
+                    used => drop(used.map_err(RuntimeError::from)?),
+                }
             }
             return Ok(exit);
         }

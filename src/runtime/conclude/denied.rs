@@ -7,14 +7,14 @@ use crate::claude::transcript::reopen::NOT_RUN;
 use crate::core::agent::denied::Denied;
 use crate::core::chain::frame::Frame;
 use crate::runtime::RuntimeError;
-use crate::store::Store;
+use crate::store::{Requests, Store};
 
 /// The denied calls. Those that a person is asked about are recorded with the answer.
 pub(super) fn denied(store: &Store, frame: &Frame, digest: &Digest) -> Result<Vec<Denied>, RuntimeError> {
     let mut listed = Vec::new();
     for denial in digest.denials.listed() {
         let may_be_made_again = denial.denied.said.starts_with(NOT_RUN) || denial.denied.tool == ASK_USER_QUESTION;
-        if !may_be_made_again && store.requests_of_call(frame.id, &denial.call)?.is_empty() {
+        if !may_be_made_again && store.requests(Requests::OfCall(frame.id, &denial.call))?.is_empty() {
             listed.push(denial);
         }
     }

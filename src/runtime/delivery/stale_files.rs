@@ -133,7 +133,7 @@ mod tests {
         let caller = store.start(root);
         store.dir().frame_dir(root).unwrap();
         record(&store, &frame(), caller.attempt, &BTreeSet::from([PathBuf::from("read.txt")])).unwrap();
-        let asked = store.request(caller, None, &ask("When?")).unwrap();
+        let asked = store.request(caller, None, &[ask("When?")]).unwrap()[0];
         store.end(caller, &Ending::Suspended);
         fs::write(cwd.join("never-seen.txt"), "one").unwrap();
         assert_eq!(notice(&store, &frame()), None);

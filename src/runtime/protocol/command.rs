@@ -15,7 +15,7 @@ use crate::runtime::protocol::suspension::Suspension;
 use crate::runtime::protocol::{Asking, ProtocolError, printed, result_command};
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Caller, Store};
+use crate::store::{Caller, ResultUse, Store};
 
 /// A command line of agent-cli, parsed.
 pub(crate) enum Typed {
@@ -146,7 +146,8 @@ pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, Ru
     if input.tool_input["command"] != returning(asking, &store, request.id, result)? {
         return Ok(HookAnswer::Pass);
     }
-    store.shown(caller, &results.iter().map(|(request, _)| request.id).collect::<Vec<_>>())?;
+    let shown: Vec<_> = results.iter().map(|(request, _)| request.id).collect();
+    store.use_results(caller, ResultUse::Shown(&shown))?;
     let is_exact = input.tool_response["stdout"] == text.as_str() && input.tool_response["backgroundTaskId"].is_null();
     // If two hooks say what the agent sees, the last to end wins. A user's hook must not be overruled.
     let theirs = |frame: Frame| user_hooks::run_after(BASH, &frame.cwd, &frame.launch);

@@ -25,7 +25,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::printed::{PrintedCall, printed};
 use crate::runtime::protocol::suspension::Suspension;
-use crate::store::{Attempts, Caller, Store};
+use crate::store::{Attempts, Caller, ResultUse, Store};
 
 /// The message to an agent whose question reached no hook: hooks are disabled.
 const NO_QUESTIONS: &str = "nobody can be asked this way here: run `agent-cli ask QUESTION` and end your turn";
@@ -78,8 +78,8 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
                 return Ok(denied(call, reason));
             }
             let kind = RequestKind::Permission { tool: call.tool.clone(), input: call.input.clone(), reason };
-            let is_only = store.request_all(caller, id, &[kind])?;
-            Ok(if is_only { Permission::Stop } else { deny(NOT_RUN) })
+            let recorded = store.request(caller, Some(id), &[kind])?;
+            Ok(if !recorded.is_empty() { Permission::Stop } else { deny(NOT_RUN) })
         }
         Suspension::Keep => Ok(Permission::Stop),
         Suspension::Return(mut answered) => {
@@ -131,7 +131,9 @@ fn carry_out(
             "{} is gone, where this command was to run: it was not run",
             one_line(&gone.display().to_string())
         )),
-        Ruling::RunOnce(_) if !store.use_permission(asking.caller, request)? => deny(PERHAPS_RUN),
+        Ruling::RunOnce(_) if store.use_results(asking.caller, ResultUse::Permission(request))?.is_empty() => {
+            deny(PERHAPS_RUN)
+        }
         Ruling::RunOnce(None) => Permission::Allow { input: call.input.clone() },
         Ruling::RunOnce(Some(shell)) => Permission::Allow { input: in_shell(&call.input, &shell) },
         Ruling::Deny(reason) => deny(&reason),

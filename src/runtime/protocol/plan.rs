@@ -22,7 +22,7 @@ pub(super) fn answer(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
         let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
         let asking = agent_lookup::asked_by(&store, &frame)?;
         let modes = modes(&frame.launch, asking.as_ref().map(|asking| &asking.launch));
-        store.request_all(caller, call, &[RequestKind::Plan(exit_plan_mode::plan(&input.tool_input, modes))])?;
+        store.request(caller, Some(call), &[RequestKind::Plan(exit_plan_mode::plan(&input.tool_input, modes))])?;
     }
     Ok(HookAnswer::Defer)
 }

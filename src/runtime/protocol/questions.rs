@@ -7,6 +7,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::protocol::suspension::Suspension;
 use crate::runtime::protocol::{Asking, response};
 use crate::runtime::requests::record;
+use crate::store::ResultUse;
 
 pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     if input.agent_id.is_some() {
@@ -38,7 +39,8 @@ pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, Ru
     if let Suspension::Return(answered) = Suspension::of(&store, asking.caller, call)?
         && ask_user_question::has_run_with(&input.tool_input, &results(&answered))
     {
-        store.shown(asking.caller, &answered.iter().map(|(request, _)| request.id).collect::<Vec<_>>())?;
+        let shown: Vec<_> = answered.iter().map(|(request, _)| request.id).collect();
+        store.use_results(asking.caller, ResultUse::Shown(&shown))?;
     }
     Ok(HookAnswer::Pass)
 }

@@ -2,7 +2,7 @@
 
 use crate::claude::tools::hook::HookAnswer;
 use crate::runtime::RuntimeError;
-use crate::store::{Attempts, Caller, Store};
+use crate::store::{Attempts, Caller, ResultUse, Store};
 
 /// The hook's answer.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl HookResponse {
     /// second time.
     pub(crate) fn printed(self) -> Result<(), RuntimeError> {
         match self.returning {
-            Some((store, caller)) => Ok(store.returned(caller, |_| true).map(drop)?),
+            Some((store, caller)) => Ok(store.use_results(caller, ResultUse::Returned(&|_| true)).map(drop)?),
             None => Ok(()),
         }
     }

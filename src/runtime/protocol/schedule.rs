@@ -13,7 +13,7 @@ use crate::core::requests::scheduled::{self, MOST_JOBS};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::suspension::Suspension;
-use crate::store::PrintedRequests;
+use crate::store::{PrintedRequests, Requests};
 
 /// The message to an agent that wants a recurring prompt, or one in other sessions.
 const NOT_FOR_EVER: &str = "only one-shot jobs work here (recurring: false, durable: false): an agent whose job recurs never \
@@ -52,7 +52,7 @@ fn wakeup(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError
     }
     let store = asking.store()?;
     if Suspension::of(&store, asking.caller, call)? == Suspension::Record {
-        store.request(asking.caller, Some(call), &RequestKind::Wait(External::Scheduled(wanted)))?;
+        store.request(asking.caller, Some(call), &[RequestKind::Wait(External::Scheduled(wanted))])?;
     }
     Ok(HookAnswer::Defer)
 }
@@ -71,7 +71,7 @@ fn new_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeErro
     if let Some(reason) = refusal_of_job(input.agent_id.is_some(), schedule::kind(&input.tool_input), prompt) {
         return Ok(deny(reason));
     }
-    if asking.store()?.jobs(asking.caller.frame)?.len() >= MOST_JOBS {
+    if asking.store()?.requests(Requests::Jobs(asking.caller.frame))?.len() >= MOST_JOBS {
         return Ok(deny(format!(
             "you have {MOST_JOBS} jobs that are to come: wait for them, or remove some with CronDelete"
         )));

@@ -2,7 +2,7 @@
 
 use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::RuntimeError;
-use crate::store::{Caller, Store};
+use crate::store::{Caller, Requests, Store};
 
 /// How a call is handled.
 #[derive(Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub(super) enum Suspension {
 impl Suspension {
     /// How `call` is handled, given its records.
     pub(super) fn of(store: &Store, caller: Caller, call: &str) -> Result<Self, RuntimeError> {
-        Ok(Self::decide(store.requests_of_call(caller.frame, call)?))
+        Ok(Self::decide(store.requests(Requests::OfCall(caller.frame, call))?))
     }
 
     fn decide(known: Vec<(Request, Option<RequestResult>)>) -> Self {

@@ -136,7 +136,7 @@ mod tests {
         // A part of an id of one above says nothing about it.
         let part = &top.frame.to_string()[..10];
         assert!(matches!(wait(lowest, part), Err(RuntimeError::UnknownToAgent(_))));
-        let asked = store.request(middle, None, &ask("When?")).unwrap();
+        let asked = store.request(middle, None, &[ask("When?")]).unwrap()[0];
         assert!(matches!(wait(middle, &asked.to_string()), Err(RuntimeError::NotAnAgent(it)) if it == asked));
     }
 

@@ -152,7 +152,7 @@ mod tests {
         let id: IdPrefix = done.frame.to_string().parse().unwrap();
         assert!(matches!(source_for_agent(&store, other, &id), Err(RuntimeError::Fork(BadSource::Foreign(_)))));
         // A request is no conversation.
-        let asked = store.request(other, None, &testing::ask("When?")).unwrap().to_string().parse().unwrap();
+        let asked = store.request(other, None, &[testing::ask("When?")]).unwrap()[0].to_string().parse().unwrap();
         assert!(matches!(source_for_agent(&store, other, &asked), Err(RuntimeError::Store(StoreError::Unknown(_)))));
     }
 }

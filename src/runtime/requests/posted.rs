@@ -38,7 +38,7 @@ pub(crate) fn record(store: &Store, frame: &Frame, caller: Caller, reply: &str) 
     for id in marker::posted(reply) {
         let posted = Posted { dir: dir.clone(), id, trouble: None };
         let form = form(&posted).unwrap_or_else(|why| in_trouble(posted, why));
-        store.request(caller, None, &RequestKind::Ask(form))?;
+        store.request(caller, None, &[RequestKind::Ask(form)])?;
     }
     Ok(())
 }

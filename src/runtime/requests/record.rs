@@ -20,7 +20,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::{BadSource, Source};
 use crate::runtime::worktrees::worktree;
 use crate::runtime::{READ_PRINTED, while_trying};
-use crate::store::{Attempts, Caller, NewFrame, NewGroup, Store, Target};
+use crate::store::{Attempts, Caller, NewFrame, NewGroup, Requests, ResultUse, Store, Target};
 
 /// A task, and what the command called it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,8 +182,9 @@ pub(crate) fn ask(
     forms: Vec<Form>,
 ) -> Result<RequestId, RuntimeError> {
     let (after, now) = (frame_of(store, caller)?.launch.questions_expire, Timestamp::now());
-    let forms = forms.into_iter().map(|form| form.expiring_after(after, now)).collect();
-    Ok(store.ask(caller, call, forms)?[0])
+    let forms = forms.into_iter().map(|form| form.expiring_after(after, now));
+    let kinds: Vec<_> = forms.map(RequestKind::Ask).collect();
+    Ok(store.request(caller, call, &kinds)?[0])
 }
 
 /// The directory in which the files have to be that the calling agent shows to a person: what a question contains, its agent can
@@ -235,7 +236,7 @@ pub(crate) fn wait(
     wait: External,
 ) -> Result<RequestId, RuntimeError> {
     frame_of(store, caller)?;
-    Ok(store.request(caller, call, &RequestKind::Wait(wait))?)
+    Ok(store.request(caller, call, &[RequestKind::Wait(wait)])?[0])
 }
 
 /// The result of a frame that the calling agent asks about; `None`: it has none yet. If the chain was not started in the agent's
@@ -248,9 +249,18 @@ fn result_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Opti
     let Some(known) = store.frame(frame)? else { return Ok(None) };
     let result = known.result(store.replies(frame)?.reply);
     if result.is_none() {
-        store.join(caller, frame)?;
+        store.request(caller, None, &[RequestKind::Spawn { child: frame, task: known.task.title() }])?;
     }
     Ok(result)
+}
+
+/// The result of a request, delivered or not; `None`: it is open, or was withdrawn.
+///
+/// # Errors
+///
+/// The database cannot be read.
+pub(crate) fn result_of(store: &Store, request: RequestId) -> Result<Option<RequestResult>, RuntimeError> {
+    Ok(store.requests(Requests::One(request))?.pop().and_then(|(_, result)| result))
 }
 
 /// The result of whatever the calling agent asks about; `None`: it has none yet.
@@ -261,7 +271,7 @@ fn result_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Opti
 pub(crate) fn result_for(store: &Store, caller: Caller, of: Target) -> Result<Option<RequestResult>, RuntimeError> {
     match of {
         Target::Frame(frame) => result_of_chain(store, caller, frame),
-        Target::Request(request) => Ok(store.result_of(request)?),
+        Target::Request(request) => result_of(store, request),
     }
 }
 
@@ -272,7 +282,7 @@ pub(crate) fn made_before(
     caller: Caller,
     is_it: impl Fn(&RequestKind) -> bool,
 ) -> Result<Option<RequestId>, RuntimeError> {
-    Ok(store.returned(caller, is_it)?)
+    Ok(store.use_results(caller, ResultUse::Returned(&is_it))?.pop())
 }
 
 fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {

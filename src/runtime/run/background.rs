@@ -23,7 +23,7 @@ use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
-use crate::store::{Attempt, Attempts, Lease, StateDir, Store};
+use crate::store::{Attempt, Attempts, Lease, Requests, StateDir, Store, StoreError};
 
 /// How often agent-cli checks whether `claude` has printed something.
 const LOOK: Duration = Duration::from_millis(150);
@@ -87,7 +87,9 @@ impl RunningTurn {
             let seen = digest.rest(&written);
             if seen != rests.0 {
                 rests = (seen, Instant::now());
-                waits = seen == Rest::Replied && has_requests(&self.dir, self.attempt);
+                // An error counts as no.
+                let waits_for = || has_requests(&Store::open(self.dir.path())?, self.attempt);
+                waits = seen == Rest::Replied && waits_for().unwrap_or_default();
             }
             let rest = if waits { seen.with_requests() } else { seen };
             let Some(patience) = digest.patience(rest, self.grace) else { continue };
@@ -154,15 +156,15 @@ pub(crate) fn is_left(store: &Store, frame: &Frame, attempt: &Attempt) -> Result
     let written = transcript.map(|transcript| turn::read(&transcript)).transpose();
     let written = written.map_err(while_trying("read the transcript"))?.unwrap_or_default();
     let rest = match digest.rest(&written) {
-        rest if store.has_undelivered_requests(attempt.id)? => rest.with_requests(),
+        rest if has_requests(store, attempt.id)? => rest.with_requests(),
         rest => rest,
     };
     Ok(digest.may_live_on() && rest.is_abandoned(quiet, grace))
 }
 
-/// Whether an agent made requests in this attempt that it now waits for. An error counts as no.
-fn has_requests(dir: &StateDir, attempt: AttemptId) -> bool {
-    Store::open(dir.path()).is_ok_and(|store| store.has_undelivered_requests(attempt).unwrap_or_default())
+/// Whether an agent made requests in this attempt that it now waits for.
+fn has_requests(store: &Store, attempt: AttemptId) -> Result<bool, StoreError> {
+    Ok(!store.requests(Requests::Undelivered(attempt))?.is_empty())
 }
 
 /// How long ago a file was last written to.

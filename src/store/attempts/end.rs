@@ -317,7 +317,7 @@ mod tests {
     fn an_answer_that_comes_while_an_attempt_runs_waits_for_the_next() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let question = store.request(caller, None, &ask("When?")).unwrap();
+        let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
         store.answer(question, "Jan 1st").unwrap();
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         store.end(caller, &Ending::Suspended);
@@ -329,7 +329,7 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         let (spawn, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
-        let question = store.request(caller, None, &ask("When?")).unwrap();
+        let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         let failed = store.end(caller, &refused("not logged in"));
         assert_eq!(failed.name(), "failed");
@@ -356,7 +356,9 @@ mod tests {
         store.end(store.start(child), &reply("42"));
         let again = store.start(caller.frame);
         let kind = crate::core::requests::request::RequestKind::Spawn { child, task: "child".into() };
-        store.request(again, None, &kind).unwrap();
+        store
+            .write(Step::Request, |connection| requests::insert(connection, codec::now(), again, None, &kind))
+            .unwrap();
         store.end(again, &reply("SGN_UNHANDLED"));
         assert!(store.frame(child).unwrap().is_some());
         assert_eq!(texts(&store, caller.frame), [RequestResult::Text("42".into())]);
@@ -378,7 +380,7 @@ mod tests {
     fn what_failed_waits_for_what_it_asked_for() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let question = store.request(caller, None, &ask("When?")).unwrap();
+        let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
         let failure = Failure { kind: FailureKind::Error, message: "max turns".into() };
         assert_eq!(store.end(caller, &Ending::Error("max turns".into())), FrameState::Failed { failure });
         assert_eq!(store.try_again(caller.frame).unwrap(), FrameState::Waiting { wait: Wait::Requests });

@@ -128,7 +128,7 @@ mod tests {
         assert!(matches!(found(&store)[..], [(of, Stir::Until(_))] if of == root), "whoever made it starts it");
         let caller = store.start(root);
         assert_eq!(found(&store), [(root, Stir::Running)]);
-        let question = store.request(caller, None, &ask("When?")).unwrap();
+        let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
         store.end(caller, &Ending::Suspended);
         assert_eq!(found(&store), []);
         store.answer(question, "now").unwrap();
@@ -143,7 +143,7 @@ mod tests {
         let caller = store.start(store.root());
         let expires_at = "2100-01-01T00:00:00Z".parse().unwrap();
         let form = Form { expires_at: Some(expires_at), ..Form::text("When?") };
-        let question = store.request(caller, None, &RequestKind::Ask(form)).unwrap();
+        let question = store.request(caller, None, &[RequestKind::Ask(form)]).unwrap()[0];
         store.end(caller, &Ending::Suspended);
         assert_eq!(found(&store), [(caller.frame, Stir::Until(expires_at))]);
         store.looked(question, &Seen::Time(Timestamp::now())).unwrap();
@@ -159,7 +159,7 @@ mod tests {
         let (_, child) = store.request_child(parent, None, &new("child"), "child").unwrap();
         store.end(parent, &Ending::Suspended);
         let caller = store.start(child);
-        store.request(caller, None, &ask("When?")).unwrap();
+        store.request(caller, None, &[ask("When?")]).unwrap();
         store.end(caller, &Ending::Suspended);
         assert_eq!(found(&store), []);
     }
@@ -172,7 +172,7 @@ mod tests {
         store.end(store.start(limited), &Ending::UsageLimit { resets_at, worked: true });
         let caller = store.start(store.root());
         let wait = External::File(PathBuf::from("/p/report"));
-        store.request(caller, None, &RequestKind::Wait(wait.clone())).unwrap();
+        store.request(caller, None, &[RequestKind::Wait(wait.clone())]).unwrap();
         store.end(caller, &Ending::Suspended);
         let judging = store.root();
         store.end(store.start(judging), &reply("SGN_PEND_STARTED"));

@@ -170,10 +170,10 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
-        let of_root = store.request(caller, None, &ask("Why?")).unwrap();
+        let of_root = store.request(caller, None, &[ask("Why?")]).unwrap()[0];
         store.end(caller, &crate::core::attempt::ending::Ending::Suspended);
         let below = store.start(child);
-        store.request(below, None, &ask("When?")).unwrap();
+        store.request(below, None, &[ask("When?")]).unwrap();
         store.end(below, &refused("no"));
         store.asking("Who?");
         let of = |asked| store.exchanges(asked, Timestamp::MIN).unwrap();

@@ -296,8 +296,8 @@ mod tests {
         let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
         store.end(caller, &Ending::Suspended);
         let below = store.start(child);
-        store.request(below, None, &ask("a?")).unwrap();
-        store.request(below, None, &ask("b?")).unwrap();
+        store.request(below, None, &[ask("a?")]).unwrap();
+        store.request(below, None, &[ask("b?")]).unwrap();
         let roots = store.roots();
         let shown: Vec<_> = roots.iter().map(|root| (root.id, root.frames, root.open_questions)).collect();
         assert_eq!(shown, [(caller.frame, 2, 2), (first, 1, 1)]);

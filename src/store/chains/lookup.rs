@@ -257,7 +257,7 @@ mod tests {
         let (_, leaf) = store.request_child(caller, None, &new("leaf"), "leaf").unwrap();
         store.end(caller, &Ending::Suspended);
         let below = store.start(leaf);
-        let question = store.request(below, None, &ask("When?")).unwrap();
+        let question = store.request(below, None, &[ask("When?")]).unwrap()[0];
         let (other, foreign) = store.asking("Where?");
 
         let session = |frame| store.attempts(frame).unwrap()[0].session;

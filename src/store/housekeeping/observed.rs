@@ -127,8 +127,8 @@ mod tests {
     fn suspended_requests_are_told_from_others() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        store.request(caller, None, &ask("a?")).unwrap();
-        store.request(caller, Some("toolu_1"), &ask("b?")).unwrap();
+        store.request(caller, None, &[ask("a?")]).unwrap();
+        store.request(caller, Some("toolu_1"), &[ask("b?")]).unwrap();
         store.end(caller, &Ending::Suspended);
         let suspended = |most| {
             store.housekeeping().observed(most).unwrap().pauses.iter().map(|pause| pause.suspended).collect::<Vec<_>>()

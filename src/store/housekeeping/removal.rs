@@ -226,7 +226,7 @@ mod tests {
         store.try_again(first.frame).unwrap();
         let second = store.start(first.frame);
         let (_, child) = store.request_child(second, None, &new("child"), "child").unwrap();
-        let question = store.request(second, None, &ask("When?")).unwrap();
+        let question = store.request(second, None, &[ask("When?")]).unwrap()[0];
         store.end(second, &Ending::Suspended);
         store.answer(question, "now").unwrap();
         store.end(store.start(child), &reply("42"));

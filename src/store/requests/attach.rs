@@ -7,86 +7,73 @@ use rusqlite::{Connection, OptionalExtension};
 use serde_json::json;
 
 use crate::core::chain::state::FrameState;
-use crate::core::id::FrameId;
+use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
-use crate::failpoint::Step;
-use crate::store::database::codec::{self, Id};
-use crate::store::database::store::Store;
+use crate::store::database::codec::{At, Id, id};
 use crate::store::error::Fault;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::StoreError;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::frames;
 use crate::store::tables::requests;
 use crate::store::tables::{chains, events};
 
-impl Store {
-    /// Records that an agent waits for the reply of the root of another tree, or of one that was a root until it was joined. Returns whether it does so: nothing is done for a frame of its own tree that it did not
-    /// join, and for one that does not wait.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::StaleCaller`], [`StoreError::Limit`] when the tree would be too large, [`StoreError::UnknownFrame`]
-    /// for a chain that the caller's session has not started, or the database cannot be written.
-    pub fn join(&self, caller: Caller, child: FrameId) -> Result<bool> {
-        self.write(Step::Join, |connection| {
-            requests::check(connection, caller)?;
-            let parent = frames::existing(connection, caller.frame)?;
-            let child = frames::existing(connection, child)?;
-            if child.state.is_over() || child.state == FrameState::Ready {
-                return Ok(false);
-            }
-            let is_other_root = child.parent.is_none() && child.root != parent.root;
-            if is_other_root && !has_started(connection, parent.id, child.id)? {
-                return Err(StoreError::UnknownFrame(child.id).into());
-            }
-            if !is_other_root && child.parent != Some(parent.id) {
-                return Ok(false);
-            }
-            let awaited = connection
-                .prepare_cached("SELECT 1 FROM requests WHERE frame = ?1 AND child = ?2 AND status <> 'withdrawn'")?
-                .query_row((Id(parent.id), Id(child.id)), |_| Ok(()))
-                .optional()?;
-            if awaited.is_some() {
-                return Ok(true);
-            }
-            let now = codec::now();
-            if is_other_root {
-                let (below, more) = size(connection, child.id)?;
-                let (_, frames) = size(connection, parent.root)?;
-                let (limits, others) =
-                    (chains::limits(connection, parent.root)?, chains::limits(connection, child.id)?);
-                limits.admit(parent.depth + below, frames, more)?;
-                connection
-                    .prepare_cached("UPDATE frames SET root = ?2, depth = depth + ?3 WHERE root = ?1")?
-                    .execute((Id(child.id), Id(parent.root), parent.depth))?;
-                connection
-                    .prepare_cached("UPDATE frames SET parent = ?2 WHERE id = ?1")?
-                    .execute((Id(child.id), Id(parent.id)))?;
-                connection.prepare_cached("DELETE FROM chains WHERE root = ?1")?.execute([Id(child.id)])?;
-                chains::set_limits(connection, parent.root, limits.stricter(others))?;
-                events::append(connection, now, child.id, "joined", &json!({"parent": parent.id}))?;
-            }
-            requests::insert(
-                connection,
-                now,
-                caller,
-                None,
-                &RequestKind::Spawn { child: child.id, task: child.task.title() },
-            )?;
-            Ok(true)
-        })
+/// Records that an agent waits for the reply of the root of another tree, or of one that was a root until it was joined; `kind` names
+/// it. Returns the request; `None`: it is a frame of its own tree that it did not join, or one that does not wait.
+pub(super) fn join(
+    connection: &Connection,
+    now: At,
+    caller: Caller,
+    child: FrameId,
+    kind: &RequestKind,
+) -> Result<Option<RequestId>, Fault> {
+    let parent = frames::existing(connection, caller.frame)?;
+    let child = frames::existing(connection, child)?;
+    if child.state.is_over() || child.state == FrameState::Ready {
+        return Ok(None);
     }
+    let is_other_root = child.parent.is_none() && child.root != parent.root;
+    if is_other_root && !has_started(connection, parent.id, child.id)? {
+        return Err(StoreError::UnknownFrame(child.id).into());
+    }
+    if !is_other_root && child.parent != Some(parent.id) {
+        return Ok(None);
+    }
+    let awaited = connection
+        .prepare_cached("SELECT id FROM requests WHERE frame = ?1 AND child = ?2 AND status <> 'withdrawn'")?
+        .query_row((Id(parent.id), Id(child.id)), |row| id(row, "id"))
+        .optional()?;
+    if awaited.is_some() {
+        return Ok(awaited);
+    }
+    if is_other_root {
+        let (below, more) = size(connection, child.id)?;
+        let (_, frames) = size(connection, parent.root)?;
+        let (limits, others) = (chains::limits(connection, parent.root)?, chains::limits(connection, child.id)?);
+        limits.admit(parent.depth + below, frames, more)?;
+        connection.prepare_cached("UPDATE frames SET root = ?2, depth = depth + ?3 WHERE root = ?1")?.execute((
+            Id(child.id),
+            Id(parent.root),
+            parent.depth,
+        ))?;
+        connection
+            .prepare_cached("UPDATE frames SET parent = ?2 WHERE id = ?1")?
+            .execute((Id(child.id), Id(parent.id)))?;
+        connection.prepare_cached("DELETE FROM chains WHERE root = ?1")?.execute([Id(child.id)])?;
+        chains::set_limits(connection, parent.root, limits.stricter(others))?;
+        events::append(connection, now, child.id, "joined", &json!({"parent": parent.id}))?;
+    }
+    requests::insert(connection, now, caller, None, kind).map(Some)
 }
 
 /// Whether a session of `frame` has started the chain of `root`, which its agent may join then.
-pub(crate) fn has_started(connection: &Connection, frame: FrameId, root: FrameId) -> std::result::Result<bool, Fault> {
+pub(crate) fn has_started(connection: &Connection, frame: FrameId, root: FrameId) -> Result<bool, Fault> {
     let sql = "SELECT 1 FROM frames WHERE id = ?2 AND parent IS NULL
         AND (started_from = ?1 OR started_from IN (SELECT session FROM attempts WHERE frame = ?1))";
     Ok(connection.prepare_cached(sql)?.exists((Id(frame), Id(root)))?)
 }
 
 /// How many levels and how many agents a tree has.
-fn size(connection: &Connection, root: FrameId) -> std::result::Result<(u32, u32), Fault> {
+fn size(connection: &Connection, root: FrameId) -> Result<(u32, u32), Fault> {
     let mut statement =
         connection.prepare_cached("SELECT max(depth), sum(NOT is_group) FROM frames WHERE root = ?1")?;
     Ok(statement.query_row([Id(root)], |row| Ok((row.get(0)?, row.get(1)?)))?)
@@ -97,8 +84,9 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
-    use crate::core::id::{IdPrefix, RequestId};
+    use crate::core::id::IdPrefix;
     use crate::store::chains::lookup::{Scope, Target};
+    use crate::store::database::store::Store;
     use crate::store::tables::frames::NewFrame;
     use crate::store::testing::{ask, new, refused, reply, store};
 
@@ -107,7 +95,7 @@ mod tests {
         fn asking_for(&self, frame: FrameId, limits: Limits) -> (FrameId, RequestId) {
             let new = NewFrame { limits, started_from: Some(frame.into()), ..new("a chain") };
             let caller = self.start(self.create_root(&new).unwrap());
-            let question = self.request(caller, None, &ask("When?")).unwrap();
+            let question = self.request(caller, None, &[ask("When?")]).unwrap()[0];
             self.end(caller, &Ending::Suspended);
             (caller.frame, question)
         }

@@ -1,21 +1,16 @@
 //! Requests that suspend a tool call. One call may make several: each question in it is one.
 
 use rusqlite::Connection;
-use serde_json::json;
 
-use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::question::Form;
-use crate::core::requests::request::{Request, RequestKind, RequestResult};
+use crate::core::id::{AttemptId, FrameId};
+use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::scheduled::Scheduled;
-use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result, StoreError};
-use crate::store::requests::results::result;
+use crate::store::error::{Fault, Result};
 use crate::store::requests::{jobs, withdraw};
 use crate::store::tables::caller::Caller;
-use crate::store::tables::events;
 use crate::store::tables::requests::{self, requests};
 
 /// What `claude` has printed or told its hooks about requests that the records may not agree with.
@@ -31,64 +26,6 @@ pub struct PrintedRequests<'a> {
 }
 
 impl Store {
-    /// Records all that one tool call asks for, or nothing. Returns whether it did: only one call of an attempt can be stopped for a
-    /// permission, because only one can be repeated.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that
-    /// cannot be written.
-    pub fn request_all(&self, caller: Caller, call: &str, kinds: &[RequestKind]) -> Result<bool> {
-        self.write(Step::Request, |connection| {
-            requests::check(connection, caller)?;
-            let needs_permission = kinds.iter().any(|kind| matches!(kind, RequestKind::Permission { .. }));
-            if needs_permission && awaits_permission(connection, caller.attempt)? {
-                return Ok(false);
-            }
-            let now = codec::now();
-            for kind in kinds {
-                requests::insert(connection, now, caller, Some(call), kind)?;
-            }
-            Ok(true)
-        })
-    }
-
-    /// Records questions that an agent asks at once, or none of them. `call`: the tool call that is suspended until all are over.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::StaleCaller`], or a database that cannot be written.
-    pub fn ask(&self, caller: Caller, call: Option<&str>, forms: Vec<Form>) -> Result<Vec<RequestId>> {
-        self.write(Step::Request, |connection| {
-            requests::check(connection, caller)?;
-            let now = codec::now();
-            let kinds = forms.into_iter().map(RequestKind::Ask);
-            kinds.map(|kind| requests::insert(connection, now, caller, call, &kind)).collect()
-        })
-    }
-
-    /// Records that a permission is used: the call runs in this attempt. Returns whether it may: if it ran, or may have run, in
-    /// another attempt, the permission is used up.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::StaleCaller`], or a database that cannot be written.
-    pub fn use_permission(&self, caller: Caller, request: RequestId) -> Result<bool> {
-        self.write(Step::Returned, |connection| {
-            requests::check(connection, caller)?;
-            let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
-            let event = RequestEvent::Use { attempt: caller.attempt };
-            if request.state.clone().after(event).is_err() {
-                return Ok(false);
-            }
-            let now = codec::now();
-            requests::advance(connection, now, &request, event)?;
-            let detail = json!({"request": request.id, "attempt": caller.attempt});
-            events::append(connection, now, caller.frame, "permission_used", &detail)?;
-            Ok(true)
-        })
-    }
-
     /// Makes the records of an attempt's requests agree with what `claude` says about them. Doing it again changes nothing. Calls that
     /// need a permission have a result, that they were denied.
     ///
@@ -104,18 +41,6 @@ impl Store {
             }
             printed.made.iter().try_for_each(|job| jobs::record(connection, now, caller, job))?;
             printed.removed.iter().try_for_each(|job| jobs::remove(connection, now, caller, job))
-        })
-    }
-
-    /// The requests that a tool call of a frame has made and that were not withdrawn, in their order, each with its result, delivered
-    /// or not.
-    pub fn requests_of_call(&self, frame: FrameId, call: &str) -> Result<Vec<(Request, Option<RequestResult>)>> {
-        self.read(|connection| {
-            let with_result = |request: Request| {
-                let result = result(connection, &request)?;
-                Ok((request, result))
-            };
-            of_call(connection, frame, call)?.into_iter().map(with_result).collect()
         })
     }
 }
@@ -142,29 +67,31 @@ mod tests {
     use super::{PrintedRequests, RequestKind};
     use crate::core::attempt::ending::Ending;
     use crate::store::error::StoreError;
+    use crate::store::requests::request::Requests;
+    use crate::store::requests::returns::ResultUse;
     use crate::store::testing::{ask, reply, store};
 
     #[test]
     fn the_questions_of_a_call_are_answered_in_any_order_and_belong_together() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        store.request_all(caller, "toolu_1", &[ask("When?"), ask("Where?")]).unwrap();
-        store.request_all(caller, "toolu_2", &[ask("Why?")]).unwrap();
-        let asked = store.requests_of_call(caller.frame, "toolu_1").unwrap();
+        store.request(caller, Some("toolu_1"), &[ask("When?"), ask("Where?")]).unwrap();
+        store.request(caller, Some("toolu_2"), &[ask("Why?")]).unwrap();
+        let asked = store.requests(Requests::OfCall(caller.frame, "toolu_1")).unwrap();
         assert_eq!(asked.iter().map(|(request, _)| &request.kind).collect::<Vec<_>>(), [&ask("When?"), &ask("Where?")]);
         let made = store.start(store.root());
         for call in ["toolu_1", "toolu_2"] {
-            store.request_all(made, call, &[ask("Why?")]).unwrap();
+            store.request(made, Some(call), &[ask("Why?")]).unwrap();
         }
         let printed = PrintedRequests { open: Some(&["toolu_2"]), ..PrintedRequests::default() };
         store.complete_requests(made, printed).unwrap();
-        let asked_by = |call| store.requests_of_call(made.frame, call).unwrap().len();
+        let asked_by = |call| store.requests(Requests::OfCall(made.frame, call)).unwrap().len();
         assert_eq!((asked_by("toolu_1"), asked_by("toolu_2")), (0, 1));
         store.complete_requests(made, PrintedRequests { open: Some(&[]), ..PrintedRequests::default() }).unwrap();
         store.end(caller, &Ending::Suspended);
 
         store.answer(asked[1].0.id, "here").unwrap();
-        let asked = store.requests_of_call(caller.frame, "toolu_1").unwrap();
+        let asked = store.requests(Requests::OfCall(caller.frame, "toolu_1")).unwrap();
         assert_eq!(asked.iter().map(|(_, result)| result.is_some()).collect::<Vec<_>>(), [false, true]);
         assert_eq!(store.questions(None, true).unwrap().len(), 2);
     }
@@ -176,8 +103,8 @@ mod tests {
         assert!(!store.at_end(caller.frame, caller.attempt).unwrap().awaits_permission);
         let kind =
             RequestKind::Permission { tool: "Bash".into(), input: json!({"command": "touch made"}), reason: None };
-        assert!(store.request_all(caller, "toolu_1", std::slice::from_ref(&kind)).unwrap());
-        assert!(!store.request_all(caller, "toolu_2", &[kind]).unwrap(), "only one call can be repeated");
+        assert_eq!(store.request(caller, Some("toolu_1"), std::slice::from_ref(&kind)).unwrap().len(), 1);
+        assert_eq!(store.request(caller, Some("toolu_2"), &[kind]).unwrap(), [], "only one call can be repeated");
         store.complete_requests(caller, PrintedRequests { open: Some(&[]), ..PrintedRequests::default() }).unwrap();
         assert!(store.at_end(caller.frame, caller.attempt).unwrap().awaits_permission);
         let question = store.questions(None, true).unwrap().remove(0);
@@ -195,12 +122,15 @@ mod tests {
         let (frame, question) = store.asking("When?");
         store.answer(question, "allow").unwrap();
         let first = store.start(frame);
-        assert!(store.use_permission(first, question).unwrap());
-        assert!(store.use_permission(first, question).unwrap());
+        assert_eq!(store.use_results(first, ResultUse::Permission(question)).unwrap(), [question]);
+        assert_eq!(store.use_results(first, ResultUse::Permission(question)).unwrap(), [question]);
         store.end(first, &Ending::Died { worked: false, how: "killed".into() });
         let second = store.start(frame);
-        assert!(!store.use_permission(second, question).unwrap());
-        assert!(matches!(store.use_permission(first, question), Err(StoreError::StaleCaller { .. })));
+        assert_eq!(store.use_results(second, ResultUse::Permission(question)).unwrap(), []);
+        assert!(matches!(
+            store.use_results(first, ResultUse::Permission(question)),
+            Err(StoreError::StaleCaller { .. })
+        ));
     }
 
     #[test]
@@ -208,8 +138,8 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         store.end(caller, &reply("done"));
-        let late = store.request_all(caller, "toolu_1", &[ask("When?")]);
+        let late = store.request(caller, Some("toolu_1"), &[ask("When?")]);
         assert!(matches!(late, Err(StoreError::StaleCaller { .. })));
-        assert_eq!(store.requests_of_call(caller.frame, "toolu_1").unwrap(), []);
+        assert_eq!(store.requests(Requests::OfCall(caller.frame, "toolu_1")).unwrap(), []);
     }
 }

@@ -319,7 +319,7 @@ mod tests {
         assert!(matches!(store.answer(unknown, "x"), Err(StoreError::UnknownRequest(id)) if id == unknown));
         store.end(caller, &Ending::Suspended);
         let below = store.start(child);
-        let question = store.request(below, None, &ask("When?")).unwrap();
+        let question = store.request(below, None, &[ask("When?")]).unwrap()[0];
         store.end(below, &refused("no"));
         assert!(matches!(store.answer(question, "x"), Err(StoreError::QuestionWithdrawn(id)) if id == question));
         assert!(store.questions(None, false).unwrap().is_empty());
@@ -337,7 +337,7 @@ mod tests {
             crate::store::Caller { frame: other.frame, attempt: caller.attempt },
         ];
         for caller in strangers {
-            let error = store.request(caller, None, &ask("When?")).unwrap_err();
+            let error = store.request(caller, None, &[ask("When?")]).unwrap_err();
             assert!(matches!(error, StoreError::StaleCaller { .. }), "{error}");
         }
     }

@@ -9,19 +9,31 @@ use crate::core::requests::question::Form;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::{RequestEvent, RequestState};
 use crate::core::waits::progress::Progress;
-use crate::store::database::codec::{self, Id, from_json};
+use crate::store::database::codec::{self, At, Id, from_json};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
-use crate::store::requests::posted;
 use crate::store::requests::questions::expiry;
 use crate::store::requests::results::result;
+use crate::store::requests::{attach, calls, jobs, posted};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
-use crate::store::tables::requests;
+use crate::store::tables::requests::{self, requests};
 
 use crate::core::chain::state::FrameState;
 use crate::failpoint::Step;
+
+/// Which requests are meant, of those that were not withdrawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requests<'a> {
+    One(RequestId),
+    /// Those that a tool call of a frame has made.
+    OfCall(FrameId, &'a str),
+    /// Those that an attempt has made, and whose results its agent has not been given. They may be there.
+    Undelivered(AttemptId),
+    /// The jobs of a frame whose prompts have not been delivered.
+    Jobs(FrameId),
+}
 
 /// What can be seen of an open request from outside.
 #[derive(Clone, Copy, Debug)]
@@ -35,36 +47,50 @@ pub enum Seen<'a> {
 }
 
 impl Store {
-    /// Records what an agent asks for: an answer, something outside, or the reply of a frame that exists. `call` is the
-    /// tool call that is suspended until it is there. A posted question that was recorded before is not recorded again.
+    /// Records what an agent asks for, all of it or nothing: an answer, a permission, something outside, or the reply of a chain
+    /// that exists. `call` is the tool call that is suspended until it is there. Returns the requests, none of
+    ///
+    /// * a permission, if the attempt was stopped for another one: only one call can be repeated
+    /// * a reply that nobody has to wait for in its name: that of a frame of its own tree that it did not join, or that is over
+    ///
+    /// What the agent has asked for already stands: a question that it has posted, a chain that it waits for.
     ///
     /// # Errors
     ///
-    /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that cannot be written.
-    pub fn request(&self, caller: Caller, call: Option<&str>, kind: &RequestKind) -> Result<RequestId> {
-        self.write(Step::Request, |connection| {
+    /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that cannot be written; for the reply of a chain
+    /// [`StoreError::Limit`] when the tree would be too large, [`StoreError::UnknownFrame`] if the caller's session has not started it.
+    pub fn request(&self, caller: Caller, call: Option<&str>, kinds: &[RequestKind]) -> Result<Vec<RequestId>> {
+        let joins = kinds.iter().any(|kind| matches!(kind, RequestKind::Spawn { .. }));
+        self.write(if joins { Step::Join } else { Step::Request }, |connection| {
             requests::check(connection, caller)?;
-            if let RequestKind::Ask(form) = kind
-                && let Some(recorded) = posted::recorded(connection, caller.attempt, form)?
-            {
-                return Ok(recorded);
+            let needs_permission = kinds.iter().any(|kind| matches!(kind, RequestKind::Permission { .. }));
+            if needs_permission && calls::awaits_permission(connection, caller.attempt)? {
+                return Ok(Vec::new());
             }
-            requests::insert(connection, codec::now(), caller, call, kind)
+            let (now, mut standing) = (codec::now(), Vec::new());
+            for kind in kinds {
+                standing.extend(record(connection, now, caller, call, kind)?);
+            }
+            Ok(standing)
         })
     }
 
-    /// Whether an attempt made requests whose results its agent has not been given. They may be there.
-    pub fn has_undelivered_requests(&self, attempt: AttemptId) -> Result<bool> {
-        self.query(|connection| has_undelivered(connection, attempt))
-    }
-
-    /// The result of a request, delivered or not; `None` if it is open or was withdrawn.
-    pub fn result_of(&self, request: RequestId) -> Result<Option<RequestResult>> {
+    /// Requests in their order, each with its result if it is over.
+    pub fn requests(&self, which: Requests<'_>) -> Result<Vec<(Request, Option<RequestResult>)>> {
         self.read(|connection| {
-            match requests::load(connection, request)?.filter(|request| request.state != RequestState::Withdrawn) {
-                Some(request) => result(connection, &request),
-                None => Ok(None),
-            }
+            let found = match which {
+                Requests::One(request) => {
+                    requests::all(connection, requests!("WHERE r.id = ?1 AND r.status <> 'withdrawn'"), [Id(request)])?
+                }
+                Requests::OfCall(frame, call) => calls::of_call(connection, frame, call)?,
+                Requests::Undelivered(attempt) => undelivered(connection, attempt)?,
+                Requests::Jobs(frame) => jobs::jobs(connection, frame)?,
+            };
+            let with_result = |request: Request| {
+                let result = result(connection, &request)?;
+                Ok((request, result))
+            };
+            found.into_iter().map(with_result).collect()
         })
     }
 
@@ -91,6 +117,22 @@ impl Store {
             }
         })
     }
+}
+
+/// Records one request of a caller. Returns the one that stands then.
+fn record(
+    connection: &Connection,
+    now: At,
+    caller: Caller,
+    call: Option<&str>,
+    kind: &RequestKind,
+) -> std::result::Result<Option<RequestId>, Fault> {
+    let known = match kind {
+        RequestKind::Spawn { child, .. } => return attach::join(connection, now, caller, *child, kind),
+        RequestKind::Ask(form) => posted::recorded(connection, caller.attempt, form)?,
+        _ => None,
+    };
+    known.map_or_else(|| requests::insert(connection, now, caller, call, kind), Ok).map(Some)
 }
 
 /// Records how far an external wait is, and that it is over if that is so.
@@ -122,12 +164,17 @@ fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Opti
     Ok(statement.query_row([Id(frame)], |row| from_json(row, "state")).optional()?)
 }
 
+/// Those of an attempt whose results its agent has not been given.
+fn undelivered(connection: &Connection, attempt: AttemptId) -> std::result::Result<Vec<Request>, Fault> {
+    let sql = requests!(
+        "WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired', 'delivering')
+         AND r.delivered_in IS NOT ?1 ORDER BY r.seq"
+    );
+    requests::all(connection, sql, [Id(attempt)])
+}
+
 pub(super) fn has_undelivered(connection: &Connection, attempt: AttemptId) -> std::result::Result<bool, Fault> {
-    let mut statement = connection.prepare_cached(
-        "SELECT 1 FROM requests WHERE attempt = ?1 AND status IN ('open', 'resolved', 'expired', 'delivering')
-         AND delivered_in IS NOT ?1",
-    )?;
-    Ok(statement.exists([Id(attempt)])?)
+    Ok(!undelivered(connection, attempt)?.is_empty())
 }
 
 /// The results of those requests that have one.
@@ -190,14 +237,14 @@ mod tests {
         let caller = store.start(store.root());
         let (_, good) = store.request_child(caller, None, &new("good"), "good").unwrap();
         let (_, bad) = store.request_child(caller, None, &new("bad"), "bad").unwrap();
-        let gone = RequestKind::Spawn { child: FrameId::random(), task: "gone".into() };
-        store.request(caller, None, &gone).unwrap();
+        let (_, gone) = store.request_child(caller, None, &new("gone"), "gone").unwrap();
+        store.connection.execute("DELETE FROM frames WHERE id = ?1", [Id(gone)]).unwrap();
         let waits = [
             External::File(PathBuf::from("/srv/a file")),
             External::Time(Timestamp::UNIX_EPOCH),
             External::Command("true".into()),
         ];
-        let waits = waits.map(|wait| store.request(caller, None, &RequestKind::Wait(wait)).unwrap());
+        let waits = waits.map(|wait| store.request(caller, None, &[RequestKind::Wait(wait)]).unwrap()[0]);
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         store.end(caller, &Ending::Suspended);
         for wait in waits {

@@ -4,6 +4,9 @@
 //! The hook returns it, as a rule. If hooks were switched off in between, or a user's hook has rewritten the call, the
 //! call runs as the program that it names, which then must not ask a second time.
 
+use rusqlite::Connection;
+use serde_json::json;
+
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Delivery, Request, RequestKind};
 use crate::core::requests::state::{Handover, RequestEvent, RequestState};
@@ -12,11 +15,12 @@ use crate::failpoint::Step;
 use crate::store::chains::lookup::Target;
 use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
-use crate::store::error::Result;
+use crate::store::error::{Fault, Result, StoreError};
 use crate::store::requests::calls;
 use crate::store::requests::request::{deliveries, has_undelivered};
 use crate::store::steering::messages;
 use crate::store::tables::caller::Caller;
+use crate::store::tables::events;
 use crate::store::tables::requests::{self, requests};
 
 /// What is recorded about what an attempt was given and asked for, when it has ended.
@@ -36,53 +40,40 @@ pub struct AtEnd {
     pub messages: Vec<Message>,
 }
 
+/// What a running attempt does with results.
+#[derive(Clone, Copy)]
+pub enum ResultUse<'a> {
+    /// Its resumed call returns the result of the request that is meant: the same request, made again, is a new one.
+    Returned(&'a dyn Fn(&RequestKind) -> bool),
+    /// Its resumed call has returned these. The user's hooks decide what the agent sees of them.
+    Shown(&'a [RequestId]),
+    /// Its agent has looked up the result of what it asked for in this attempt.
+    LookedUp(Target),
+    /// The call that a person has allowed runs.
+    Permission(RequestId),
+}
+
 impl Store {
-    /// Records that the agent of a running attempt has read the result of a request that it made in that attempt.
-    pub fn read_by_agent(&self, caller: Caller, made: Target) -> Result<()> {
-        self.write(Step::Returned, |connection| {
-            let is_it = |request: &Request| match (made, &request.kind) {
-                (Target::Frame(frame), RequestKind::Spawn { child, .. }) => frame == *child,
-                (made, _) => made == Target::Request(request.id),
-            };
-            let running = "SELECT 1 FROM attempts WHERE id = ?1 AND ended IS NULL";
-            if !connection.prepare_cached(running)?.exists([Id(caller.attempt)])? {
-                return Ok(());
-            }
-            let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired')");
-            for request in requests::all(connection, sql, [Id(caller.attempt)])?.iter().filter(|it| is_it(it)) {
-                let event = requests::deliver(request, caller.attempt, false);
-                requests::advance(connection, codec::now(), request, event)?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Records that the resumed call of a running attempt returns its result: the same request, made again, is a new one. `is_it`
-    /// says whether the request is the one that is meant. Returns which that is; `None`: the call has no result to return.
-    pub fn returned(&self, caller: Caller, is_it: impl Fn(&RequestKind) -> bool) -> Result<Option<RequestId>> {
-        self.write(Step::Returned, |connection| {
-            let given = requests::delivering(connection, caller.attempt)?;
-            let is_meant = |it: &Request| it.frame == caller.frame && is_to_return(it) && is_it(&it.kind);
-            let Some(request) = given.into_iter().find(is_meant) else { return Ok(None) };
-            requests::advance(connection, codec::now(), &request, RequestEvent::Return)?;
-            Ok(Some(request.id))
-        })
-    }
-
-    /// Records that the resumed call of an attempt has returned these results. The user's hooks decide what the agent sees of
-    /// them. Results that the attempt was not given are ignored.
+    /// Records what a running attempt does with results. Returns of which requests these are: none that it cannot use like this,
+    /// because it was not given them, or because a permission was used, or may have been used, in another attempt.
     ///
     /// # Errors
     ///
     /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
-    pub fn shown(&self, caller: Caller, shown: &[RequestId]) -> Result<()> {
+    pub fn use_results(&self, caller: Caller, how: ResultUse<'_>) -> Result<Vec<RequestId>> {
         self.write(Step::Returned, |connection| {
             requests::check(connection, caller)?;
-            let given = requests::delivering(connection, caller.attempt)?;
-            for request in given.iter().filter(|request| shown.contains(&request.id)) {
-                requests::advance(connection, codec::now(), request, RequestEvent::Show)?;
+            let now = codec::now();
+            let mut used = Vec::new();
+            for (request, event) in to_use(connection, caller, how)? {
+                requests::advance(connection, now, &request, event)?;
+                if matches!(event, RequestEvent::Use { .. }) {
+                    let detail = json!({"request": request.id, "attempt": caller.attempt});
+                    events::append(connection, now, caller.frame, "permission_used", &detail)?;
+                }
+                used.push(request.id);
             }
-            Ok(())
+            Ok(used)
         })
     }
 
@@ -104,6 +95,43 @@ impl Store {
             })
         })
     }
+}
+
+/// The requests that an attempt can use like this, each with what happens to it.
+fn to_use(
+    connection: &Connection,
+    caller: Caller,
+    how: ResultUse<'_>,
+) -> std::result::Result<Vec<(Request, RequestEvent)>, Fault> {
+    let given = || requests::delivering(connection, caller.attempt);
+    Ok(match how {
+        ResultUse::Returned(is_it) => {
+            let is_meant = |it: &Request| it.frame == caller.frame && is_to_return(it) && is_it(&it.kind);
+            given()?.into_iter().find(is_meant).map(|request| (request, RequestEvent::Return)).into_iter().collect()
+        }
+        ResultUse::Shown(shown) => {
+            let shown = given()?.into_iter().filter(|request| shown.contains(&request.id));
+            shown.map(|request| (request, RequestEvent::Show)).collect()
+        }
+        ResultUse::LookedUp(made) => {
+            let is_it = |request: &Request| match (made, &request.kind) {
+                (Target::Frame(frame), RequestKind::Spawn { child, .. }) => frame == *child,
+                (made, _) => made == Target::Request(request.id),
+            };
+            let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired')");
+            let made = requests::all(connection, sql, [Id(caller.attempt)])?.into_iter().filter(is_it);
+            made.map(|request| {
+                let event = requests::deliver(&request, caller.attempt, false);
+                (request, event)
+            })
+            .collect()
+        }
+        ResultUse::Permission(request) => {
+            let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
+            let event = RequestEvent::Use { attempt: caller.attempt };
+            if request.state.clone().after(event).is_ok() { vec![(request, event)] } else { Vec::new() }
+        }
+    })
 }
 
 fn is_to_return(request: &Request) -> bool {
@@ -132,35 +160,37 @@ mod tests {
         let new = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
         store.begin(frame, &new).unwrap();
         let caller = Caller { frame, attempt: new.id };
-        let returned = |caller, kind: RequestKind| store.returned(caller, |asked| *asked == kind).unwrap();
-        assert_eq!(returned(Caller { frame: store.root(), ..caller }, ask("When?")), None);
-        assert_eq!(returned(caller, ask("Where?")), None);
-        assert_eq!(returned(caller, ask("When?")), Some(question));
-        assert_eq!(returned(caller, ask("When?")), None);
+        let returned = |caller, kind: RequestKind| {
+            store.use_results(caller, ResultUse::Returned(&|asked| *asked == kind)).map(|of| of.first().copied())
+        };
+        assert!(returned(Caller { frame: store.root(), ..caller }, ask("When?")).is_err());
+        assert_eq!(returned(caller, ask("Where?")).unwrap(), None);
+        assert_eq!(returned(caller, ask("When?")).unwrap(), Some(question));
+        assert_eq!(returned(caller, ask("When?")).unwrap(), None);
 
         store.end(caller, &reply("SGN_PEND_ONGOING"));
         let again = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
         store.begin(frame, &again).unwrap();
         let caller = Caller { frame, attempt: again.id };
-        assert_eq!(returned(caller, ask("When?")), Some(question));
+        assert_eq!(returned(caller, ask("When?")).unwrap(), Some(question));
         store.end(caller, &reply("SGN_PEND_ONGOING"));
         let last = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
         store.begin(frame, &last).unwrap();
         let caller = Caller { frame, attempt: last.id };
         store.end(caller, &reply("over"));
-        assert_eq!(returned(caller, ask("When?")), None);
+        assert!(returned(caller, ask("When?")).is_err());
     }
 
     #[test]
     fn what_the_agent_has_read_itself_is_given_again_only_if_its_session_is_not_kept() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let question = store.request(caller, None, &ask("When?")).unwrap();
+        let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
         let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
         store.answer(question, "Jan 1st").unwrap();
         for made in [Target::Request(question), Target::Frame(child)] {
             assert!(store.has_undelivered_requests(caller.attempt).unwrap());
-            store.read_by_agent(caller, made).unwrap();
+            assert_eq!(store.use_results(caller, ResultUse::LookedUp(made)).unwrap().len(), 1);
         }
         assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
         assert_eq!(store.at_end(caller.frame, caller.attempt).unwrap().looked_up.len(), 2);
@@ -169,11 +199,11 @@ mod tests {
         assert_eq!(store.deliveries(caller.frame).unwrap(), []);
 
         let first = store.start(store.root());
-        let question = store.request(first, None, &ask("When?")).unwrap();
+        let question = store.request(first, None, &[ask("When?")]).unwrap()[0];
         store.end(first, &Ending::Suspended);
         store.answer(question, "Jan 1st").unwrap();
         let later = Caller { frame: first.frame, attempt: first.attempt };
-        store.read_by_agent(later, Target::Request(question)).unwrap();
+        assert!(store.use_results(later, ResultUse::LookedUp(Target::Request(question))).is_err());
         assert_eq!(store.deliveries(first.frame).unwrap().len(), 1, "that attempt is over");
     }
 
@@ -186,10 +216,11 @@ mod tests {
         store.begin(frame, &new).unwrap();
         let caller = Caller { frame, attempt: new.id };
         assert!(store.at_end(frame, new.id).unwrap().shown.is_empty());
-        store.shown(caller, &[question, RequestId::random()]).unwrap();
+        let shown = |caller, ids: &[RequestId]| store.use_results(caller, ResultUse::Shown(ids));
+        assert_eq!(shown(caller, &[question, RequestId::random()]).unwrap(), [question]);
         assert_eq!(store.at_end(frame, new.id).unwrap().shown, [question]);
         store.end(caller, &reply("SGN_PEND_ONGOING"));
-        assert!(store.shown(caller, &[question]).is_err());
+        assert!(shown(caller, &[question]).is_err());
         let again = attempt(vec![question]);
         store.begin(frame, &again).unwrap();
         assert!(store.at_end(frame, again.id).unwrap().shown.is_empty());

@@ -83,7 +83,7 @@ mod tests {
             ("deny not now", Some("acceptEdits")),
             ("allow", Some("acceptEdits")),
         ] {
-            let asked = store.request(caller, Some("toolu_1"), &plan()).unwrap();
+            let asked = store.request(caller, Some("toolu_1"), &[plan()]).unwrap()[0];
             store.end(caller, &Ending::Suspended);
             store.answer(asked, answer).unwrap();
             assert_eq!(chosen_of(&store, caller.frame).as_deref(), before);

@@ -32,7 +32,7 @@ impl Paused {
         let begun = NewAttempt { session: frame.session, ..attempt(Vec::new()) };
         store.begin(root, &begun).unwrap();
         let caller = Caller { frame: root, attempt: begun.id };
-        store.request(caller, None, &testing::ask("When?")).unwrap();
+        store.request(caller, None, &[testing::ask("When?")]).unwrap();
         fs::write(&place, line("a", "")).unwrap();
         checkpoint::keep(store.dir(), root, begun.id, &place).unwrap();
         store.end(caller, &Ending::Suspended);

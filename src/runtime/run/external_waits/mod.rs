@@ -166,7 +166,7 @@ mod tests {
     fn waiting(wait: External) -> (tempfile::TempDir, Store, FrameId) {
         let (temp, store) = testing::store();
         let caller = store.start(store.root());
-        store.request(caller, None, &RequestKind::Wait(wait)).unwrap();
+        store.request(caller, None, &[RequestKind::Wait(wait)]).unwrap();
         store.end(caller, &Ending::Suspended);
         (temp, store, caller.frame)
     }
@@ -247,7 +247,7 @@ mod tests {
         let caller = store.start(store.root());
         let at = Timestamp::from_second(2_000).unwrap();
         let form = Form { expires_at: Some(at), ..Form::text("When?") };
-        let asked = store.request(caller, None, &RequestKind::Ask(form)).unwrap();
+        let asked = store.request(caller, None, &[RequestKind::Ask(form)]).unwrap()[0];
         store.end(caller, &Ending::Suspended);
         for (second, is_expired) in [(1_999, false), (2_000, true)] {
             let tree = store.tree(caller.frame).unwrap();

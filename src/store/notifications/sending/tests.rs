@@ -149,7 +149,7 @@ fn what_is_no_longer_so_is_not_sent() {
     let (_, answered) = store.asking("When?");
     store.answer(answered, "now").unwrap();
     let withdrawn = store.start(store.root());
-    store.request(withdrawn, None, &ask("Why?")).unwrap();
+    store.request(withdrawn, None, &[ask("Why?")]).unwrap();
     store.end(withdrawn, &refused("no"));
     store.try_again(withdrawn.frame).unwrap();
     assert_eq!((claim(&store), status(&store).len()), (None, 3));

@@ -56,7 +56,7 @@ mod tests {
             expires_at: Some(Timestamp::UNIX_EPOCH),
             ..Form::text("When?")
         };
-        let question = store.request(caller, None, &RequestKind::Ask(form)).unwrap();
+        let question = store.request(caller, None, &[RequestKind::Ask(form)]).unwrap()[0];
         store.end(caller, &Ending::Suspended);
         (caller.frame, question)
     }
