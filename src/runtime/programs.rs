@@ -91,3 +91,22 @@ pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launc
         returns_to_worktrees: since(Version::RETURNS_TO_WORKTREES),
     })
 }
+
+#[cfg(test)]
+impl Program {
+    /// One that can do nothing that newer versions can.
+    pub(crate) fn old() -> Self {
+        Self {
+            path: "/usr/bin/claude".into(),
+            modified: Timestamp::UNIX_EPOCH,
+            refuses_forks: false,
+            answer: "2.1.197 (Claude Code)".to_owned(),
+            suspends: false,
+            hooks_after_all_calls: false,
+            prints_hooks: false,
+            leaves_mentions: false,
+            tells_directory: false,
+            returns_to_worktrees: false,
+        }
+    }
+}

@@ -99,3 +99,61 @@ pub(crate) fn activities(store: &Store, tree: &Tree, now: Timestamp) -> Result<B
     let found = running.map(|node| Ok(activity_of(store, node.id, now)?.map(|doing| (node.id, doing))));
     found.filter_map(Result::transpose).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::store::testing;
+
+    #[test]
+    fn only_a_running_agent_does_anything() {
+        let (_temp, store) = testing::store();
+        let root = store.root();
+        let now = Timestamp::now();
+        assert_eq!(activity_of(&store, root, now).unwrap(), None);
+        let caller = store.start(root);
+        let doing = activity_of(&store, root, now).unwrap().unwrap();
+        assert_eq!((doing.activity, doing.last_event), (Activity::Starting, doing.began));
+        assert_eq!(
+            activities(&store, &store.tree(root).unwrap(), now).unwrap().into_keys().collect::<Vec<_>>(),
+            [root]
+        );
+        store.end(caller, &testing::reply("done"));
+        assert_eq!(activity_of(&store, root, now).unwrap(), None);
+        assert!(activities(&store, &store.tree(root).unwrap(), now).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_it_printed_last_says_what_it_does_and_since_when() {
+        let (_temp, store) = testing::store();
+        let caller = store.start(store.root());
+        store.dir().frame_dir(caller.frame).unwrap();
+        let tool = r#"{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make"}}"#;
+        let call = format!(r#"{{"type":"assistant","message":{{"content":[{tool}]}}}}"#);
+        let printed = store.dir().output(caller.frame);
+        let began = store.attempts(caller.frame).unwrap()[0].began;
+        let later = began + jiff::SignedDuration::from_mins(5);
+        let doing = |text: &str, minutes: i64| {
+            fs::write(&printed, text).unwrap();
+            File::options().append(true).open(&printed).unwrap().set_modified(later.into()).unwrap();
+            let now = later + jiff::SignedDuration::from_mins(minutes);
+            activity_of(&store, caller.frame, now).unwrap().unwrap()
+        };
+        // The first 7 bytes are of an earlier attempt.
+        let earlier = doing("before\n", 0);
+        assert_eq!((earlier.activity, earlier.last_event), (Activity::Starting, began));
+        let runs = doing(&format!("before\n{call}\n"), 1);
+        assert_eq!(runs.activity, Activity::Running { tool: "Bash: make".into(), others: 0 });
+        assert_eq!((runs.last_event, runs.stalled), (later, false));
+        assert!(!runs.words(later).contains("stalled"));
+        let silent = doing(&format!("before\n{call}\n"), 600);
+        assert!(silent.stalled);
+        let words = silent.words(later + jiff::SignedDuration::from_mins(600));
+        assert!(words.ends_with("(stalled: no event for 600 min)"), "{words}");
+        // It works, even if only the end of what it printed is read.
+        let long = format!("before\n{}\n", "x".repeat(2 * 1024 * 1024));
+        assert_eq!(doing(&long, 1).activity, Activity::Thinking);
+    }
+}

@@ -33,3 +33,35 @@ fn task(frame: &Frame) -> String {
         Task::Group(_) => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::chain::frame::Trouble;
+    use crate::core::id::AttemptId;
+    use crate::store::testing;
+
+    #[test]
+    fn an_agent_was_given_its_task_only_at_the_beginning_of_its_conversation() {
+        let (temp, store) = testing::store();
+        let frame = store.frame(store.root()).unwrap().unwrap();
+        let of =
+            |task: Task, checkpoint: Option<AttemptId>| texts(&Frame { task, checkpoint, ..frame.clone() }, &[], &[]);
+        let file = temp.path().join("ins.md");
+        std::fs::write(&file, "Say SGN_PEND_STARTED.").unwrap();
+        assert_eq!(of(Task::File(file.clone()), None), ["Say SGN_PEND_STARTED."]);
+        assert_eq!(of(Task::File(file), Some(AttemptId::random())), [""; 0]);
+        assert_eq!(of(Task::Prompt("do it".into()), None), ["do it"]);
+        assert_eq!(of(Task::File(temp.path().join("gone")), None), [""]);
+    }
+
+    #[test]
+    fn what_went_wrong_and_what_others_say_is_given_too() {
+        let (_temp, store) = testing::store();
+        let frame = store.frame(store.root()).unwrap().unwrap();
+        let trouble = Trouble { what: "it was killed".into(), calls: Vec::new(), lost: false };
+        let frame = Frame { trouble: Some(trouble), checkpoint: Some(AttemptId::random()), ..frame };
+        let given = texts(&frame, &[], &[]);
+        assert!(given.len() == 1 && given[0].contains("it was killed"), "{given:?}");
+    }
+}

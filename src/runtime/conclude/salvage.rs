@@ -72,3 +72,47 @@ impl Salvaged {
         Self { salvage, suspended: suspended.map(str::to_owned), uncertain_calls }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claude::stream::reader;
+
+    #[test]
+    fn only_calls_whose_outcome_the_conversation_lacks_are_uncertain() {
+        let call = |id: &str| {
+            let tool = format!(r#"{{"type":"tool_use","id":"{id}","name":"Bash","input":{{"command":"{id}"}}}}"#);
+            format!(r#"{{"type":"assistant","message":{{"content":[{tool}]}}}}"#)
+        };
+        let result =
+            r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":"done"}]}}"#;
+        let digest = reader::read([call("a"), result.to_owned(), call("b")].join("\n").as_bytes()).unwrap();
+        let remains = |answered: &[&str]| {
+            let mut remains = Remains::default();
+            remains.answered.extend(answered.iter().map(|id| (*id).to_owned()));
+            remains
+        };
+        let uncertain =
+            |salvage, answered: &[&str]| Salvaged::new(salvage, &remains(answered), &digest).uncertain_calls;
+        assert_eq!(uncertain(Salvage::Whole, &[]), ["Bash: b"]);
+        assert_eq!(uncertain(Salvage::Part, &["a"]), ["Bash: b"]);
+        assert_eq!(uncertain(Salvage::Part, &[]), ["Bash: a", "Bash: b"]);
+        assert_eq!(uncertain(Salvage::Nothing, &["a"]), ["Bash: a", "Bash: b"]);
+    }
+
+    #[test]
+    fn a_call_stays_suspended_only_if_the_conversation_that_is_left_marks_it() {
+        let call =
+            r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Bash","input":{}}]}}"#;
+        let result = r#"{"type":"result","subtype":"success","is_error":false,"stop_reason":"tool_deferred","deferred_tool_use":{"id":"a","name":"Bash","input":{}}}"#;
+        let digest = reader::read([call, result].join("\n").as_bytes()).unwrap();
+        assert_eq!(digest.suspended_call(), Some("a"));
+        let mut marks = Remains::default();
+        marks.suspended.insert("a".to_owned());
+        let suspended = |salvage, remains: &Remains| Salvaged::new(salvage, remains, &digest).suspended;
+        assert_eq!(suspended(Salvage::Whole, &Remains::default()).as_deref(), Some("a"));
+        assert_eq!(suspended(Salvage::Part, &marks).as_deref(), Some("a"));
+        assert_eq!(suspended(Salvage::Part, &Remains::default()), None);
+        assert_eq!(suspended(Salvage::Nothing, &marks), None);
+    }
+}

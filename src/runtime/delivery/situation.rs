@@ -107,3 +107,94 @@ impl Restored {
         self.lost.iter().chain(moved).cloned().collect::<Vec<_>>().into_iter()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::id::RequestId;
+    use crate::core::requests::request::RequestResult;
+    use crate::store::testing;
+
+    /// What is restored of an agent that paused like this. `program`: what its `claude` does by itself.
+    fn of(situation: Situation, program: &Program) -> Restored {
+        let (_temp, store) = testing::store();
+        let frame = store.frame(store.root()).unwrap().unwrap();
+        restored(&Frame { situation, ..frame }, program, None)
+    }
+
+    fn notices(restored: &Restored, by_command: bool) -> Vec<String> {
+        restored.notices(by_command).collect()
+    }
+
+    #[test]
+    fn an_agent_is_told_where_its_shell_was_unless_a_command_returns_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let in_shell = |shell: &Path| Situation { shell: Some(shell.to_owned()), ..Situation::default() };
+        let moved = of(in_shell(temp.path()), &Program::old());
+        assert_eq!((notices(&moved, false).len(), notices(&moved, true).len()), (1, 0));
+        // No command returns it to what is gone.
+        let gone = of(in_shell(Path::new("/nowhere")), &Program::old());
+        assert_eq!((notices(&gone, false).len(), notices(&gone, true).len()), (1, 1));
+        assert!(notices(&gone, true)[0].contains("which is gone"));
+        let mut tells = Program::old();
+        tells.tells_directory = true;
+        assert_eq!(notices(&of(in_shell(temp.path()), &tells), false), [""; 0]);
+        assert_eq!(notices(&of(in_shell(Path::new("/srv")), &Program::old()), false), [""; 0], "it starts there");
+        assert_eq!(notices(&of(Situation::default(), &Program::old()), false), [""; 0]);
+    }
+
+    #[test]
+    fn a_worktree_is_lost_if_claude_does_not_return_to_it_or_it_is_gone() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut returns = Program::old();
+        returns.returns_to_worktrees = true;
+        let lost = |worktree: &Path, program: &Program| {
+            let situation = Situation { worktree: Some(worktree.to_owned()), ..Situation::default() };
+            notices(&of(situation, program), true).concat()
+        };
+        assert_eq!(lost(temp.path(), &returns), "");
+        assert!(lost(temp.path(), &Program::old()).contains("ExitWorktree"));
+        assert!(lost(Path::new("/nowhere"), &returns).contains("which is gone"));
+    }
+
+    #[test]
+    fn a_mode_that_the_agent_was_not_given_is_not_restored_and_it_is_told() {
+        let in_mode = |mode: &str| of(Situation { mode: Some(mode.into()), ..Situation::default() }, &Program::old());
+        let plan = in_mode("plan");
+        assert_eq!((plan.mode.as_deref(), plan.launch.permission_mode.as_deref()), (Some("plan"), Some("plan")));
+        assert_eq!(notices(&plan, false), [""; 0]);
+        let wider = in_mode("bypassPermissions");
+        assert_eq!((wider.mode.as_deref(), wider.launch.permission_mode.as_deref()), (None, None));
+        assert!(notices(&wider, true).concat().contains("bypassPermissions"));
+    }
+
+    #[test]
+    fn after_a_loss_everything_but_the_mode_is_as_before() {
+        let (_temp, store) = testing::store();
+        let before = Situation { shell: Some("/srv/a".into()), rules: vec!["Read".into()], ..Situation::default() };
+        let frame = Frame { situation: before.clone(), ..store.frame(store.root()).unwrap().unwrap() };
+        let lost =
+            |mode: &str| Situation { mode: Some(mode.into()), shell: Some("/srv/b".into()), ..Situation::default() };
+        assert_eq!(after_loss(&frame, lost("plan")), Situation { mode: Some("plan".into()), ..before.clone() });
+        assert_eq!(after_loss(&frame, lost("bypassPermissions")), before);
+    }
+
+    #[test]
+    fn rules_of_a_skill_count_in_the_attempt_that_used_it_or_that_a_person_allowed_it_in() {
+        let (_temp, store) = testing::store();
+        let frame = store.frame(store.root()).unwrap().unwrap();
+        let rules = |made_before: bool, tool: &str, call: &str| {
+            let skill = SkillRules { call: "t1".into(), rules: vec!["Bash(id)".into()], made_before };
+            let mut digest = Digest::default();
+            digest.rights.of_skills.push(skill);
+            let kind = RequestKind::Permission { tool: tool.into(), input: serde_json::Value::Null, reason: None };
+            let result = RequestResult::Text("allow".into());
+            let given = Delivery { request: RequestId::random(), call: Some(call.into()), kind, result };
+            at_the_end(&frame, None, &digest, None, &[given]).unwrap().rules
+        };
+        assert_eq!(rules(false, "Bash", "t9"), ["Bash(id)"]);
+        assert_eq!(rules(true, "Bash", "t1"), [""; 0]);
+        assert_eq!(rules(true, SKILL, "t9"), [""; 0]);
+        assert_eq!(rules(true, SKILL, "t1"), ["Bash(id)"]);
+    }
+}

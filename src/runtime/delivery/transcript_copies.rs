@@ -115,3 +115,45 @@ fn results_of_calls(deliveries: &[Delivery]) -> HashMap<String, CallResult> {
     results.extend(answers.into_iter().map(|(call, answers)| (call.clone(), answered(answers))));
     results
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::id::RequestId;
+    use crate::core::requests::question::Form;
+    use crate::core::requests::request::RequestKind;
+
+    fn delivery(call: Option<&str>, native: bool, result: RequestResult) -> Delivery {
+        let kind = RequestKind::Ask(Form { native, ..Form::text("When?") });
+        Delivery { request: RequestId::random(), call: call.map(str::to_owned), kind, result }
+    }
+
+    fn text(text: &str) -> RequestResult {
+        RequestResult::Text(text.to_owned())
+    }
+
+    #[test]
+    fn each_call_returns_its_result_and_a_failure_as_an_error() {
+        let results = results_of_calls(&[
+            delivery(Some("replied"), false, text("Jan 1st")),
+            delivery(Some("failed"), false, RequestResult::Failed("max turns".into())),
+            delivery(Some("part"), false, RequestResult::PartlyFailed("one of two".into())),
+            delivery(Some("late"), false, RequestResult::Unanswered { said: "nobody answered".into(), seconds: 60 }),
+            delivery(None, false, text("by prompt")),
+        ]);
+        let of = |call: &str| (results[call].text.as_str(), results[call].is_error);
+        assert_eq!(results.len(), 4);
+        assert_eq!(
+            ["replied", "failed", "part", "late"].map(of),
+            [("Jan 1st", false), ("max turns", true), ("one of two", true), ("nobody answered", true)]
+        );
+    }
+
+    #[test]
+    fn the_answers_to_all_questions_of_one_call_are_one_result() {
+        let both = [delivery(Some("t1"), true, text("Jan 1st")), delivery(Some("t1"), true, text("in Rome"))];
+        let results = results_of_calls(&both);
+        let [result] = &results.into_values().collect::<Vec<_>>()[..] else { panic!("there is one call") };
+        assert!(result.text.contains("Jan 1st") && result.text.contains("in Rome") && !result.is_error, "{result:?}");
+    }
+}

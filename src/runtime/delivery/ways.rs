@@ -191,3 +191,58 @@ fn notices(store: &Store, own: &RunSettings, frame: &Frame) -> Vec<String> {
     let changes = wanted.then(|| stale_files::notice(store, frame)).flatten();
     frame.trouble.as_ref().map(prompt::of_trouble).into_iter().chain(changes).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::requests::plan::Plan;
+    use crate::core::requests::question::Batch;
+    use crate::core::requests::request::RequestResult;
+
+    fn delivery(kind: RequestKind, call: &str, text: &str) -> Delivery {
+        Delivery {
+            request: RequestId::random(),
+            call: Some(call.to_owned()),
+            kind,
+            result: RequestResult::Text(text.to_owned()),
+        }
+    }
+
+    fn permission(tool: &str, call: &str) -> Delivery {
+        let kind = RequestKind::Permission { tool: tool.into(), input: serde_json::Value::Null, reason: None };
+        delivery(kind, call, "allow")
+    }
+
+    #[test]
+    fn questions_that_were_asked_together_are_delivered_once() {
+        let batch = Batch { id: RequestId::random(), name: None };
+        let other = Batch { id: RequestId::random(), name: None };
+        let ask = |batch: Option<&Batch>| {
+            delivery(RequestKind::Ask(Form { batch: batch.cloned(), ..Form::text("When?") }), "t1", "Jan 1st")
+        };
+        let all = [ask(Some(&batch)), ask(None), ask(Some(&batch)), ask(None), ask(Some(&other))];
+        let kept = one_for_each_batch(&all);
+        assert_eq!(kept, [all[0].clone(), all[1].clone(), all[3].clone(), all[4].clone()]);
+    }
+
+    #[test]
+    fn only_an_approved_command_is_run_first() {
+        let way = DeliveryWay::ReopenedCall { call: "t1".into() };
+        assert!(begins_with_command(&way, &[permission("Write", "t0"), permission(BASH, "t1")]));
+        assert!(!begins_with_command(&way, &[permission(BASH, "t0"), permission("Write", "t1")]));
+        assert!(!begins_with_command(&DeliveryWay::Prompt, &[permission(BASH, "t1")]));
+    }
+
+    #[test]
+    fn the_answer_to_a_plan_is_put_into_the_words_of_claude_code() {
+        let plan = Plan { text: None, file: None, modes: vec!["default".into()] };
+        let answered = |answer| delivery(RequestKind::Plan(plan.clone()), "t1", answer);
+        let asked = delivery(RequestKind::Ask(Form::text("When?")), "t2", "allow");
+        let given =
+            plans_in_words(&[answered("allow"), answered("deny: too large"), answered("unclear"), asked.clone()]);
+        assert!(given[0].result.text().starts_with("User has approved"), "{:?}", given[0].result);
+        assert_eq!(given[1].result, RequestResult::Failed("too large".into()));
+        assert_eq!(given[2].result, RequestResult::Text("unclear".into()));
+        assert_eq!(given[3], asked);
+    }
+}

@@ -118,3 +118,46 @@ fn kept_of(frame: &Frame) -> Option<Kept> {
 fn found(frame: &Frame, session: SessionId, places: &mut Places) -> Option<PathBuf> {
     config_dir(&frame.launch).and_then(|config| places.find(&config, &frame.cwd, session))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::agent::launch::Launch;
+    use crate::store::NewFrame;
+    use crate::store::testing::{self, new};
+
+    #[test]
+    fn a_conversation_is_whole_if_the_copy_or_the_transcript_that_went_on_is() {
+        let (temp, store) = testing::store();
+        let launch = Launch { config_dir: Some(temp.path().join("config")), ..Launch::default() };
+        let caller = store.start(store.create_root(&NewFrame { launch, ..new("a task") }).unwrap());
+        store.dir().frame_dir(caller.frame).unwrap();
+        store.end(caller, &testing::reply("SGN_PEND_STARTED"));
+        let frame = store.frame(caller.frame).unwrap().unwrap();
+        let kept = kept_of(&frame).expect("its session was kept");
+        let line = |id: &str, parent: &str| {
+            format!(r#"{{"type":"assistant","uuid":"{id}","parentUuid":{parent},"message":{{}}}}"#) + "\n"
+        };
+        let whole = line("a", "null");
+        let torn = line("a", "null") + &line("c", "\"b\"");
+        let copy = store.dir().checkpoint(kept.frame, kept.copy);
+        let transcript = temp.path().join("transcript.jsonl");
+        let is_broken = |copied: Option<&str>, found: Option<&str>| {
+            for (path, text) in [(&copy, copied), (&transcript, found)] {
+                match text {
+                    Some(text) => std::fs::write(path, text).unwrap(),
+                    None => drop(std::fs::remove_file(path)),
+                }
+            }
+            let found = found.map(|_| transcript.as_path());
+            conversation(&store, &frame, kept, found).unwrap().0
+        };
+        assert!(!is_broken(Some(&whole), None));
+        assert!(is_broken(Some(&torn), None));
+        assert!(is_broken(Some(&torn), Some(&torn)));
+        assert!(!is_broken(Some(&torn), Some(&whole.repeat(2))), "the transcript replaces it");
+        assert!(!is_broken(Some(&whole), Some(&torn)), "the copy is what is continued");
+        assert!(!is_broken(None, Some(&whole)));
+        assert!(is_broken(None, Some(&torn)));
+    }
+}

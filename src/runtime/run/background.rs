@@ -192,3 +192,50 @@ pub(crate) fn taken_from_left(store: &Store, frame: FrameId) -> Result<Option<Le
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::store::testing;
+
+    const REPLY: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"Jan 1st"}"#;
+
+    /// Whether an agent that printed this, so long ago, was left by its runner.
+    fn left(printed: &str, ago: Duration) -> bool {
+        let (_temp, store) = testing::store();
+        let caller = store.start(store.root());
+        store.dir().frame_dir(caller.frame).unwrap();
+        fs::write(store.dir().output(caller.frame), format!("before\n{printed}\n")).unwrap();
+        let file = File::options().append(true).open(store.dir().output(caller.frame)).unwrap();
+        file.set_modified(SystemTime::now() - ago).unwrap();
+        let (frame, mut attempts) =
+            (store.frame(caller.frame).unwrap().unwrap(), store.attempts(caller.frame).unwrap());
+        is_left(&store, &frame, &attempts.remove(0)).unwrap()
+    }
+
+    #[test]
+    fn a_claude_that_replied_long_ago_and_still_lives_was_left_by_its_runner() {
+        let (long, short) = (Duration::from_secs(100_000), Duration::from_secs(1));
+        assert!(left(REPLY, long));
+        assert!(!left(REPLY, short));
+        assert!(!left(r#"{"type":"system","subtype":"init"}"#, long), "it works");
+    }
+
+    #[test]
+    fn a_person_is_told_what_holds_a_reply_up_and_how_long() {
+        let frame = FrameId::random();
+        let said = |seconds| held_up(frame, &Digest::default(), Duration::from_secs(seconds));
+        let short = frame.short();
+        let line = |long: &str| {
+            format!("{short} has replied; its background work has {long} to finish, or Ctrl-C ends it now")
+        };
+        assert_eq!([said(600), said(90)], [line("10 min"), line("90 s")]);
+    }
+
+    #[test]
+    fn a_file_that_is_missing_is_not_quiet() {
+        assert_eq!(quiet_for(Path::new("/nowhere")), None);
+    }
+}

@@ -330,6 +330,9 @@ mod tests {
         let lost = FrameErrorKind::NoConversation { said: "no".into(), anew: String::new() };
         assert!(failed(vec![refused(), lost]));
         assert!(!failed(vec![refused(), FrameErrorKind::Ended("max turns".into())]));
+        let waits = |errors| ChainStatus::Waits { new: false, blockers: Vec::new(), busy: Vec::new(), errors };
+        let error = FrameError { frame: FrameId::random(), kind: refused() };
+        assert!(waits(vec![error]).is_refusal() && !waits(Vec::new()).is_refusal());
         assert!(!ChainStatus::Interrupted.is_refusal());
     }
 

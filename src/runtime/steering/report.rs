@@ -39,3 +39,43 @@ pub(crate) fn of(store: &Store, frame: FrameId, stop: &Stop) -> Result<String, R
     };
     Ok(read().map_err(while_trying(READ_PRINTED))?.report(stop))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::core::steering::stop::{By, How};
+    use crate::store::testing;
+
+    #[test]
+    fn a_stopped_agent_reports_what_it_printed_and_one_that_never_ran_nothing() {
+        let (_temp, store) = testing::store();
+        let frame = store.root();
+        let stop = Stop { how: How::Stop, now: false, by: By::Person, reason: None, of: frame, report: None };
+        let report = || of(&store, frame, &stop);
+        assert!(report().unwrap().contains("It used no tools."));
+        store.dir().frame_dir(frame).unwrap();
+        let said = |text: &str, parent: &str| {
+            let content = format!(r#"[{{"type":"text","text":"{text}"}}]"#);
+            format!(r#"{{"type":"assistant","message":{{"content":{content}}},"parent_tool_use_id":{parent}}}"#) + "\n"
+        };
+        // Larger than what is read at once.
+        let long = "x".repeat(200_000);
+        let lines = [said("I begin.", "null"), said(&long, "\"toolu_1\""), said("Half done.", "null")];
+        fs::write(store.dir().printed(frame), lines.concat()).unwrap();
+        let report = report().unwrap();
+        assert!(report.ends_with("What it said last:\nHalf done."), "{report}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_report() {
+        let (_temp, store) = testing::store();
+        let frame = store.root();
+        let stop = Stop { how: How::Stop, now: false, by: By::Person, reason: None, of: frame, report: None };
+        let folder = store.dir().frame_path(frame);
+        fs::create_dir_all(folder.parent().unwrap()).unwrap();
+        fs::write(folder, "not a folder").unwrap();
+        assert!(of(&store, frame, &stop).is_err());
+    }
+}

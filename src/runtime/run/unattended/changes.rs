@@ -62,3 +62,38 @@ impl Changes {
 fn nearest_folder(file: &Path) -> Option<&Path> {
     file.ancestors().skip(1).find(|folder| folder.is_dir())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_is_waited_for_is_noticed_when_it_is_made() {
+        let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let dir = StateDir::new(state.path()).unwrap();
+        let mut changes = Changes::of(&dir).unwrap();
+        // Its folder does not exist either.
+        let file = project.path().join("out/report");
+        changes.watch_for(&dir, std::slice::from_ref(&file));
+        let noticed =
+            async |changes: &Changes| tokio::time::timeout(Duration::from_secs(60), changes.next()).await.is_ok();
+        fs::create_dir(project.path().join("out")).unwrap();
+        assert!(noticed(&changes).await, "the folder");
+        changes.watch_for(&dir, std::slice::from_ref(&file));
+        fs::write(&file, "").unwrap();
+        assert!(noticed(&changes).await, "the file");
+        fs::write(dir.database(), "").unwrap();
+        assert!(noticed(&changes).await, "the database");
+    }
+
+    #[test]
+    fn the_folder_that_changes_first_is_the_nearest_that_exists() {
+        let temp = tempfile::tempdir().unwrap();
+        assert_eq!(nearest_folder(&temp.path().join("a/b/c")), Some(temp.path()));
+        // A folder that is waited for changes the one above it.
+        assert_eq!(nearest_folder(temp.path()), temp.path().parent());
+    }
+}

@@ -121,3 +121,19 @@ fn until_next(next: Option<Timestamp>, now: Timestamp) -> Duration {
     let left = next.map_or(TICK, |next| next.duration_since(now).min(TICK));
     Duration::try_from(left).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_looked_at_before_it_is_due_but_never_long_after() {
+        let now = Timestamp::from_second(10_000).unwrap();
+        let in_seconds = |seconds: i64| until_next(Timestamp::from_second(10_000 + seconds).ok(), now);
+        let tick = Duration::try_from(TICK).unwrap();
+        assert_eq!(until_next(None, now), tick);
+        assert_eq!(in_seconds(2), Duration::from_secs(2));
+        assert_eq!(in_seconds(1_000_000), tick);
+        assert_eq!(in_seconds(-5), Duration::ZERO);
+    }
+}
