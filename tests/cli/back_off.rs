@@ -95,14 +95,19 @@ fn an_agent_that_refuses_after_its_question_expired_is_started_once() {
 }
 
 #[test]
-fn an_agent_that_dies_backs_off() {
-    let (world, id) = answered("ask When?\nrun true\nonce die 9\nreply {result}\n");
+fn an_agent_that_dies_twice_in_a_row_backs_off() {
+    let (world, id) = answered("ask When?\nrun true\nunless mended die 9\nreply mended\n");
+    world.run(&["resume", "--all"]).exits_with(1);
+    assert_eq!(told(&world), "", "once may be chance");
+    assert!(world.run(&["ls"]).succeeds().stdout.contains("can continue"));
     world.run(&["resume", "--all"]).exits_with(1);
     assert_eq!(told(&world), "claude was killed by signal 9\n");
     world.run(&["resume", "--all"]).succeeds();
     let starts = world.starts();
     pause_is_over(&world);
-    world.run(&["resume", "--all"]).succeeds();
+    world.run(&["resume", "--all"]).exits_with(1);
     assert_eq!(world.starts(), starts + 1);
-    world.run(&["resume", &id]).succeeds();
+    world.file("mended", "");
+    // A person who asks for it is obeyed.
+    world.run(&["resume", &id]).prints("mended");
 }

@@ -144,8 +144,8 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
         // The half-finished session is the best checkpoint available.
         (Meaning::Died { worked: true, .. }, _) if facts.is_abandoned => (Keep, Ended::Again),
         (Meaning::Died { worked: false, .. }, _) if facts.is_abandoned => (Discard, Ended::Back),
-        (Meaning::Died { worked: true, how }, _) => (Keep, back_off(how)),
-        (Meaning::Died { worked: false, how }, _) => (Discard, back_off(how)),
+        (Meaning::Died { worked: true, how }, _) => (Keep, Ended::Die { why: how.clone() }),
+        (Meaning::Died { worked: false, how }, _) => (Discard, Ended::Die { why: how.clone() }),
     }
 }
 
@@ -192,7 +192,7 @@ fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next 
     }
     let is_limited = matches!(meaning, Meaning::UsageLimit { .. } | Meaning::Unavailable { .. });
     let is_again = *frame == Ended::Again && *meaning != Meaning::Told;
-    let backs_off = matches!(frame, Ended::BackOff { .. });
+    let backs_off = matches!(frame, Ended::BackOff { .. } | Ended::Die { .. });
     match session == Fate::Discard || is_again || is_limited || backs_off {
         true if !died_elsewhere(facts, meaning) => Next::Skip,
         _ => Next::AsItComes,

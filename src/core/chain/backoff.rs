@@ -41,8 +41,8 @@ impl Wait {
 
 /// The pause after this many consecutive failed tries.
 pub(crate) fn until_next_try(tries: u32) -> SignedDuration {
-    let doubled = 2_i32.saturating_pow(tries.saturating_sub(1));
-    SHORTEST.saturating_mul(doubled).min(LONGEST)
+    let Some(doublings) = tries.checked_sub(1) else { return SignedDuration::ZERO };
+    SHORTEST.saturating_mul(2_i32.saturating_pow(doublings)).min(LONGEST)
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn the_pause_between_tries_grows_up_to_an_hour() {
         let seconds = [0, 1, 2, 3, 7, 8, 9, 100, u32::MAX].map(|tries| until_next_try(tries).as_secs());
-        assert_eq!(seconds, [30, 30, 60, 120, 1920, 3600, 3600, 3600, 3600]);
+        assert_eq!(seconds, [0, 30, 60, 120, 1920, 3600, 3600, 3600, 3600]);
     }
 
     #[test]

@@ -138,9 +138,14 @@ pub enum Ended {
         /// The error, for people.
         why: String,
     },
-    /// It could not start, died or came to nothing, and waits for its next try.
+    /// It could not start or came to nothing, and waits for its next try.
     BackOff {
         /// What happened, for people.
+        why: String,
+    },
+    /// It died. The first time that may be by chance, and it is tried again at once.
+    Die {
+        /// How it died, for people.
         why: String,
     },
     /// It failed.
@@ -185,7 +190,8 @@ impl FrameState {
                     };
                     Self::Waiting { wait: Wait::Retry { tries: before.saturating_add(1), why } }
                 }
-                Ended::BackOff { why } => backing_off(waited.as_ref(), why),
+                Ended::BackOff { why } => backing_off(waited.as_ref(), 1, why),
+                Ended::Die { why } => backing_off(waited.as_ref(), 0, why),
                 Ended::Fail(failure) => Self::Failed { failure },
                 Ended::Cancel => Self::Cancelled,
                 Ended::Again => Self::Ready,
@@ -196,8 +202,8 @@ impl FrameState {
                     _ => Self::Ready,
                 },
             }),
-            (Self::Ready, PutOff(why)) => Ok(backing_off(None, why)),
-            (Self::Waiting { wait }, PutOff(why)) => Ok(backing_off(Some(&wait), why)),
+            (Self::Ready, PutOff(why)) => Ok(backing_off(None, 1, why)),
+            (Self::Waiting { wait }, PutOff(why)) => Ok(backing_off(Some(&wait), 1, why)),
             (Self::Waiting { wait }, TryAgain { open_requests }) if wait.is_pause() => Ok(after_all(open_requests)),
             (Self::Failed { .. } | Self::Cancelled, TryAgain { open_requests }) => Ok(after_all(open_requests)),
             (state @ (Self::Ready | Self::Waiting { .. } | Self::Cancelled), Pause) => Ok(state.paused()),
@@ -257,13 +263,14 @@ impl FrameState {
     }
 }
 
-/// The state of a frame that waited for this and then could not be tried, or was tried for nothing.
-fn backing_off(waited: Option<&Wait>, why: String) -> FrameState {
-    let before = match waited {
-        Some(Wait::Restart { tries, .. }) => *tries,
-        _ => 0,
+/// The state of a frame that waited for this and then could not be tried, or was tried for nothing. `first`: how much that counts
+/// the first time.
+fn backing_off(waited: Option<&Wait>, first: u32, why: String) -> FrameState {
+    let tries = match waited {
+        Some(Wait::Restart { tries, .. }) => tries.saturating_add(1),
+        _ => first,
     };
-    FrameState::Waiting { wait: Wait::Restart { tries: before.saturating_add(1), why } }
+    FrameState::Waiting { wait: Wait::Restart { tries, why } }
 }
 
 /// The state of a frame that is to be retried.

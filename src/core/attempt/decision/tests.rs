@@ -71,7 +71,7 @@ fn to_stop(how: How) -> Stop {
 fn frame_in_words(frame: &Ended, facts: &Facts) -> String {
     let words = match frame {
         Ended::Pause(then) => match &**then {
-            Ended::Cancel | Ended::BackOff { .. } => return "paused, then ready again".to_owned(),
+            Ended::Cancel | Ended::BackOff { .. } | Ended::Die { .. } => return "paused, then ready again".to_owned(),
             failed @ Ended::Fail(_) => return frame_in_words(failed, facts),
             then => return format!("paused, then {}", frame_in_words(then, facts)),
         },
@@ -83,6 +83,7 @@ fn frame_in_words(frame: &Ended, facts: &Facts) -> String {
         Ended::Wait(Wait::Retry { .. } | Wait::Restart { .. }) => panic!("the state counts the tries"),
         Ended::Retry { .. } => "waits for its next try",
         Ended::BackOff { .. } => "backs off",
+        Ended::Die { .. } => "ready again; if it dies again, backs off",
         Ended::Fail(_) => "failed",
         Ended::Cancel => "cancelled",
         Ended::Back if facts.has_checkpoint => "as before",
@@ -149,9 +150,8 @@ fn a_frame_that_fails_says_why() {
         (Facts::of(error()), FailureKind::Error, "max turns"),
         (later(error()), FailureKind::Error, "max turns"),
     ] {
-        let decision = decide(&facts);
-        assert_eq!(decision.frame, Ended::Fail(Failure { kind, message: message.into() }));
-        assert_eq!(decision.error.as_deref(), Some(message));
+        let Decision { frame, error, .. } = decide(&facts);
+        assert_eq!((frame, error.as_deref()), (Ended::Fail(Failure { kind, message: message.into() }), Some(message)));
     }
     assert_eq!(decide(&later(limited(true))).frame, Ended::Wait(Wait::UsageLimit { resets_at: RESETS_AT }));
     assert_eq!(decide(&later(overloaded(true))).frame, Ended::Retry { why: "overloaded".into() });
@@ -268,7 +268,7 @@ fn an_attempt_that_died_in_an_earlier_run_is_no_failure_of_this_one() {
         assert_eq!((here.next, here.error.is_some()), (Next::Skip, true));
         let earlier = decide(&Facts { is_abandoned: true, ..later(died(worked)) });
         assert_eq!((earlier.next, &earlier.error), (Next::AsItComes, &None));
-        assert!(matches!(earlier.frame, Ended::Back | Ended::Again) && matches!(here.frame, Ended::BackOff { .. }));
+        assert!(matches!(earlier.frame, Ended::Back | Ended::Again) && matches!(here.frame, Ended::Die { .. }));
         assert_eq!((earlier.session, earlier.trouble), (here.session, here.trouble));
     }
     assert_eq!(decide(&Facts { is_abandoned: true, ..later(refused(Objection::Start)) }).next, Next::Skip);

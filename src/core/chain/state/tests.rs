@@ -99,8 +99,11 @@ fn what_comes_to_nothing_backs_off_until_it_gets_on_and_whoever_continues_it_nee
     let twice = put_off(put_off(FrameState::Ready));
     assert_eq!(twice, restart(2, "no claude"));
     let running = twice.clone().after(FrameEvent::Begin).unwrap();
-    let died = running.clone().after(FrameEvent::End(Ended::BackOff { why: "killed".into() })).unwrap();
-    assert_eq!(died, restart(3, "killed"));
+    let die = |state: FrameState| state.after(FrameEvent::End(Ended::Die { why: "killed".into() })).unwrap();
+    assert_eq!(die(running.clone()), restart(3, "killed"));
+    let died = die(FrameState::Ready.after(FrameEvent::Begin).unwrap());
+    assert_eq!(died, restart(0, "killed"), "once may be chance");
+    assert_eq!(die(died.after(FrameEvent::Begin).unwrap()), restart(1, "killed"));
     assert_eq!(running.after(FrameEvent::End(Ended::Again)), Ok(FrameState::Ready));
     assert_eq!(twice.clone().after(FrameEvent::TryAgain { open_requests: false }), Ok(FrameState::Ready));
     assert_eq!(twice.after(FrameEvent::Pause), Ok(FrameState::Paused { waited: None }));
