@@ -85,3 +85,42 @@ fn an_agent_posts_a_question_as_a_file() {
     assert!(world.log().starts[1].prompt.ends_with("staging\n") || world.log().starts[1].prompt.ends_with("staging"));
     assert!(world.project().join("questions/answered/deploy.json").is_file());
 }
+
+#[test]
+fn every_form_of_asking_and_waiting_in_the_template_works() {
+    let template = include_str!("../../CLAUDE.md.template");
+    let (several, until) =
+        (r#"{"name": "when", "question": "When?", "options": ["now", "later"]}"#, "--until 2030-01-31T09:00Z");
+    assert!(template.contains(several) && template.contains(until));
+    let world = World::with_hooks();
+    world.file("notes.txt", "All tests pass.\n");
+    world.file("several.json", format!("[{several}, {{\"question\": \"Why?\"}}]"));
+    let asks = [
+        "_ask_ \"Deploy?\" `--option now=\"at once\" --option later --default later --expires 2h --context @notes.txt`",
+        "_ask_ \"Which?\" `--option a --option b --multiple --free-text --context \"the tests\"`",
+        "_ask_ `several.json`",
+        "_ask_ \"In a file?\" `--file q.md`",
+    ];
+    let waits = [format!("_wait_ `--file ready {until} --for 2h --any`"), "_wait_ `--file ready`".to_owned()];
+    let steps = asks.map(str::to_owned).into_iter().chain(waits);
+    let lines = steps.chain(["_terminate_ {the result}".to_owned()]).zip(1..);
+    world.file("root.md", lines.map(|(step, number)| format!("{number}. {step}\n")).collect::<String>());
+    let root = world.run(&["spawn", "root.md", "--permission-mode", "acceptEdits"]).started();
+    let started = format!("SGN_PEND_STARTED ({root})");
+    let asked = world.run(&["questions", "--json"]).json()[0].clone();
+    let form = (&asked["options"][0]["description"], &asked["default"], &asked["context"], &asked["free_text"]);
+    assert_eq!(form, (&"at once".into(), &"later".into(), &"All tests pass.\n".into(), &false.into()));
+    world.answer("now");
+    world.run(&["resume", &root]).prints(&started);
+    world.answer("1,2");
+    world.run(&["resume", &root]).prints(&started);
+    world.answer_to("When?", "later");
+    world.answer_to("Why?", "because");
+    world.run(&["resume", &root]).prints(&started);
+    fs::write(world.project().join("q.md"), "In a file?\n\nA: yes\n---\n").expect("it was created");
+    world.run(&["resume", &root]).prints(&started);
+    assert_eq!(world.questions(), []);
+    world.file("ready", "");
+    let done = world.run(&["resume", &root]);
+    assert!(done.succeeds().stdout.contains("it exists: "), "{done}");
+}

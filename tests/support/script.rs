@@ -17,7 +17,8 @@
 //! A call that printed `SGN_PEND_STARTED (ID)` made a request. The turn then ends with that signal.
 //!
 //! The published convention spells some of them as numbered lines, and everything else in such a file is for people:
-//! `` 1. _spawn_ `a.md` and `b.md` ``, `2. _ask_ "When?"`, `` 3. _run_ `date` ``, `4. _remember_ it` (which takes no step),
+//! `` 1. _spawn_ `a.md` and `b.md` ``, `2. _ask_ "When?"`, `` _ask_ "When?" `--option now` ``, `` _ask_ `questions.json` ``,
+//! `` 3. _run_ `date` ``, `` _wait_ `--for 2h` ``, `4. _remember_ it` (which takes no step),
 //! `5. _terminate_ "over"` (`end over`), and `_terminate_` with anything else (`reply {result}`).
 //!
 //! What follows a real `claude` cannot be made to do, so only the stand-in takes these:
@@ -234,9 +235,18 @@ fn parse_published(word: &str, rest: &str) -> Result<Option<Line>> {
         calls: enclosed(rest, mark).into_iter().map(call).collect(),
         go_on: false,
     };
+    let run = |command| Step::Call { calls: vec![Call::Run(command)], go_on: false };
     let step = match word {
         "spawn" => all('`', Call::Spawn),
-        "ask" => all('"', Call::Ask),
+        "ask" => match enclosed(rest, '`').as_slice() {
+            [file] if rest.trim_start().starts_with('`') => run(format!("agent-cli ask --questions {file}")),
+            [options] => {
+                let question = enclosed(rest, '"').into_iter().next().context("a question in quotation marks")?;
+                run(format!("agent-cli ask {} {options}", single_quoted(&question)))
+            }
+            _ => all('"', Call::Ask),
+        },
+        "wait" => all('`', |options| Call::Run(format!("agent-cli wait {options}"))),
         "run" => all('`', Call::Run),
         "remember" => return Ok(None),
         "terminate" => match enclosed(rest, '"').into_iter().next() {
