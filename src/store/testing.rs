@@ -23,7 +23,7 @@ use crate::store::attempts::end::AttemptEnd;
 use crate::store::chains::listing::{Chains, Summary};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
-use crate::store::requests::questions::Question;
+use crate::store::requests::questions::asked::Question;
 use crate::store::requests::request::{Requests, Seen};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::frames::NewFrame;

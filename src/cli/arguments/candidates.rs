@@ -7,7 +7,7 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use crate::cli::context::Context;
 use crate::cli::output::format::{cut, one_line};
 use crate::runtime::RuntimeError;
-use crate::store::{Alike, Chains, Store, Summary};
+use crate::store::{Alike, Chains, Questions, Store, Summary};
 
 /// More than a person would look through.
 const MOST: usize = 100;
@@ -50,7 +50,7 @@ fn with_agents(store: &Store, chains: &[Summary]) -> Result<Vec<CompletionCandid
 pub(crate) fn questions() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         found(|store| {
-            let open = store.first_questions(true, MOST, &mut |_| true)?.questions;
+            let open = store.questions(Questions::First { most: MOST, is_meant: &mut |_| true }, true)?;
             Ok(open.iter().map(|asked| candidate(&asked.id.short(), &asked.question)).collect())
         })
     })

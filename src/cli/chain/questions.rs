@@ -27,7 +27,7 @@ use crate::core::requests::request::RequestKind;
 use crate::core::text::columns::columns;
 use crate::core::text::extent;
 use crate::runtime::run::external_waits;
-use crate::store::{FirstQuestions, Question, Store, StoreError, Target};
+use crate::store::{self, Question, Store, StoreError, Target};
 
 /// List open questions, or show one in full
 ///
@@ -174,9 +174,28 @@ impl Questions {
         let mut projects = Projects::default();
         let project = if self.all_projects { None } else { Some(here(&mut projects)?) };
         let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
-        let mut is_meant = |cwd: &Path| project.as_ref().is_none_or(|project| projects.of(cwd) == *project);
-        Ok(store.first_questions(!self.all, most, &mut is_meant)?)
+        let mut elsewhere = 0;
+        let mut is_meant = |cwd: &Path| {
+            let is_here = project.as_ref().is_none_or(|project| projects.of(cwd) == *project);
+            elsewhere += u64::from(!is_here);
+            is_here
+        };
+        // One more than is shown says that there are more.
+        let first = store::Questions::First { most: most.saturating_add(1), is_meant: &mut is_meant };
+        let mut questions = store.questions(first, !self.all)?;
+        let has_more = questions.len() > most;
+        questions.truncate(most);
+        Ok(FirstQuestions { questions, elsewhere, has_more })
     }
+}
+
+/// The first of many questions.
+#[derive(Debug, Default)]
+struct FirstQuestions {
+    questions: Vec<Question>,
+    /// How many of other projects were passed over.
+    elsewhere: u64,
+    has_more: bool,
 }
 
 fn only(questions: Vec<Question>) -> FirstQuestions {

@@ -1,6 +1,6 @@
-//! Which chains and questions there are, found without reading all of them.
+//! Which chains there are, found without reading all of them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -11,7 +11,6 @@ use crate::core::id::{ChainName, FrameId};
 use crate::store::database::codec::{Id, count, from_json, id, path, path_text, signed, time};
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result};
-use crate::store::requests::questions::{self, Question};
 
 /// Which chains are meant.
 pub enum Chains<'a> {
@@ -95,32 +94,6 @@ const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM 
         WHERE below.child = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions
      FROM frames AS f JOIN chains AS c ON c.root = f.root WHERE f.parent = ?1 ORDER BY f.seq DESC";
 
-/// The first of many questions.
-#[derive(Debug, Default)]
-pub(crate) struct FirstQuestions {
-    pub(crate) questions: Vec<Question>,
-    /// How many of other chains were passed over.
-    pub(crate) elsewhere: u64,
-    /// Whether there are more.
-    pub(crate) has_more: bool,
-}
-
-macro_rules! in_order {
-    ($from:literal, $condition:literal) => {
-        concat!(
-            "SELECT r.id, root.cwd FROM requests AS r ",
-            $from,
-            " CROSS JOIN frames AS f ON f.id = r.frame CROSS JOIN frames AS root ON root.id = f.root
-             WHERE r.kind = 'ask' AND ",
-            $condition,
-            " ORDER BY r.seq"
-        )
-    };
-}
-
-const OPEN_IN_ORDER: &str = in_order!("INDEXED BY open_questions_in_order", "r.status = 'open'");
-const ALL_IN_ORDER: &str = in_order!("NOT INDEXED", "r.status <> 'withdrawn'");
-
 impl Store {
     /// The chains that are meant, each with what is below it, the newest first.
     pub fn chains(&self, of: Chains<'_>) -> Result<ChainList> {
@@ -143,32 +116,6 @@ impl Store {
                 let chains = statement.query_map([Id(frame)], summary)?.collect::<rusqlite::Result<_>>()?;
                 Ok(ChainList { chains, more: 0 })
             }
-        })
-    }
-
-    /// At most `most` questions of the chains whose roots work where `is_meant` says, in the order in which they were asked. No
-    /// more are read than that takes.
-    pub(crate) fn first_questions(
-        &self,
-        only_open: bool,
-        most: usize,
-        is_meant: &mut dyn FnMut(&Path) -> bool,
-    ) -> Result<FirstQuestions> {
-        self.query(|connection| {
-            let mut found = FirstQuestions::default();
-            let mut statement = connection.prepare_cached(if only_open { OPEN_IN_ORDER } else { ALL_IN_ORDER })?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                if !is_meant(&path(row, "cwd")?) {
-                    found.elsewhere += 1;
-                } else if found.questions.len() == most {
-                    found.has_more = true;
-                    return Ok(found);
-                } else {
-                    found.questions.extend(questions::load(connection, id(row, "id")?)?);
-                }
-            }
-            Ok(found)
         })
     }
 }
@@ -231,6 +178,8 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::store::NewFrame;
@@ -322,28 +271,5 @@ mod tests {
         assert_eq!(store.candidates(Timestamp::now()).unwrap(), []);
         let running = store.start(store.root());
         assert_eq!(with("running", 9), (vec![running.frame], 0));
-    }
-
-    #[test]
-    fn the_first_questions_of_a_project_are_read_and_no_others() {
-        let (_temp, store) = store();
-        let asked = ["a?", "b?", "c?"].map(|text| store.asking(text).1);
-        let first = |most, is_meant: &mut dyn FnMut(&Path) -> bool| {
-            let found = store.first_questions(true, most, is_meant).unwrap();
-            let ids: Vec<_> = found.questions.iter().map(|question| question.id).collect();
-            (ids, found.elsewhere, found.has_more)
-        };
-        assert_eq!(first(2, &mut |_| true), (asked[..2].to_vec(), 0, true));
-        assert_eq!(first(3, &mut |_| true), (asked.to_vec(), 0, false));
-        assert_eq!(first(3, &mut |_| false), (vec![], 3, false));
-        store.answer(asked[0], "x").unwrap();
-        assert_eq!(first(3, &mut |_| true).0, asked[1..]);
-        assert_eq!(store.first_questions(false, 9, &mut |_| true).unwrap().questions.len(), 3);
-        for sql in [OPEN_IN_ORDER, ALL_IN_ORDER] {
-            let mut statement = store.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let plan = statement.query_map([], |row| row.get::<_, String>("detail")).unwrap();
-            let plan: Vec<_> = plan.map(|step| step.unwrap()).collect();
-            assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
-        }
     }
 }

@@ -1,87 +1,25 @@
 //! Questions for people, and the one answer that each of them gets. It can be replaced until an agent has it.
 
+pub(crate) mod asked;
 pub(super) mod expiry;
 
-use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use rusqlite::{Connection, OptionalExtension};
 use serde_json::json;
 
 use crate::core::chain::origin::Origin;
-use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::request::RequestKind;
-use crate::core::requests::state::{RequestEvent, RequestState};
+use crate::core::id::RequestId;
+use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
-use crate::store::chains::exchanges::Asked;
-use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, maybe_time, time};
+use crate::store::database::codec::{self, At, Id};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::{Result, StoreError};
+use crate::store::requests::questions::asked::{Question, load};
 use crate::store::requests::results::result;
-use crate::store::tables::below::below;
 use crate::store::tables::events;
 use crate::store::tables::requests;
 
-/// A question that an agent asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// Its id, for `answer`.
-    pub id: RequestId,
-    /// The frame whose agent asked.
-    pub frame: FrameId,
-    /// The root of that frame's tree.
-    pub root: FrameId,
-    /// The frame's task in a few words.
-    pub title: String,
-    /// The question.
-    pub question: String,
-    /// What was asked for, with what it offers.
-    pub kind: RequestKind,
-    /// When it was asked.
-    pub asked: Timestamp,
-    /// When it was answered.
-    pub answered: Option<Timestamp>,
-    /// The answer.
-    pub answer: Option<String>,
-    /// When it was recorded that nobody had answered it in time.
-    pub expired: Option<Timestamp>,
-    /// Who gave it.
-    pub origin: Option<Origin>,
-}
-
-macro_rules! questions {
-    ($($condition:tt)+) => {
-        concat!(
-            "SELECT r.id, r.frame, f.root, f.title, r.detail, r.state, r.made, a.answered, a.answer, a.origin FROM requests AS r
-             JOIN frames AS f ON f.id = r.frame LEFT JOIN answers AS a ON a.question = r.id
-             WHERE r.kind = 'ask' AND r.status <> 'withdrawn' AND ",
-            $($condition)+,
-            " ORDER BY r.seq"
-        )
-    };
-}
-
-const ONE: &str = questions!("r.id = ?1");
-const ALL_BELOW: &str = questions!("r.frame IN (", below!("SELECT id FROM below"), ")");
-const OPEN_BELOW: &str = questions!("r.status = 'open' AND r.frame IN (", below!("SELECT id FROM below"), ")");
-
 impl Store {
-    /// The questions that were not withdrawn, in the order in which they were asked.
-    pub fn questions(&self, asked: impl Into<Asked>, only_open: bool) -> Result<Vec<Question>> {
-        let (sql, id) = match (asked.into(), only_open) {
-            (Asked::Anywhere, true) => (questions!("r.status = 'open'"), None),
-            (Asked::Anywhere, false) => (questions!("true"), None),
-            (Asked::Below(top), true) => (OPEN_BELOW, Some(top.0)),
-            (Asked::Below(top), false) => (ALL_BELOW, Some(top.0)),
-            (Asked::One(question), true) => (questions!("r.id = ?1 AND r.status = 'open'"), Some(question.0)),
-            (Asked::One(question), false) => (ONE, Some(question.0)),
-        };
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            let found = statement.query_map(params_from_iter(id.map(Id)), from_row)?;
-            Ok(found.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
     /// Answers a question. The first answer counts; with `replace`, another one takes the place of an answer that no attempt was
     /// given. An attempt that was to be given the replaced answer can no longer begin.
     ///
@@ -172,11 +110,6 @@ pub(crate) fn unchanged(connection: &Connection, read: &[(RequestId, String)]) -
     Ok(())
 }
 
-pub(crate) fn load(connection: &Connection, id: RequestId) -> std::result::Result<Option<Question>, Fault> {
-    let mut statement = connection.prepare_cached(ONE)?;
-    Ok(statement.query_row([Id(id)], from_row).optional()?)
-}
-
 fn why_not(connection: &Connection, id: RequestId) -> Fault {
     let kind = connection
         .query_row("SELECT kind FROM requests WHERE id = ?1", [Id(id)], |row| row.get::<_, String>(0))
@@ -187,29 +120,6 @@ fn why_not(connection: &Connection, id: RequestId) -> Fault {
         Ok(Some(_)) => StoreError::NotAQuestion(id).into(),
         Err(error) => error.into(),
     }
-}
-
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
-    let kind: RequestKind = from_json(row, "detail")?;
-    let question = match &kind {
-        RequestKind::Ask(form) => form.question.clone(),
-        other => other.command(),
-    };
-    let is_expired = from_json::<RequestState>(row, "state")?.is_expired();
-    let over = maybe_time(row, "answered")?;
-    Ok(Question {
-        id: id(row, "id")?,
-        frame: id(row, "frame")?,
-        root: id(row, "root")?,
-        title: row.get("title")?,
-        question,
-        kind,
-        asked: time(row, "made")?,
-        answered: over.filter(|_| !is_expired),
-        answer: if is_expired { None } else { row.get("answer")? },
-        expired: over.filter(|_| is_expired),
-        origin: maybe_json(row, "origin")?,
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,205 @@
+//! Reads questions. Many of them can be open, so nobody reads more than a person looks at.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+
+use crate::core::chain::origin::Origin;
+use crate::core::id::{FrameId, RequestId};
+use crate::core::requests::request::RequestKind;
+use crate::core::requests::state::RequestState;
+use crate::store::chains::exchanges::Asked;
+use crate::store::database::codec::{Id, from_json, id, maybe_json, maybe_time, path, time};
+use crate::store::database::store::Store;
+use crate::store::error::{Fault, Result};
+use crate::store::tables::below::below;
+
+/// A question that an agent asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Its id, for `answer`.
+    pub id: RequestId,
+    /// The frame whose agent asked.
+    pub frame: FrameId,
+    /// The root of that frame's tree.
+    pub root: FrameId,
+    /// The frame's task in a few words.
+    pub title: String,
+    /// The question.
+    pub question: String,
+    /// What was asked for, with what it offers.
+    pub kind: RequestKind,
+    /// When it was asked.
+    pub asked: Timestamp,
+    /// When it was answered.
+    pub answered: Option<Timestamp>,
+    /// The answer.
+    pub answer: Option<String>,
+    /// When it was recorded that nobody had answered it in time.
+    pub expired: Option<Timestamp>,
+    /// Who gave it.
+    pub origin: Option<Origin>,
+}
+
+/// Which questions are meant.
+pub enum Questions<'a> {
+    All(Asked),
+    /// At most `most` of the chains whose roots work where `is_meant` says. It is asked about one question after the other, so it can
+    /// also count them, and no more of them are read than that takes.
+    First {
+        most: usize,
+        is_meant: &'a mut dyn FnMut(&Path) -> bool,
+    },
+}
+
+impl<T: Into<Asked>> From<T> for Questions<'_> {
+    fn from(asked: T) -> Self {
+        Self::All(asked.into())
+    }
+}
+
+macro_rules! questions {
+    ($($condition:tt)+) => {
+        concat!(
+            "SELECT r.id, r.frame, f.root, f.title, r.detail, r.state, r.made, a.answered, a.answer, a.origin FROM requests AS r
+             JOIN frames AS f ON f.id = r.frame LEFT JOIN answers AS a ON a.question = r.id
+             WHERE r.kind = 'ask' AND r.status <> 'withdrawn' AND ",
+            $($condition)+,
+            " ORDER BY r.seq"
+        )
+    };
+}
+
+const ONE: &str = questions!("r.id = ?1");
+const ALL_BELOW: &str = questions!("r.frame IN (", below!("SELECT id FROM below"), ")");
+const OPEN_BELOW: &str = questions!("r.status = 'open' AND r.frame IN (", below!("SELECT id FROM below"), ")");
+
+macro_rules! in_order {
+    ($from:literal, $condition:literal) => {
+        concat!(
+            "SELECT r.id, root.cwd FROM requests AS r ",
+            $from,
+            " CROSS JOIN frames AS f ON f.id = r.frame CROSS JOIN frames AS root ON root.id = f.root
+             WHERE r.kind = 'ask' AND ",
+            $condition,
+            " ORDER BY r.seq"
+        )
+    };
+}
+
+const OPEN_IN_ORDER: &str = in_order!("INDEXED BY open_questions_in_order", "r.status = 'open'");
+const ALL_IN_ORDER: &str = in_order!("NOT INDEXED", "r.status <> 'withdrawn'");
+
+impl Store {
+    /// The questions that were not withdrawn, in the order in which they were asked.
+    pub fn questions<'a>(&self, which: impl Into<Questions<'a>>, only_open: bool) -> Result<Vec<Question>> {
+        self.query(|connection| match which.into() {
+            Questions::All(asked) => all(connection, asked, only_open),
+            Questions::First { most, is_meant } => first(connection, only_open, most, is_meant),
+        })
+    }
+}
+
+fn all(connection: &Connection, asked: Asked, only_open: bool) -> std::result::Result<Vec<Question>, Fault> {
+    let (sql, id) = match (asked, only_open) {
+        (Asked::Anywhere, true) => (questions!("r.status = 'open'"), None),
+        (Asked::Anywhere, false) => (questions!("true"), None),
+        (Asked::Below(top), true) => (OPEN_BELOW, Some(top.0)),
+        (Asked::Below(top), false) => (ALL_BELOW, Some(top.0)),
+        (Asked::One(question), true) => (questions!("r.id = ?1 AND r.status = 'open'"), Some(question.0)),
+        (Asked::One(question), false) => (ONE, Some(question.0)),
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_map(params_from_iter(id.map(Id)), from_row)?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+fn first(
+    connection: &Connection,
+    only_open: bool,
+    most: usize,
+    is_meant: &mut dyn FnMut(&Path) -> bool,
+) -> std::result::Result<Vec<Question>, Fault> {
+    let mut found = Vec::new();
+    let mut statement = connection.prepare_cached(if only_open { OPEN_IN_ORDER } else { ALL_IN_ORDER })?;
+    let mut rows = statement.query([])?;
+    while found.len() < most
+        && let Some(row) = rows.next()?
+    {
+        if is_meant(&path(row, "cwd")?) {
+            found.extend(load(connection, id(row, "id")?)?);
+        }
+    }
+    Ok(found)
+}
+
+pub(crate) fn load(connection: &Connection, id: RequestId) -> std::result::Result<Option<Question>, Fault> {
+    let mut statement = connection.prepare_cached(ONE)?;
+    Ok(statement.query_row([Id(id)], from_row).optional()?)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
+    let kind: RequestKind = from_json(row, "detail")?;
+    let question = match &kind {
+        RequestKind::Ask(form) => form.question.clone(),
+        other => other.command(),
+    };
+    let is_expired = from_json::<RequestState>(row, "state")?.is_expired();
+    let over = maybe_time(row, "answered")?;
+    Ok(Question {
+        id: id(row, "id")?,
+        frame: id(row, "frame")?,
+        root: id(row, "root")?,
+        title: row.get("title")?,
+        question,
+        kind,
+        asked: time(row, "made")?,
+        answered: over.filter(|_| !is_expired),
+        answer: if is_expired { None } else { row.get("answer")? },
+        expired: over.filter(|_| is_expired),
+        origin: maybe_json(row, "origin")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::store;
+
+    #[test]
+    fn the_first_questions_of_a_project_are_read_and_no_others() {
+        let (_temp, store) = store();
+        let asked = ["a?", "b?", "c?"].map(|text| store.asking(text).1);
+        let first = |most, is_meant: &mut dyn FnMut(&Path) -> bool| {
+            let found = store.questions(Questions::First { most, is_meant }, true).unwrap();
+            found.iter().map(|question| question.id).collect::<Vec<_>>()
+        };
+        assert_eq!(first(2, &mut |_| true), asked[..2]);
+        assert_eq!(first(3, &mut |_| true), asked);
+        let mut looked_at = 0;
+        let mut none = |_: &Path| {
+            looked_at += 1;
+            false
+        };
+        assert_eq!(first(3, &mut none), []);
+        assert_eq!(looked_at, 3);
+        let mut looked_at = 0;
+        let mut all = |_: &Path| {
+            looked_at += 1;
+            true
+        };
+        assert_eq!(first(1, &mut all), asked[..1]);
+        assert_eq!(looked_at, 1, "no more are read");
+        store.answer(asked[0], "x").unwrap();
+        assert_eq!(first(3, &mut |_| true), asked[1..]);
+        let all = Questions::First { most: 9, is_meant: &mut |_| true };
+        assert_eq!(store.questions(all, false).unwrap().len(), 3);
+        for sql in [OPEN_IN_ORDER, ALL_IN_ORDER] {
+            let mut statement = store.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan = statement.query_map([], |row| row.get::<_, String>("detail")).unwrap();
+            let plan: Vec<_> = plan.map(|step| step.unwrap()).collect();
+            assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
+        }
+    }
+}
