@@ -151,3 +151,19 @@ fn a_person_is_told_of_chains_that_were_interrupted_and_cron_is_not() {
     watch.signal(Signal::TERM);
     watch.ends();
 }
+
+#[test]
+fn what_watch_no_longer_drives_is_not_left_on_the_terminal() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    gate.open_for_one();
+    world.file("ins.md", "wait --command 'echo held >> gate.held; read line < gate; false'\nreply done\n");
+    world.spawn_paused("ins.md");
+    let (watch, screen) = world.command(["watch"]).with("TERM", "xterm").start_on_terminal(80);
+    gate.reached_by(2);
+    wait_until("its row is shown", || screen.text().contains("- "));
+    gate.open_for_one();
+    wait_until("its row is gone", || !screen.text().contains("- "));
+    watch.signal(Signal::INT);
+    watch.ends().succeeds();
+}

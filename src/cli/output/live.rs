@@ -22,6 +22,10 @@ pub(crate) fn can_draw() -> bool {
 
 /// Draws these lines in place of those before. They have to be escaped, and to fit.
 pub(crate) fn draw(lines: &[String]) {
+    if lines.is_empty() {
+        // A line that is removed alone stays on the terminal until another is drawn.
+        return clear();
+    }
     let mut drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
     let drawn = drawn.get_or_insert_with(|| {
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
