@@ -38,7 +38,7 @@ fn a_plan_is_shown_whole_and_nothing_in_it_passes_for_something_else() {
     or auto
     or dontAsk
     --- stderr
-    hint: agent-cli answer [ID2:8] allow --mode default|acceptEdits|auto|dontAsk (or deny, with a reason)
+    hint: agent-cli answer [ID2:8] allow (or with --mode acceptEdits, auto, dontAsk; or deny, with a reason)
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions"]), @"
@@ -52,7 +52,7 @@ fn a_plan_is_shown_whole_and_nothing_in_it_passes_for_something_else() {
     --- stderr
     [ID1:8] waits for approval [ID2:8] of its plan: # Tidy up (agent-cli questions [ID2:8] shows 5 more lines, 35 characters)
     hint: agent-cli questions [ID2:8] shows the whole plan
-    hint: agent-cli answer [ID2:8] allow --mode default|acceptEdits|auto|dontAsk (or deny, with a reason), then agent-cli resume [ID1:8]
+    hint: agent-cli answer [ID2:8] allow (or with --mode acceptEdits, auto, dontAsk; or deny, with a reason), then agent-cli resume [ID1:8]
     --- exit status: 0
     ");
     assert!(world.run(&["show", &root]).stdout.contains("  │  # Tidy up\n"));
@@ -92,7 +92,7 @@ fn a_mode_is_for_plans() {
     insta::assert_snapshot!(world.run(&["answer", &world.question(), "allow", "--mode", "acceptEdits"]), @"
     --- stderr
     error: --mode is for a plan that is allowed
-    hint: agent-cli answer ID allow --mode acceptEdits
+    hint: leave --mode out
     --- exit status: 2
     ");
 }

@@ -128,9 +128,17 @@ fn of_plan(plan: &Plan, width: Option<usize>) -> String {
 pub(crate) fn to_answer(kind: &RequestKind) -> String {
     match kind {
         RequestKind::Permission { .. } => "allow (or deny, with a reason)".to_owned(),
-        RequestKind::Plan(plan) => format!("allow --mode {} (or deny, with a reason)", plan.modes.join("|")),
+        RequestKind::Plan(plan) => to_answer_plan(plan),
         RequestKind::Ask(form) => to_answer_form(form),
         _ => "TEXT".to_owned(),
+    }
+}
+
+/// The same for a plan. A shell would take more than the first word of it as it stands for a pipe.
+pub(crate) fn to_answer_plan(plan: &Plan) -> String {
+    match plan.modes.get(1..).unwrap_or_default() {
+        [] => "allow (or deny, with a reason)".to_owned(),
+        others => format!("allow (or with --mode {}; or deny, with a reason)", others.join(", ")),
     }
 }
 

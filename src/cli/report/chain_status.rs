@@ -284,7 +284,7 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
         }
         Blocking::Plan { id, plan } => {
             output::hint(&format!("agent-cli questions {} shows the whole plan", id.short()));
-            Some(format!("{} allow --mode {} (or deny, with a reason)", id.short(), plan.modes.join("|")))
+            Some(format!("{} {}", id.short(), asked::to_answer_plan(plan)))
         }
         _ => None,
     });

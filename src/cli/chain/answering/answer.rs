@@ -131,8 +131,11 @@ impl Answer {
         let Some(mode) = &self.mode else { return Ok(text) };
         let is_of_plan = asked.is_none_or(|asked| matches!(asked.kind, RequestKind::Plan(_)));
         if !is_of_plan || permit(&text) != Some(Permit::Allow) {
-            return Err(CliError::usage("--mode is for a plan that is allowed")
-                .hint("agent-cli answer ID allow --mode acceptEdits"));
+            let error = CliError::usage("--mode is for a plan that is allowed");
+            return Err(match asked.filter(|_| is_of_plan) {
+                Some(asked) => error.hint(format!("agent-cli answer {} allow --mode {mode}", asked.id.short())),
+                None => error.hint("leave --mode out"),
+            });
         }
         Ok(format!("allow {mode}"))
     }

@@ -1,7 +1,6 @@
 //! Checks an answer against its question, for every way of answering.
 
 use crate::cli::error::CliError;
-use crate::cli::report::asked;
 use crate::core::id::RequestId;
 use crate::core::requests::answer::{self, NoAnswer};
 use crate::core::requests::request::RequestKind;
@@ -35,12 +34,9 @@ fn refused(id: RequestId, kind: &RequestKind, text: &str, error: &NoAnswer) -> C
             refused.hint(command(example)).hint(format!("to answer with text, not a choice: {}", command(&text)))
         }
         (NoAnswer::NotAnOption { .. }, _) => refused.hint(command(example)),
-        (_, RequestKind::Permission { .. }) => {
+        (_, RequestKind::Permission { .. } | RequestKind::Plan(_)) => {
             refused.hint(command("allow")).hint(format!("or {}", command("\"deny use the test server\"")))
         }
-        (_, RequestKind::Plan(_)) => refused
-            .hint(command(&asked::to_answer(kind)))
-            .hint(format!("or {}", command("\"deny use the test server\""))),
         _ => refused.hint(command("ANSWER")),
     }
 }

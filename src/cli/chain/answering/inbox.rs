@@ -70,7 +70,7 @@ impl Inbox {
             let all = ResumeAll { claude: None, stale_check: true, max_parallel_total: None, output_options };
             return all.continue_these(context, &store, &chains);
         }
-        tell("resume them with:");
+        tell(if chains.len() == 1 { "resume the chain with:" } else { "resume them with:" });
         for root in chains {
             print_line(&format!("agent-cli resume {root}"))?;
         }
