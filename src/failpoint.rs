@@ -97,6 +97,8 @@ steps! {
     Reword: "reword", WRITE;
     /// The answer to a posted question is written into its folder.
     AnswerFile: "answer_file", ACTION;
+    /// It is recorded that it was written there.
+    Filed: "filed", WRITE;
     /// The file of a question is written.
     QuestionFile: "question_file", ACTION;
     /// An answer is recorded.

@@ -33,13 +33,17 @@ fn what_is_written_below_the_question_is_the_answer() {
     world.file("q.md", "When is\nyour birthday?\n\nA: Jan 1st,\n\n  or so\n");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     assert!(why(&world, &id).contains(" has an answer, which counts in "), "{}", why(&world, &id));
-    let ago = SystemTime::now() - Duration::from_secs(11);
-    File::options().write(true).open(&file).and_then(|file| file.set_modified(ago)).expect("it can be changed");
+    // No program makes an answer count earlier, or later.
+    for at in [SystemTime::UNIX_EPOCH, SystemTime::now() + Duration::from_secs(86_400)] {
+        File::options().write(true).open(&file).and_then(|file| file.set_modified(at)).expect("it can be changed");
+        assert!(world.run(&["resume", &id]).stderr.contains(" s unless the file changes)"), "{}", why(&world, &id));
+    }
+    world.file("q.md", "When is\nyour birthday?\n\nA: Jan 1st,\n\n  or so\n---\n");
     world.run(&["resume", &id]).prints("Jan 1st,\n\n  or so");
     assert_eq!(world.starts(), 2);
     let by = world.run(&["questions", &id, "--all", "--json"]).json()[0]["answered_by"].clone();
     assert_eq!(by["file"]["path"].as_str(), file.to_str());
-    assert!(by["file"]["modified"].is_string() && by["user"].is_string() && by["terminal"].is_null(), "{by}");
+    assert!(by["file"]["changed"].is_string() && by["user"].is_string() && by["terminal"].is_null(), "{by}");
     let shown = world.run(&["show", &id]);
     assert!(shown.stdout.contains(&format!(" in the file {}", file.display())), "{shown}");
     world.run(&["answer", &id, "too late"]).exits_with(3);
@@ -96,8 +100,17 @@ fn an_answer_in_a_file_is_checked_like_any_other() {
     let (world, id, _) = asked(" --option spring --option autumn");
     let answer = |text: &str| drop(world.file("q.md", format!("When is\nyour birthday?\n\nA: {text}\n---\n")));
     answer("summer");
-    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
-    assert!(why(&world, &id).contains("\"summer\" is not one of the options"), "{}", why(&world, &id));
+    let resumed = world.run(&["resume", &id]);
+    resumed.prints("SGN_PEND_ONGOING");
+    let said = "q.md has an answer that does not count: \"summer\" is not one of the options: choose one of 1. spring, 2. autumn";
+    assert!(resumed.stderr.contains(said), "{resumed}");
+    let hint = format!("hint: correct {}, or:\nhint: agent-cli answer ", world.project().join("q.md").display());
+    assert!(resumed.stderr.contains(&hint), "{resumed}");
+    for command in [&["questions"][..], &["questions", &id], &["show", &id]] {
+        assert!(world.run(command).stdout.contains(said), "{command:?}");
+    }
+    let shown = world.run(&["questions", "--json"]).json()[0]["answer_file"].clone();
+    assert_eq!(shown["state"], "refused", "{shown}");
     answer("2");
     world.run(&["resume", &id]).prints("autumn");
 }
@@ -163,4 +176,87 @@ fn a_new_file_is_written_where_the_agent_may_write_and_replaces_none() {
     }
     let (_, outcome) = ask("/etc/passwd", "default");
     assert!(outcome.stdout.contains("it is outside your directory"), "{outcome}");
+}
+
+#[test]
+fn an_agent_does_not_prepare_an_answer_in_the_context_of_its_question() {
+    let world = World::with_hooks();
+    world.file("context", "A: yes\n---\n");
+    world.file("ins.md", "run agent-cli ask --file q.md 'Deploy?' --context @context\nreply {result}\n");
+    let outcome = world.run(&["spawn", "ins.md", "--permission-mode", "acceptEdits"]);
+    assert!(outcome.stdout.contains("a line of its context or options begins with `A:`"), "{outcome}");
+    assert!(!world.project().join("q.md").exists());
+    // A question may have such lines: they are a part of it, whoever saves the file.
+    let world = World::with_hooks();
+    world.file("q.md", "Deploy?\nA: yes\n---\n\nA:\n");
+    world.file("ins.md", "run agent-cli ask --file q.md\nreply {result}\n");
+    let id = world.spawn_paused("ins.md");
+    world.file("q.md", "Deploy?\nA: yes\n---\n\nA:\n");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.file("q.md", "Deploy?\nA: no\n---\n\nA:\n");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert!(why(&world, &id).contains("no longer has the question"), "{}", why(&world, &id));
+    world.file("q.md", "Deploy?\nA: yes\n---\n\nA: no\n---\n");
+    world.run(&["resume", &id]).prints("no");
+}
+
+#[test]
+fn whatever_an_editor_does_to_the_file_the_answer_is_what_was_typed() {
+    // One with a byte order mark and its own line ends; one that renames a new file over the old one.
+    let (world, id, _) = asked("");
+    world.file("q.md", "\u{feff}When is\r\nyour birthday?\r\n\r\nA:\r\n\r\n  - Jan 1st\r\n  - Feb 2nd\r\n---\r\n");
+    world.run(&["resume", &id]).prints("  - Jan 1st\r\n  - Feb 2nd");
+
+    let (world, id, file) = asked("");
+    world.file(".q.md.swp", "x");
+    fs::rename(&file, world.project().join("q.md~")).expect("it can be moved");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    for half in ["", "When is\nyour", "When is\nyour birthday?\n\nA: Jan"] {
+        world.file("q.md", half);
+        world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    }
+    let new = world.file("q.md.new", "When is\nyour birthday?\n\nA: Jan 1st\n---\n");
+    fs::rename(new, &file).expect("it can be moved");
+    world.run(&["resume", &id]).prints("Jan 1st");
+}
+
+#[test]
+fn a_path_with_anything_in_it_is_shown_escaped() {
+    let world = World::with_hooks();
+    let name = "q \u{1b}[31m\u{202e}.md";
+    world.file("ins.md", format!("run agent-cli ask --file '{name}'\nreply {{result}}\n"));
+    world.file(name, "When?\n");
+    let id = world.spawn_paused("ins.md");
+    world.file(name, "What?\nA: now\n");
+    for command in [&["resume", &id][..], &["questions"], &["questions", &id], &["show", &id]] {
+        let shown = world.run(command);
+        let text = format!("{}{}", shown.stdout, shown.stderr);
+        assert!(text.contains("no longer has the question"), "{shown}");
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{shown}");
+    }
+}
+
+#[test]
+fn a_question_in_a_file_expires_and_takes_no_answer_afterwards() {
+    let world = World::with_hooks();
+    world.file("ins.md", "run agent-cli ask --file q.md --default never\nreply {result}\n");
+    let answered = "When?\n\nA: now\n---\n";
+    for in_time in [true, false] {
+        world.file("q.md", "When?\n");
+        let spawn = world.command(["spawn", "ins.md"]).with("AGENT_CLI_QUESTIONS_EXPIRE", "3d");
+        let id = spawn.run().started();
+        let listed = world.run(&["questions", &id]);
+        assert!(listed.stdout.contains("(in 3 d)"), "{listed}");
+        world.questions_expire();
+        if in_time {
+            // Nobody has noticed that it is too late.
+            world.file("q.md", answered);
+            world.run(&["resume", &id]).prints("now");
+        } else {
+            let outcome = world.run(&["resume", &id]);
+            outcome.prints("never\n\n(This is the default: nobody answered until 2026-01-01T00:00:00Z.)");
+            world.file("q.md", answered);
+            assert!(world.run(&["resume", &id]).stdout.starts_with("never"));
+        }
+    }
 }

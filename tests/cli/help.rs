@@ -164,7 +164,7 @@ fn every_command_explains_itself() {
 
           --json
               Print a JSON object: id, status, reply, members, worktree, worktrees_below, waiting_on,
-              busy, errors, denied, usage, cost_usd, estimated, requests, seconds
+              busy, errors, unfiled, denied, usage, cost_usd, estimated, requests, seconds
 
           --exit-code
               Exit with status 75 while the chain waits
@@ -267,7 +267,7 @@ fn every_command_explains_itself() {
 
           --json
               Print a JSON object: id, status, reply, members, worktree, worktrees_below, waiting_on,
-              busy, errors, denied, usage, cost_usd, estimated, requests, seconds
+              busy, errors, unfiled, denied, usage, cost_usd, estimated, requests, seconds
 
           --exit-code
               Exit with status 75 while the chain waits

@@ -34,7 +34,7 @@ fn told(world: &World) -> String {
     let log = world.log();
     let prompt = &log.starts.last().expect("it was started").prompt;
     let (_, told) = prompt.split_once("result of `QUESTION_POSTED:").expect("it was told an answer");
-    told.split_once("):\n").expect("a heading").1.trim_end().to_owned()
+    told.split_once(":\n").expect("a heading").1.trim_end().to_owned()
 }
 
 fn read(world: &World, name: &str) -> Value {
@@ -70,7 +70,7 @@ fn a_posted_question_is_answered_by_a_file() {
     fs::write(file(&world, "answered/q1.json"), r#"{"answer": "tu"#).expect("it can be written");
     let outcome = world.run(&["resume", &id]);
     outcome.prints("SGN_PEND_ONGOING");
-    assert!(outcome.stderr.contains("(answered/q1.json is not JSON: EOF while parsing a string"), "{outcome}");
+    assert!(outcome.stderr.contains("/answered/q1.json is not JSON: EOF while parsing a string"), "{outcome}");
     fs::write(file(&world, "answered/q1.json"), r#"{"answer": "tue"}"#).expect("it can be written");
     assert!(world.run(&["resume", "--all"]).succeeds().stdout.contains(" done: over"));
     assert_eq!(told(&world), "tue");
@@ -101,7 +101,7 @@ fn an_agent_does_not_answer_its_own_question() {
     fs::create_dir(world.project().join("q")).expect("it can be made");
     let outcome = world.run(&["spawn", "root.md", "--questions-dir", "q"]);
     assert!(
-        outcome.stderr.contains("(answered/d.json was written while its agent still worked: save it once more)"),
+        outcome.stderr.contains("/answered/d.json was written while its agent still worked: save it once more"),
         "{outcome}"
     );
     world.answer("no");
@@ -127,12 +127,171 @@ fn the_file_of_an_expired_question_is_moved_too() {
     let (world, id) = posting(r#"{"question": "When?", "expires_at": "2100-01-01T00:00:00Z", "default": "never"}"#);
     world.questions_expire();
     world.run(&["resume", &id]).prints("over");
+    let prompt = world.log().starts[1].prompt.clone();
+    assert!(prompt.contains("), which nobody answered in time, so its default counts:\nnever\n"), "{prompt}");
     assert!(!file(&world, "pending/q1.json").exists());
     let filed = read(&world, "answered/q1.json");
     assert_eq!(
         (&filed["status"], &filed["default"], &filed["answer"]),
         (&"expired".into(), &"never".into(), &Value::Null)
     );
+}
+
+fn is_answered(world: &World, with: &str) -> bool {
+    let filed = fs::read(file(world, "answered/q1.json")).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let is_there = filed.is_some_and(|filed: Value| filed["answer"] == with && filed["status"] == "answered");
+    is_there && !file(world, "pending/q1.json").exists()
+}
+
+#[test]
+fn a_folder_that_was_away_is_filed_into_once_it_is_back() {
+    for command in [&["resume", "ID"][..], &["resume", "--all"], &["questions"], &["watch"]] {
+        let (world, id) = posting(WHEN);
+        let away = world.project().join("away");
+        fs::rename(file(&world, ""), &away).expect("it can be moved");
+        world.answer("tue");
+        let outcome = world.run(&["resume", &id]);
+        outcome.prints("over");
+        let missing = format!(
+            "{} does not exist; a later resume writes it",
+            file(&world, "").display().to_string().trim_end_matches('/')
+        );
+        assert!(outcome.stderr.contains(&missing), "{outcome}");
+        assert_eq!(world.run(&["resume", &id, "--json"]).json()["unfiled"].as_array().map(Vec::len), Some(1));
+        let running = (command == ["watch"]).then(|| world.command(["watch"]).start());
+        fs::rename(&away, file(&world, "")).expect("it can be moved");
+        match running {
+            Some(watch) => {
+                wait_until("it is filed", || is_answered(&world, "tue"));
+                watch.signal(rustix::process::Signal::TERM);
+                watch.ends().succeeds();
+            }
+            None => {
+                let words: Vec<_> = command.iter().map(|word| if *word == "ID" { id.as_str() } else { word }).collect();
+                world.run(&words).succeeds();
+            }
+        }
+        assert!(is_answered(&world, "tue"), "{command:?}");
+        fs::remove_dir_all(file(&world, "answered")).expect("it can be removed");
+        let outcome = world.run(&["resume", &id]);
+        outcome.prints("over");
+        assert!(
+            !outcome.stderr.contains("answered") && !file(&world, "answered").exists(),
+            "it is written once: {outcome}"
+        );
+    }
+}
+
+#[test]
+fn an_earlier_question_of_the_same_name_is_left_alone() {
+    let world = World::new();
+    let post =
+        |question: &str| format!("run mkdir -p q/pending && cp {question} q/pending/q1.json\nend QUESTION_POSTED:q1\n");
+    world.file("one.json", r#"{"question": "One?"}"#);
+    world.file("two.json", r#"{"question": "Two?"}"#);
+    world.file("root.md", format!("{}{}reply over\n", post("one.json"), post("two.json")));
+    fs::create_dir(world.project().join("q")).expect("it can be made");
+    let id = world.run(&["spawn", "root.md", "--questions-dir", "q"]).started();
+    fs::rename(file(&world, ""), world.project().join("away")).expect("it can be moved");
+    world.answer("first");
+    world.run(&["resume", &id]).succeeds();
+    for _ in 0..2 {
+        world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+        assert!(file(&world, "pending/q1.json").exists() && !file(&world, "answered").exists());
+    }
+    // The answer to another question of this name, as it is filed.
+    fs::create_dir(file(&world, "answered")).expect("it can be made");
+    let filed = json!({"answer": "other", "status": "answered", "recorded_as": id});
+    fs::write(file(&world, "answered/q1.json"), filed.to_string()).expect("it can be written");
+    let outcome = world.run(&["resume", &id]);
+    outcome.prints("SGN_PEND_ONGOING");
+    let shown = world.run(&["questions", &id]);
+    assert!(shown.stdout.contains("has the answer to an earlier question of this name"), "{shown}");
+    world.answer("second");
+    world.run(&["resume", &id]).prints("over");
+    assert_eq!(told(&world), "second");
+    assert!(is_answered(&world, "second"));
+}
+
+#[test]
+fn it_is_said_everywhere_why_a_file_is_no_answer() {
+    let (world, id) = posting(r#"{"question": "When?", "options": ["mon", "tue"], "free_text": false}"#);
+    fs::create_dir(file(&world, "answered")).expect("it can be made");
+    let path = file(&world, "answered/q1.json");
+    let makes: [(&str, &dyn Fn()); 5] = [
+        ("has an answer that does not count: \"wed\" is not one of the options", &|| {
+            fs::write(&path, r#"{"answer": "wed"}"#).expect("it can be written");
+        }),
+        ("has no answer: a text under `answer`", &|| {
+            fs::write(&path, r#"{"said": "mon"}"#).expect("it can be written")
+        }),
+        ("is not JSON: EOF", &|| fs::write(&path, r#"{"answer": "mo"#).expect("it can be written")),
+        ("is a directory", &|| fs::create_dir(&path).expect("it can be made")),
+        ("is larger than 1 MiB", &|| {
+            fs::File::create(&path).and_then(|file| file.set_len(10 << 20)).expect("it can be made");
+        }),
+    ];
+    for (why, make) in makes {
+        let _ = fs::remove_dir(&path).or_else(|_| fs::remove_file(&path));
+        make();
+        let said = format!("{} {why}", path.display());
+        let resumed = world.run(&["resume", &id]);
+        resumed.prints("SGN_PEND_ONGOING");
+        assert!(resumed.stderr.contains(&said), "{resumed}");
+        assert!(
+            resumed.stderr.contains(&format!("hint: correct {}, or:\nhint: agent-cli answer ", path.display())),
+            "{resumed}"
+        );
+        for command in [&["questions"][..], &["questions", &id], &["show", &id]] {
+            let shown = world.run(command);
+            assert!(shown.stdout.contains(&said), "{shown}");
+        }
+        let listed = world.run(&["questions", "--json"]).json()[0].clone();
+        let waiting = world.run(&["resume", &id, "--json"]).json()["waiting_on"][0].clone();
+        let shown = world.run(&["show", &id, "--json"]).json()["waiting_on"][0].clone();
+        for found in [listed, waiting, shown] {
+            let seen = &found["answer_file"];
+            assert_eq!((&seen["path"], &seen["state"]), (&json!(path), &json!("refused")), "{found}");
+            assert!(seen["why"].as_str().is_some_and(|text| text.starts_with(why)), "{found}");
+        }
+    }
+    world.answer("mon");
+    fs::remove_file(&path).expect("it can be removed");
+    fs::write(&path, r#"{"answer": "wed"}"#).expect("it can be written");
+    world.run(&["resume", &id]).prints("over");
+    assert!(is_answered(&world, "mon"));
+    assert_eq!(read(&world, "answered/q1.json")["unused"], r#"{"answer": "wed"}"#, "nothing is lost");
+}
+
+#[test]
+fn a_posted_question_expires_as_the_user_wants_if_it_does_not_say_itself() {
+    for (question, expires) in [
+        (r#"{"question": "When?"}"#, None),
+        (r#"{"question": "Wh"#, None),
+        (r#"{"question": "When?", "expires_at": "2100-01-01T00:00:00Z"}"#, Some("2100-01-01T00:00:00Z")),
+    ] {
+        let world = World::new();
+        world.file("question.json", question);
+        world.file(
+            "root.md",
+            "run mkdir -p q/pending && cp question.json q/pending/q1.json\nend QUESTION_POSTED:q1\nreply over\n",
+        );
+        fs::create_dir(world.project().join("q")).expect("it can be made");
+        let spawn =
+            world.command(["spawn", "root.md", "--questions-dir", "q"]).with("AGENT_CLI_QUESTIONS_EXPIRE", "3d");
+        let id = spawn.run().started();
+        fs::write(file(&world, "pending/q1.json"), question.replace("Wh\"", "When?\"}")).expect("it can be written");
+        let asked = || world.run(&["questions", "--json"]).json()[0].clone();
+        world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+        match expires {
+            Some(expires) => assert_eq!(asked()["expires_at"], expires),
+            None => assert!(world.run(&["questions"]).stdout.contains("(in 3 d)"), "{}", asked()),
+        }
+        world.questions_expire();
+        world.run(&["resume", &id]).prints("over");
+        assert_eq!(told(&world), "the question has expired: nobody answered until 2026-01-01T00:00:00Z");
+        assert_eq!(read(&world, "answered/q1.json")["status"], "expired");
+    }
 }
 
 #[test]

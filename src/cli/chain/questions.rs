@@ -16,7 +16,7 @@ use crate::cli::output::format::{age, cut, one_line, table};
 use crate::cli::output::moment;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::asked;
-use crate::cli::report::chain_status::{described, in_part};
+use crate::cli::report::waits::{described, in_part};
 use crate::core::chain::origin::Origin;
 use crate::core::chain::pace::{Candidate, Stir};
 use crate::core::id::{FrameId, RequestId};
@@ -26,6 +26,8 @@ use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::columns::columns;
 use crate::core::text::extent;
+use crate::runtime::requests::answer_files;
+use crate::runtime::requests::posted::filing;
 use crate::runtime::run::external_waits;
 use crate::store::{self, Question, Store, StoreError, Target};
 
@@ -96,6 +98,9 @@ struct PermissionJson {
 impl Questions {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
+        if context.caller.is_none() {
+            filing::file_ended(&store, None)?;
+        }
         let FirstQuestions { questions, elsewhere, has_more } = match (&self.id, context.caller) {
             (Some(id), _) => only(named(context, &store, id, !self.all)?),
             (None, Some(caller)) => only(store.questions(Some(caller.frame), !self.all)?),
@@ -108,6 +113,11 @@ impl Questions {
             }
             return Ok(exit);
         }
+        let now = Timestamp::now();
+        let questions: Vec<_> = questions
+            .into_iter()
+            .map(|question| answer_files::observed(&store, question, now))
+            .collect::<Result<_, _>>()?;
         let listed: Vec<_> = questions
             .into_iter()
             .map(|question| QuestionJson {
@@ -156,7 +166,6 @@ impl Questions {
             }
             return Ok(ExitStatus::Ok);
         }
-        let now = Timestamp::now();
         let head = ["QUESTION", "ASKED", "BY", "CHAIN", ""].map(str::to_owned).to_vec();
         let rows: Vec<_> = std::iter::once(head)
             .chain(
@@ -243,6 +252,9 @@ fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError
     let all = questions.iter().map(|question| asked::whole(store, question, output::width()));
     print(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
     if let Some(open) = questions.iter().find(|question| question.answer.is_none() && question.expired.is_none()) {
+        if let RequestKind::Ask(form) = answer_files::observed(store, open.clone(), Timestamp::now())?.kind {
+            asked::hint_at_file(&form);
+        }
         hint(&format!("agent-cli answer {} {}", open.id.short(), asked::to_answer(&open.kind)));
     }
     Ok(ExitStatus::Ok)
@@ -303,5 +315,8 @@ fn offered(listed: &QuestionJson, now: Timestamp) -> Vec<Vec<String>> {
     let how = asked::choosing(form).map(|how| format!("  {how}"));
     let default = form.default.iter().map(|default| format!("  default: {}", one_line(default)));
     let expiry = form.expires_at.map(|at| format!("  {}", moment::expiry(at, now, &TimeZone::system())));
-    form.options.iter().enumerate().map(number).chain(how).chain(default).chain(expiry).map(below).collect()
+    let in_file = form.answer_file.as_ref().and_then(|file| file.note(now));
+    let in_file = in_file.map(|note| format!("  {}", one_line(&note)));
+    let about = how.into_iter().chain(default).chain(expiry).chain(in_file);
+    form.options.iter().enumerate().map(number).chain(about).map(below).collect()
 }

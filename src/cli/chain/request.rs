@@ -37,7 +37,7 @@ pub(super) fn make(
 /// Prints the result of a request for its agent; `None`: it has none yet.
 pub(super) fn print_result(result: Option<RequestResult>) -> Result<ExitStatus, CliError> {
     match result {
-        Some(RequestResult::Text(text)) => print_line(&text)?,
+        Some(RequestResult::Text(text) | RequestResult::Default(text)) => print_line(&text)?,
         Some(RequestResult::PartlyFailed(replies)) => {
             print_line(&replies)?;
             return Ok(ExitStatus::Failed);

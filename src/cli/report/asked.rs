@@ -18,7 +18,7 @@ use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::{Decided, Plan};
 use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
-use crate::runtime::requests::question_files;
+use crate::runtime::requests::answer_files;
 use crate::store::{Question, Store, StoreError};
 
 /// The whole question, with who asks it.
@@ -54,10 +54,12 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
             (Some(_), _) => String::new(),
         });
     }
-    if let (RequestKind::Ask(form), None, None) = (&asked.kind, &asked.answer, asked.expired)
-        && let Ok(Some(said)) = question_files::in_words(store, asked.id, form, Timestamp::now())
+    let now = Timestamp::now();
+    // What is in a file is no reason to keep a question from a person.
+    if let Ok(Question { kind: RequestKind::Ask(Form { answer_file: Some(file), .. }), .. }) =
+        answer_files::observed(store, asked.clone(), now)
     {
-        text.push_str(&approval::named("  can also be answered in a file: ", &said, width));
+        text.push_str(&approval::named("  can also be answered in a file: ", &file.in_words(now), width));
     }
     if let Some(answer) = &asked.answer {
         text.push_str("answer:\n");
@@ -73,6 +75,13 @@ pub(crate) fn expiry(what: &Blocking) -> String {
             format!(" ({})", moment::expiry(*at, Timestamp::now(), &TimeZone::system()))
         }
         _ => String::new(),
+    }
+}
+
+/// Says how to mend a file whose answer does not count.
+pub(crate) fn hint_at_file(form: &Form) {
+    if let Some(file) = form.answer_file.as_ref().filter(|file| file.is_refused()) {
+        output::hint(&format!("correct {}, or:", file.path.display()));
     }
 }
 

@@ -8,24 +8,20 @@ use crate::claude::processes::process;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
-use crate::cli::output::format::{cut, one_line};
 use crate::cli::output::{self, PrintError, print_json, print_line};
 use crate::cli::report::asked;
 use crate::cli::report::costs::{self, SpentJson};
 use crate::cli::report::denied;
+use crate::cli::report::waits::described;
 use crate::cli::report::worktrees_below::{self, WorktreeBelow};
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::signal;
 use crate::core::attempt::usage::Spent;
 use crate::core::chain::group::Member;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
-use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::approval;
-use crate::core::requests::question::Form;
-use crate::core::text::extent;
-use crate::core::waits::conditions::External;
-use crate::core::waits::words;
+use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
+use crate::runtime::requests::posted::filing::{self, Hindered};
 use crate::runtime::run::driven::Busy;
 use crate::runtime::run::frame_error::FrameError;
 use crate::runtime::run::status::ChainStatus;
@@ -38,7 +34,7 @@ pub(crate) struct OutputOptions {
     #[arg(long)]
     pub(crate) stream: bool,
 
-    /// Print a JSON object: id, status, reply, members, worktree, worktrees_below, waiting_on, busy, errors, denied, usage, cost_usd, estimated, requests, seconds
+    /// Print a JSON object: id, status, reply, members, worktree, worktrees_below, waiting_on, busy, errors, unfiled, denied, usage, cost_usd, estimated, requests, seconds
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -65,6 +61,9 @@ struct StatusJson<'a> {
     busy: &'a [Busy],
     errors: Vec<String>,
     denied: &'a [denied::DeniedCall],
+    /// Posted questions whose folder cannot be written.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    unfiled: &'a [Hindered],
     #[serde(flatten)]
     spent: SpentJson,
 }
@@ -97,6 +96,8 @@ pub(crate) struct StatusReport {
     pub(crate) denied: Vec<denied::DeniedCall>,
     /// A warning, if the chain has cost more than its budget.
     pub(crate) over_budget: Option<String>,
+    /// The posted questions that are over and whose folder cannot be written.
+    unfiled: Vec<Hindered>,
 }
 
 impl OutputOptions {
@@ -136,7 +137,8 @@ impl StatusReport {
             Some(ChainOf { root, limits, .. }) => costs::passed(root, &store.spent(root)?, limits.max_budget_usd),
             None => None,
         };
-        Ok(Self { top, status, spent, members, worktree, worktrees_below, denied, over_budget })
+        let unfiled = filing::hindered(store, top)?;
+        Ok(Self { top, status, spent, members, worktree, worktrees_below, denied, over_budget, unfiled })
     }
 }
 
@@ -169,6 +171,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
         denied::print_all(denied, top);
         report.over_budget.iter().for_each(|warning| output::warn(warning));
     }
+    report.unfiled.iter().for_each(|unfiled| output::warn(&unfiled.in_words()));
     match status {
         ChainStatus::Done(reply) => {
             say(reply)?;
@@ -196,11 +199,11 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
 
 /// Prints the object of `--json`, if it was requested.
 pub(crate) fn print_object(report: &StatusReport) -> Result<(), PrintError> {
-    let StatusReport { top, status, spent, members, worktree, worktrees_below, denied, .. } = report;
+    let StatusReport { top, status, spent, members, worktree, worktrees_below, denied, unfiled, .. } = report;
     let Some(spent) = spent else { return Ok(()) };
     let members = (!members.is_empty()).then(|| members.iter().map(listed).collect());
     let worktree = worktree.as_ref();
-    print_json(&StatusJson { members, worktree, worktrees_below, denied, ..as_json(*top, status, *spent) })
+    print_json(&StatusJson { members, worktree, worktrees_below, denied, unfiled, ..as_json(*top, status, *spent) })
 }
 
 fn listed(member: &Member) -> MemberJson<'_> {
@@ -222,6 +225,7 @@ fn as_json<'a>(id: FrameId, status: &'a ChainStatus, spent: Spent) -> StatusJson
         busy: &[],
         errors: Vec::new(),
         denied: &[],
+        unfiled: &[],
         spent: spent.into(),
     };
     match status {
@@ -277,7 +281,10 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
         output::tell(&format!("{waits} for {}", described(&blocker.what) + &asked::expiry(&blocker.what)));
     }
     let answer = blockers.iter().find_map(|blocker| match &blocker.what {
-        Blocking::Question { id, form } => Some(format!("{} {}", id.short(), asked::to_answer_form(form))),
+        Blocking::Question { id, form } => {
+            asked::hint_at_file(form);
+            Some(format!("{} {}", id.short(), asked::to_answer_form(form)))
+        }
         Blocking::Permission { id, .. } => {
             output::hint(&format!("agent-cli questions {} shows the whole call", id.short()));
             Some(format!("{} allow (or deny, with a reason)", id.short()))
@@ -309,87 +316,4 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
 /// Reports that nothing runs what is recorded as running. `top` is what to resume.
 pub(crate) fn abandoned(top: FrameId) -> String {
     format!("abandoned by its runner; agent-cli resume {} continues it", top.short())
-}
-
-/// What a frame waits for, in words.
-pub(crate) fn described(what: &Blocking) -> String {
-    const LONG: usize = 200;
-    match what {
-        Blocking::Question { id, form } => {
-            let Form { question, .. } = form;
-            let (first, more) = in_part(*id, question, question.lines().count(), question.chars().count(), LONG);
-            let notes = more.into_iter().chain(form.trouble_with_answer().map(str::to_owned));
-            let notes: String = notes.map(|note| format!(" ({note})")).collect();
-            format!("an answer to {}: {first}{notes}", id.short())
-        }
-        Blocking::Permission { id, tool, input, .. } => {
-            let (lines, characters) = extent::extent(input);
-            let shown = approval::summary(tool, input);
-            let (first, more) = in_part(*id, &shown, lines, characters + tool.chars().count() + 2, LONG);
-            format!("approval {}: {first}{}", id.short(), more.map_or_else(String::new, |more| format!(" ({more})")))
-        }
-        Blocking::Plan { id, plan } => {
-            let text = plan.text.as_deref().unwrap_or_default();
-            let (first, more) = in_part(*id, plan.summary(), text.lines().count(), text.chars().count(), LONG);
-            format!(
-                "approval {} of its plan: {first}{}",
-                id.short(),
-                more.map_or_else(String::new, |more| format!(" ({more})"))
-            )
-        }
-        Blocking::External { wait: External::Scheduled(scheduled), .. } => {
-            let what = if scheduled.is_job() { "its scheduled job" } else { "its wake-up" };
-            format!("{what} at {:.0}: {}", scheduled.at, cut(&scheduled.prompt, LONG))
-        }
-        Blocking::External { wait, conditions } => words::described(wait, conditions),
-        Blocking::UsageLimit { resets_at } => format!("the usage limit to reset at {resets_at:.0}"),
-        Blocking::Retry { at, tries, why } => {
-            format!("a retry at {at:.0} ({tries} failed so far): {}", cut(why, LONG))
-        }
-        Blocking::Budget { max_usd, spent_usd } => {
-            format!("a larger budget: ${spent_usd:.4} of ${max_usd:.4} spent")
-        }
-        Blocking::Parallel { most } => {
-            format!("a free slot: as many agents of its chain run as may (--max-parallel {most})")
-        }
-        Blocking::ParallelTotal { most } => {
-            format!("a free slot: as many agents run as may (--max-parallel-total {most})")
-        }
-        Blocking::Paused { said, .. } => format!("somebody to continue it: {}", cut(said, LONG)),
-        Blocking::Agent => "something that only the agent can judge".to_owned(),
-    }
-}
-
-/// The first line of a question, how much more there is, and the command that shows it.
-pub(crate) fn in_part(
-    id: RequestId,
-    text: &str,
-    lines: usize,
-    characters: usize,
-    most: usize,
-) -> (String, Option<String>) {
-    let first = text.trim_start().lines().next().unwrap_or_default();
-    let seen = cut(first, most);
-    let shown = if seen == one_line(first) { first } else { seen.trim_end_matches('…') };
-    let more = extent::hidden(lines, characters, shown);
-    // The command comes first, because a narrow terminal cuts the end.
-    let more = more.map(|more| format!("agent-cli questions {} shows {}", id.short(), more.trim_start_matches("… ")));
-    (seen, more)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whatever_is_not_shown_is_counted() {
-        let id = RequestId::random();
-        let part = |text: &str| in_part(id, text, text.lines().count(), text.chars().count(), 8);
-        let more = |more| Some(format!("agent-cli questions {} shows {more}", id.short()));
-        assert_eq!(part("When?"), ("When?".into(), None));
-        assert_eq!(part("漢字漢字"), ("漢字漢字".into(), None));
-        assert_eq!(part("When exactly?"), ("When ex…".into(), more("6 more characters")));
-        assert_eq!(part("漢字漢字漢字"), ("漢字漢…".into(), more("3 more characters")));
-        assert_eq!(part("When?\nWhere?"), ("When?".into(), more("1 more line, 7 characters")));
-    }
 }

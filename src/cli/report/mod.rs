@@ -9,4 +9,5 @@ pub(crate) mod history;
 pub(crate) mod live;
 pub(crate) mod one_line;
 pub(crate) mod progress;
+pub(crate) mod waits;
 pub(crate) mod worktrees_below;

@@ -109,6 +109,7 @@ pub(crate) fn heading(delivery: &Delivery) -> String {
     let (command, id) = (delivery.kind.command(), delivery.known_as());
     let how = match &delivery.result {
         RequestResult::Text(_) => "",
+        RequestResult::Default(_) => ", which nobody answered in time, so its default counts",
         RequestResult::Failed(_) | RequestResult::PartlyFailed(_) => ", which failed",
         RequestResult::Unanswered { .. } => ", which expired",
     };

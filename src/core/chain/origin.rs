@@ -31,6 +31,7 @@ pub struct Origin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FromFile {
     pub path: PathBuf,
-    /// When it was last changed.
-    pub modified: Timestamp,
+    /// When it was last changed. No program can set this time.
+    #[serde(alias = "modified")]
+    pub changed: Timestamp,
 }

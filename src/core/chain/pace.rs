@@ -42,8 +42,8 @@ pub(crate) enum Stir {
     Until(Timestamp),
     /// One of its agents waits for something outside.
     Outside(External),
-    /// One of its agents asks in this file. `modified`: when an answer in it was last changed.
-    InFile { form: Box<Form>, modified: Option<Timestamp> },
+    /// One of its agents asks in this file. `changed`: when an answer in it was last changed.
+    InFile { form: Box<Form>, changed: Option<Timestamp> },
 }
 
 /// What the file of a question says.
@@ -110,7 +110,7 @@ impl Pace {
         candidates: Vec<Candidate>,
         now: Timestamp,
         is_met: impl Fn(&External) -> bool,
-        in_file: impl Fn(&Path, &Form) -> InFile,
+        in_file: impl Fn(&Path, &Form, &Progress) -> InFile,
     ) -> Plan {
         let mut plan = Plan::default();
         let mut order = Vec::new();
@@ -131,14 +131,14 @@ impl Pace {
                 Stir::InFile { form, .. } => {
                     let Some(file) = &form.file else { continue };
                     plan.files.push(file.clone());
-                    match in_file(file, &form) {
+                    match in_file(file, &form, &progress) {
                         InFile::NoAnswer => continue,
                         InFile::Soon(time) => {
                             plan.look_again(time);
                             continue;
                         }
                         // What is no answer rests until somebody changes it.
-                        InFile::Answer(modified) => Stir::InFile { form, modified: Some(modified) },
+                        InFile::Answer(changed) => Stir::InFile { form, changed: Some(changed) },
                     }
                 }
                 stir => stir,
@@ -213,7 +213,7 @@ mod tests {
     fn plan(pace: &mut Pace, stirs: &[Stir], now: i64) -> Plan {
         let candidate = |stir: &Stir| Candidate { root: ROOT, stir: stir.clone(), progress: Progress::default() };
         let is_there = |wait: &External| wait.files().any(|path| path.ends_with("there"));
-        let in_file = |path: &Path, _: &Form| match path.to_str().unwrap().split_once(' ') {
+        let in_file = |path: &Path, _: &Form, _: &Progress| match path.to_str().unwrap().split_once(' ') {
             Some(("soon", time)) => InFile::Soon(at(time.parse().unwrap())),
             Some(("answer", time)) => InFile::Answer(at(time.parse().unwrap())),
             _ => InFile::NoAnswer,
@@ -261,7 +261,7 @@ mod tests {
     fn a_question_in_a_file_is_due_when_its_answer_counts_and_again_after_each_change() {
         let mut pace = Pace::default();
         let form = |name: &str| Box::new(Form { file: Some(name.into()), ..Form::text("When?") });
-        let file = |name: &str| [Stir::InFile { form: form(name), modified: None }];
+        let file = |name: &str| [Stir::InFile { form: form(name), changed: None }];
         let empty = plan(&mut pace, &file("/p/q.md"), 0);
         assert_eq!((empty.due, empty.next, empty.files), (vec![], None, vec![PathBuf::from("/p/q.md")]));
         let soon = plan(&mut pace, &file("soon 9"), 0);

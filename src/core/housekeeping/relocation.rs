@@ -71,8 +71,8 @@ impl Relocation {
     pub(crate) fn request_kind(&self, kind: RequestKind) -> RequestKind {
         match kind {
             RequestKind::Wait(wait) => RequestKind::Wait(wait.with_paths(&|path| self.path(path))),
-            // Whoever exported the chain has chosen the file. Nobody here has.
-            RequestKind::Ask(form) => RequestKind::Ask(Form { file: None, ..form }),
+            // Whoever exported the chain has chosen the file, and the folder. Nobody here has.
+            RequestKind::Ask(form) => RequestKind::Ask(Form { file: None, posted: None, ..form }),
             other => other,
         }
     }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::core::chain::origin::Origin;
+use crate::core::id::RequestId;
 use crate::core::posted::fields::{field, text};
 
 /// Why a file is not an answer.
@@ -60,14 +61,37 @@ pub(crate) enum End<'a> {
     },
 }
 
-/// The text of the file of a question that is over: the question's own, if there was an object in it, with its end added.
+/// The field with the question's id in the files that are written here. A file with it is not a person's, and whose question
+/// has another id tells about an earlier one of the same name.
+const RECORDED_AS: &str = "recorded_as";
+
+/// The question that a file was written for, if it was written here.
 #[must_use]
-pub(crate) fn file(pending: Option<&str>, id: &str, question: &str, end: &End<'_>) -> String {
+pub(crate) fn recorded_as(content: &str) -> Option<RequestId> {
+    let object = serde_json::from_str::<Map<String, Value>>(content).ok()?;
+    object.get(RECORDED_AS)?.as_str()?.parse().ok()
+}
+
+/// The text of the file of a question that is over: the question's own, if there was an object in it, with its end added.
+/// `there`: what is in that file. What a person has written stays in it.
+#[must_use]
+pub(crate) fn file(
+    pending: Option<&str>,
+    there: Option<&str>,
+    id: RequestId,
+    posted: &str,
+    question: &str,
+    end: &End<'_>,
+) -> String {
     let asked = pending.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
     let mut object = asked.unwrap_or_else(|| {
-        let asked = json!({"id": id, "question": question});
+        let asked = json!({"id": posted, "question": question});
         asked.as_object().cloned().unwrap_or_default()
     });
+    object.insert(RECORDED_AS.to_owned(), json!(id));
+    if let Some(unused) = there.filter(|text| recorded_as(text).is_none() && !text.trim().is_empty()) {
+        object.insert("unused".to_owned(), json!(unused));
+    }
     let end = match end {
         End::Answered { answer, at, by } => {
             json!({"status": "answered", "answer": answer, "answered_at": at, "answered_by": by})
@@ -103,15 +127,22 @@ mod tests {
     #[test]
     fn what_is_written_has_the_question_and_is_read_again() {
         let by = Origin { user: Some("dev".into()), ..Origin::default() };
+        let (id, earlier) = (RequestId::random(), RequestId::random());
         let asked = r#"{"id": "q1", "question": "When?", "priority": 3, "status": "pending"}"#;
+        let of_earlier = json!({"answer": "x", RECORDED_AS: earlier}).to_string();
         for pending in [Some(asked), Some("half"), None] {
-            let end = End::Answered { answer: "Jan\n1st", at: Timestamp::UNIX_EPOCH, by: &by };
-            let written = file(pending, "q1", "When?", &end);
-            assert_eq!(answer(&written).as_deref(), Ok("Jan\n1st"));
-            let read: Value = serde_json::from_str(&written).unwrap();
-            assert_eq!((&read["question"], &read["status"]), (&json!("When?"), &json!("answered")));
-            assert_eq!(read["priority"].is_null(), pending != Some(asked));
-            assert_eq!(read["answered_by"]["user"], "dev");
+            for (there, unused) in [(None, None), (Some("{half"), Some("{half")), (Some(of_earlier.as_str()), None)] {
+                let end = End::Answered { answer: "Jan\n1st", at: Timestamp::UNIX_EPOCH, by: &by };
+                let written = file(pending, there, id, "q1", "When?", &end);
+                assert_eq!(answer(&written).as_deref(), Ok("Jan\n1st"));
+                assert_eq!(recorded_as(&written), Some(id));
+                let read: Value = serde_json::from_str(&written).unwrap();
+                assert_eq!((&read["question"], &read["status"]), (&json!("When?"), &json!("answered")));
+                assert_eq!(read["priority"].is_null(), pending != Some(asked));
+                assert_eq!(read["answered_by"]["user"], "dev");
+                assert_eq!(read["unused"].as_str(), unused);
+            }
         }
+        assert_eq!(recorded_as(r#"{"answer": "x"}"#), None);
     }
 }

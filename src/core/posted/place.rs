@@ -16,7 +16,7 @@ pub struct Posted {
     pub dir: PathBuf,
     /// As the agent gave it.
     pub id: String,
-    /// Why the file cannot be read as a question, or as an answer.
+    /// Why the file cannot be read as a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }

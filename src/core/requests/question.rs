@@ -1,5 +1,6 @@
 //! The form of a question: what an agent asks, and what can be answered.
 
+pub(crate) mod answer_file;
 pub(crate) mod batch;
 pub(crate) mod check;
 pub(crate) mod file;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::id::RequestId;
 use crate::core::posted::place::Posted;
+use crate::core::requests::question::answer_file::AnswerFile;
 use crate::core::text::escape::shortened;
 
 /// A question as its agent asks it, with agent-cli or with Claude Code's own tool.
@@ -46,6 +48,9 @@ pub struct Form {
     /// The file in which it stands, and in which a person can answer it. Absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// What is in the file in which it can be answered, if somebody has looked. Never stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_file: Option<AnswerFile>,
 }
 
 /// What a question is a part of.
@@ -86,14 +91,8 @@ impl Form {
             posted: None,
             batch: None,
             file: None,
+            answer_file: None,
         }
-    }
-
-    /// Why what is in a file is no answer to it. That the question itself cannot be read, it says.
-    #[must_use]
-    pub(crate) fn trouble_with_answer(&self) -> Option<&str> {
-        let trouble = self.posted.as_ref()?.trouble.as_deref()?;
-        Some(trouble).filter(|trouble| !self.question.contains(trouble))
     }
 
     /// The keys that `text` names, joined as Claude Code joins them. `None`: it names no option, or more than may be chosen.
@@ -324,6 +323,7 @@ mod stored {
                     posted: stored.posted,
                     batch: stored.batch,
                     file: stored.file,
+                    answer_file: None,
                 },
             }
         }

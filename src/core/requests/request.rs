@@ -99,6 +99,8 @@ pub(crate) fn are_jobs_to_come(requests: &[Request]) -> bool {
 pub enum RequestResult {
     /// The reply, the answer, or a sentence that the wait is over.
     Text(String),
+    /// The default of a question that nobody answered in time, and a sentence that says so.
+    Default(String),
     /// The child failed, and why.
     Failed(String),
     /// Some agents of a group failed: the replies of all.
@@ -145,12 +147,11 @@ impl Delivery {
             RequestKind::Ask(_) => self.request.to_string(),
             RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => return self,
         };
+        let text = format!("It is there: run `agent-cli resume {id}`, which prints it.");
         match self.result {
             RequestResult::Failed(_) | RequestResult::PartlyFailed(_) | RequestResult::Unanswered { .. } => self,
-            RequestResult::Text(_) => {
-                let text = format!("It is there: run `agent-cli resume {id}`, which prints it.");
-                Self { result: RequestResult::Text(text), ..self }
-            }
+            RequestResult::Text(_) => Self { result: RequestResult::Text(text), ..self },
+            RequestResult::Default(_) => Self { result: RequestResult::Default(text), ..self },
         }
     }
 }
@@ -158,16 +159,18 @@ impl Delivery {
 impl RequestResult {
     #[must_use]
     pub fn is_failure(&self) -> bool {
-        !matches!(self, Self::Text(_))
+        !matches!(self, Self::Text(_) | Self::Default(_))
     }
 
     /// The text that its agent receives.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
-            Self::Text(text) | Self::Failed(text) | Self::PartlyFailed(text) | Self::Unanswered { said: text, .. } => {
-                text
-            }
+            Self::Text(text)
+            | Self::Default(text)
+            | Self::Failed(text)
+            | Self::PartlyFailed(text)
+            | Self::Unanswered { said: text, .. } => text,
         }
     }
 
@@ -175,7 +178,7 @@ impl RequestResult {
     #[must_use]
     pub fn is_in(&self, returned: &Returned) -> bool {
         match self {
-            Self::Text(text) => !returned.is_error && returned.text.contains(text),
+            Self::Text(text) | Self::Default(text) => !returned.is_error && returned.text.contains(text),
             Self::Failed(why) | Self::PartlyFailed(why) | Self::Unanswered { said: why, .. } => {
                 returned.is_error && returned.text.contains(why.trim())
             }

@@ -28,6 +28,9 @@ pub struct Seen {
     /// Why it is not met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
+    /// Only of a question's file: when it was changed, if that time was still to come when it was first seen (`tried`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Timestamp>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -89,6 +92,20 @@ impl Progress {
         self.note(at, look, now);
     }
 
+    /// Since when a file is as it is that was changed at `changed`, as far as that can be known. `None`: the time is still to
+    /// come and seen for the first time. Somebody has set a clock, or the file is on a machine with another one.
+    #[must_use]
+    pub(crate) fn quiet_since(&self, changed: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let seen = || self.0.first().filter(|seen| seen.changed == Some(changed))?.tried.filter(|first| *first <= now);
+        if changed <= now { Some(changed) } else { seen() }
+    }
+
+    /// A file that is first seen at `now` and was changed later than that.
+    #[must_use]
+    pub(crate) fn of_changed_ahead(changed: Timestamp, now: Timestamp) -> Self {
+        Self(vec![Seen { changed: Some(changed), tried: Some(now), ..Seen::default() }])
+    }
+
     fn at(&mut self, at: usize) -> &mut Seen {
         if self.0.len() <= at {
             self.0.resize(at + 1, Seen::default());
@@ -103,6 +120,18 @@ mod tests {
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_change_that_is_still_to_come_counts_from_when_it_was_first_seen() {
+        let none = Progress::default();
+        assert_eq!(none.quiet_since(at(90), at(100)), Some(at(90)));
+        assert_eq!(none.quiet_since(at(900), at(100)), None);
+        let seen = Progress::of_changed_ahead(at(900), at(100));
+        assert_eq!(seen.quiet_since(at(900), at(105)), Some(at(100)));
+        assert_eq!(seen.quiet_since(at(900), at(95)), None, "the clock was set back once more");
+        assert_eq!(seen.quiet_since(at(901), at(105)), None, "it was changed again");
+        assert_eq!(seen.quiet_since(at(900), at(901)), Some(at(900)));
     }
 
     #[test]

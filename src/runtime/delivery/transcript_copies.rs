@@ -95,10 +95,10 @@ fn results_of_calls(deliveries: &[Delivery]) -> HashMap<String, CallResult> {
     for delivery in deliveries {
         let Some(call) = &delivery.call else { continue };
         match (delivery.kind.native_question(), &delivery.result) {
-            (Some(question), RequestResult::Text(_) | RequestResult::Unanswered { .. }) => {
+            (Some(question), RequestResult::Text(_) | RequestResult::Default(_) | RequestResult::Unanswered { .. }) => {
                 answers.entry(call).or_default().push((question, &delivery.result));
             }
-            (_, RequestResult::Text(text)) => {
+            (_, RequestResult::Text(text) | RequestResult::Default(text)) => {
                 results.insert(call.clone(), CallResult { text: text.clone(), is_error: false });
             }
             (

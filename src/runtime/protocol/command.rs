@@ -141,7 +141,9 @@ pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, Ru
     let Some(call) = &input.tool_use_id else { return Ok(HookAnswer::Pass) };
     let (store, caller) = (asking.store()?, asking.caller);
     let Suspension::Return(results) = Suspension::of(&store, caller, call)? else { return Ok(HookAnswer::Pass) };
-    let Some((request, result @ RequestResult::Text(text))) = results.last() else { return Ok(HookAnswer::Pass) };
+    let Some((request, result @ (RequestResult::Text(text) | RequestResult::Default(text)))) = results.last() else {
+        return Ok(HookAnswer::Pass);
+    };
     // Another hook may have replaced the command.
     if input.tool_input["command"] != returning(asking, &store, request.id, result)? {
         return Ok(HookAnswer::Pass);

@@ -3,6 +3,8 @@
 pub(crate) mod adopt;
 pub(crate) mod agent_lookup;
 pub(crate) mod agent_request;
+pub(crate) mod answer_files;
+mod file_content;
 pub(crate) mod fork;
 pub(crate) mod posted;
 pub(crate) mod question_files;

@@ -1,32 +1,29 @@
 //! Questions in files: what an agent asks with, and what a person has written there.
 //!
-//! An agent has named the file, and anybody may replace it at any time: whatever is there, it neither hangs nor fills the memory,
-//! and no link leads elsewhere.
+//! An agent has named the file, and anybody may replace it at any time: no link leads elsewhere.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use jiff::Timestamp;
-use nix::unistd::{Uid, User};
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::Mode;
 
-use crate::core::chain::origin::{FromFile, Origin};
+use crate::core::chain::origin::FromFile;
 use crate::core::chain::pace::InFile;
 use crate::core::id::RequestId;
 use crate::core::requests::answer;
 use crate::core::requests::question::Form;
-use crate::core::requests::question::file::{self, BadText, Written};
+use crate::core::requests::question::answer_file;
+use crate::core::requests::question::file::{self, BadText, NoAnswerYet, Written};
 use crate::core::requests::request::RequestKind;
+use crate::core::waits::progress::Progress;
 use crate::failpoint::{self, Step};
 use crate::runtime::RuntimeError;
+use crate::runtime::requests::file_content::{self, Content, FLAGS};
 use crate::runtime::requests::record::{self, Reach};
-use crate::store::{Attempts, Caller, Store, StoreError};
-
-/// The largest file that is read, in bytes.
-const LARGEST: u64 = 1 << 20;
+use crate::store::{Attempts, Caller, Seen, Store, StoreError};
 
 /// The file that an agent asks with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,22 +39,27 @@ pub(crate) struct QuestionFile {
     refused: Option<String>,
 }
 
-/// What is in the file of a question that is open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// No answer, and why.
-    Nothing(String),
-    /// An answer that counts from this time on, unless the file changes.
-    Soon(Timestamp),
-    Answer(Found),
+/// What is recorded about the file in which a question can be answered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AskedUntil {
+    /// When the attempt that asked had ended; `None`: it has not.
+    pub(super) until: Option<Timestamp>,
+    /// What was seen of the file.
+    seen: Progress,
 }
 
-/// An answer in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
-    text: String,
-    owner: u32,
-    modified: Timestamp,
+/// What is in the file of a question that is open.
+enum Look {
+    /// Nobody has written an answer yet.
+    Nothing(String),
+    /// No answer, and why.
+    Refused(String),
+    /// An answer that counts from this time on, unless the file changes.
+    Soon(Timestamp),
+    /// The same, if it is recorded now that the file was seen.
+    ToNote(Progress),
+    /// An answer, and the file with it.
+    Answer(String, Content),
 }
 
 impl QuestionFile {
@@ -68,7 +70,7 @@ impl QuestionFile {
     /// Why the calling agent cannot ask with it.
     pub(crate) fn named(store: &Store, caller: Caller, path: &Path) -> Result<Self, String> {
         let name = path.display().to_string();
-        let refused = |why: String| refused(&name, &why);
+        let refused = |why: String| refused_as(&name, &why);
         let path = real(path).map_err(|error| refused(error.to_string()))?;
         if path.to_str().is_none() {
             return Err(refused("its path is not UTF-8".to_owned()));
@@ -86,9 +88,9 @@ impl QuestionFile {
     ///
     /// It has none.
     pub(crate) fn question(&self) -> Result<String, String> {
-        let text = read(&self.path).map_err(|why| refused(&self.name, &why))?.text;
+        let text = read(&self.path).map_err(|why| refused_as(&self.name, &why))?.text;
         match file::question(&text) {
-            Err(BadText::NoQuestion) => Err(refused(&self.name, &BadText::NoQuestion.to_string())),
+            Err(BadText::NoQuestion) => Err(refused_as(&self.name, &BadText::NoQuestion.to_string())),
             // The same call may have been made before there was an answer.
             asked => Ok(asked.unwrap_or(&text).to_owned()),
         }
@@ -102,12 +104,13 @@ impl QuestionFile {
             true => (false, self.not_asked_with(&form).err()),
             false => (true, self.not_made().err()),
         };
+        let refused = refused.or_else(|| file::check(&form).err().map(|why| refused_as(&self.name, &why.to_string())));
         (Self { new, refused, ..self }, form)
     }
 
     /// Whether the file is one in which the question stands and nobody has answered.
     fn not_asked_with(&self, form: &Form) -> Result<(), String> {
-        let refused = |why: String| refused(&self.name, &why);
+        let refused = |why: String| refused_as(&self.name, &why);
         let text = read(&self.path).map_err(refused)?.text;
         match file::question(&text) {
             Ok(question) if question == form.question || text == file::text(form) => Ok(()),
@@ -117,7 +120,7 @@ impl QuestionFile {
     }
 
     fn not_made(&self) -> Result<(), String> {
-        let refused = |why: &str| Err(refused(&self.name, why));
+        let refused = |why: &str| Err(refused_as(&self.name, why));
         if self.path.extension().is_none_or(|extension| extension != "md") {
             return refused("the name of a new file has to end with .md");
         }
@@ -153,7 +156,7 @@ impl QuestionFile {
     }
 }
 
-fn refused(name: &str, why: &str) -> String {
+fn refused_as(name: &str, why: &str) -> String {
     format!("cannot ask with {name}: {why}")
 }
 
@@ -182,134 +185,104 @@ fn create(path: &Path, text: &str) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// When the attempt that asked a question had ended; `None`: it has not.
-pub(super) fn asked_until(store: &Store, question: RequestId) -> Result<Option<Timestamp>, StoreError> {
-    Ok(store.attempts(Attempts::ThatAsked(question))?.pop().and_then(|attempt| attempt.ended))
+impl AskedUntil {
+    pub(super) fn of(store: &Store, question: RequestId, seen: &Progress) -> Result<Self, StoreError> {
+        let attempt = store.attempts(Attempts::ThatAsked(question))?.pop();
+        Ok(Self { until: attempt.and_then(|attempt| attempt.ended), seen: seen.clone() })
+    }
 }
 
-/// What the file at `path` says about a question. `asked_until`: when the attempt that asked it had ended; `None`: it has not.
-pub(crate) fn look(path: &Path, form: &Form, asked_until: Option<Timestamp>, now: Timestamp) -> Look {
-    let name = path.display();
+/// What the file at `path` says about a question.
+fn look(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> Look {
     let read = match read(path) {
         Ok(read) => read,
-        Err(why) => return Look::Nothing(format!("{name} {why}")),
+        Err(why) => return Look::Refused(why),
     };
-    let Written { answer, closed } = match file::written(&read.text, form) {
-        Ok(written) => written,
-        Err(why) => return Look::Nothing(format!("{name} {why}")),
+    let (answer, closed) = match file::written(&read.text, form) {
+        Ok(Written { answer, closed }) => (answer.to_owned(), closed),
+        Err(why @ (NoAnswerYet::NoMark | NoAnswerYet::Empty)) => return Look::Nothing(why.to_string()),
+        Err(why @ NoAnswerYet::OtherQuestion) => return Look::Refused(why.to_string()),
     };
     // What was written while the agent worked, the agent may have written.
-    if asked_until.is_none_or(|until| read.changed < until) {
-        return Look::Nothing(format!("{name} was changed while its agent still worked: save it once more"));
+    if asked.until.is_none_or(|until| read.changed < until) {
+        return Look::Refused("was changed while its agent still worked: save it once more".to_owned());
     }
-    match file::counts_from(closed, read.modified, now) {
-        Some(time) => Look::Soon(time),
-        None => {
-            let text = answer.to_owned();
-            Look::Answer(Found { text, owner: read.owner, modified: read.modified })
-        }
-    }
+    let counts = match asked.seen.quiet_since(read.changed, now) {
+        _ if closed => None,
+        None => return Look::ToNote(Progress::of_changed_ahead(read.changed, now)),
+        Some(quiet_since) => file::counts_from(quiet_since, now),
+    };
+    counts.map_or_else(|| Look::Answer(answer, read), Look::Soon)
 }
 
 /// What the file of a question says, as far as that can be said without the record of its attempt.
-pub(crate) fn answer_state(path: &Path, form: &Form, now: Timestamp) -> InFile {
-    match look(path, form, Some(Timestamp::MIN), now) {
-        Look::Nothing(_) => InFile::NoAnswer,
+pub(crate) fn answer_state(path: &Path, form: &Form, seen: &Progress, now: Timestamp) -> InFile {
+    match look(path, form, &AskedUntil { until: Some(Timestamp::MIN), seen: seen.clone() }, now) {
+        Look::Nothing(_) | Look::Refused(_) => InFile::NoAnswer,
         Look::Soon(time) => InFile::Soon(time),
-        Look::Answer(found) => InFile::Answer(found.modified),
+        // Whoever is due records it.
+        Look::ToNote(_) => InFile::Answer(Timestamp::MAX),
+        Look::Answer(_, read) => InFile::Answer(read.changed),
     }
 }
 
-/// What there is to say to a person about the file of an open question.
-pub(crate) fn in_words(
-    store: &Store,
-    id: RequestId,
-    form: &Form,
-    now: Timestamp,
-) -> Result<Option<String>, RuntimeError> {
-    let Some(path) = &form.file else { return Ok(None) };
-    Ok(Some(match look(path, form, asked_until(store, id)?, now) {
-        Look::Nothing(why) => why,
-        Look::Soon(time) => {
-            let seconds = time.duration_since(now).as_secs().max(1);
-            format!("{} has an answer, which counts in {seconds} s unless the file changes", path.display())
-        }
-        Look::Answer(found) => match answer::from_text(&RequestKind::Ask(form.clone()), &found.text) {
-            Ok(_) => format!("{} has an answer, which the next resume records", path.display()),
-            Err(why) => format!("{}: {why}", path.display()),
+/// What is in the file of an open question, for a person.
+pub(super) fn content(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> answer_file::Content {
+    use answer_file::Content::{Answered, Refused, Soon, Unanswered};
+    match look(path, form, asked, now) {
+        Look::Nothing(why) => Unanswered { why },
+        Look::Refused(why) => Refused { why },
+        Look::Soon(counts_at) => Soon { counts_at },
+        Look::ToNote(_) => Soon { counts_at: now.saturating_add(file::QUIET).unwrap_or(now) },
+        Look::Answer(text, _) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
+            Ok(_) => Answered,
+            Err(why) => Refused { why: format!("has an answer that does not count: {why}") },
         },
-    }))
+    }
 }
 
 /// Records the answer in the file of an open question, if there is one.
-pub(crate) fn take(store: &Store, id: RequestId, form: &Form, now: Timestamp) -> Result<(), RuntimeError> {
+pub(crate) fn take(
+    store: &Store,
+    id: RequestId,
+    form: &Form,
+    seen: &Progress,
+    now: Timestamp,
+) -> Result<(), RuntimeError> {
     let Some(path) = &form.file else { return Ok(()) };
-    let Look::Answer(found) = look(path, form, asked_until(store, id)?, now) else { return Ok(()) };
-    // What is not an answer stays in the file, and `questions` says why it is not.
-    let Ok(text) = answer::from_text(&RequestKind::Ask(form.clone()), &found.text) else { return Ok(()) };
-    match store.record_answer(id, &text, &found.origin(path), false) {
-        // Somebody else was faster.
-        Ok(_)
-        | Err(
+    let (text, read) = match look(path, form, &AskedUntil::of(store, id, seen)?, now) {
+        Look::Answer(text, read) => (text, read),
+        Look::ToNote(seen) => return Ok(store.looked(id, &Seen::Progress(&seen))?),
+        Look::Nothing(_) | Look::Refused(_) | Look::Soon(_) => return Ok(()),
+    };
+    // What is not an answer stays in the file, and whoever looks at the question is told why it is not.
+    let Ok(text) = answer::from_text(&RequestKind::Ask(form.clone()), &text) else { return Ok(()) };
+    let origin = read.origin(Some(FromFile { path: path.clone(), changed: read.changed }));
+    record_first(store.record_answer(id, &text, &origin, false).map(drop))
+}
+
+/// Whoever was faster has answered.
+pub(super) fn record_first(recorded: Result<(), StoreError>) -> Result<(), RuntimeError> {
+    match recorded {
+        Err(
             StoreError::AlreadyAnswered { .. } | StoreError::QuestionExpired { .. } | StoreError::QuestionWithdrawn(_),
         ) => Ok(()),
-        Err(error) => Err(error.into()),
+        recorded => Ok(recorded?),
     }
-}
-
-impl Found {
-    /// The owner of a file is the one who last saved it, or the one who first made it.
-    fn origin(&self, path: &Path) -> Origin {
-        let user = User::from_uid(Uid::from_raw(self.owner)).ok().flatten().map(|user| user.name);
-        let file = FromFile { path: path.to_owned(), modified: self.modified };
-        Origin { uid: self.owner, user, process: std::process::id(), file: Some(file), ..Origin::default() }
-    }
-}
-
-struct Content {
-    text: String,
-    owner: u32,
-    modified: Timestamp,
-    /// When anything about the file changed last. Unlike the time before, no program can set this one.
-    changed: Timestamp,
 }
 
 /// The whole file, or why it cannot be read.
 fn read(path: &Path) -> Result<Content, String> {
     let why = |error: io::Error| match error.kind() {
         ErrorKind::NotFound if fs::symlink_metadata(path).is_ok() => "is a link to nothing".to_owned(),
-        ErrorKind::NotFound | ErrorKind::NotADirectory => "does not exist".to_owned(),
-        _ if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => "is a link".to_owned(),
-        _ => format!("cannot be read: {error}"),
+        ErrorKind::NotADirectory => "does not exist".to_owned(),
+        _ => file_content::why(&error),
     };
     if real(path).map_err(why)? != path {
         return Err("is in a directory that was replaced by a link".to_owned());
     }
-    // Opening a fifo would wait for somebody who writes to it.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|error| why(error.into()))?);
-    let before = opened.metadata().map_err(why)?;
-    if before.is_dir() {
-        return Err("is a directory".to_owned());
-    }
-    if !before.is_file() {
-        return Err("is not a regular file".to_owned());
-    }
-    if before.len() > LARGEST {
-        return Err("is larger than 1 MiB".to_owned());
-    }
-    let mut bytes = Vec::new();
-    (&opened).take(LARGEST + 1).read_to_end(&mut bytes).map_err(why)?;
-    let after = opened.metadata().map_err(why)?;
-    let state =
-        |found: &fs::Metadata| (found.len(), found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
-    if state(&before) != state(&after) || bytes.len() as u64 != after.len() {
-        return Err("is being written".to_owned());
-    }
-    let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
-    let time = |seconds, nanoseconds: i64| Timestamp::new(seconds, nanoseconds as i32).unwrap_or(Timestamp::MAX);
-    let (modified, changed) = (time(after.mtime(), after.mtime_nsec()), time(after.ctime(), after.ctime_nsec()));
-    Ok(Content { text, owner: after.uid(), modified, changed })
+    let opened = rustix::fs::open(path, FLAGS, Mode::empty()).map_err(|error| why(error.into()))?;
+    file_content::content(&File::from(opened))
 }
 
 #[cfg(test)]
@@ -317,6 +290,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::runtime::requests::file_content::LARGEST;
 
     fn folder() -> (tempfile::TempDir, PathBuf) {
         let temp = tempfile::tempdir().unwrap();
@@ -326,9 +300,15 @@ mod tests {
 
     fn why(look: Look) -> String {
         match look {
-            Look::Nothing(why) => why.rsplit_once('/').map_or(why.clone(), |(_, why)| why.to_owned()),
-            other => format!("{other:?}"),
+            Look::Nothing(why) | Look::Refused(why) => why,
+            Look::Soon(time) => format!("counts from {time}"),
+            Look::ToNote(seen) => format!("to note: {seen:?}"),
+            Look::Answer(text, _) => format!("an answer: {text}"),
         }
+    }
+
+    fn asked(until: Option<Timestamp>) -> AskedUntil {
+        AskedUntil { until, seen: Progress::default() }
     }
 
     #[test]
@@ -345,40 +325,48 @@ mod tests {
         fs::write(at("empty"), "").unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, Mode::from(0o600), 0).unwrap();
         let now = Timestamp::now();
-        let look = |name: &str| why(look(&at(name), &Form::text("When?"), Some(Timestamp::UNIX_EPOCH), now));
+        let look = |name: &str| why(look(&at(name), &Form::text("When?"), &asked(Some(Timestamp::UNIX_EPOCH)), now));
         for (name, expected) in [
-            ("missing", "missing does not exist"),
-            ("whole/below", "below does not exist"),
-            ("dangling", "dangling is a link"),
-            ("link", "link is a link"),
-            ("way/whole", "whole is in a directory that was replaced by a link"),
-            ("folder", "folder is a directory"),
-            ("fifo", "fifo is not a regular file"),
-            ("large", "large is larger than 1 MiB"),
-            ("binary", "binary is not UTF-8"),
-            ("empty", "empty no longer has the question that was asked, so nothing in it is an answer"),
+            ("missing", "does not exist"),
+            ("whole/below", "does not exist"),
+            ("dangling", "is a link"),
+            ("link", "is a link"),
+            ("way/whole", "is in a directory that was replaced by a link"),
+            ("folder", "is a directory"),
+            ("fifo", "is not a regular file"),
+            ("large", "is larger than 1 MiB"),
+            ("binary", "is not UTF-8"),
+            ("empty", "no longer has the question that was asked, so nothing in it is an answer"),
         ] {
             assert_eq!(look(name), expected);
         }
-        assert!(look("whole").starts_with("Answer(Found { text: \"now\", "), "{}", look("whole"));
+        assert_eq!(look("whole"), "an answer: now");
     }
 
     #[test]
     fn an_answer_is_younger_than_the_attempt_that_asked_and_complete() {
         let (_temp, folder) = folder();
         let path = folder.join("q.md");
-        fs::write(&path, "When?\nA: now\n").unwrap();
-        let modified = read(&path).unwrap().modified;
-        let later = |seconds| modified + jiff::SignedDuration::from_secs(seconds);
-        let begun = Some(later(-1));
-        assert_eq!(look(&path, &Form::text("When?"), begun, later(1)), Look::Soon(later(10)));
-        assert!(matches!(look(&path, &Form::text("When?"), begun, later(10)), Look::Answer(_)));
+        fs::write(&path, "\u{feff}When?\nA: now\n").unwrap();
+        // No program can set the time that counts.
+        let far = std::time::SystemTime::now() + std::time::Duration::from_secs(86_400);
+        File::options().write(true).open(&path).unwrap().set_modified(far).unwrap();
+        let changed = read(&path).unwrap().changed;
+        let later = |seconds| changed + jiff::SignedDuration::from_secs(seconds);
+        let look = |asked: &AskedUntil, now| why(look(&path, &Form::text("When?"), asked, now));
+        let begun = asked(Some(later(-100)));
+        assert_eq!(look(&begun, later(1)), format!("counts from {}", later(10)));
+        assert_eq!(look(&begun, later(10)), "an answer: now");
         for until in [None, Some(later(1))] {
-            assert_eq!(
-                why(look(&path, &Form::text("When?"), until, later(20))),
-                "q.md was changed while its agent still worked: save it once more"
-            );
+            let early = look(&asked(until), later(20));
+            assert_eq!(early, "was changed while its agent still worked: save it once more");
         }
+        // The clock was set back after it was saved.
+        let noted = Progress::of_changed_ahead(changed, later(-50));
+        assert_eq!(look(&begun, later(-50)), format!("to note: {noted:?}"));
+        let begun = AskedUntil { seen: noted, ..begun };
+        assert_eq!(look(&begun, later(-45)), format!("counts from {}", later(-40)));
+        assert_eq!(look(&begun, later(-40)), "an answer: now");
     }
 
     #[test]

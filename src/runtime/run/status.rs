@@ -9,6 +9,7 @@ use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
+use crate::runtime::requests::posted::filing;
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 use crate::runtime::run::{background, external_waits};
@@ -48,6 +49,9 @@ pub(crate) enum ChainStatus {
 /// This is everything that a poll does: no process, no async runtime, and nothing is written unless an external wait is over.
 pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
     let tree = store.tree(top)?;
+    if tree.get(top).is_some_and(|node| node.state.is_over()) {
+        filing::file_ended(store, Some(top))?;
+    }
     match tree.get(top).map(|node| &node.state) {
         None => return Ok(None),
         Some(FrameState::Done) => return Ok(latest_reply(store, top)?.map(ChainStatus::Done)),

@@ -28,7 +28,7 @@ const OUTSIDE: &str =
 const EXPIRING: &str = "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY expiring_questions
      JOIN frames AS f ON f.id = r.frame
      WHERE r.status = 'open' AND json_extract(r.detail, '$.ask.expires_at') IS NOT NULL ORDER BY r.seq";
-const IN_FILES: &str = "SELECT f.root, r.detail FROM requests AS r INDEXED BY questions_in_files
+const IN_FILES: &str = "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY questions_in_files
      JOIN frames AS f ON f.id = r.frame
      WHERE r.status = 'open' AND json_extract(r.detail, '$.ask.file') IS NOT NULL ORDER BY r.seq";
 
@@ -92,12 +92,11 @@ impl Store {
                     candidates.push(Candidate { root, stir: Stir::Until(expires_at), progress });
                 }
             }
-            let asked = |row: &Row<'_>| Ok((id(row, "root")?, from_json(row, "detail")?));
-            for found in connection.prepare_cached(IN_FILES)?.query_map([], asked)? {
-                let (root, asked) = found?;
+            for found in connection.prepare_cached(IN_FILES)?.query_map([], outside)? {
+                let (root, asked, progress) = found?;
                 if let RequestKind::Ask(form) = asked {
-                    let stir = Stir::InFile { form: Box::new(form), modified: None };
-                    candidates.push(Candidate { root, stir, progress: Progress::default() });
+                    let stir = Stir::InFile { form: Box::new(form), changed: None };
+                    candidates.push(Candidate { root, stir, progress });
                 }
             }
             Ok(candidates)

@@ -218,6 +218,11 @@ ALTER TABLE attempts ADD COLUMN total_usage TEXT;
 const FOURTH: &str = "
 -- looked: how far the conditions of a wait are; NULL: nobody has looked.
 ALTER TABLE requests ADD COLUMN looked TEXT;
+-- filed: whether the files of a posted question say that it is over, or never will.
+ALTER TABLE requests ADD COLUMN filed INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX unfiled_questions ON requests (frame)
+    WHERE filed = 0 AND status IN ('resolved', 'expired', 'delivering', 'delivered')
+    AND json_type(detail, '$.ask.posted') IS NOT NULL;
 -- Open questions that may be answered by a file.
 CREATE INDEX posted_questions ON requests (frame)
     WHERE status = 'open' AND json_type(detail, '$.ask.posted') IS NOT NULL;

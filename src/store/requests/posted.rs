@@ -19,6 +19,12 @@ pub(super) fn reword(connection: &Connection, question: &Request, form: &Form) -
     events::append(connection, codec::now(), question.frame, "reworded", &detail)
 }
 
+/// Records that the files of a posted question say that it is over, or never will.
+pub(super) fn filed(connection: &Connection, question: &Request) -> Result<(), Fault> {
+    connection.prepare_cached("UPDATE requests SET filed = 1 WHERE id = ?1")?.execute([Id(question.id)])?;
+    Ok(())
+}
+
 /// The question of this attempt that was posted under the same id, if it was recorded before.
 pub(super) fn recorded(connection: &Connection, attempt: AttemptId, form: &Form) -> Result<Option<RequestId>, Fault> {
     let Some(posted) = &form.posted else { return Ok(None) };

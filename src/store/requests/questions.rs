@@ -128,9 +128,14 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::core::id::AttemptId;
+    use crate::core::id::{AttemptId, FrameId};
+    use crate::core::posted::place::Posted;
+    use crate::core::requests::question::Form;
+    use crate::core::requests::request::RequestKind;
     use crate::store::attempts::attempt::Attempts;
     use crate::store::attempts::attempt::NewAttempt;
+    use crate::store::requests::questions::asked::Questions;
+    use crate::store::requests::request::Seen;
     use crate::store::testing::{ask, attempt, refused, reply, store};
 
     #[test]
@@ -188,6 +193,35 @@ mod tests {
             of_kind.map(|event| event.detail["by"]["user"].clone()).collect::<Vec<_>>()
         };
         assert_eq!((by("answered"), by("answer_replaced")), (vec![json!("ann")], vec![json!("bob"), json!("ann")]));
+    }
+
+    #[test]
+    fn a_posted_question_is_to_be_filed_once_when_it_is_over() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let posted = Some(Posted { dir: "/q".into(), id: "q1".into(), trouble: None });
+        let form = Form { posted, ..Form::text("When?") };
+        let posted = store.request(caller, None, &[RequestKind::Ask(form)]).unwrap().remove(0);
+        let other = store.request(caller, None, &[ask("Where?")]).unwrap().remove(0);
+        store.end(caller, &Ending::Suspended);
+        let unfiled = |of: Option<FrameId>| {
+            let found = store.questions(Questions::Unfiled(of), false).unwrap();
+            found.iter().map(|found| found.id).collect::<Vec<_>>()
+        };
+        store.looked(posted, &Seen::Filed).unwrap();
+        assert_eq!(unfiled(None), [], "it is open");
+        store.answer(other, "here").unwrap();
+        store.answer(posted, "now").unwrap();
+        for of in [None, Some(caller.frame)] {
+            assert_eq!(unfiled(of), [posted]);
+        }
+        assert_eq!(unfiled(Some(store.root())), []);
+        let again = store.start(caller.frame);
+        assert_eq!(unfiled(None), [], "its agent runs, and may be asking again");
+        store.end(again, &reply("done"));
+        assert_eq!(unfiled(None), [posted], "it is delivered, and still not filed");
+        store.looked(posted, &Seen::Filed).unwrap();
+        assert_eq!(unfiled(None), []);
     }
 
     #[test]

@@ -35,15 +35,17 @@ pub enum Requests<'a> {
     Jobs(FrameId),
 }
 
-/// What can be seen of an open request from outside.
+/// What can be seen of a request from outside.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
-    /// How far an external wait is.
+    /// How far an external wait is, or what is known about the file of a question.
     Progress(&'a Progress),
     /// What time it is: a question may have expired.
     Time(Timestamp),
     /// The form that a question's file has now.
     Form(&'a Form),
+    /// That the files of a question which is over say so, or never will.
+    Filed,
 }
 
 impl Store {
@@ -94,7 +96,8 @@ impl Store {
         })
     }
 
-    /// Records what somebody has seen who looked at an open request. Nothing changes for one that was over before.
+    /// Records what somebody has seen who looked at a request. Nothing changes for one that was over before, nor is one filed
+    /// before it is over.
     ///
     /// # Errors
     ///
@@ -104,16 +107,18 @@ impl Store {
             Seen::Progress(_) => Step::Looked,
             Seen::Time(_) => Step::Expire,
             Seen::Form(_) => Step::Reword,
+            Seen::Filed => Step::Filed,
         };
         self.write(step, |connection| {
             let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
-            if request.state != RequestState::Open {
+            if (request.state == RequestState::Open) == matches!(seen, Seen::Filed) {
                 return Ok(());
             }
             match seen {
                 Seen::Progress(progress) => note(connection, &request, progress),
                 Seen::Time(now) => expiry::expire(connection, &request, *now),
                 Seen::Form(form) => posted::reword(connection, &request, form),
+                Seen::Filed => posted::filed(connection, &request),
             }
         })
     }
@@ -137,9 +142,13 @@ fn record(
 
 /// Records how far an external wait is, and that it is over if that is so.
 fn note(connection: &Connection, request: &Request, progress: &Progress) -> std::result::Result<(), Fault> {
-    let RequestKind::Wait(wait) = &request.kind else { return Err(StoreError::NotAWait(request.id).into()) };
+    let is_over = match &request.kind {
+        RequestKind::Wait(wait) => progress.is_over(wait),
+        RequestKind::Ask(form) if form.file.is_some() => false,
+        _ => return Err(StoreError::NotAWait(request.id).into()),
+    };
     requests::note(connection, request.id, progress)?;
-    if !progress.is_over(wait) {
+    if !is_over {
         return Ok(());
     }
     let now = codec::now();

@@ -23,6 +23,7 @@ pub(crate) fn result(connection: &Connection, request: &Request) -> Result<Optio
                 RequestKind::Ask(form) if request.state.is_expired() && form.default.is_none() => {
                     RequestResult::Unanswered { said, seconds: form.seconds_since(request.made) }
                 }
+                RequestKind::Ask(_) if request.state.is_expired() => RequestResult::Default(said),
                 _ => RequestResult::Text(said),
             };
             Ok(answer(connection, request.id)?.map(as_result))

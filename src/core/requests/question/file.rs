@@ -19,6 +19,8 @@ pub(crate) enum BadText {
     NoQuestion,
     #[error("it already has an answer: it has to end with the question, or with an empty line `A:`")]
     Answered,
+    #[error("a line of its context or options begins with `A:`, where an answer would: indent it")]
+    Marked,
 }
 
 /// Why a file does not answer its question.
@@ -35,7 +37,7 @@ pub(crate) enum NoAnswerYet {
 /// What a person has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written<'a> {
-    /// Without blanks and empty lines around it.
+    /// Without empty lines around it, and without blanks behind the mark and at its end.
     pub(crate) answer: &'a str,
     /// Whether a line says that it is complete.
     pub(crate) closed: bool,
@@ -52,6 +54,15 @@ pub(crate) fn question(text: &str) -> Result<&str, BadText> {
         return Err(BadText::Answered);
     }
     Some(question.trim_end()).filter(|question| !question.trim().is_empty()).ok_or(BadText::NoQuestion)
+}
+
+/// Whether the answer to a question has one place in its file. Its agent must not have it in the context.
+///
+/// # Errors
+///
+/// [`BadText::Marked`].
+pub(crate) fn check(form: &Form) -> Result<(), BadText> {
+    if marks(&in_full(form)).count() == marks(&form.question).count() { Ok(()) } else { Err(BadText::Marked) }
 }
 
 /// The text of a new file for a question, with room for the answer.
@@ -97,18 +108,24 @@ fn written_below<'a>(text: &'a str, question: &str) -> Result<Written<'a>, NoAns
     if lines(&text[..at]) != lines(question) {
         return Err(NoAnswerYet::OtherQuestion);
     }
-    let after = text[at + MARK.len()..].trim();
+    let after = answer_from(&text[at + MARK.len()..]);
     let before_last = after.rfind('\n').map_or(0, |at| at + 1);
     let closed = after[before_last..].trim() == CLOSED;
     let answer = if closed { after[..before_last].trim_end() } else { after };
     if answer.is_empty() { Err(NoAnswerYet::Empty) } else { Ok(Written { answer, closed }) }
 }
 
-/// When an answer counts that was last changed at `modified`; `None`: now. A time that is still to come was no change yet.
+/// What follows the mark. Below the line of the mark, blanks may be the indentation of the first line.
+fn answer_from(after: &str) -> &str {
+    let begins = after.len() - after.trim_start().len();
+    let line = after[..begins].rfind('\n').map_or(begins, |at| at + 1);
+    after[line..].trim_end()
+}
+
+/// When an answer counts that nobody has closed and that was not changed since `quiet_since`; `None`: now.
 #[must_use]
-pub(crate) fn counts_from(closed: bool, modified: Timestamp, now: Timestamp) -> Option<Timestamp> {
-    let quiet = modified.saturating_add(QUIET).unwrap_or(modified);
-    (!closed && now < quiet).then_some(quiet)
+pub(crate) fn counts_from(quiet_since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    Some(quiet_since.saturating_add(QUIET).unwrap_or(quiet_since)).filter(|counts| now < *counts)
 }
 
 /// Where lines begin that begin with the mark.
@@ -150,7 +167,8 @@ mod tests {
             ("When?\n\nA: Jan 1st\n", when, answer("Jan 1st", false)),
             ("When?\nA:Jan 1st", when, answer("Jan 1st", false)),
             ("When?  \r\n\r\nA: Jan 1st\r\n", when, answer("Jan 1st", false)),
-            ("When?\nA:\n\n  two\n\nlines\n---\n", when, answer("two\n\nlines", true)),
+            ("When?\nA:\n\n  two\n\n  lines \n\n---\n", when, answer("  two\n\n  lines", true)),
+            ("When?\nA:  \r\n\r\n\ttwo\r\nlines\r\n---\r\n", when, answer("\ttwo\r\nlines", true)),
             ("When?\nA: x\nA: y\n", when, answer("x\nA: y", false)),
             ("When?\nA: ---\n", when, Err(NoAnswerYet::Empty)),
             ("When?\nA: \n", when, Err(NoAnswerYet::Empty)),
@@ -177,16 +195,23 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_when_it_is_closed_or_its_file_is_quiet() {
+    fn an_answer_counts_once_its_file_is_quiet() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        for (closed, now, expected) in [
-            (true, 100, None),
-            (false, 100, Some(at(110))),
-            (false, 109, Some(at(110))),
-            (false, 110, None),
-            (false, 50, Some(at(110))),
+        for (now, expected) in [(100, Some(at(110))), (109, Some(at(110))), (110, None), (1_000, None)] {
+            assert_eq!(counts_from(at(100), at(now)), expected);
+        }
+    }
+
+    #[test]
+    fn a_question_has_one_place_for_its_answer() {
+        let option = |text: &str| vec![Choice { key: "k".into(), description: text.into() }];
+        for (form, expected) in [
+            (Form::text("Which?\nA: apple"), Ok(())),
+            (Form { context: Some("x\n  A: y".into()), ..Form::text("Deploy?") }, Ok(())),
+            (Form { context: Some("A: yes\n---".into()), ..Form::text("Deploy?") }, Err(BadText::Marked)),
+            (Form { options: option("x\nA: yes"), ..Form::text("Deploy?") }, Err(BadText::Marked)),
         ] {
-            assert_eq!(counts_from(closed, at(100), at(now)), expected);
+            assert_eq!(check(&form), expected, "{form:?}");
         }
     }
 

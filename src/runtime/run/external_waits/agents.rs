@@ -14,7 +14,9 @@ pub(super) fn look_at(store: &Store, agent: &AwaitedAgent) -> Result<Look, Runti
     };
     Ok(match frame.result(store.replies(agent.id)?.reply) {
         None => Look::NotYet(frame.state.name().to_owned()),
-        Some(RequestResult::Text(reply)) => Look::Met(Some(format!("{id} is done:\n\n{reply}"))),
+        Some(RequestResult::Text(reply) | RequestResult::Default(reply)) => {
+            Look::Met(Some(format!("{id} is done:\n\n{reply}")))
+        }
         // An agent never ends unanswered, only a question does.
         Some(
             RequestResult::Failed(why) | RequestResult::PartlyFailed(why) | RequestResult::Unanswered { said: why, .. },

@@ -16,7 +16,8 @@ use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::{next_try, of_time};
 use crate::core::waits::progress::{Look, Progress};
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::{posted, question_files};
+use crate::runtime::requests::posted::filing;
+use crate::runtime::requests::{answer_files, posted, question_files};
 use crate::store::{Seen, Store};
 
 /// Records how far the chain's external waits are, as far as that can be judged without starting a process, and which questions
@@ -37,13 +38,13 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
         to_run |= !progress.is_over(wait) && !to_try(wait, &progress, now).is_empty();
     }
     // An answer that is there counts, even if nobody looked in time.
-    for (question, form) in in_files(tree) {
-        question_files::take(store, question, form, now)?;
+    for (request, form) in in_files(tree) {
+        question_files::take(store, request.id, form, &request.progress, now)?;
     }
-    for (question, form) in expiring(tree).filter(|(_, form)| form.is_over(now)) {
+    for (question, _) in expiring(tree).filter(|(_, form)| form.is_over(now)) {
         store.looked(question, &Seen::Time(now))?;
-        posted::file(store, question, form);
     }
+    filing::file_ended(store, Some(tree.top()))?;
     Ok(to_run)
 }
 
@@ -55,7 +56,7 @@ pub(crate) fn is_met(store: &Store, condition: &External) -> bool {
 
 /// Adds to what is recorded how the conditions look now, for people. Nothing is written.
 pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<(), RuntimeError> {
-    posted::observe(store, tree)?;
+    answer_files::observe(store, tree, now)?;
     for request in tree.requests_mut() {
         let RequestKind::Wait(wait) = &request.kind else { continue };
         if request.state.is_resolved() {
@@ -77,10 +78,10 @@ pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
 }
 
 /// The open questions that stand in files.
-fn in_files(tree: &Tree) -> impl Iterator<Item = (RequestId, &Form)> {
+fn in_files(tree: &Tree) -> impl Iterator<Item = (&Request, &Form)> {
     let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
     requests.filter(|request| !request.state.is_resolved()).filter_map(|request| match &request.kind {
-        RequestKind::Ask(form) if form.file.is_some() => Some((request.id, form)),
+        RequestKind::Ask(form) if form.file.is_some() => Some((request, form)),
         _ => None,
     })
 }

@@ -13,6 +13,8 @@ use crate::core::chain::pace::{Look, Pace, Plan, Stir, TICK};
 use crate::core::id::FrameId;
 use crate::core::requests::question::Form;
 use crate::core::waits::conditions::External;
+use crate::core::waits::progress::Progress;
+use crate::runtime::requests::posted::filing;
 use crate::runtime::requests::question_files;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::signals::Signals;
@@ -60,7 +62,8 @@ pub(crate) async fn continue_chains(
     let mut driving = HashMap::<FrameId, Vec<Stir>>::new();
     loop {
         let now = Timestamp::now();
-        let Plan { due, next, files } = planned(&mut pace, store, now)?;
+        let Plan { due, next, mut files } = planned(&mut pace, store, now)?;
+        files.extend(filing::awaited(store)?);
         changes.watch_for(store.dir(), &files);
         let is_stopped = stop.borrow().any();
         for root in due {
@@ -111,8 +114,9 @@ pub(crate) fn to_continue(store: &Store) -> Result<Vec<FrameId>, RuntimeError> {
 }
 
 fn planned(pace: &mut Pace, store: &Store, now: Timestamp) -> Result<Plan, RuntimeError> {
+    filing::file_ended(store, None)?;
     let is_met = |wait: &External| external_waits::is_met(store, wait);
-    let in_file = |file: &Path, form: &Form| question_files::answer_state(file, form, now);
+    let in_file = |file: &Path, form: &Form, seen: &Progress| question_files::answer_state(file, form, seen, now);
     Ok(pace.plan(store.candidates(now)?, now, is_met, in_file))
 }
 

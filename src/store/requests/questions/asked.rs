@@ -4,6 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use uuid::Uuid;
 
 use crate::core::chain::origin::Origin;
 use crate::core::id::{FrameId, RequestId};
@@ -51,6 +52,9 @@ pub enum Questions<'a> {
         most: usize,
         is_meant: &'a mut dyn FnMut(&Path) -> bool,
     },
+    /// The posted ones that are over and whose files do not say so: of an agent and all below it, or of all. An agent that runs may
+    /// be posting another one under the same name.
+    Unfiled(Option<FrameId>),
 }
 
 impl<T: Into<Asked>> From<T> for Questions<'_> {
@@ -75,6 +79,21 @@ const ONE: &str = questions!("r.id = ?1");
 const ALL_BELOW: &str = questions!("r.frame IN (", below!("SELECT id FROM below"), ")");
 const OPEN_BELOW: &str = questions!("r.status = 'open' AND r.frame IN (", below!("SELECT id FROM below"), ")");
 
+// Goes through a partial index and repeats its condition word for word.
+macro_rules! unfiled {
+    ($($more:tt)+) => {
+        questions!(
+            "f.status <> 'running' AND r.id IN (SELECT id FROM requests INDEXED BY unfiled_questions
+             WHERE filed = 0 AND status IN ('resolved', 'expired', 'delivering', 'delivered')
+             AND json_type(detail, '$.ask.posted') IS NOT NULL)",
+            $($more)+
+        )
+    };
+}
+
+const UNFILED: &str = unfiled!("");
+const UNFILED_BELOW: &str = unfiled!(" AND +r.frame IN (", below!("SELECT id FROM below"), ")");
+
 macro_rules! in_order {
     ($from:literal, $condition:literal) => {
         concat!(
@@ -96,6 +115,8 @@ impl Store {
     pub fn questions<'a>(&self, which: impl Into<Questions<'a>>, only_open: bool) -> Result<Vec<Question>> {
         self.query(|connection| match which.into() {
             Questions::All(asked) => all(connection, asked, only_open),
+            Questions::Unfiled(None) => found(connection, UNFILED, None),
+            Questions::Unfiled(Some(top)) => found(connection, UNFILED_BELOW, Some(top.0)),
             Questions::First { most, is_meant } => first(connection, only_open, most, is_meant),
         })
     }
@@ -110,6 +131,10 @@ fn all(connection: &Connection, asked: Asked, only_open: bool) -> std::result::R
         (Asked::One(question), true) => (questions!("r.id = ?1 AND r.status = 'open'"), Some(question.0)),
         (Asked::One(question), false) => (ONE, Some(question.0)),
     };
+    found(connection, sql, id)
+}
+
+fn found(connection: &Connection, sql: &str, id: Option<Uuid>) -> std::result::Result<Vec<Question>, Fault> {
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_map(params_from_iter(id.map(Id)), from_row)?;
     Ok(found.collect::<rusqlite::Result<_>>()?)

@@ -66,7 +66,7 @@ mod tests {
         let (_temp, store) = store();
         let nobody = "nobody answered until 1970-01-01T00:00:00Z";
         let unanswered = RequestResult::Unanswered { said: format!("the question has expired: {nobody}"), seconds: 0 };
-        let default = RequestResult::Text(format!("never\n\n(This is the default: {nobody}.)"));
+        let default = RequestResult::Default(format!("never\n\n(This is the default: {nobody}.)"));
         for (with_default, result) in [(None, unanswered), (Some("never"), default)] {
             let (frame, id) = expiring(&store, with_default);
             for _ in 0..2 {

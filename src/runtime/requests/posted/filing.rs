@@ -1,0 +1,143 @@
+//! Files posted questions that are over: the answer goes into one folder, and the question leaves the other.
+//!
+//! That a question is yet to be filed follows from its record, so a folder that is away is filed into once it is back.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::core::id::{FrameId, RequestId};
+use crate::core::posted::answered::{self, End};
+use crate::core::posted::pending;
+use crate::core::posted::place::{ANSWERED, PENDING, Posted};
+use crate::core::requests::answer;
+use crate::core::requests::question::Form;
+use crate::core::requests::request::RequestKind;
+use crate::failpoint::{self, Step};
+use crate::runtime::RuntimeError;
+use crate::runtime::requests::file_content::Content;
+use crate::runtime::requests::posted::folder::{Folder, said};
+use crate::store::{Asked, Question, Questions, Seen, Store};
+
+/// Files the questions that are over: of a chain, or of all. Those whose folder is away stay to be filed, and nothing is wrong.
+pub(crate) fn file_ended(store: &Store, root: Option<FrameId>) -> Result<(), RuntimeError> {
+    for unfiled in unfiled(store, root)? {
+        match file(&unfiled) {
+            Ok(()) => store.looked(unfiled.given.id, &Seen::Filed)?,
+            Err(why) => tracing::debug!("{} is not filed: {why}", unfiled.given.id.short()),
+        }
+    }
+    Ok(())
+}
+
+/// The files that appear once what is left to be filed can be.
+pub(crate) fn awaited(store: &Store) -> Result<Vec<PathBuf>, RuntimeError> {
+    Ok(unfiled(store, None)?.into_iter().filter_map(|unfiled| unfiled.posted.pending()).collect())
+}
+
+/// A posted question that is over, and whose files do not say so.
+struct Unfiled {
+    given: Question,
+    form: Form,
+    posted: Posted,
+    /// Whether its files now belong to another question, which is open.
+    is_superseded: bool,
+}
+
+fn unfiled(store: &Store, of: Option<FrameId>) -> Result<Vec<Unfiled>, RuntimeError> {
+    let found = store.questions(Questions::Unfiled(of), false)?;
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let place = |question: &Question| match &question.kind {
+        RequestKind::Ask(form) => form.posted.clone().map(|posted| (posted.dir, posted.id)),
+        _ => None,
+    };
+    let open: Vec<_> = store.questions(Asked::Anywhere, true)?.iter().filter_map(place).collect();
+    let unfiled = |given: Question| {
+        let is_superseded = place(&given).is_some_and(|place| open.contains(&place));
+        let RequestKind::Ask(form) = given.kind.clone() else { return None };
+        Some(Unfiled { posted: form.posted.clone()?, form, given, is_superseded })
+    };
+    Ok(found.into_iter().filter_map(unfiled).collect())
+}
+
+/// A question that is over, and whose files do not say so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Hindered {
+    question: RequestId,
+    /// The file that is yet to be written.
+    path: PathBuf,
+    why: String,
+}
+
+/// The questions of a chain that were not filed when that was last tried, which was just now.
+pub(crate) fn hindered(store: &Store, of: FrameId) -> Result<Vec<Hindered>, RuntimeError> {
+    let hindered = |unfiled: Unfiled| {
+        let path = unfiled.posted.answered()?;
+        let why = file(&unfiled).err()?;
+        Some(Hindered { question: unfiled.given.id, path, why })
+    };
+    Ok(unfiled(store, Some(of))?.into_iter().filter_map(hindered).collect())
+}
+
+impl Hindered {
+    pub(crate) fn in_words(&self) -> String {
+        let (question, path) = (self.question.short(), self.path.display());
+        format!("the end of {question} is not yet in {path}: {}; a later resume writes it", self.why)
+    }
+}
+
+fn folders(posted: &Posted) -> Result<(Option<Folder>, Folder), String> {
+    let of = |name: &str, why: String| format!("{} {why}", posted.dir.join(name).display());
+    let asked = match Folder::open(&posted.dir, PENDING) {
+        Ok(folder) => Some(folder),
+        Err(_) if !posted.dir.exists() => return Err(format!("{} does not exist", posted.dir.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(of(PENDING, said(&error))),
+    };
+    let answers = Folder::made(&posted.dir, ANSWERED).map_err(|error| of(ANSWERED, said(&error)))?;
+    Ok((asked, answers))
+}
+
+/// Nothing is written twice, and nothing that belongs to a later question of the same name is touched.
+fn file(unfiled: &Unfiled) -> Result<(), String> {
+    let Unfiled { given, form, posted, is_superseded } = unfiled;
+    let Some(name) = posted.file_name().filter(|_| !is_superseded) else { return Ok(()) };
+    let by = given.origin.clone().unwrap_or_default();
+    let (end, ended) = match (given.answer.as_deref(), given.answered, given.expired) {
+        (Some(answer), Some(at), _) => (End::Answered { answer, at, by: &by }, at),
+        (_, _, Some(at)) => (End::Expired { default: form.default.as_deref(), at }, at),
+        _ => return Ok(()),
+    };
+    let (asked, answers) = folders(posted)?;
+    let question = asked.as_ref().and_then(|folder| folder.read(&name).ok().flatten());
+    // An agent may have asked again, under the same name.
+    let is_own = |found: &Content| found.changed <= ended || asks(found, posted).as_ref() == Some(&form.question);
+    let question = question.filter(is_own);
+    let there = answers.read(&name).ok().flatten();
+    let is_filed = |there: &Content| match given.answer.as_deref() {
+        _ if answered::recorded_as(&there.text) == Some(given.id) => true,
+        Some(answer) => own_answer(there, form).as_deref() == Some(answer),
+        None => false,
+    };
+    if !there.as_ref().is_some_and(is_filed) {
+        let [asked, there] = [&question, &there].map(|found| found.as_ref().map(|found| found.text.as_str()));
+        let text = answered::file(asked, there, given.id, &posted.id, &form.question, &end);
+        failpoint::around(Step::AnswerFile, || answers.write(&name, &text)).map_err(|error| error.to_string())?;
+    }
+    match (asked, question) {
+        (Some(folder), Some(_)) => folder.remove(&name).map_err(|error| error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+fn asks(found: &Content, posted: &Posted) -> Option<String> {
+    Some(pending::question(&found.text, posted.clone(), found.changed).ok()?.question)
+}
+
+/// The answer that a person has written, as it would have been recorded.
+fn own_answer(there: &Content, form: &Form) -> Option<String> {
+    answer::from_text(&RequestKind::Ask(form.clone()), &answered::answer(&there.text).ok()?).ok()
+}
