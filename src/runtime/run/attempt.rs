@@ -323,3 +323,6 @@ fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&
     let is_there = path.canonicalize().is_ok_and(|file| file.starts_with(&asking.cwd));
     Ok(is_there.then_some(path))
 }
+
+#[cfg(test)]
+mod tests;
