@@ -260,7 +260,7 @@ mod tests {
         };
         store.begin(frame, &new).unwrap();
         let running = store.attempts(Attempts::RunningOf(frame)).unwrap().remove(0);
-        assert_eq!(store.attempts(Attempts::Running).unwrap(), [running.clone()]);
+        assert_eq!(store.attempts(Attempts::Running).unwrap(), std::slice::from_ref(&running));
         assert_eq!((running.session, running.frame, running.resumed), (new.session, frame, new.resumed));
         assert_eq!((running.mode, running.notice), (new.mode, new.notice));
         assert_eq!((running.output_from, running.errors_from, running.runner), (7, 3, 42));
