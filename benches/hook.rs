@@ -65,16 +65,19 @@ fn input(folder: &Path, command: &str, run: usize) -> File {
 
 /// An agent that runs, and the lease on its frame: its output file is there, and nothing is in it yet.
 fn running(store: &Store) -> (Caller, Lease) {
-    let root = store.create_root(&NewFrame {
-        id: FrameId::random(),
-        task: Task::File("/project/ins1.md".into()),
-        cwd: "/project".into(),
-        launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
-        limits: Limits::default(),
-        baseline: None,
-        started_from: None,
-        name: None,
-    });
+    let root = store.create(
+        &NewFrame {
+            id: FrameId::random(),
+            task: Task::File("/project/ins1.md".into()),
+            cwd: "/project".into(),
+            launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
+            limits: Limits::default(),
+            baseline: None,
+            started_from: None,
+            name: None,
+        },
+        None,
+    );
     let frame = root.expect("a frame can be made");
     let lease = Lease::try_take(store.dir(), frame).expect("the folder can be written to");
     let attempt = AttemptId::random();

@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use agent_cli::records::{
-    AttemptEnd, AttemptId, Caller, Ending, Facts, Form, FrameId, Launch, Limits, NewAttempt, NewFrame, Origin,
-    RequestKind, SessionId, Situation, Spending, Store, Task, Totals, decide,
+    AskedFor, AttemptEnd, AttemptId, Caller, Ending, Facts, Form, FrameId, Launch, Limits, NewAttempt, NewFrame,
+    Origin, RequestKind, SessionId, Situation, Spending, Store, Task, Totals, decide,
 };
 use rusqlite::Connection;
 
@@ -158,13 +158,17 @@ fn chain(store: &Store, done: bool) -> FrameId {
         started_from: None,
         name: None,
     };
-    let root = store.create_root(&new()).expect("a frame can be made");
+    let root = store.create(&new(), None).expect("a frame can be made");
     let mut frames = vec![root];
     for level in 1..=DEPTH {
         let frame = frames[level - 1];
         let caller = begin(store, frame, SessionId::from(frame));
         if level < DEPTH {
-            frames.push(store.request_child(caller, None, &new(), "/project/ins2.md").expect("there is room").1);
+            frames.push(
+                store
+                    .create(&new(), Some(AskedFor { caller, call: None, title: "/project/ins2.md" }))
+                    .expect("there is room"),
+            );
         } else {
             let kind = RequestKind::Ask(Form::text("When is your birthday?"));
             let question = store.request(caller, None, std::slice::from_ref(&kind)).expect("the attempt runs")[0];

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use agent_cli::records::{
-    AttemptEnd, AttemptId, Caller, Ending, Facts, Form, FrameId, Launch, Limits, NewAttempt, NewFrame, RequestKind,
-    SessionId, Situation, Spending, Store, Task, Totals, decide,
+    AskedFor, AttemptEnd, AttemptId, Caller, Ending, Facts, Form, FrameId, Launch, Limits, NewAttempt, NewFrame,
+    RequestKind, SessionId, Situation, Spending, Store, Task, Totals, decide,
 };
 
 const FRAMES: usize = 10_000;
@@ -61,7 +61,7 @@ fn fill(state: &Path, frames: usize) -> FrameId {
     };
     let mut last = None;
     for _ in 0..frames / DEPTH {
-        let root = store.create_root(&new()).expect("a frame can be made");
+        let root = store.create(&new(), None).expect("a frame can be made");
         let mut frame = root;
         for level in 1..=DEPTH {
             let child = pause(&store, frame, (level < DEPTH).then(new));
@@ -93,7 +93,11 @@ fn pause(store: &Store, frame: FrameId, child: Option<NewFrame>) -> Option<Frame
     store.begin(frame, &attempt).expect("the frame is ready");
     let caller = Caller { frame, attempt: id };
     let child = match child {
-        Some(new) => Some(store.request_child(caller, None, &new, "/project/ins2.md").expect("the tree has room").1),
+        Some(new) => Some(
+            store
+                .create(&new, Some(AskedFor { caller, call: None, title: "/project/ins2.md" }))
+                .expect("the tree has room"),
+        ),
         None => {
             let kind = RequestKind::Ask(Form::text("When is your birthday?"));
             store.request(caller, None, std::slice::from_ref(&kind)).expect("the attempt runs");

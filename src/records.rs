@@ -17,7 +17,7 @@ pub use crate::core::requests::question::Form;
 pub use crate::core::requests::request::{Delivery, RequestKind};
 pub use crate::core::text::shell::Surroundings;
 use crate::store::Chains;
-pub use crate::store::{AttemptEnd, Caller, Lease, ListedNotification, NewAttempt, NewFrame, Store, Summary};
+pub use crate::store::{AskedFor, AttemptEnd, Caller, Lease, ListedNotification, NewAttempt, NewFrame, Store, Summary};
 
 /// All chains, the newest first.
 ///

@@ -21,10 +21,12 @@ use crate::core::waits::progress::{Look, Progress};
 use crate::store::attempts::attempt::NewAttempt;
 use crate::store::attempts::end::AttemptEnd;
 use crate::store::chains::listing::{Chains, Summary};
+use crate::store::database::codec::{Id, id};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 use crate::store::requests::questions::asked::Question;
 use crate::store::requests::request::{Requests, Seen};
+use crate::store::requests::spawn::{AskedFor, NewChain};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::frames::NewFrame;
 
@@ -115,6 +117,24 @@ impl Store {
     /// All chains, the newest first.
     pub(crate) fn roots(&self) -> Vec<Summary> {
         self.chains(Chains::Newest { most: usize::MAX, is_meant: &mut |_| true }).unwrap().chains
+    }
+
+    pub(crate) fn create_root<'a>(&self, new: impl Into<NewChain<'a>>) -> Result<FrameId> {
+        self.create(new, None)
+    }
+
+    /// The request, and the child.
+    pub(crate) fn request_child<'a>(
+        &self,
+        caller: Caller,
+        call: Option<&str>,
+        new: impl Into<NewChain<'a>>,
+        title: &str,
+    ) -> Result<(RequestId, FrameId)> {
+        let child = self.create(new, Some(AskedFor { caller, call, title }))?;
+        let sql = "SELECT id FROM requests WHERE child = ?1";
+        let request = self.connection.query_row(sql, [Id(child)], |row| id(row, "id")).unwrap();
+        Ok((request, child))
     }
 
     pub(crate) fn root(&self) -> FrameId {

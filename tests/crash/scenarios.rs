@@ -227,7 +227,7 @@ fn next_step(person: &Person, root: &str) -> (Vec<String>, bool) {
     let store = person.store().expect("there is a root");
     let tree = store.tree(root.parse::<FrameId>().expect("an id")).expect("a database");
     let child = tree.children(tree.top()).first().and_then(|child| tree.get(*child));
-    let messages = store.messages(tree.top()).expect("a database");
+    let messages = store.steering(tree.top()).expect("a database").messages;
     let told = messages.iter().any(|message| !message.instructs);
     let instructed = messages.iter().any(|message| message.instructs);
     let root_is_done = tree.get(tree.top()).is_some_and(|node| node.state == FrameState::Done);

@@ -168,7 +168,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
             Ok(_) if frame.suspended.is_some() => Some(format!("agent-cli open {}", frame.id.short())),
             opening => opening.ok().map(|opening| opening.command()),
         },
-        messages: store.messages(frame.id)?.into_iter().map(message).collect(),
+        messages: store.steering(frame.id)?.messages.into_iter().map(message).collect(),
         output: store.dir().output(frame.id),
         spent: own.into(),
         with_descendants: all.into(),

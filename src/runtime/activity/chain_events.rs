@@ -94,7 +94,7 @@ impl<'a> ChainEvents<'a> {
             if let Some(place) = self.places.get(&record.frame) {
                 let event = match records::message_of(&record) {
                     Some(id) => {
-                        let messages = self.store.messages(record.frame)?;
+                        let messages = self.store.steering(record.frame)?.messages;
                         let message = messages.iter().find(|message| message.id == id);
                         message.map(|message| records::message_event(&record, message, self.most))
                     }

@@ -26,7 +26,7 @@ use crate::runtime::conclude::{cost, denied, given, jobs};
 use crate::runtime::delivery::situation;
 use crate::runtime::requests::posted;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Steering, Store};
+use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Store};
 
 /// Who started the attempt that is to be concluded.
 #[derive(Clone, Copy, Debug)]
@@ -138,8 +138,8 @@ pub(super) fn gather(
 
 /// Adds what people and agents above want of the agent.
 pub(super) fn steered(store: &Store, frame: FrameId, facts: &mut Facts) -> Result<(), RuntimeError> {
-    let Steering { stop, messages } = store.steering(frame)?;
-    (facts.stop, facts.has_messages) = (stop, !messages.is_empty());
+    let wanted = store.steering(frame)?;
+    (facts.has_messages, facts.stop) = (wanted.has_news(), wanted.stop);
     Ok(())
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result
         started_from: None,
         name: None,
     };
-    Ok(Some(store.create_root(NewChain::Adopted(&new, session))?))
+    Ok(Some(store.create(NewChain::Adopted(&new, session), None)?))
 }
 
 /// Whether a frame was made from a session that agent-cli did not start: its first attempt continued something other than a

@@ -20,7 +20,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::{BadSource, Source};
 use crate::runtime::worktrees::worktree;
 use crate::runtime::{READ_PRINTED, while_trying};
-use crate::store::{Attempts, Caller, NewFrame, NewGroup, Requests, ResultUse, Store, Target};
+use crate::store::{AskedFor, Attempts, Caller, NewFrame, NewGroup, Requests, ResultUse, Store, Target};
 
 /// A task, and what the command called it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +75,8 @@ pub(crate) fn start(
         first.name = name;
     }
     Ok(match members.as_slice() {
-        [only] => store.create_root(only)?,
-        _ => store.create_root(&request.group(members))?,
+        [only] => store.create(only, None)?,
+        _ => store.create(&request.group(members), None)?,
     })
 }
 
@@ -109,11 +109,12 @@ pub(crate) fn spawn(
         return Err(BadLaunch::Outside { own: parent.cwd, child: request.cwd }.into());
     }
     let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits)?;
-    let (_, child) = match frames.as_slice() {
-        [only] => store.request_child(caller, call, only, &request.title())?,
-        _ => store.request_child(caller, call, &request.group(frames), &request.title())?,
-    };
-    Ok(child)
+    let title = request.title();
+    let asked = Some(AskedFor { caller, call, title: &title });
+    Ok(match frames.as_slice() {
+        [only] => store.create(only, asked)?,
+        _ => store.create(&request.group(frames), asked)?,
+    })
 }
 
 /// The rights that the agent of `parent` can give a child now. The agent may have switched to another permission mode since it

@@ -83,7 +83,7 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
 
 /// What the agent of a frame replied last, to whomever.
 fn latest_reply(store: &Store, frame: FrameId) -> Result<Option<String>, RuntimeError> {
-    let later = store.messages(frame)?.into_iter().rev().find_map(|message| message.reply);
+    let later = store.steering(frame)?.messages.into_iter().rev().find_map(|message| message.reply);
     Ok(match later {
         Some(reply) => Some(reply),
         None => store.replies(frame)?.reply,

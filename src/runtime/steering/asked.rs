@@ -61,7 +61,7 @@ pub(crate) fn timeout(store: &Store, frame: &Frame) -> Result<Option<Timeout>, S
 /// How long an agent has run, in all its attempts that have ended and that began since its last instruction.
 fn ran(store: &Store, frame: FrameId) -> Result<Duration, StoreError> {
     let instructed =
-        store.messages(frame)?.iter().filter(|message| message.instructs).map(|message| message.made).max();
+        store.steering(frame)?.messages.iter().filter(|message| message.instructs).map(|message| message.made).max();
     let attempts = store.attempts(frame)?;
     let counted = attempts.iter().filter(|attempt| instructed.is_none_or(|instructed| attempt.began >= instructed));
     let lengths = counted.filter_map(|attempt| attempt.ended.map(|ended| ended.duration_since(attempt.began)));

@@ -8,7 +8,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::{FrameState, Wait};
-use crate::core::id::{AttemptId, ChainName, FrameId, RequestId, SessionId};
+use crate::core::id::{AttemptId, ChainName, FrameId, SessionId};
 use crate::core::requests::request::RequestKind;
 use crate::failpoint::Step;
 use crate::store::chains::names;
@@ -108,49 +108,64 @@ impl NewChain<'_> {
     }
 }
 
+/// In whose name agents are made whose replies an agent asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedFor<'a> {
+    /// The agent that asks.
+    pub caller: Caller,
+    /// The tool call that is suspended until they are over.
+    pub call: Option<&'a str>,
+    /// What the request names them by.
+    pub title: &'a str,
+}
+
 impl Store {
-    /// Records a chain: an agent that is ready, a group and its members, or a session that is adopted.
+    /// Records an agent that is ready, a group and its members, or a session that is adopted: as a chain, or below the agent that
+    /// asks for its reply. Returns its top.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Limit`](crate::store::StoreError::Limit), a path that is not valid UTF-8, or a database that cannot be
-    /// written.
-    pub fn create_root<'a>(&self, new: impl Into<NewChain<'a>>) -> Result<FrameId> {
+    /// [`StoreError::Limit`](crate::store::StoreError::Limit), [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), a
+    /// path that is not valid UTF-8, or a database that cannot be written.
+    pub fn create<'a>(&self, new: impl Into<NewChain<'a>>, asked: Option<AskedFor<'_>>) -> Result<FrameId> {
         let new = new.into();
-        let step = if matches!(new, NewChain::Adopted(..)) { Step::Adopt } else { Step::CreateRoot };
+        let step = match (asked, new) {
+            (Some(_), _) => Step::RequestChild,
+            (None, NewChain::Adopted(..)) => Step::Adopt,
+            (None, _) => Step::CreateRoot,
+        };
         self.write(step, |connection| {
-            let (limits, top) = (new.limits(), new.top());
-            limits.admit(1, 0, new.agents())?;
-            chains::insert(connection, top, limits)?;
-            new.insert(connection, codec::now(), top, None)?;
-            new.name().map_or(Ok(()), |name| names::give(connection, top, name))?;
+            let (now, top) = (codec::now(), new.top());
+            match asked {
+                Some(asked) => create_below(connection, now, top, new, asked)?,
+                None => create_chain(connection, now, top, new)?,
+            }
             Ok(top)
         })
     }
+}
 
-    /// Records that an agent asks for the reply of another one, or of a group, and makes their frames, which are ready. `call` is
-    /// the tool call that is suspended until they are over, `title` what the request names them by.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or those of [`create_root`](Self::create_root).
-    pub fn request_child<'a>(
-        &self,
-        caller: Caller,
-        call: Option<&str>,
-        new: impl Into<NewChain<'a>>,
-        title: &str,
-    ) -> Result<(RequestId, FrameId)> {
-        let new = new.into();
-        self.write(Step::RequestChild, |connection| {
-            requests::check(connection, caller)?;
-            let (now, child, task) = (codec::now(), new.top(), title.to_owned());
-            let parent = frames::existing(connection, caller.frame)?;
-            admit(connection, &parent, new.agents())?;
-            new.insert(connection, now, child, Some(&parent))?;
-            Ok((requests::insert(connection, now, caller, call, &RequestKind::Spawn { child, task })?, child))
-        })
-    }
+fn create_chain(connection: &Connection, now: At, top: FrameId, new: NewChain<'_>) -> std::result::Result<(), Fault> {
+    let limits = new.limits();
+    limits.admit(1, 0, new.agents())?;
+    chains::insert(connection, top, limits)?;
+    new.insert(connection, now, top, None)?;
+    new.name().map_or(Ok(()), |name| names::give(connection, top, name))
+}
+
+fn create_below(
+    connection: &Connection,
+    now: At,
+    top: FrameId,
+    new: NewChain<'_>,
+    AskedFor { caller, call, title }: AskedFor<'_>,
+) -> std::result::Result<(), Fault> {
+    requests::check(connection, caller)?;
+    let parent = frames::existing(connection, caller.frame)?;
+    admit(connection, &parent, new.agents())?;
+    new.insert(connection, now, top, Some(&parent))?;
+    let kind = RequestKind::Spawn { child: top, task: title.to_owned() };
+    requests::insert(connection, now, caller, call, &kind).map(drop)
 }
 
 /// Whether `parent` may have this many more children.

@@ -45,15 +45,6 @@ impl Store {
         })
     }
 
-    /// The messages to an agent, in order.
-    pub fn messages(&self, frame: FrameId) -> Result<Vec<Message>> {
-        self.query(|connection| {
-            let sql = "SELECT * FROM messages WHERE frame = ?1 ORDER BY seq";
-            let mut statement = connection.prepare_cached(sql)?;
-            Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
-        })
-    }
-
     /// Records that a running agent is given its messages now, if `fits` says so, and returns them. Of two that ask at once, one gets
     /// them.
     ///
@@ -96,6 +87,12 @@ fn insert(
         .execute((Id(message), Id(frame), now, instructs, codec::json(sender, &[])?, text))?;
     events::append(connection, now, frame, "told", &json!({"message": message, "by": sender.by}))?;
     Ok(message)
+}
+
+/// The messages to an agent, in order.
+pub(super) fn all(connection: &Connection, frame: FrameId) -> Written<Vec<Message>> {
+    let mut statement = connection.prepare_cached("SELECT * FROM messages WHERE frame = ?1 ORDER BY seq")?;
+    Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// The messages that a frame's agent has not been given.
@@ -186,7 +183,8 @@ mod tests {
         };
         let pending = |caller: Caller| {
             let messages = store.steering(caller.frame).unwrap().messages;
-            messages.into_iter().map(|message| message.id).collect::<Vec<_>>()
+            let pending = messages.into_iter().filter(|message| message.delivered_in.is_none());
+            pending.map(|message| message.id).collect::<Vec<_>>()
         };
         let ended = |caller, ending: Ending, unseen: &[MessageId]| {
             let decision = decide(&Facts::of(ending));

@@ -12,20 +12,27 @@ use crate::core::steering::stop::Stop;
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError};
 
-/// What people and agents above want of an agent that runs.
+/// What people and agents above want of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steering {
     /// That it stops or rests.
     pub stop: Option<Stop>,
-    /// What they told it, as far as it has not been given that.
+    /// What they have told it, in order.
     pub messages: Vec<Message>,
 }
 
+impl Steering {
+    /// Whether its agent has not been given all that it was told.
+    pub(crate) fn has_news(&self) -> bool {
+        self.messages.iter().any(|message| message.delivered_in.is_none())
+    }
+}
+
 impl Store {
-    /// What is wanted of an agent that runs.
+    /// What is wanted of an agent.
     pub fn steering(&self, frame: FrameId) -> Result<Steering> {
         self.read(|connection| {
-            Ok(Steering { stop: stops::open(connection, frame)?, messages: messages::pending(connection, frame)? })
+            Ok(Steering { stop: stops::open(connection, frame)?, messages: messages::all(connection, frame)? })
         })
     }
 }
