@@ -27,7 +27,7 @@ fn every_command_explains_itself() {
       wait           Wait for a file, a time, a command or another agent (for agents)
       questions      List open questions, or show one in full
       inbox          Answer open questions, approvals and plans one after the other
-      answer         Answer a question
+      answer         Answer a question, or allow or deny a tool call or a plan
       stop           Stop an agent, or a whole chain
       pause          Pause an agent, or a whole chain
       tell           Tell a running or waiting agent something
@@ -36,7 +36,7 @@ fn every_command_explains_itself() {
       show           Show everything known about an agent: sessions, transcripts, costs and history
       logs           Show what an agent said and did
       open           Open a copy of an agent's conversation in an interactive claude
-      history        Show what agents asked, who answered what, and what they did then
+      history        Show what agents asked, who answered what, and what they did next
       stats          Show what agents cost, by day, model and file of instructions
       notifications  List notifications, and whether they could be sent
       doctor         Check claude, login, settings, PATH and the state directory, and suggest fixes
@@ -317,8 +317,8 @@ fn every_command_explains_itself() {
     nothing runs until then. If calls cannot be suspended, this prints `SGN_PEND_STARTED (ID)` at once:
     the agent ends its turn, and the answer arrives in a later prompt.
 
-    With --expires, the call fails if nobody has answered by then, and says so. With --default, it
-    returns the default and says that it is one.
+    With --expires, the call fails if nobody has answered by then, and says so. With --default as well,
+    it returns the default instead, and says that nobody answered.
 
     With --file, a person can also answer by editing that file. Its text is the question, up to an empty
     line `A:` at its end; what they write below that line is the answer, once the file has not changed
@@ -333,14 +333,14 @@ fn every_command_explains_itself() {
 
     Options:
           --option <KEY[=DESCRIPTION]>
-              An answer to choose, and what it means; give one --option for each. Only these are
-              answers, unless --free-text is given
+              An option to choose, and what it means; repeat it for each. Nothing else is an answer
+              unless --free-text is given
 
           --multiple
-              Allow several options as an answer
+              Let several options be chosen
 
           --free-text
-              Allow any other text as an answer, too
+              Accept any other text as an answer, too
 
           --default <KEY>
               What counts if nobody answers in time; with options, the key of one
@@ -353,13 +353,13 @@ fn every_command_explains_itself() {
               example 2026-12-24T18:00:00Z
 
           --file <PATH>
-              Ask with what is in this file, in which a person can write the answer; with QUESTION,
-              create the file
+              Ask the question in this file, and let a person answer it there; with QUESTION, create the
+              file
 
           --questions <FILE>
               Ask several questions at once: a JSON array of objects with question and, if needed, name,
               context, options, multiple, free_text, default, expires; `-`: from standard input. Returns
-              one JSON array, with the answers
+              one JSON array with the answers
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -457,9 +457,9 @@ fn every_command_explains_itself() {
     List open questions, or show one in full
 
     The list shows the first line of each question, or the tool call that needs an approval, and how
-    much more there is. With an id, everything is shown: every line of a call, and files as they would
-    change. Without one, the questions of this project's chains are listed, the oldest first; what is
-    left out is counted on standard error.
+    much more there is. With an id, everything is shown: every line of a call, and how files would
+    change. Without one, the questions of this project's chains are listed, oldest first; what is left
+    out is counted on standard error.
 
     Usage: agent-cli questions [OPTIONS] [ID]
 
@@ -470,7 +470,7 @@ fn every_command_explains_itself() {
 
     Options:
           --all
-              Include answered questions
+              Include answered and expired questions
 
       -p, --all-projects
               Also list the questions of other projects
@@ -497,17 +497,17 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["answer"]), @r#"
-    Answer a question
+    Answer a question, or allow or deny a tool call or a plan
 
     Records the answer and prints the command that resumes the chain. The agent gets the answer exactly
     as given. Until it has been delivered, --replace changes it.
 
-    If the question offers choices, answer with the number or label of one, with several separated by
-    commas if several can be chosen, or with any other text. If it asks you to approve a tool call,
-    answer `allow`, or `deny`, which can be followed by a reason for the agent. The same goes for a
-    plan; --mode sets the permission mode in which the agent then continues.
+    If the question has options, answer with the key or the number of one, with several separated by
+    commas if several can be chosen, or, if the question allows it, with any other text. To approve a
+    tool call, answer `allow`. To refuse it, answer `deny`, followed by a reason for the agent if you
+    like. The same goes for a plan; --mode sets the permission mode in which the agent continues.
 
-    Without an id, on a terminal, it is `agent-cli inbox`.
+    On a terminal, without an id, this is `agent-cli inbox`.
 
     Usage: agent-cli answer [OPTIONS] [ID] [ANSWER]
 
@@ -517,11 +517,11 @@ fn every_command_explains_itself() {
               open question
 
       [ANSWER]
-              The answer, or the numbers of choices [default: standard input, without its final newline]
+              The answer [default: standard input, without its final newline]
 
     Options:
           --text <TEXT>
-              Take the answer as text even if it looks like the number of a choice
+              Take the answer as text even if it looks like the number of an option
 
           --mode <MODE>
               With `allow` for a plan: the permission mode to continue in [default: the mode it was
@@ -563,13 +563,13 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&["inbox"]), @"
     Answer open questions, approvals and plans one after the other
 
-    Shows each of this project's in full, with what its agent said last, and takes the answer: text, the
-    key or number of a choice, `allow` or `deny`. `:edit` opens your editor, `:skip` leaves a question
-    open, `:back` returns to the one before, whose answer can be replaced until its agent has it, and
-    `:quit` or Ctrl-C leaves. Nothing is sent before you press Enter. What is asked in the meantime
-    comes at the end.
+    Shows each question of this project in full, with what its agent said last, and takes your answer:
+    text, the key or number of an option, `allow` or `deny`. `:edit` opens your editor, `:skip` leaves a
+    question open, `:back` returns to the previous one, and `:quit` or Ctrl-C leaves. Nothing is sent
+    before you press Enter, and an answer can be replaced until its agent has it. Questions asked in the
+    meantime come at the end.
 
-    Needs a terminal. In a script, `questions --json` lists the same, and `answer` answers.
+    Needs a terminal. In a script, use `questions --json` and `answer`.
 
     Usage: agent-cli inbox [OPTIONS]
 
@@ -578,7 +578,7 @@ fn every_command_explains_itself() {
               Also show what the agents of other projects ask
 
           --resume
-              Continue the answered chains at the end, without asking whether to
+              Continue the answered chains at the end without asking
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -730,12 +730,12 @@ fn every_command_explains_itself() {
       agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == "tool_use")'
     "#);
     insta::assert_snapshot!(help(&["history"]), @"
-    Show what agents asked, who answered what, and what they did then
+    Show what agents asked, who answered what, and what they did next
 
-    Lists every question, approval and plan that was ever recorded, newest last: whether it was
-    answered, withdrawn or expired, each answer with who gave it (user, process, terminal), even if
-    another one has replaced it, and what the agent did first once it had the answer. With the id of a
-    question, all of it is shown whole. `gc` and `rm` remove chains with their history.
+    Lists every question, approval and plan on record, newest last: whether it was answered, was
+    withdrawn or has expired; every answer with who gave it (user, process, terminal), replaced ones
+    included; and what the agent did first once it had the answer. With the id of a question, it is
+    shown in full. `gc` and `rm` remove chains with their history.
 
     Usage: agent-cli history [OPTIONS] [ID]
 
@@ -749,7 +749,7 @@ fn every_command_explains_itself() {
               Also show what was asked in other projects
 
           --since <WHEN>
-              Only what was asked since this time, or within this duration before now, such as 7d
+              Show only what was asked since this time, or within this duration before now, such as 7d
 
           --json
               Print a JSON array

@@ -17,15 +17,15 @@ use crate::core::text::escape::{one_line, shortened};
 /// What can be said about a question.
 #[derive(Debug, Args)]
 pub(crate) struct FormOptions {
-    /// An answer to choose, and what it means; give one --option for each. Only these are answers, unless --free-text is given
+    /// An option to choose, and what it means; repeat it for each. Nothing else is an answer unless --free-text is given
     #[arg(long = "option", value_name = "KEY[=DESCRIPTION]", conflicts_with = "questions")]
     options: Vec<String>,
 
-    /// Allow several options as an answer
+    /// Let several options be chosen
     #[arg(long, conflicts_with = "questions")]
     multiple: bool,
 
-    /// Allow any other text as an answer, too
+    /// Accept any other text as an answer, too
     #[arg(long, conflicts_with = "questions")]
     free_text: bool,
 

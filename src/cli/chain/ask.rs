@@ -21,8 +21,8 @@ use crate::store::{Caller, Store};
 /// then. If calls cannot be suspended, this prints `SGN_PEND_STARTED (ID)` at once: the agent ends its turn, and the
 /// answer arrives in a later prompt.
 ///
-/// With --expires, the call fails if nobody has answered by then, and says so. With --default, it returns the default and
-/// says that it is one.
+/// With --expires, the call fails if nobody has answered by then, and says so. With --default as well, it returns the
+/// default instead, and says that nobody answered.
 ///
 /// With --file, a person can also answer by editing that file. Its text is the question, up to an empty line `A:` at its
 /// end; what they write below that line is the answer, once the file has not changed for 10 seconds or ends with a line
@@ -42,12 +42,12 @@ pub(crate) struct Ask {
     #[command(flatten)]
     form: FormOptions,
 
-    /// Ask with what is in this file, in which a person can write the answer; with QUESTION, create the file
+    /// Ask the question in this file, and let a person answer it there; with QUESTION, create the file
     #[arg(long, value_name = "PATH", conflicts_with = "questions")]
     file: Option<PathBuf>,
 
     /// Ask several questions at once: a JSON array of objects with question and, if needed, name, context, options,
-    /// multiple, free_text, default, expires; `-`: from standard input. Returns one JSON array, with the answers
+    /// multiple, free_text, default, expires; `-`: from standard input. Returns one JSON array with the answers
     #[arg(long, value_name = "FILE", conflicts_with = "question")]
     questions: Option<PathBuf>,
 }

@@ -34,15 +34,15 @@ use crate::store::{self, Question, Store, StoreError, Target};
 /// List open questions, or show one in full
 ///
 /// The list shows the first line of each question, or the tool call that needs an approval, and how much more there is.
-/// With an id, everything is shown: every line of a call, and files as they would change. Without one, the questions of
-/// this project's chains are listed, the oldest first; what is left out is counted on standard error.
+/// With an id, everything is shown: every line of a call, and how files would change. Without one, the questions of this
+/// project's chains are listed, oldest first; what is left out is counted on standard error.
 #[derive(Debug, Args)]
 pub(crate) struct Questions {
     /// Id of a question, or of a chain or agent (a name, `last`) for all of its questions, to show in full
     #[arg(add = candidates::questions())]
     id: Option<String>,
 
-    /// Include answered questions
+    /// Include answered and expired questions
     #[arg(long)]
     all: bool,
 

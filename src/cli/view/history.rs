@@ -23,12 +23,11 @@ use crate::core::text::escape::shortened;
 use crate::runtime::activity::next_deed;
 use crate::store::{Asked, EventRecord, Exchange, Store, Target};
 
-/// Show what agents asked, who answered what, and what they did then
+/// Show what agents asked, who answered what, and what they did next
 ///
-/// Lists every question, approval and plan that was ever recorded, newest last: whether it was answered, withdrawn or
-/// expired, each answer with who gave it (user, process, terminal), even if another one has replaced it, and what the
-/// agent did first once it had the answer. With the id of a question, all of it is shown whole. `gc` and `rm` remove
-/// chains with their history.
+/// Lists every question, approval and plan on record, newest last: whether it was answered, was withdrawn or has expired;
+/// every answer with who gave it (user, process, terminal), replaced ones included; and what the agent did first once it
+/// had the answer. With the id of a question, it is shown in full. `gc` and `rm` remove chains with their history.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli history --since 7d
@@ -42,7 +41,7 @@ pub(crate) struct History {
     #[arg(short = 'p', long, conflicts_with = "id")]
     all_projects: bool,
 
-    /// Only what was asked since this time, or within this duration before now, such as 7d
+    /// Show only what was asked since this time, or within this duration before now, such as 7d
     #[arg(long, value_name = "WHEN", value_parser = logs::since)]
     since: Option<Timestamp>,
 

@@ -24,17 +24,17 @@ use crate::core::text::escape::shortened;
 use crate::core::text::shell::quoted;
 use crate::store::{Driving, Question, Scope, Store, Target};
 
-/// Answer a question
+/// Answer a question, or allow or deny a tool call or a plan
 ///
 /// Records the answer and prints the command that resumes the chain. The agent gets the answer exactly as given. Until
 /// it has been delivered, --replace changes it.
 ///
-/// If the question offers choices, answer with the number or label of one, with several separated by commas if several
-/// can be chosen, or with any other text. If it asks you to approve a tool call, answer `allow`, or `deny`, which can
-/// be followed by a reason for the agent. The same goes for a plan; --mode sets the permission mode in which the agent
-/// then continues.
+/// If the question has options, answer with the key or the number of one, with several separated by commas if several
+/// can be chosen, or, if the question allows it, with any other text. To approve a tool call, answer `allow`. To refuse
+/// it, answer `deny`, followed by a reason for the agent if you like. The same goes for a plan; --mode sets the
+/// permission mode in which the agent continues.
 ///
-/// Without an id, on a terminal, it is `agent-cli inbox`.
+/// On a terminal, without an id, this is `agent-cli inbox`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli answer 4f2c1a90 \"Jan 1st\"
@@ -49,14 +49,14 @@ pub(crate) struct Answer {
     #[arg(add = candidates::questions())]
     id: Option<String>,
 
-    /// The answer, or the numbers of choices [default: standard input, without its final newline]
+    /// The answer [default: standard input, without its final newline]
     answer: Option<String>,
 
     // The rest of an answer that the shell split because it was not quoted.
     #[arg(hide = true)]
     more: Vec<String>,
 
-    /// Take the answer as text even if it looks like the number of a choice
+    /// Take the answer as text even if it looks like the number of an option
     #[arg(long, conflicts_with = "answer")]
     text: Option<String>,
 

@@ -19,19 +19,19 @@ use crate::store::{Driving, Store};
 
 /// Answer open questions, approvals and plans one after the other
 ///
-/// Shows each of this project's in full, with what its agent said last, and takes the answer: text, the key or number
-/// of a choice, `allow` or `deny`. `:edit` opens your editor, `:skip` leaves a question open, `:back` returns to the one
-/// before, whose answer can be replaced until its agent has it, and `:quit` or Ctrl-C leaves. Nothing is sent before you
-/// press Enter. What is asked in the meantime comes at the end.
+/// Shows each question of this project in full, with what its agent said last, and takes your answer: text, the key or
+/// number of an option, `allow` or `deny`. `:edit` opens your editor, `:skip` leaves a question open, `:back` returns to
+/// the previous one, and `:quit` or Ctrl-C leaves. Nothing is sent before you press Enter, and an answer can be replaced
+/// until its agent has it. Questions asked in the meantime come at the end.
 ///
-/// Needs a terminal. In a script, `questions --json` lists the same, and `answer` answers.
+/// Needs a terminal. In a script, use `questions --json` and `answer`.
 #[derive(Debug, Args)]
 pub(crate) struct Inbox {
     /// Also show what the agents of other projects ask
     #[arg(short = 'p', long)]
     all_projects: bool,
 
-    /// Continue the answered chains at the end, without asking whether to
+    /// Continue the answered chains at the end without asking
     #[arg(long)]
     resume: bool,
 }
