@@ -10,7 +10,7 @@ use crate::cli::exit::ExitStatus;
 use crate::core::id::{FrameId, IdPrefix, Reference};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::worktrees::project::project_of;
-use crate::store::{Alike, Chains, Scope, Store, StoreError, Target};
+use crate::store::{Chains, Scope, Store, StoreError, Target};
 
 /// The frame that an id names, for commands that only read.
 pub(crate) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<FrameId, CliError> {
@@ -45,8 +45,7 @@ pub(crate) fn id_of(context: &Context, store: &Store, text: &str) -> Result<IdPr
         Reference::Last => {
             let mut projects = Projects::default();
             let here = here(&mut projects)?;
-            let is_meant = &mut |kind: &Alike| projects.of(&kind.cwd) == here;
-            let newest = store.chains(Chains::Newest { most: 1, is_meant })?.chains;
+            let newest = store.chains(Chains::LastIn(&mut |cwd| projects.of(cwd) == here))?.chains;
             let none = || CliError::new(ExitStatus::NoSuchFrame, "no chain was started in this project");
             newest.first().ok_or_else(|| none().hint("agent-cli ls --all-projects --all lists all chains"))?.id
         }

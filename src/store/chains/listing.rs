@@ -1,6 +1,6 @@
 //! Which chains there are, found without reading all of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -17,6 +17,8 @@ pub enum Chains<'a> {
     /// The newest of those of which `is_meant` is true. It is asked once about each kind of chain that there is, so it can also
     /// count them.
     Newest { most: usize, is_meant: &'a mut dyn FnMut(&Alike) -> bool },
+    /// The newest whose root works where this says. It is asked about one after the other, and no more are read than that takes.
+    LastIn(&'a mut dyn FnMut(&Path) -> bool),
     /// The newest of this name.
     Named(&'a ChainName),
     /// The newest with an agent in this state: `running`, `paused`, or `cancelled` by a person who has not continued it.
@@ -76,6 +78,9 @@ const NEWEST: &str = "SELECT seq, id FROM frames INDEXED BY roots
 const WITH: &str = "SELECT root FROM frames INDEXED BY unusual_frames
      WHERE status IN ('running', 'paused', 'cancelled') AND status = ?1 GROUP BY root ORDER BY max(seq) DESC";
 
+// By the order of the table: with the index of parents, all roots would be read and sorted first.
+const NEWEST_FIRST: &str = "SELECT id, cwd FROM frames NOT INDEXED WHERE parent IS NULL ORDER BY seq DESC";
+
 const NAMED: &str = "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root
      WHERE c.name = ?1 ORDER BY f.seq DESC LIMIT 1";
 
@@ -99,6 +104,16 @@ impl Store {
     pub fn chains(&self, of: Chains<'_>) -> Result<ChainList> {
         self.read(|connection| match of {
             Chains::Newest { most, is_meant } => newest(connection, most, is_meant),
+            Chains::LastIn(is_meant) => {
+                let mut statement = connection.prepare_cached(NEWEST_FIRST)?;
+                let (mut rows, mut found) = (statement.query([])?, None);
+                while found.is_none()
+                    && let Some(row) = rows.next()?
+                {
+                    found = is_meant(&path(row, "cwd")?).then(|| id(row, "id")).transpose()?;
+                }
+                Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
+            }
             Chains::Named(name) => {
                 let found =
                     connection.prepare_cached(NAMED)?.query_row([name.as_str()], |row| id(row, "id")).optional()?;
@@ -178,8 +193,6 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::store::NewFrame;
@@ -232,9 +245,16 @@ mod tests {
         let (_temp, store) = store();
         let at = |cwd: &str| store.create_root(&NewFrame { cwd: cwd.into(), ..new("task") }).unwrap();
         let (_, newer, _) = (at("/a"), at("/a"), at("/b"));
-        let is_meant = &mut |kind: &Alike| kind.cwd == Path::new("/a");
-        let found = store.chains(Chains::Newest { most: 1, is_meant }).unwrap();
-        assert_eq!((ids(&found), found.more), (vec![newer], 1));
+        let mut looked_at = 0;
+        let mut is_meant = |cwd: &Path| {
+            looked_at += 1;
+            cwd == Path::new("/a")
+        };
+        let found = store.chains(Chains::LastIn(&mut is_meant)).unwrap();
+        assert_eq!((ids(&found), looked_at), (vec![newer], 2));
+        assert_eq!(store.chains(Chains::LastIn(&mut |_| false)).unwrap(), ChainList::default());
+        let plan = plan(&store.connection, NEWEST_FIRST);
+        assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
     }
 
     #[test]
