@@ -195,9 +195,13 @@ fn notices(store: &Store, own: &RunSettings, frame: &Frame) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::agent::situation::Situation;
     use crate::core::requests::plan::Plan;
     use crate::core::requests::question::Batch;
     use crate::core::requests::request::RequestResult;
+    use crate::runtime::delivery::situation;
+    use crate::runtime::programs::Program;
+    use crate::store::testing;
 
     fn delivery(kind: RequestKind, call: &str, text: &str) -> Delivery {
         Delivery {
@@ -223,6 +227,27 @@ mod tests {
         let all = [ask(Some(&batch)), ask(None), ask(Some(&batch)), ask(None), ask(Some(&other))];
         let kept = one_for_each_batch(&all);
         assert_eq!(kept, [all[0].clone(), all[1].clone(), all[3].clone(), all[4].clone()]);
+    }
+
+    #[test]
+    fn a_resumed_call_returns_its_result_and_what_was_lost_stands_beside_it() {
+        let (_temp, store) = testing::store();
+        let frame = store.frame(store.root()).unwrap().unwrap();
+        let resumed = |native: bool, worktree: Option<&str>| {
+            let asked = delivery(RequestKind::Ask(Form { native, ..Form::text("When?") }), "t1", "Jan 1st");
+            let situation = Situation { worktree: worktree.map(Into::into), ..Situation::default() };
+            let frame = Frame { situation, ..frame.clone() };
+            let restored = situation::restored(&frame, &Program::old(), None);
+            let (deliveries, notices) = (std::slice::from_ref(&asked), &[][..]);
+            let input =
+                Delivering { store: &store, frame: &frame, source: &None, deliveries, notices }.resumed_call(&restored);
+            assert_eq!(input.prompt, "", "nothing else is said");
+            (input.to_return == Some(asked.request), input.notice)
+        };
+        assert_eq!(resumed(false, None), (true, None));
+        assert_eq!(resumed(true, None), (false, None), "no program runs in place of Claude Code's own tool");
+        let (_, notice) = resumed(false, Some("/nowhere/worktree"));
+        assert!(notice.is_some_and(|notice| notice.contains("/nowhere/worktree")));
     }
 
     #[test]

@@ -92,6 +92,8 @@ fn word(text: &OsStr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claude::doctor::surroundings;
+    use crate::core::agent::launch::Launch;
     use crate::core::housekeeping::doctor_finding::Status;
 
     #[test]
@@ -104,6 +106,29 @@ mod tests {
             found.message,
             "this shell keeps chains in /state, but cron would look for them in /home/ann/.local/state/agent-cli"
         );
+    }
+
+    #[test]
+    fn every_difference_between_this_shell_and_cron_is_a_finding() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = temp.path().as_os_str();
+        let shell = [("HOME", home), ("PATH", OsStr::new("/usr/bin:/bin")), (CONFIG_DIR, home)];
+        let shell: Variables = shell.into_iter().collect();
+        let look = |variables: &Variables| surroundings::look(temp.path(), variables, &Launch::default());
+        let found = findings(&temp.path().join("state"), &shell, &look(&shell), &look(&shell.under_cron()));
+        let names: Vec<_> = found.iter().map(|finding| finding.name).collect();
+        assert_eq!(names, ["path", "login", "environment", "configuration", "state-directory"]);
+    }
+
+    #[test]
+    fn cron_has_a_claude_only_where_it_looks() {
+        let temp = tempfile::tempdir().unwrap();
+        let cron = |path: &OsStr| claude(&[("PATH", path)].into_iter().collect());
+        assert_eq!(cron(temp.path().as_os_str()), None);
+        let program = temp.path().join("claude");
+        std::fs::write(&program, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(cron(temp.path().as_os_str()), Some(program.canonicalize().unwrap()));
     }
 
     /// cron turns `\%` into `%` before it starts the shell.

@@ -327,3 +327,57 @@ fn shell(state_dir: &Path, config: &ConfigFile, own_program: &Path) -> Shell {
         timeout: config.commands.timeout,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::store::testing;
+
+    static WARNED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    const VOICE: Voice =
+        Voice { tell: |_| {}, warn: |said| WARNED.lock().unwrap().push(said.to_owned()), hint: |_| {} };
+
+    fn config(path: &str, events: &[Occasion]) -> ConfigFile {
+        let of: BTreeMap<_, _> = events.iter().map(|event| (*event, "notify-send".to_owned())).collect();
+        let commands = config::Commands { of, ..config::Commands::default() };
+        ConfigFile { path: path.into(), commands, problems: Vec::new() }
+    }
+
+    #[test]
+    fn a_claim_outlasts_the_command_that_it_is_for() {
+        let (_temp, store) = testing::store();
+        let commands =
+            means(&store, config("/home/me/config.toml", &[]), Path::new("/usr/bin/agent-cli"), VOICE).commands;
+        assert!(commands.claim_lasts() > SignedDuration::try_from(commands.shell.timeout).unwrap());
+        commands.could_not(&StoreError::Unknown("4f2c".to_owned()));
+        let warned = WARNED.lock().unwrap();
+        assert!(warned.len() == 1 && warned[0].starts_with("notifications are not sent for now: "), "{warned:?}");
+    }
+
+    #[test]
+    fn a_config_file_without_commands_ends_only_what_it_began_itself() {
+        let (_temp, store) = testing::store();
+        let noted = || {
+            let found = RefCell::new(None);
+            let look = |before: Option<Subscription>| {
+                found.replace(before.clone());
+                before
+            };
+            store.outbox().subscribe(look).unwrap();
+            found.into_inner().map(|it| (it.config, it.events))
+        };
+        let say = |path: &str, events: &[Occasion]| subscribe(&store, &config(path, events)).unwrap();
+        assert_eq!(noted(), None);
+        say("/home/me/config.toml", &[Occasion::Done]);
+        let mine = Some(("/home/me/config.toml".into(), vec![Occasion::Done]));
+        assert_eq!(noted(), mine);
+        say("/home/other/config.toml", &[]);
+        assert_eq!(noted(), mine);
+        say("/home/me/config.toml", &[]);
+        assert_eq!(noted(), None);
+    }
+}

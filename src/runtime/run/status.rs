@@ -231,6 +231,7 @@ impl ChainStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::steering::stop::{By, How, Stop};
     use crate::store::testing;
 
     #[test]
@@ -260,6 +261,19 @@ mod tests {
         drop(lease);
         assert!(poll(&store, caller.frame).unwrap().is_none());
         assert!(can_continue(&store, caller.frame).unwrap());
+    }
+
+    #[test]
+    fn a_chain_that_was_stopped_is_over_until_a_person_continues_it() {
+        let (_temp, store) = testing::store();
+        let (root, _) = store.asking("When?");
+        let stop = Stop { how: How::Stop, now: false, by: By::Person, reason: None, of: root, report: None };
+        store.order_stop(root, &stop, &[]).unwrap();
+        for status in [poll(&store, root).unwrap().unwrap(), after(&store, root, Driven::default()).unwrap()] {
+            let ChainStatus::Failed(errors) = status else { panic!("{status:?}") };
+            assert!(matches!(&errors[..], [FrameError { frame, kind: FrameErrorKind::Stopped(_) }] if *frame == root));
+        }
+        assert!(!can_continue(&store, root).unwrap());
     }
 
     #[test]

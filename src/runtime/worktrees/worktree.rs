@@ -120,10 +120,11 @@ mod tests {
             assert!(cwd.is_dir() && folder.join("a-1a2b/one").is_file());
         }
         commit(&worktree.path, "two");
-        for left in ["everything but the folder", "the folder without .git"] {
+        for left in ["everything but the folder", "the folder without .git", "a .git that leads nowhere"] {
             match left {
                 "everything but the folder" => fs::remove_dir_all(&worktree.path).unwrap(),
-                _ => fs::remove_file(worktree.path.join(".git")).unwrap(),
+                "the folder without .git" => fs::remove_file(worktree.path.join(".git")).unwrap(),
+                _ => fs::write(worktree.path.join(".git"), "gitdir: /nowhere\n").unwrap(),
             }
             ensure(&worktree, &cwd).unwrap();
             assert!(folder.join("a-1a2b/two").is_file(), "{left}");
