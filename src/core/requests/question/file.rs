@@ -80,8 +80,8 @@ fn in_full(form: &Form) -> String {
             "" => format!("\n- {}", option.key),
             description => format!("\n- {}: {description}", option.key),
         };
-        let how =
-            if form.multiple { "Answer with one or more of these, with commas:" } else { "Answer with one of these:" };
+        let these = if form.multiple { "one or more of these, with commas" } else { "one of these" };
+        let how = format!("Answer with {these}{}:", if form.free_text { ", or with any text" } else { "" });
         parts.push(format!("{how}\n{}", form.options.iter().map(option).collect::<String>()));
     }
     parts.join("\n\n")
@@ -189,7 +189,10 @@ mod tests {
         let options = vec![option("yes", "at once"), option("no", "")];
         let form = Form { options, context: Some("It is late.\n".into()), ..Form::text("Deploy?") };
         let file = text(&form);
-        assert_eq!(file, "Deploy?\n\nIt is late.\n\nAnswer with one of these:\n\n- yes: at once\n- no\n\nA: \n");
+        assert_eq!(
+            file,
+            "Deploy?\n\nIt is late.\n\nAnswer with one of these, or with any text:\n\n- yes: at once\n- no\n\nA: \n"
+        );
         let filled = file.replace("A: ", "A: yes");
         assert_eq!(written(&filled, &form), Ok(Written { answer: "yes", closed: false }));
     }
