@@ -1,11 +1,14 @@
 //! Reads and writes the answer to a posted question.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::core::chain::origin::Origin;
 use crate::core::id::RequestId;
-use crate::core::posted::fields::{field, text};
+use crate::core::posted::fields::{field, named, text};
 
 /// Why a file is not an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,11 +29,21 @@ const ANSWER: [&str; 8] = ["answer", "response", "reply", "value", "choice", "se
 pub(crate) fn answer(content: &str) -> Result<String, BadAnswer> {
     let value: Value = serde_json::from_str(content).map_err(|error| BadAnswer::NotJson(error.to_string()))?;
     let found = match &value {
-        Value::Object(object) => field(object, &ANSWER).and_then(given),
+        Value::Object(object) => match named(object, &ANSWER) {
+            // A version is no number: 3.10 is not 3.1.
+            Some((name, Value::Number(_))) => as_written(content, name),
+            named => named.and_then(|(_, value)| given(value)),
+        },
         Value::String(_) => text(&value),
         _ => None,
     };
     found.ok_or(BadAnswer::NoAnswer)
+}
+
+/// A field as it is written.
+fn as_written(content: &str, name: &str) -> Option<String> {
+    let object: HashMap<String, &RawValue> = serde_json::from_str(content).ok()?;
+    object.get(name).map(|value| value.get().to_owned())
 }
 
 fn given(value: &Value) -> Option<String> {
@@ -114,6 +127,8 @@ mod tests {
             (r#"{"selected": ["a", "b"]}"#, "a, b"),
             (r#"{"answer": true}"#, "yes"),
             (r#"{"value": 7}"#, "7"),
+            (r#"{"answer": 3.10}"#, "3.10"),
+            (r#"{"Answer": 12345678901234567890123}"#, "12345678901234567890123"),
             (r#""Jan 1st""#, "Jan 1st"),
         ] {
             assert_eq!(answer(content).as_deref(), Ok(expected), "{content}");

@@ -4,9 +4,14 @@ use serde_json::{Map, Value};
 
 /// A field under the first of these names that has a value other than null. Case, hyphens and underscores do not matter.
 pub(super) fn field<'a>(object: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
+    named(object, names).map(|(_, value)| value)
+}
+
+/// The same with its own name.
+pub(super) fn named<'a>(object: &'a Map<String, Value>, names: &[&str]) -> Option<(&'a String, &'a Value)> {
     let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
     let named = |name: &&str| object.iter().find(|(key, value)| !value.is_null() && plain(key) == plain(name));
-    names.iter().find_map(named).map(|(_, value)| value)
+    names.iter().find_map(named)
 }
 
 /// A value as a text: a text itself, a number, yes or no, or anything else as JSON.
