@@ -50,7 +50,7 @@ pub struct Form {
     pub file: Option<PathBuf>,
     /// What is in the file in which it can be answered, if somebody has looked. Never stored.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub answer_file: Option<AnswerFile>,
+    pub answer_file: Option<Box<AnswerFile>>,
 }
 
 /// What a question is a part of.

@@ -17,7 +17,7 @@ use crate::store::{Question, Store};
 pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<(), RuntimeError> {
     for request in tree.requests_mut().filter(|request| !request.state.is_resolved()) {
         if let RequestKind::Ask(form) = &mut request.kind {
-            form.answer_file = seen(store, request.id, form, &request.progress, now)?;
+            form.answer_file = seen(store, request.id, form, &request.progress, now)?.map(Box::new);
         }
     }
     Ok(())
@@ -28,7 +28,7 @@ pub(crate) fn observed(store: &Store, question: Question, now: Timestamp) -> Res
     let is_open = question.answered.is_none() && question.expired.is_none();
     match question.kind {
         RequestKind::Ask(form) if is_open => {
-            let answer_file = seen(store, question.id, &form, &Progress::default(), now)?;
+            let answer_file = seen(store, question.id, &form, &Progress::default(), now)?.map(Box::new);
             Ok(Question { kind: RequestKind::Ask(Form { answer_file, ..form }), ..question })
         }
         kind => Ok(Question { kind, ..question }),
