@@ -223,7 +223,7 @@ fn it_is_said_everywhere_why_a_file_is_no_answer() {
             fs::write(&path, r#"{"answer": "wed"}"#).expect("it can be written");
         }),
         ("has no answer: a text under `answer`", &|| {
-            fs::write(&path, r#"{"said": "mon"}"#).expect("it can be written")
+            fs::write(&path, r#"{"said": "mon"}"#).expect("it can be written");
         }),
         ("is not JSON: EOF", &|| fs::write(&path, r#"{"answer": "mo"#).expect("it can be written")),
         ("is a directory", &|| fs::create_dir(&path).expect("it can be made")),
