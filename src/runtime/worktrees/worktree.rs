@@ -128,6 +128,7 @@ mod tests {
             }
             ensure(&worktree, &cwd).unwrap();
             assert!(folder.join("a-1a2b/two").is_file(), "{left}");
+            git(&worktree.path, ["rev-parse", "HEAD"]).unwrap_or_else(|error| panic!("{left}: {error}"));
         }
     }
 
