@@ -31,7 +31,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::StaleCaller`], or a database that cannot be written.
+    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
     pub fn complete_requests(&self, caller: Caller, printed: PrintedRequests<'_>) -> Result<()> {
         self.write(Step::WithdrawCalls, |connection| {
             requests::check(connection, caller)?;

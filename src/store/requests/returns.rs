@@ -59,7 +59,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::StaleCaller`](crate::store::StoreError::StaleCaller), or a database that cannot be written.
+    /// [`StoreError::StaleCaller`], or a database that cannot be written.
     pub fn use_results(&self, caller: Caller, how: ResultUse<'_>) -> Result<Vec<RequestId>> {
         self.write(Step::Returned, |connection| {
             requests::check(connection, caller)?;
