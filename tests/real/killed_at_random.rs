@@ -9,7 +9,7 @@ use crate::chain::Chain;
 use crate::chance::Chance;
 use crate::processes::wait_until;
 use crate::support::extent::{is_whole, sample_or_all};
-use crate::support::{Kind, NEWEST, OLDER, processes_of};
+use crate::support::{Kind, NEWEST, OLDER, processes_of, victims};
 
 /// How many processes are killed in total, in a sample and in a whole run. A longer test sets its own number in the variable.
 const KILLS: [usize; 2] = [3, 10];
@@ -72,7 +72,7 @@ fn one_chain(seed: usize) -> Killed {
         if killed.runners + killed.agents + killed.tools < sample_or_all(KILLS_OF_A_CHAIN[0], KILLS_OF_A_CHAIN[1]) {
             // The instant is what is tried out here: nothing is waited for.
             thread::sleep(chance.instant() * SLOWER);
-            let mut found = processes_of(&chain.state());
+            let mut found = victims(&chain.state());
             // There is always a runner, and seldom a tool.
             let wanted = [Kind::Runner, Kind::Agent, Kind::Agent, Kind::Tool][chance.below(4) as usize];
             if found.iter().any(|process| process.kind == wanted) {

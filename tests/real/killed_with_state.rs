@@ -11,7 +11,7 @@ use crate::chain::Chain;
 use crate::chance::Chance;
 use crate::processes::wait_until;
 use crate::support::extent::{is_whole, sample_or_all};
-use crate::support::{Conversation, Item, Kind, MessagesApi, NEWEST, OLDER, ToolCall, Turn, processes_of};
+use crate::support::{Conversation, Item, Kind, MessagesApi, NEWEST, OLDER, ToolCall, Turn, processes_of, victims};
 
 /// How many processes are killed in all, of each kind of agent, in a sample and in a whole run: at the most as many as a chain
 /// meets before it is left in peace. A longer test names its own number in the variable.
@@ -227,7 +227,7 @@ fn one_chain(agent: &Agent, seed: usize) -> [usize; 3] {
         if killed.iter().sum::<usize>() < sample_or_all(KILLS[0], KILLS[1]) {
             // The instant is what is tried out here: nothing is waited for.
             thread::sleep(chance.instant() * SLOWER);
-            let mut found = processes_of(&chain.state());
+            let mut found = victims(&chain.state());
             let wanted = [Kind::Runner, Kind::Agent, Kind::Agent, Kind::Tool][chance.below(4) as usize];
             if found.iter().any(|process| process.kind == wanted) {
                 found.retain(|process| process.kind == wanted);

@@ -37,17 +37,32 @@ pub(crate) fn processes_of(state: &Path) -> Vec<Process> {
     pids.filter_map(|pid| seen(pid, state)).collect()
 }
 
+/// The processes that can be killed at any instant, and the chain continues: all but the server that answers permission prompts. An
+/// agent whose server is gone is refused its next call, and says so.
+pub(crate) fn victims(state: &Path) -> Vec<Process> {
+    let mut found = processes_of(state);
+    found.retain(|process| !command(&folder(process.pid)).contains("\0permission\0"));
+    found
+}
+
+fn folder(pid: Pid) -> PathBuf {
+    Path::new("/proc").join(pid.as_raw_nonzero().to_string())
+}
+
+/// The words of a process, with a NUL behind each.
+fn command(folder: &Path) -> String {
+    let words = fs::read(folder.join("cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&words).into_owned()
+}
+
 /// What a process is now, if it has the mark: a runner's child is a copy of the runner until it becomes `claude`.
 pub(crate) fn seen(pid: Pid, state: &Path) -> Option<Process> {
-    let folder = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
+    let folder = folder(pid);
     let environment = fs::read(folder.join("environ")).ok()?;
     let has = |start: &str| environment.split(|byte| *byte == 0).any(|variable| variable.starts_with(start.as_bytes()));
     // Most processes are none of ours.
     has(&format!("AGENT_CLI_STATE_DIR={}", state.display())).then_some(())?;
-    let is_agent = |folder: &Path| {
-        let command = fs::read(folder.join("cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&command).contains("\0--session-id=")
-    };
+    let is_agent = |folder: &Path| command(folder).contains("\0--session-id=");
     let kind = match has("AGENT_CLI_FRAME=") {
         false => Kind::Runner,
         // An agent's child is a copy of the agent until it becomes a tool.

@@ -25,7 +25,7 @@ mod wire;
 pub use claude_package::claude;
 pub use conversation::{Conversation, Item, without_line_numbers};
 pub use follower::follow;
-pub(crate) use marked::{Kind, processes_of};
+pub(crate) use marked::{Kind, processes_of, victims};
 pub use messages_api::{MessagesApi, RecordedRequest, ServedTokens};
 pub use real::RealHome;
 pub use turn::{Hold, ToolCall, Turn};
