@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 
+use arguments::lazy::{self, Lazy};
 use context::Context;
 use error::CliError;
 use exit::ExitStatus;
@@ -59,37 +60,37 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Subcommands {
-    Spawn(chain::spawn::Spawn),
-    Resume(chain::resume::Resume),
-    Watch(chain::unattended::watch::Watch),
-    Ask(chain::ask::Ask),
-    Wait(chain::wait::WaitCommand),
-    Questions(chain::questions::Questions),
-    Inbox(chain::answering::inbox::Inbox),
-    Answer(chain::answering::answer::Answer),
-    Stop(chain::stop::Stop),
-    Pause(chain::stop::Pause),
-    Tell(chain::tell::Tell),
-    Ls(view::ls::Ls),
-    Tree(view::tree::TreeCommand),
-    Show(view::show::Show),
-    Logs(view::logs::Logs),
-    Open(view::open::Open),
-    History(view::history::History),
-    Stats(view::stats::Stats),
-    Notifications(view::notifications::Notifications),
-    Doctor(view::doctor::Doctor),
-    Export(housekeeping::export::Export),
-    Import(housekeeping::import::Import),
-    Rm(chain::rm::Rm),
-    Gc(housekeeping::gc::Gc),
-    Fsck(housekeeping::fsck::Fsck),
-    Service(housekeeping::service::ServiceCommand),
-    Completions(housekeeping::completions::Completions),
-    Hook(agent::hook::Hook),
-    HookResult(agent::hook_result::HookResult),
+    Spawn(Lazy<chain::spawn::Spawn>),
+    Resume(Lazy<chain::resume::Resume>),
+    Watch(Lazy<chain::unattended::watch::Watch>),
+    Ask(Lazy<chain::ask::Ask>),
+    Wait(Lazy<chain::wait::WaitCommand>),
+    Questions(Lazy<chain::questions::Questions>),
+    Inbox(Lazy<chain::answering::inbox::Inbox>),
+    Answer(Lazy<chain::answering::answer::Answer>),
+    Stop(Lazy<chain::stop::Stop>),
+    Pause(Lazy<chain::stop::Pause>),
+    Tell(Lazy<chain::tell::Tell>),
+    Ls(Lazy<view::ls::Ls>),
+    Tree(Lazy<view::tree::TreeCommand>),
+    Show(Lazy<view::show::Show>),
+    Logs(Lazy<view::logs::Logs>),
+    Open(Lazy<view::open::Open>),
+    History(Lazy<view::history::History>),
+    Stats(Lazy<view::stats::Stats>),
+    Notifications(Lazy<view::notifications::Notifications>),
+    Doctor(Lazy<view::doctor::Doctor>),
+    Export(Lazy<housekeeping::export::Export>),
+    Import(Lazy<housekeeping::import::Import>),
+    Rm(Lazy<chain::rm::Rm>),
+    Gc(Lazy<housekeeping::gc::Gc>),
+    Fsck(Lazy<housekeeping::fsck::Fsck>),
+    Service(Lazy<housekeeping::service::ServiceCommand>),
+    Completions(Lazy<housekeeping::completions::Completions>),
+    Hook(Lazy<agent::hook::Hook>),
+    HookResult(Lazy<agent::hook_result::HookResult>),
     #[command(name = "permission")]
-    PermissionTool(agent::permission::PermissionTool),
+    PermissionTool(Lazy<agent::permission::PermissionTool>),
 }
 
 /// Runs the program with these arguments, the program's name first.
@@ -98,7 +99,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if housekeeping::completions::complete(Cli::command, &arguments) {
         return ExitStatus::Ok.into();
     }
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli: Cli = match lazy::parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             output::colour(named_colour(&arguments));
@@ -121,36 +122,36 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return reported(Err(error), &arguments).into(),
     };
     let result = match cli.command {
-        Subcommands::Spawn(command) => command.run(&context),
-        Subcommands::Resume(command) => command.run(&context),
-        Subcommands::Watch(command) => command.run(&context),
-        Subcommands::Ask(command) => command.run(&context),
-        Subcommands::Wait(command) => command.run(&context),
-        Subcommands::Questions(command) => command.run(&context),
-        Subcommands::Inbox(command) => command.run(&context),
-        Subcommands::Answer(command) => command.run(&context),
-        Subcommands::Stop(command) => command.run(&context),
-        Subcommands::Pause(command) => command.run(&context),
-        Subcommands::Tell(command) => command.run(&context),
-        Subcommands::Ls(command) => command.run(&context),
-        Subcommands::Tree(command) => command.run(&context),
-        Subcommands::Show(command) => command.run(&context),
-        Subcommands::Logs(command) => command.run(&context),
-        Subcommands::Open(command) => command.run(&context),
-        Subcommands::History(command) => command.run(&context),
-        Subcommands::Stats(command) => command.run(&context),
-        Subcommands::Notifications(command) => command.run(&context),
-        Subcommands::Doctor(command) => command.run(&context),
-        Subcommands::Export(command) => command.run(&context),
-        Subcommands::Import(command) => command.run(&context),
-        Subcommands::Rm(command) => command.run(&context),
-        Subcommands::Gc(command) => command.run(&context),
-        Subcommands::Fsck(command) => command.run(&context),
-        Subcommands::Service(command) => command.run(&context),
-        Subcommands::Completions(command) => command.run(),
-        Subcommands::Hook(command) => command.run(&context, typed),
-        Subcommands::HookResult(command) => command.run(&context),
-        Subcommands::PermissionTool(command) => command.run(&context),
+        Subcommands::Spawn(Lazy(command)) => command.run(&context),
+        Subcommands::Resume(Lazy(command)) => command.run(&context),
+        Subcommands::Watch(Lazy(command)) => command.run(&context),
+        Subcommands::Ask(Lazy(command)) => command.run(&context),
+        Subcommands::Wait(Lazy(command)) => command.run(&context),
+        Subcommands::Questions(Lazy(command)) => command.run(&context),
+        Subcommands::Inbox(Lazy(command)) => command.run(&context),
+        Subcommands::Answer(Lazy(command)) => command.run(&context),
+        Subcommands::Stop(Lazy(command)) => command.run(&context),
+        Subcommands::Pause(Lazy(command)) => command.run(&context),
+        Subcommands::Tell(Lazy(command)) => command.run(&context),
+        Subcommands::Ls(Lazy(command)) => command.run(&context),
+        Subcommands::Tree(Lazy(command)) => command.run(&context),
+        Subcommands::Show(Lazy(command)) => command.run(&context),
+        Subcommands::Logs(Lazy(command)) => command.run(&context),
+        Subcommands::Open(Lazy(command)) => command.run(&context),
+        Subcommands::History(Lazy(command)) => command.run(&context),
+        Subcommands::Stats(Lazy(command)) => command.run(&context),
+        Subcommands::Notifications(Lazy(command)) => command.run(&context),
+        Subcommands::Doctor(Lazy(command)) => command.run(&context),
+        Subcommands::Export(Lazy(command)) => command.run(&context),
+        Subcommands::Import(Lazy(command)) => command.run(&context),
+        Subcommands::Rm(Lazy(command)) => command.run(&context),
+        Subcommands::Gc(Lazy(command)) => command.run(&context),
+        Subcommands::Fsck(Lazy(command)) => command.run(&context),
+        Subcommands::Service(Lazy(command)) => command.run(&context),
+        Subcommands::Completions(Lazy(command)) => command.run(),
+        Subcommands::Hook(Lazy(command)) => command.run(&context, typed),
+        Subcommands::HookResult(Lazy(command)) => command.run(&context),
+        Subcommands::PermissionTool(Lazy(command)) => command.run(&context),
     };
     let exit = reported(result, &arguments);
     // Only after everything else: the commands of a person may take their time.
@@ -175,15 +176,16 @@ fn reported(result: Result<ExitStatus, CliError>, arguments: &[OsString]) -> Exi
 
 /// The words of a command that an agent calls.
 fn typed(words: &[String]) -> Typed {
-    let words = std::iter::once("agent-cli").chain(words.iter().map(String::as_str));
-    let Ok(Cli { command, .. }) = Cli::try_parse_from(words) else { return Typed::Other };
+    let line: Vec<OsString> =
+        std::iter::once("agent-cli").chain(words.iter().map(String::as_str)).map(Into::into).collect();
+    let Ok(Cli { command, .. }) = lazy::parse(&line) else { return Typed::Other };
     match command {
         Subcommands::Answer(_) | Subcommands::Inbox(_) => Typed::Answer,
-        Subcommands::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
-        Subcommands::Wait(wait) => request_from_directory(|store, caller| wait.resolve(store, caller)),
-        Subcommands::Ask(ask) if ask.reads_standard_input() => Typed::Other,
-        Subcommands::Ask(ask) => request_from_directory(|store, caller| ask.resolve(store, caller)),
-        Subcommands::Spawn(spawn) => request_from_directory(|store, caller| spawn.resolve(store, caller)),
+        Subcommands::Wait(Lazy(wait)) if wait.runs_a_command() => Typed::NeedsPermission,
+        Subcommands::Wait(Lazy(wait)) => request_from_directory(|store, caller| wait.resolve(store, caller)),
+        Subcommands::Ask(Lazy(ask)) if ask.reads_standard_input() => Typed::Other,
+        Subcommands::Ask(Lazy(ask)) => request_from_directory(|store, caller| ask.resolve(store, caller)),
+        Subcommands::Spawn(Lazy(spawn)) => request_from_directory(|store, caller| spawn.resolve(store, caller)),
         _ => Typed::Other,
     }
 }
@@ -251,8 +253,14 @@ mod tests {
         #[test]
         fn any_command_line_is_read_or_refused(words in prop::collection::vec("(\\PC{0,8}|--?[a-z-]{0,12}(=\\PC{0,4})?)", 0..6), at in 0..12usize) {
             let names = ["spawn", "resume", "ask", "wait", "questions", "answer", "ls", "tree", "show", "completions", "hook", ""];
-            let line = ["agent-cli", names[at]].into_iter().map(str::to_owned).chain(words);
-            let _ = Cli::try_parse_from(line);
+            let line: Vec<String> = ["agent-cli", names[at]].into_iter().map(str::to_owned).chain(words).collect();
+            let whole = Cli::try_parse_from(&line);
+            let line: Vec<OsString> = line.into_iter().map(OsString::from).collect();
+            match (whole, lazy::parse::<Cli>(&line)) {
+                (Ok(whole), Ok(quick)) => prop_assert_eq!(format!("{whole:?}"), format!("{quick:?}")),
+                (Err(whole), Err(quick)) => prop_assert_eq!(whole.to_string(), quick.to_string()),
+                (whole, quick) => prop_assert!(false, "{:?} is not {:?}", quick, whole),
+            }
         }
     }
 }
