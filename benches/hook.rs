@@ -5,15 +5,18 @@
 //! cargo bench --bench hook
 //! ```
 
+#[path = "support/chains.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part")]
+mod chains;
 mod support;
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use agent_cli::records::{
-    AttemptId, Caller, FrameId, Launch, Lease, Limits, NewAttempt, NewFrame, SessionId, Store, Task,
-};
+use agent_cli::records::{Caller, Lease, SessionId, Store};
+
+use chains::{begin, new_frame};
 
 const RUNS: usize = 300;
 
@@ -65,37 +68,7 @@ fn input(folder: &Path, command: &str, run: usize) -> File {
 
 /// An agent that runs, and the lease on its frame: its output file is there, and nothing is in it yet.
 fn running(store: &Store) -> (Caller, Lease) {
-    let root = store.create(
-        &NewFrame {
-            id: FrameId::random(),
-            task: Task::File("/project/ins1.md".into()),
-            cwd: "/project".into(),
-            launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
-            limits: Limits::default(),
-            baseline: None,
-            started_from: None,
-            name: None,
-        },
-        None,
-    );
-    let frame = root.expect("a frame can be made");
+    let frame = store.create(&new_frame(), None).expect("a frame can be made");
     let lease = Lease::try_take(store.dir(), frame).expect("the folder can be written to");
-    let attempt = AttemptId::random();
-    let new = NewAttempt {
-        id: attempt,
-        session: SessionId::from(frame),
-        resumed: None,
-        output_from: 0,
-        errors_from: 0,
-        runner: 1,
-        delivering: Vec::new(),
-        answers: Vec::new(),
-        to_return: None,
-        mode: None,
-        notice: None,
-        messages: Vec::new(),
-        max_parallel_total: None,
-    };
-    store.begin(frame, &new).expect("the frame is ready");
-    (Caller { frame, attempt }, lease.expect("nobody else has it"))
+    (begin(store, frame, SessionId::from(frame)), lease.expect("nobody else has it"))
 }

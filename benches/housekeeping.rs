@@ -6,20 +6,21 @@
 //! cargo bench --bench housekeeping -- 1000
 //! ```
 
+#[path = "support/chains.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part")]
+mod chains;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agent_cli::records::{
-    AskedFor, AttemptEnd, AttemptId, Caller, Ending, Facts, Form, FrameId, Launch, Limits, NewAttempt, NewFrame,
-    Origin, RequestKind, SessionId, Situation, Spending, Store, Task, Totals, decide,
-};
+use agent_cli::records::Store;
 use rusqlite::Connection;
 
+use chains::{DEPTH, chain};
+
 const FRAMES: usize = 50_000;
-/// A root, its child, and whose child that is.
-const DEPTH: usize = 4;
 /// One of so many chains still waits for an answer.
 const WAITS: usize = 5;
 
@@ -144,92 +145,4 @@ fn write_files(state: &Path, transcripts: &Path) {
         write(transcripts.join(format!("{session}.jsonl")));
     }
     drop(Command::new("chmod").args(["-R", "go="]).arg(state).status());
-}
-
-/// A chain whose last agent asks. With `done`, all of them have replied.
-fn chain(store: &Store, done: bool) -> FrameId {
-    let new = || NewFrame {
-        id: FrameId::random(),
-        task: Task::File("/project/ins1.md".into()),
-        cwd: "/project".into(),
-        launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
-        limits: Limits::default(),
-        baseline: None,
-        started_from: None,
-        name: None,
-    };
-    let root = store.create(&new(), None).expect("a frame can be made");
-    let mut frames = vec![root];
-    for level in 1..=DEPTH {
-        let frame = frames[level - 1];
-        let caller = begin(store, frame, SessionId::from(frame));
-        if level < DEPTH {
-            frames.push(
-                store
-                    .create(&new(), Some(AskedFor { caller, call: None, title: "/project/ins2.md" }))
-                    .expect("there is room"),
-            );
-        } else {
-            let kind = RequestKind::Ask(Form::text("When is your birthday?"));
-            let question = store.request(caller, None, std::slice::from_ref(&kind)).expect("the attempt runs")[0];
-            end(store, caller, Ending::Suspended);
-            if done {
-                store.record_answer(question, "Jan 1st", &Origin::default(), false).expect("it is open");
-            }
-            continue;
-        }
-        end(store, caller, Ending::Suspended);
-    }
-    for frame in frames.into_iter().rev().filter(|_| done) {
-        let caller = begin(store, frame, SessionId::random());
-        end(store, caller, Ending::Reply("done".into()));
-    }
-    root
-}
-
-fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
-    let record = store.frame(frame).expect("the frame can be read").expect("the frame is there");
-    let deliveries = store.undelivered(&record).expect("its requests can be read").results;
-    let id = AttemptId(session.0);
-    let attempt = NewAttempt {
-        id,
-        session,
-        resumed: None,
-        output_from: 0,
-        errors_from: 0,
-        runner: 1,
-        delivering: deliveries.iter().map(|delivery| delivery.request).collect(),
-        answers: deliveries.iter().filter_map(agent_cli::records::Delivery::answer).collect(),
-        to_return: None,
-        mode: None,
-        notice: None,
-        max_parallel_total: None,
-        messages: Vec::new(),
-    };
-    store.begin(frame, &attempt).expect("the frame is ready");
-    Caller { frame, attempt: id }
-}
-
-fn end(store: &Store, caller: Caller, ending: Ending) {
-    let has_requests = ending == Ending::Suspended;
-    let decision = decide(&Facts { has_requests, ..Facts::of(ending) });
-    let end = AttemptEnd {
-        frame: caller.frame,
-        attempt: caller.attempt,
-        decision: &decision,
-        ended: None,
-        spending: Spending::default(),
-        total: Totals::default(),
-        model: None,
-        version: None,
-        transcript: None,
-        leaves: None,
-        suspended: None,
-        situation: Situation::default(),
-        denied: Vec::new(),
-        stop: None,
-        report: None,
-        unseen_messages: Vec::new(),
-    };
-    store.end_attempt(&end).expect("the attempt runs");
 }

@@ -6,13 +6,14 @@
 //! cargo bench --bench poll -- 100000
 //! ```
 
+#[path = "support/chains.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part")]
+mod chains;
 mod support;
-#[path = "support/waiting.rs"]
-mod waiting;
 
 use std::process::{Command, Stdio};
 
-use waiting::{DEPTH, fill};
+use chains::{DEPTH, fill};
 
 const FRAMES: usize = 10_000;
 const RUNS: usize = 300;

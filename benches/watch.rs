@@ -6,8 +6,9 @@
 //! cargo bench --bench watch -- 100000
 //! ```
 
-#[path = "support/waiting.rs"]
-mod waiting;
+#[path = "support/chains.rs"]
+#[allow(dead_code, reason = "each benchmark uses a part")]
+mod chains;
 
 use std::fs;
 use std::path::Path;
@@ -16,8 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use agent_cli::records::{FrameId, Store};
+use chains::fill;
 use serde_json::Value;
-use waiting::fill;
 
 const FRAMES: usize = 10_000;
 const RUNS: usize = 30;

@@ -1,0 +1,111 @@
+//! Chains in a database, as they are recorded in earnest.
+
+use std::path::Path;
+
+use agent_cli::records::{
+    AskedFor, AttemptEnd, AttemptId, Caller, Ending, Facts, Form, FrameId, Launch, Limits, NewAttempt, NewFrame,
+    Origin, RequestKind, SessionId, Situation, Spending, Store, Task, Totals, decide,
+};
+
+/// How many agents a chain has, one below the other.
+pub(crate) const DEPTH: usize = 4;
+
+/// Chains that wait for an answer at their leaf. Returns the last one.
+pub(crate) fn fill(state: &Path, frames: usize) -> FrameId {
+    let store = Store::open(state).expect("the folder can be written to");
+    let chains = (0..frames / DEPTH).map(|_| chain(&store, false));
+    chains.last().expect("there is a chain")
+}
+
+/// A frame of its own, or of a chain.
+pub(crate) fn new_frame() -> NewFrame {
+    NewFrame {
+        id: FrameId::random(),
+        task: Task::File("/project/ins1.md".into()),
+        cwd: "/project".into(),
+        launch: Launch { claude: "/usr/bin/claude".into(), ..Launch::default() },
+        limits: Limits::default(),
+        baseline: None,
+        started_from: None,
+        name: None,
+    }
+}
+
+/// A chain whose last agent asks. With `done`, all of them have replied.
+pub(crate) fn chain(store: &Store, done: bool) -> FrameId {
+    let root = store.create(&new_frame(), None).expect("a frame can be made");
+    let mut frames = vec![root];
+    for level in 1..=DEPTH {
+        let frame = frames[level - 1];
+        let caller = begin(store, frame, SessionId::from(frame));
+        if level < DEPTH {
+            frames.push(
+                store
+                    .create(&new_frame(), Some(AskedFor { caller, call: None, title: "/project/ins2.md" }))
+                    .expect("there is room"),
+            );
+        } else {
+            let kind = RequestKind::Ask(Form::text("When is your birthday?"));
+            let question = store.request(caller, None, std::slice::from_ref(&kind)).expect("the attempt runs")[0];
+            end(store, caller, Ending::Suspended);
+            if done {
+                store.record_answer(question, "Jan 1st", &Origin::default(), false).expect("it is open");
+            }
+            continue;
+        }
+        end(store, caller, Ending::Suspended);
+    }
+    for frame in frames.into_iter().rev().filter(|_| done) {
+        let caller = begin(store, frame, SessionId::random());
+        end(store, caller, Ending::Reply("done".into()));
+    }
+    root
+}
+
+/// An attempt of a frame that can run, given all results that there are.
+pub(crate) fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
+    let record = store.frame(frame).expect("the frame can be read").expect("the frame is there");
+    let deliveries = store.undelivered(&record).expect("its requests can be read").results;
+    let id = AttemptId(session.0);
+    let attempt = NewAttempt {
+        id,
+        session,
+        resumed: None,
+        output_from: 0,
+        errors_from: 0,
+        runner: 1,
+        delivering: deliveries.iter().map(|delivery| delivery.request).collect(),
+        answers: deliveries.iter().filter_map(agent_cli::records::Delivery::answer).collect(),
+        to_return: None,
+        mode: None,
+        notice: None,
+        max_parallel_total: None,
+        messages: Vec::new(),
+    };
+    store.begin(frame, &attempt).expect("the frame is ready");
+    Caller { frame, attempt: id }
+}
+
+fn end(store: &Store, caller: Caller, ending: Ending) {
+    let has_requests = ending == Ending::Suspended;
+    let decision = decide(&Facts { has_requests, ..Facts::of(ending) });
+    let end = AttemptEnd {
+        frame: caller.frame,
+        attempt: caller.attempt,
+        decision: &decision,
+        ended: None,
+        spending: Spending::default(),
+        total: Totals::default(),
+        model: None,
+        version: None,
+        transcript: None,
+        leaves: None,
+        suspended: None,
+        situation: Situation::default(),
+        denied: Vec::new(),
+        stop: None,
+        report: None,
+        unseen_messages: Vec::new(),
+    };
+    store.end_attempt(&end).expect("the attempt runs");
+}
