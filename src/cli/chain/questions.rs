@@ -114,44 +114,8 @@ impl Questions {
             return Ok(exit);
         }
         let now = Timestamp::now();
-        let questions: Vec<_> = questions
-            .into_iter()
-            .map(|question| answer_files::observed(&store, question, now))
-            .collect::<Result<_, _>>()?;
-        let listed: Vec<_> = questions
-            .into_iter()
-            .map(|question| QuestionJson {
-                id: question.id,
-                about: Some(question.question).filter(|_| !matches!(question.kind, RequestKind::Ask(_))),
-                kind: match question.kind {
-                    RequestKind::Permission { .. } => "permission",
-                    RequestKind::Plan(_) => "plan",
-                    _ => "question",
-                },
-                permission: match &question.kind {
-                    RequestKind::Permission { tool, input, reason } => {
-                        Some(PermissionJson { tool: tool.clone(), input: input.clone(), reason: reason.clone() })
-                    }
-                    _ => None,
-                },
-                plan: match &question.kind {
-                    RequestKind::Plan(plan) => Some(plan.clone()),
-                    _ => None,
-                },
-                form: match question.kind {
-                    RequestKind::Ask(form) => Some(form),
-                    _ => None,
-                },
-                frame: question.frame,
-                root: question.root,
-                task: question.title,
-                asked: question.asked,
-                answered: question.answered,
-                answer: question.answer,
-                expired: question.expired,
-                answered_by: question.origin,
-            })
-            .collect();
+        let observed = |question| answer_files::observed(&store, question, now).map(QuestionJson::from);
+        let listed: Vec<_> = questions.into_iter().map(observed).collect::<Result<_, _>>()?;
         if self.json {
             print_json(&listed)?;
             hidden(elsewhere, has_more);
@@ -159,23 +123,14 @@ impl Questions {
         }
         if listed.is_empty() {
             tell(if elsewhere == 0 { "no open questions" } else { "no open questions in this project" });
-            hidden(elsewhere, has_more);
-            let waits = |found: &Candidate| matches!(found.stir, Stir::Outside(_));
-            if context.caller.is_none() && store.candidates(Timestamp::now())?.iter().any(waits) {
-                hint("agent-cli ls shows what else chains wait for: times, files, commands, agents");
-            }
-            return Ok(ExitStatus::Ok);
+        } else {
+            print(&as_table(&listed, now))?;
         }
-        let head = ["QUESTION", "ASKED", "BY", "CHAIN", ""].map(str::to_owned).to_vec();
-        let rows: Vec<_> = std::iter::once(head)
-            .chain(
-                listed
-                    .iter()
-                    .flat_map(|listed| rows(listed, now, output::width()).into_iter().chain(offered(listed, now))),
-            )
-            .collect();
-        print(&table(&rows))?;
         hidden(elsewhere, has_more);
+        let waits = |found: &Candidate| matches!(found.stir, Stir::Outside(_));
+        if listed.is_empty() && context.caller.is_none() && store.candidates(now)?.iter().any(waits) {
+            hint("agent-cli ls shows what else chains wait for: times, files, commands, agents");
+        }
         Ok(ExitStatus::Ok)
     }
 
@@ -195,6 +150,42 @@ impl Questions {
         let has_more = questions.len() > most;
         questions.truncate(most);
         Ok(FirstQuestions { questions, elsewhere, has_more })
+    }
+}
+
+fn as_table(listed: &[QuestionJson], now: Timestamp) -> String {
+    let head = ["QUESTION", "ASKED", "BY", "CHAIN", ""].map(str::to_owned).to_vec();
+    let lines = |listed| rows(listed, now, output::width()).into_iter().chain(offered(listed, now));
+    table(&std::iter::once(head).chain(listed.iter().flat_map(lines)).collect::<Vec<_>>())
+}
+
+impl From<Question> for QuestionJson {
+    fn from(question: Question) -> Self {
+        let about = Some(question.question).filter(|_| !matches!(question.kind, RequestKind::Ask(_)));
+        let (kind, permission, plan, form) = match question.kind {
+            RequestKind::Permission { tool, input, reason } => {
+                ("permission", Some(PermissionJson { tool, input, reason }), None, None)
+            }
+            RequestKind::Plan(plan) => ("plan", None, Some(plan), None),
+            RequestKind::Ask(form) => ("question", None, None, Some(form)),
+            RequestKind::Spawn { .. } | RequestKind::Wait(_) => ("question", None, None, None),
+        };
+        Self {
+            id: question.id,
+            about,
+            kind,
+            permission,
+            plan,
+            form,
+            frame: question.frame,
+            root: question.root,
+            task: question.title,
+            asked: question.asked,
+            answered: question.answered,
+            answer: question.answer,
+            expired: question.expired,
+            answered_by: question.origin,
+        }
     }
 }
 
