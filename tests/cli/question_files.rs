@@ -6,20 +6,24 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::gate::wait_until;
+use crate::invocation::Invocation;
 use crate::world::World;
 
-/// A chain whose agent writes a question into a folder, says so, and replies what it is told.
+/// A chain whose agent writes a question into a folder, says so, and replies.
 fn posting(question: &str) -> (World, String) {
     let world = World::new();
+    let id = spawn_posting(&world, question).run().started();
+    (world, id)
+}
+
+fn spawn_posting<'world>(world: &'world World, question: &str) -> Invocation<'world> {
     world.file("question.json", question);
     world.file(
         "root.md",
         "run mkdir -p q/pending && cp question.json q/pending/q1.json\nend QUESTION_POSTED:q1\nreply over\n",
     );
     fs::create_dir(world.project().join("q")).expect("it can be made");
-    let outcome = world.run(&["spawn", "root.md", "--questions-dir", "q"]);
-    let id = outcome.succeeds().stdout.trim().trim_start_matches("SGN_PEND_STARTED (").trim_end_matches(')').to_owned();
-    (world, id)
+    world.command(["spawn", "root.md", "--questions-dir", "q"])
 }
 
 const WHEN: &str = r#"{"id": "q1", "question": "When?", "options": [{"key": "mon", "label": "Monday"}, "tue"],
@@ -271,15 +275,7 @@ fn a_posted_question_expires_as_the_user_wants_if_it_does_not_say_itself() {
         (r#"{"question": "When?", "expires_at": "2100-01-01T00:00:00Z"}"#, Some("2100-01-01T00:00:00Z")),
     ] {
         let world = World::new();
-        world.file("question.json", question);
-        world.file(
-            "root.md",
-            "run mkdir -p q/pending && cp question.json q/pending/q1.json\nend QUESTION_POSTED:q1\nreply over\n",
-        );
-        fs::create_dir(world.project().join("q")).expect("it can be made");
-        let spawn =
-            world.command(["spawn", "root.md", "--questions-dir", "q"]).with("AGENT_CLI_QUESTIONS_EXPIRE", "3d");
-        let id = spawn.run().started();
+        let id = spawn_posting(&world, question).with("AGENT_CLI_QUESTIONS_EXPIRE", "3d").run().started();
         fs::write(file(&world, "pending/q1.json"), question.replace("Wh\"", "When?\"}")).expect("it can be written");
         let asked = || world.run(&["questions", "--json"]).json()[0].clone();
         world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
