@@ -205,15 +205,11 @@ impl From<StoreError> for CliError {
             StoreError::Limit(_) => {
                 Self::usage(message).hint("do the work here; --max-depth and --max-frames of the chain set the limits")
             }
-            StoreError::AlreadyAnswered { question, replaceable, .. } => {
-                let error = Self::usage(message).hint(shows_answer(question));
-                match replaceable {
-                    true => error.hint(format!(
-                        "agent-cli answer --replace {} ANSWER replaces it until it is delivered",
-                        question.short()
-                    )),
-                    false => error,
-                }
+            StoreError::AlreadyAnswered { question, replaceable: false, .. } | StoreError::Delivered(question) => {
+                Self::usage(message).hint(shows_answer(question))
+            }
+            StoreError::AlreadyAnswered { question, replaceable: true, .. } => {
+                Self::usage(message).hint(shows_answer(question)).hint(replaces_answer(question))
             }
             StoreError::QuestionExpired { question, .. } => {
                 Self::usage(message).hint(format!("agent-cli questions {} shows it", question.short()))
@@ -221,17 +217,13 @@ impl From<StoreError> for CliError {
             StoreError::NotAnswered(question) => {
                 Self::usage(message).hint(format!("agent-cli answer {} ANSWER", question.short()))
             }
-            StoreError::Delivered(question) => Self::usage(message).hint(shows_answer(question)),
             StoreError::NotAQuestion(_) | StoreError::NotAWait(_) => {
                 Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the questions")
             }
             StoreError::QuestionWithdrawn(_) => Self::usage(message).hint("agent-cli questions lists open questions"),
             StoreError::IsOver(id) => Self::failed(message)
                 .hint(format!("agent-cli resume {} --prompt TEXT continues it with a new instruction", id.short())),
-            StoreError::Running(id) => Self::failed(message).hint(format!(
-                "agent-cli resume {} shows its status, and continues it if its runner has died",
-                id.short()
-            )),
+            StoreError::Running(id) => Self::failed(message).hint(may_have_died(id)),
             StoreError::Io { source, .. } => of_files(message, &source),
             StoreError::Database { .. } => Self::failed(message).hint(ASK_DOCTOR),
             StoreError::Held(_) | StoreError::Illegal(_) | StoreError::IllegalRequest(_) => Self::failed(message),
@@ -243,11 +235,18 @@ fn shows_answer(question: RequestId) -> String {
     format!("agent-cli questions {} shows the answer", question.short())
 }
 
+fn replaces_answer(question: RequestId) -> String {
+    format!("agent-cli answer --replace {} ANSWER replaces it until it is delivered", question.short())
+}
+
+/// The hint for what is recorded as running.
+fn may_have_died(frame: FrameId) -> String {
+    format!("agent-cli resume {} shows its status, and continues it if its runner has died", frame.short())
+}
+
 fn archive(message: String, error: &ArchiveError) -> CliError {
     let hint = match error {
-        ArchiveError::Running(frame) => {
-            format!("agent-cli resume {} shows its status, and continues it if its runner has died", frame.short())
-        }
+        ArchiveError::Running(frame) => may_have_died(*frame),
         ArchiveError::NoCopy(_) => "agent-cli fsck --repair copies sessions that Claude Code still has".to_owned(),
         ArchiveError::NoDirectory { worktree: Some(worktree), .. } => {
             let Worktree { path, branch, .. } = worktree.as_ref();

@@ -101,17 +101,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let cli: Cli = match lazy::parse(&arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            output::colour(named_colour(&arguments));
-            if error.use_stderr() && wants_json(&arguments) {
-                print_error(&usage_error(&error));
-            }
-            match arguments::claude_args::misplaced(&error, &arguments) {
-                Some(error) => drop(error.report()),
-                None => usage(&error, arguments),
-            }
-            return if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Ok }.into();
-        }
+        Err(error) => return unparsed(&error, arguments).into(),
     };
     output::colour(cli.color);
     let is_driver = matches!(cli.command, Subcommands::Spawn(_) | Subcommands::Resume(_) | Subcommands::Watch(_));
@@ -121,44 +111,61 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(context) => context,
         Err(error) => return reported(Err(error), &arguments).into(),
     };
-    let result = match cli.command {
-        Subcommands::Spawn(Lazy(command)) => command.run(&context),
-        Subcommands::Resume(Lazy(command)) => command.run(&context),
-        Subcommands::Watch(Lazy(command)) => command.run(&context),
-        Subcommands::Ask(Lazy(command)) => command.run(&context),
-        Subcommands::Wait(Lazy(command)) => command.run(&context),
-        Subcommands::Questions(Lazy(command)) => command.run(&context),
-        Subcommands::Inbox(Lazy(command)) => command.run(&context),
-        Subcommands::Answer(Lazy(command)) => command.run(&context),
-        Subcommands::Stop(Lazy(command)) => command.run(&context),
-        Subcommands::Pause(Lazy(command)) => command.run(&context),
-        Subcommands::Tell(Lazy(command)) => command.run(&context),
-        Subcommands::Ls(Lazy(command)) => command.run(&context),
-        Subcommands::Tree(Lazy(command)) => command.run(&context),
-        Subcommands::Show(Lazy(command)) => command.run(&context),
-        Subcommands::Logs(Lazy(command)) => command.run(&context),
-        Subcommands::Open(Lazy(command)) => command.run(&context),
-        Subcommands::History(Lazy(command)) => command.run(&context),
-        Subcommands::Stats(Lazy(command)) => command.run(&context),
-        Subcommands::Notifications(Lazy(command)) => command.run(&context),
-        Subcommands::Doctor(Lazy(command)) => command.run(&context),
-        Subcommands::Export(Lazy(command)) => command.run(&context),
-        Subcommands::Import(Lazy(command)) => command.run(&context),
-        Subcommands::Rm(Lazy(command)) => command.run(&context),
-        Subcommands::Gc(Lazy(command)) => command.run(&context),
-        Subcommands::Fsck(Lazy(command)) => command.run(&context),
-        Subcommands::Service(Lazy(command)) => command.run(&context),
-        Subcommands::Completions(Lazy(command)) => command.run(),
-        Subcommands::Hook(Lazy(command)) => command.run(&context, typed),
-        Subcommands::HookResult(Lazy(command)) => command.run(&context),
-        Subcommands::PermissionTool(Lazy(command)) => command.run(&context),
-    };
-    let exit = reported(result, &arguments);
+    let exit = reported(execute(cli.command, &context), &arguments);
     // Only after everything else: the commands of a person may take their time.
     if is_driver {
         context.finish_notifications();
     }
     exit.into()
+}
+
+/// Prints help, or what is wrong with the arguments.
+fn unparsed(error: &clap::Error, arguments: Vec<OsString>) -> ExitStatus {
+    output::colour(named_colour(&arguments));
+    if error.use_stderr() && wants_json(&arguments) {
+        print_error(&usage_error(error));
+    }
+    let exit = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Ok };
+    match arguments::claude_args::misplaced(error, &arguments) {
+        Some(error) => drop(error.report()),
+        None => usage(error, arguments),
+    }
+    exit
+}
+
+fn execute(command: Subcommands, context: &Context) -> Result<ExitStatus, CliError> {
+    match command {
+        Subcommands::Spawn(Lazy(command)) => command.run(context),
+        Subcommands::Resume(Lazy(command)) => command.run(context),
+        Subcommands::Watch(Lazy(command)) => command.run(context),
+        Subcommands::Ask(Lazy(command)) => command.run(context),
+        Subcommands::Wait(Lazy(command)) => command.run(context),
+        Subcommands::Questions(Lazy(command)) => command.run(context),
+        Subcommands::Inbox(Lazy(command)) => command.run(context),
+        Subcommands::Answer(Lazy(command)) => command.run(context),
+        Subcommands::Stop(Lazy(command)) => command.run(context),
+        Subcommands::Pause(Lazy(command)) => command.run(context),
+        Subcommands::Tell(Lazy(command)) => command.run(context),
+        Subcommands::Ls(Lazy(command)) => command.run(context),
+        Subcommands::Tree(Lazy(command)) => command.run(context),
+        Subcommands::Show(Lazy(command)) => command.run(context),
+        Subcommands::Logs(Lazy(command)) => command.run(context),
+        Subcommands::Open(Lazy(command)) => command.run(context),
+        Subcommands::History(Lazy(command)) => command.run(context),
+        Subcommands::Stats(Lazy(command)) => command.run(context),
+        Subcommands::Notifications(Lazy(command)) => command.run(context),
+        Subcommands::Doctor(Lazy(command)) => command.run(context),
+        Subcommands::Export(Lazy(command)) => command.run(context),
+        Subcommands::Import(Lazy(command)) => command.run(context),
+        Subcommands::Rm(Lazy(command)) => command.run(context),
+        Subcommands::Gc(Lazy(command)) => command.run(context),
+        Subcommands::Fsck(Lazy(command)) => command.run(context),
+        Subcommands::Service(Lazy(command)) => command.run(context),
+        Subcommands::Completions(Lazy(command)) => command.run(),
+        Subcommands::Hook(Lazy(command)) => command.run(context, typed),
+        Subcommands::HookResult(Lazy(command)) => command.run(context),
+        Subcommands::PermissionTool(Lazy(command)) => command.run(context),
+    }
 }
 
 /// Reports an error.

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use crate::cli::output::format::{cut, fitted};
+use crate::core::attempt::usage::Usage;
 use crate::core::events::agent_event::{AgentEvent, Happening};
 use crate::core::id::FrameId;
 use crate::core::text::columns::columns;
@@ -73,14 +74,8 @@ impl EventLines {
             Happening::Thinking { text } => ("thinking: ", one(text)),
             Happening::ToolUse { name, input, .. } if self.full => ("> ", whole_call(name, input)),
             Happening::ToolUse { summary, .. } => ("> ", self.fitting(summary)),
-            Happening::ToolResult { is_error, content, .. } if self.full => {
-                (if *is_error { "< error: " } else { "< " }, content.clone())
-            }
             Happening::ToolResult { is_error, summary, content, .. } => {
-                let hidden = extent::hidden(content.trim().lines().count(), 0, "");
-                let more = hidden.map(|more| format!(" ({})", more.trim_start_matches("… "))).unwrap_or_default();
-                let summary = if content.trim().is_empty() { "(no output)" } else { summary };
-                (if *is_error { "< error: " } else { "< " }, format!("{}{more}", self.fitting(summary)))
+                (if *is_error { "< error: " } else { "< " }, self.tool_result(summary, content))
             }
             Happening::ApiRetry { retry, max_retries, retry_delay_ms, error_status, error } => {
                 let status = error_status.map_or("no answer".to_owned(), |status| status.to_string());
@@ -91,9 +86,7 @@ impl EventLines {
             }
             Happening::RateLimit { status, .. } if status == "allowed" && !self.full => return None,
             Happening::RateLimit { status, rate_limit_type, resets_at } => {
-                let kind = rate_limit_type.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
-                let resets = resets_at.map(|at| format!(", resets at {}", self.time(at))).unwrap_or_default();
-                ("", format!("usage limit{kind}: {status}{resets}"))
+                ("", self.usage_limit(status, rate_limit_type.as_deref(), *resets_at))
             }
             Happening::Request { kind, summary, child, .. } => ("", requested(kind, summary, *child)),
             Happening::RequestOver { .. } | Happening::Other { .. } if !self.full => return None,
@@ -107,18 +100,11 @@ impl EventLines {
             }
             Happening::Result { is_error: true, text, .. } => ("", format!("error: {}", self.shown(text))),
             Happening::Result { usage, total_cost_usd, duration_ms, .. } => {
-                let took = duration_ms.map(|ms| format!("{:.1} s, ", ms as f64 / 1000.0)).unwrap_or_default();
-                let input = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
-                let (output, cost) = (usage.output_tokens, total_cost_usd);
-                ("", format!("turn ended: {took}{input} tokens in, {output} out, ${cost:.4}"))
+                ("", turn_ended(usage, *total_cost_usd, *duration_ms))
             }
             Happening::Message { by, instruction, text, .. } => {
-                let who = match by.parse::<FrameId>() {
-                    Ok(agent) => format!("agent {}", agent.short()),
-                    Err(_) => "a person".to_owned(),
-                };
                 let what = if *instruction { "continued by" } else { "told by" };
-                ("", format!("{what} {who}: {}", self.shown(text)))
+                ("", format!("{what} {}: {}", sender(by), self.shown(text)))
             }
             Happening::Paused { message: Some(message), .. } => ("", message.clone()),
             Happening::Paused { waits_for, .. } => ("", paused(waits_for).to_owned()),
@@ -129,6 +115,22 @@ impl EventLines {
             Happening::Ended { status, .. } => ("", status.clone()),
             Happening::Other { name } => ("", format!("({name})")),
         })
+    }
+
+    fn tool_result(&self, summary: &str, content: &str) -> String {
+        if self.full {
+            return content.to_owned();
+        }
+        let hidden = extent::hidden(content.trim().lines().count(), 0, "");
+        let more = hidden.map(|more| format!(" ({})", more.trim_start_matches("… "))).unwrap_or_default();
+        let summary = if content.trim().is_empty() { "(no output)" } else { summary };
+        format!("{}{more}", self.fitting(summary))
+    }
+
+    fn usage_limit(&self, status: &str, kind: Option<&str>, resets_at: Option<Timestamp>) -> String {
+        let kind = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
+        let resets = resets_at.map(|at| format!(", resets at {}", self.time(at))).unwrap_or_default();
+        format!("usage limit{kind}: {status}{resets}")
     }
 
     fn time(&self, at: Timestamp) -> String {
@@ -164,6 +166,16 @@ fn whole_call(name: &str, input: &Value) -> String {
         None => serde_json::to_string_pretty(input).unwrap_or_default(),
     };
     format!("{name}: {input}")
+}
+
+fn turn_ended(usage: &Usage, cost_usd: f64, duration_ms: Option<u64>) -> String {
+    let took = duration_ms.map(|ms| format!("{:.1} s, ", ms as f64 / 1000.0)).unwrap_or_default();
+    let input = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
+    format!("turn ended: {took}{input} tokens in, {} out, ${cost_usd:.4}", usage.output_tokens)
+}
+
+fn sender(by: &str) -> String {
+    by.parse::<FrameId>().map_or_else(|_| "a person".to_owned(), |agent| format!("agent {}", agent.short()))
 }
 
 fn requested(kind: &str, summary: &str, child: Option<FrameId>) -> String {

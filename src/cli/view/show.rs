@@ -223,37 +223,54 @@ fn session(store: &Store, frame: &Frame, cost: Spent, attempt: Attempt) -> Sessi
     }
 }
 
+type Row = Vec<String>;
+
+fn row(name: &str, value: impl Into<String>) -> Row {
+    vec![name.to_owned(), value.into()]
+}
+
 fn words(shown: &Shown, now: Timestamp) -> String {
-    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let mut rows = task_rows(shown);
+    rows.extend(status_rows(shown, now));
+    rows.extend(message_rows(&shown.messages));
+    rows.extend(shown.children.iter().map(|child| row("child", child.to_string())));
+    rows.extend(launch_rows(&shown.launch));
+    rows.extend(cost_rows(shown));
+    rows.extend(output_rows(shown));
+    rows.extend(shown.sessions.iter().flat_map(|session| session_rows(session, shown.abandoned, now)));
+    let events = shown.events.iter().map(|event| (event.at, event.kind.as_str(), &event.detail));
+    rows.extend(history::lines(events, now).into_iter().map(|line| row("history", line)));
+    table(&rows)
+}
+
+fn task_rows(shown: &Shown) -> Vec<Row> {
     let mut rows = vec![row("agent", shown.id.to_string())];
     rows.extend(shown.parent.map(|parent| row("parent", parent.to_string())));
     rows.push(row("chain", format!("{} (depth {})", shown.root, shown.depth)));
-    rows.push(row(
-        "task",
-        match &shown.task {
-            Task::File(path) => path.display().to_string(),
-            Task::Prompt(text) => one_line(text),
-            Task::Group(tasks) => format!("{} agents: {}", tasks.len(), tasks.join(" ")),
-        },
-    ));
+    let task = match &shown.task {
+        Task::File(path) => path.display().to_string(),
+        Task::Prompt(text) => one_line(text),
+        Task::Group(tasks) => format!("{} agents: {}", tasks.len(), tasks.join(" ")),
+    };
+    rows.push(row("task", task));
     rows.extend(shown.baseline.map(|baseline| row("fork of", baseline.session.to_string())));
     rows.push(row("directory", shown.cwd.display().to_string()));
     rows.extend(shown.launch.worktree.iter().map(|worktree| {
         let Worktree { path, branch, .. } = worktree;
         row("worktree", format!("{}, branch {branch}", path.display()))
     }));
+    rows
+}
+
+fn status_rows(shown: &Shown, now: Timestamp) -> Vec<Row> {
     let status =
         if shown.abandoned { abandoned(shown.root) } else { format!("{} for {}", shown.status, age(shown.since, now)) };
-    rows.push(row("state", status));
-    rows.extend(meaning(shown.status, shown.stopped).map(|meaning| row("", meaning.to_owned())));
+    let mut rows = vec![row("state", status)];
+    rows.extend(meaning(shown.status, shown.stopped).map(|meaning| row("", meaning)));
     let doing = shown.doing.as_ref().filter(|_| !shown.abandoned);
     rows.extend(doing.map(|doing| row("does", doing.words(now))));
-    rows.extend(
-        shown
-            .waiting_on
-            .iter()
-            .map(|blocker| row("waits for", described(&blocker.what) + &asked::expiry(&blocker.what))),
-    );
+    let waits = shown.waiting_on.iter().map(|blocker| described(&blocker.what) + &asked::expiry(&blocker.what));
+    rows.extend(waits.map(|wait| row("waits for", wait)));
     rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));
     // A failure is often the last trouble, in the same words.
     let is_said = |what: &str| shown.error.as_ref().is_some_and(|error| error.contains(what.trim()));
@@ -262,48 +279,61 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     rows.extend(denied::words(&shown.denied).into_iter().map(|call| row("denied", call)));
     rows.extend(denied::hint(&shown.denied).map(|hint| row("", hint)));
     rows.extend(shown.reply.iter().map(|reply| row("reply", one_line(reply))));
-    for told in &shown.messages {
-        let pending = if told.delivered { "" } else { " (not delivered yet)" };
-        rows.push(row("told", format!("{}{pending}", one_line(&told.text))));
-        rows.extend(told.reply.iter().map(|reply| row("reply", one_line(reply))));
+    rows
+}
+
+fn message_rows(messages: &[MessageJson]) -> Vec<Row> {
+    let of_one = |message: &MessageJson| {
+        let pending = if message.delivered { "" } else { " (not delivered yet)" };
+        let reply = message.reply.iter().map(|reply| row("reply", one_line(reply)));
+        std::iter::once(row("message", one_line(&message.text) + pending)).chain(reply).collect::<Vec<_>>()
+    };
+    messages.iter().flat_map(of_one).collect()
+}
+
+fn launch_rows(launch: &Launch) -> Vec<Row> {
+    let mut rows = vec![row("claude", launch.claude.display().to_string())];
+    rows.extend(launch.model.iter().map(|model| row("model", model)));
+    rows.extend(launch.permission_mode.iter().map(|mode| row("permissions", mode)));
+    if launch.on_permission == OnPermission::Ask {
+        rows.push(row("approvals", "ask a person"));
     }
-    rows.extend(shown.children.iter().map(|child| row("child", child.to_string())));
-    rows.push(row("claude", shown.launch.claude.display().to_string()));
-    rows.extend(shown.launch.model.iter().map(|model| row("model", model.clone())));
-    rows.extend(shown.launch.permission_mode.iter().map(|mode| row("permissions", mode.clone())));
-    if shown.launch.on_permission == OnPermission::Ask {
-        rows.push(row("approvals", "ask a person".to_owned()));
+    if !launch.args.is_empty() {
+        rows.push(row("arguments", launch.args.words().join(" ")));
     }
-    if !shown.launch.args.is_empty() {
-        rows.push(row("arguments", shown.launch.args.words().join(" ")));
-    }
+    rows
+}
+
+fn cost_rows(shown: &Shown) -> Vec<Row> {
     let (own, all) = &shown.costs;
-    rows.push(row("tokens", costs::tokens(own.usage)));
-    rows.push(row("cost", costs::words(own)));
+    let mut rows = vec![row("tokens", costs::tokens(own.usage)), row("cost", costs::words(own))];
     if !shown.children.is_empty() {
         rows.push(row("total", format!("{}, including all agents below it", costs::words(all))));
     }
-    rows.extend(shown.open.iter().map(|command| row("open", command.clone())));
-    rows.push(row("output", shown.output.display().to_string()));
+    rows
+}
+
+/// What it said and did, and how to see more of that.
+fn output_rows(shown: &Shown) -> Vec<Row> {
+    let open = shown.open.iter().map(|command| row("open", command));
     let chain = if shown.task.is_group() { " --chain" } else { "" };
-    rows.push(row("logs", format!("agent-cli logs {}{chain}", shown.id.short())));
-    for session in &shown.sessions {
-        let kept = match session.kept {
-            Some(true) => "kept",
-            Some(false) => "discarded",
-            None if shown.abandoned => "abandoned",
-            None => "running",
-        };
-        let outcome = session.outcome.as_deref().unwrap_or("not ended");
-        let cost = costs::words(&session.cost);
-        let began = age(session.began, now);
-        rows.push(row("session", format!("{} {outcome}, {kept}, {began} ago, {cost}", session.id)));
-        rows.extend(session.message.iter().map(|message| row("", one_line(message))));
-        rows.extend(session.transcript.iter().map(|path| row("", path.display().to_string())));
-    }
-    let events = shown.events.iter().map(|event| (event.at, event.kind.as_str(), &event.detail));
-    rows.extend(history::lines(events, now).into_iter().map(|line| row("history", line)));
-    table(&rows)
+    let logs = format!("agent-cli logs {}{chain}", shown.id.short());
+    open.chain([row("output", shown.output.display().to_string()), row("logs", logs)]).collect()
+}
+
+fn session_rows(session: &Session, is_abandoned: bool, now: Timestamp) -> Vec<Row> {
+    let kept = match session.kept {
+        Some(true) => "kept",
+        Some(false) => "discarded",
+        None if is_abandoned => "abandoned",
+        None => "running",
+    };
+    let outcome = session.outcome.as_deref().unwrap_or("not ended");
+    let (began, cost) = (age(session.began, now), costs::words(&session.cost));
+    let mut rows = vec![row("session", format!("{} {outcome}, {kept}, {began} ago, {cost}", session.id))];
+    rows.extend(session.message.iter().map(|message| row("", one_line(message))));
+    rows.extend(session.transcript.iter().map(|path| row("", path.display().to_string())));
+    rows
 }
 
 /// What the word for a state means, where it does not say so itself.

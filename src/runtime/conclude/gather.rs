@@ -80,9 +80,7 @@ pub(super) fn gather(
     attempt: Attempt,
     printed: Printed,
 ) -> Result<Gathered, RuntimeError> {
-    // Nothing may run while an agent waits, and nothing that outlives claude may make a request in the agent's name.
-    // After a reply, a program that was left to run by itself may continue.
-    let is_swept = printed.was_ended || !matches!(printed.ending, Ending::Reply(_));
+    let is_swept = is_to_be_swept(&printed);
     if is_swept {
         sweep(store, frame.id);
     }
@@ -134,6 +132,12 @@ pub(super) fn gather(
         unseen_messages,
         is_swept,
     })
+}
+
+/// Nothing may run while an agent waits, and nothing that outlives `claude` may make a request in the agent's name. After a
+/// reply, a program that was left to run by itself may continue.
+fn is_to_be_swept(printed: &Printed) -> bool {
+    printed.was_ended || !matches!(printed.ending, Ending::Reply(_))
 }
 
 /// Adds what people and agents above want of the agent.

@@ -1,7 +1,7 @@
 //! Which chains may be able to continue, found without reading every chain.
 
 use jiff::Timestamp;
-use rusqlite::Row;
+use rusqlite::{Connection, Row};
 
 use crate::core::chain::pace::{self, Candidate, Stir};
 use crate::core::chain::state::FrameState;
@@ -42,66 +42,77 @@ impl Store {
     /// interrupted or paused are not among them: whether they are tried again is for a person to say.
     pub(crate) fn candidates(&self, now: Timestamp) -> Result<Vec<Candidate>> {
         self.query(|connection| {
-            let mut candidates = Vec::new();
-            let stirring = |row: &Row<'_>| {
-                Ok((id(row, "root")?, from_json(row, "state")?, time(row, "since")?, time(row, "created")?))
-            };
-            for found in connection.prepare_cached(STIRRING)?.query_map([], stirring)? {
-                let (root, state, since, created) = found?;
-                let stir = match state {
-                    FrameState::Running { .. } => Stir::Running,
-                    FrameState::Waiting { wait: Wait::AgentDecides } => Stir::AgentDecides,
-                    FrameState::Waiting { wait } => wait.paused_until(since, now).map_or(Stir::Free, Stir::Until),
-                    FrameState::Ready if since == created => {
-                        pace::left_to_its_maker(created, now).map_or(Stir::Free, Stir::Until)
-                    }
-                    FrameState::Ready => Stir::Free,
-                    FrameState::Done
-                    | FrameState::Failed { .. }
-                    | FrameState::Cancelled
-                    | FrameState::Paused { .. } => continue,
-                };
-                candidates.push(Candidate { root, stir, progress: Progress::default() });
-            }
-            let outside = |row: &Row<'_>| {
-                let progress = maybe_json(row, "looked")?.unwrap_or_default();
-                Ok((id(row, "root")?, from_json(row, "detail")?, progress))
-            };
-            for found in connection.prepare_cached(OUTSIDE)?.query_map([], outside)? {
-                let (root, asked, progress) = found?;
-                if let RequestKind::Wait(wait) = asked {
-                    candidates.push(Candidate { root, stir: Stir::Outside(wait), progress });
-                }
-            }
-            let posted = |row: &Row<'_>| Ok((id(row, "root")?, from_json(row, "detail")?));
-            for found in connection.prepare_cached(POSTED)?.query_map([], posted)? {
-                let (root, asked) = found?;
-                let RequestKind::Ask(Form { posted: Some(posted), .. }) = asked else { continue };
-                // A whole file ends like this. One that is half-written has the chain looked at when it changes again.
-                // The question itself is read again as long as it cannot be read.
-                let mended = posted.trouble.as_ref().and_then(|_| posted.pending());
-                for file in posted.answered().into_iter().chain(mended) {
-                    let whole = Matching { file, pattern: WHOLE.to_owned(), within: None };
-                    let stir = Stir::Outside(External::Matching(whole));
-                    candidates.push(Candidate { root, stir, progress: Progress::default() });
-                }
-            }
-            for found in connection.prepare_cached(EXPIRING)?.query_map([], outside)? {
-                let (root, asked, progress) = found?;
-                if let RequestKind::Ask(Form { expires_at: Some(expires_at), .. }) = asked {
-                    candidates.push(Candidate { root, stir: Stir::Until(expires_at), progress });
-                }
-            }
-            for found in connection.prepare_cached(IN_FILES)?.query_map([], outside)? {
-                let (root, asked, progress) = found?;
-                if let RequestKind::Ask(form) = asked {
-                    let stir = Stir::InFile { form: Box::new(form), changed: None };
-                    candidates.push(Candidate { root, stir, progress });
-                }
-            }
+            let mut candidates = stirring(connection, now)?;
+            candidates.extend(requests(connection, OUTSIDE, |kind| match kind {
+                RequestKind::Wait(wait) => Some(Stir::Outside(wait)),
+                _ => None,
+            })?);
+            candidates.extend(posted(connection)?);
+            candidates.extend(requests(connection, EXPIRING, |kind| match kind {
+                RequestKind::Ask(Form { expires_at, .. }) => expires_at.map(Stir::Until),
+                _ => None,
+            })?);
+            candidates.extend(requests(connection, IN_FILES, |kind| match kind {
+                RequestKind::Ask(form) => Some(Stir::InFile { form: Box::new(form), changed: None }),
+                _ => None,
+            })?);
             Ok(candidates)
         })
     }
+}
+
+fn stirring(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Candidate>> {
+    let mut statement = connection.prepare_cached(STIRRING)?;
+    let read = |row: &Row<'_>| {
+        let (state, since, created) = (from_json(row, "state")?, time(row, "since")?, time(row, "created")?);
+        let stir = match state {
+            FrameState::Running { .. } => Stir::Running,
+            FrameState::Waiting { wait: Wait::AgentDecides } => Stir::AgentDecides,
+            FrameState::Waiting { wait } => wait.paused_until(since, now).map_or(Stir::Free, Stir::Until),
+            FrameState::Ready if since == created => {
+                pace::left_to_its_maker(created, now).map_or(Stir::Free, Stir::Until)
+            }
+            FrameState::Ready => Stir::Free,
+            FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled | FrameState::Paused { .. } => {
+                return Ok(None);
+            }
+        };
+        Ok(Some(Candidate { root: id(row, "root")?, stir, progress: Progress::default() }))
+    };
+    statement.query_map([], read)?.filter_map(std::result::Result::transpose).collect()
+}
+
+/// The chains with the requests that `sql` finds, as far as they have a reason to continue.
+fn requests(
+    connection: &Connection,
+    sql: &str,
+    stir: impl Fn(RequestKind) -> Option<Stir>,
+) -> rusqlite::Result<Vec<Candidate>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let read = |row: &Row<'_>| {
+        let Some(stir) = stir(from_json(row, "detail")?) else { return Ok(None) };
+        Ok(Some(Candidate { root: id(row, "root")?, stir, progress: maybe_json(row, "looked")?.unwrap_or_default() }))
+    };
+    statement.query_map([], read)?.filter_map(std::result::Result::transpose).collect()
+}
+
+fn posted(connection: &Connection) -> rusqlite::Result<Vec<Candidate>> {
+    let mut statement = connection.prepare_cached(POSTED)?;
+    let read = |row: &Row<'_>| Ok((id(row, "root")?, from_json(row, "detail")?));
+    let mut candidates = Vec::new();
+    for found in statement.query_map([], read)? {
+        let (root, kind) = found?;
+        let RequestKind::Ask(Form { posted: Some(posted), .. }) = kind else { continue };
+        // A whole file ends like this. One that is half-written has the chain looked at when it changes again.
+        // The question itself is read again as long as it cannot be read.
+        let mended = posted.trouble.as_ref().and_then(|_| posted.pending());
+        for file in posted.answered().into_iter().chain(mended) {
+            let whole = Matching { file, pattern: WHOLE.to_owned(), within: None };
+            let stir = Stir::Outside(External::Matching(whole));
+            candidates.push(Candidate { root, stir, progress: Progress::default() });
+        }
+    }
+    Ok(candidates)
 }
 
 #[cfg(test)]
