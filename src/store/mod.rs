@@ -63,6 +63,7 @@ pub use crate::store::requests::spawn::AskedFor;
 pub(crate) use crate::store::requests::spawn::{NewChain, NewGroup};
 pub(crate) use crate::store::requests::undelivered::Undelivered;
 pub(crate) use crate::store::steering::messages::Telling;
+pub(crate) use crate::store::steering::state_change::StateChange;
 pub(crate) use crate::store::tables::below::Extent;
 pub use crate::store::tables::caller::Caller;
 pub(crate) use crate::store::tables::events::EventRecord;

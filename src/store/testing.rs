@@ -27,6 +27,7 @@ use crate::store::error::Result;
 use crate::store::requests::questions::asked::Question;
 use crate::store::requests::request::{Requests, Seen};
 use crate::store::requests::spawn::{AskedFor, NewChain};
+use crate::store::steering::state_change::StateChange;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::frames::NewFrame;
 
@@ -180,6 +181,15 @@ impl Store {
     /// Somebody answers.
     pub(crate) fn answer(&self, question: RequestId, text: &str) -> Result<Question> {
         self.record_answer(question, text, &Origin::default(), false)
+    }
+
+    pub(crate) fn try_again(&self, frame: FrameId) -> Result<FrameState> {
+        Ok(self.change_state(frame, StateChange::TryAgain)?.expect("it is tried again or refused"))
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn end_group(&self, group: FrameId) -> Result<bool> {
+        Ok(self.change_state(group, StateChange::EndGroup)?.is_some())
     }
 
     /// A root that ran and asked this.

@@ -14,7 +14,7 @@ use crate::core::id::FrameId;
 use crate::core::text::shell::quoted;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::adopt;
-use crate::store::Store;
+use crate::store::{Attempt, Attempts, Store};
 
 /// A denied call, as `--json` lists it.
 #[derive(Clone, Debug, Serialize)]
@@ -60,7 +60,10 @@ impl Adopted {
 pub(crate) fn below(store: &Store, top: FrameId) -> Result<Vec<DeniedCall>, RuntimeError> {
     let mut frames = HashMap::new();
     let mut all = Vec::new();
-    for (id, denied) in store.denied(top)? {
+    let attempts = store.attempts(Attempts::WithDenied(top))?.into_iter();
+    for (id, denied) in
+        attempts.flat_map(|Attempt { frame, denied, .. }| denied.into_iter().map(move |call| (frame, call)))
+    {
         if let Entry::Vacant(unknown) = frames.entry(id) {
             let frame = store.frame(id)?;
             let adopted = frame.as_ref().map(|frame| Adopted::of(store, frame)).transpose()?.flatten();

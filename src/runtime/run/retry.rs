@@ -3,7 +3,7 @@
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
-use crate::store::{Store, StoreError};
+use crate::store::{StateChange, Store, StoreError};
 
 /// Ends the backoffs in the whole chain of `top`: what waits for a usage limit or for the API can run at once.
 pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
@@ -15,7 +15,7 @@ pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError
 }
 
 pub(super) fn try_again(store: &Store, frame: FrameId) -> Result<(), RuntimeError> {
-    match store.try_again(frame) {
+    match store.change_state(frame, StateChange::TryAgain) {
         // Another process may have done it already.
         Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
             tracing::info!("{} is not retried: {error}", frame.short());

@@ -31,7 +31,7 @@ use crate::runtime::run::unattended::places::{self, Place, Places};
 use crate::runtime::run::{background, external_waits};
 use crate::runtime::steering::{self, asked};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
-use crate::store::{Attempts, Driving, Lease, Store, StoreError, TreeOf};
+use crate::store::{Attempts, Driving, Lease, StateChange, Store, StoreError, TreeOf};
 
 /// How often it is looked, while agents run, whether another process has written something.
 const LOOK: Duration = Duration::from_millis(200);
@@ -223,7 +223,7 @@ impl Drive<'_> {
     fn end_groups(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
         let mut any = false;
         for group in tree.groups_to_end() {
-            if self.store.end_group(group)? {
+            if self.store.change_state(group, StateChange::EndGroup)?.is_some() {
                 tracing::info!("{}: all agents of the group have ended", group.short());
                 any = true;
             }
@@ -376,7 +376,7 @@ impl Drive<'_> {
 
     fn fail(&mut self, frame: FrameId, why: FrameErrorKind) -> Result<(), RuntimeError> {
         self.attempted.skip(frame);
-        self.store.put_off(frame, &why.to_string())?;
+        self.store.change_state(frame, StateChange::PutOff(&why.to_string()))?;
         self.driven.failed(frame, why);
         Ok(())
     }

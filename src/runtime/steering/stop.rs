@@ -14,7 +14,7 @@ use crate::failpoint::{self, Step};
 use crate::runtime::conclude::{self, Begun};
 use crate::runtime::steering::report;
 use crate::runtime::{RuntimeError, Stopping, while_trying};
-use crate::store::{Attempts, Lease, Store};
+use crate::store::{Attempts, Lease, StateChange, Store};
 
 /// How often it is looked whether an agent has ended.
 const LOOK: Duration = Duration::from_millis(50);
@@ -58,7 +58,7 @@ pub(crate) fn stop(
         }
     }
     if frame.task.is_group() {
-        store.end_group(frame.id)?;
+        store.change_state(frame.id, StateChange::EndGroup)?;
     }
     let state = |id| Ok::<_, RuntimeError>(store.frame(id)?.map_or(FrameState::Cancelled, |frame| frame.state));
     let agents = ordered.running.iter().chain(&ordered.ended).map(|id| Ok((*id, state(*id)?)));

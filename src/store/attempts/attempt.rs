@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Row, params_from_iter};
 use serde_json::json;
 
+use crate::core::agent::denied::Denied;
 use crate::core::attempt::usage::{Spending, Totals};
 use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId, SessionId};
@@ -97,6 +98,8 @@ pub struct Attempt {
     pub mode: Option<String>,
     /// A text for its agent besides the result of the call that it resumed.
     pub notice: Option<String>,
+    /// The calls that were denied in it.
+    pub denied: Vec<Denied>,
 }
 
 /// Which attempts are meant.
@@ -108,6 +111,8 @@ pub enum Attempts {
     RunningOf(FrameId),
     /// All whose end nobody has recorded.
     Running,
+    /// Those of a frame and of all frames below it in which calls were denied. Of what a discarded attempt did nothing counts.
+    WithDenied(FrameId),
     /// The one that made a request.
     ThatAsked(RequestId),
 }
@@ -124,6 +129,10 @@ const BELOW: &str = below!(
 );
 const RUNNING_OF: &str = "SELECT * FROM attempts WHERE frame = ?1 AND ended IS NULL";
 const RUNNING: &str = "SELECT * FROM attempts INDEXED BY one_running_attempt WHERE ended IS NULL ORDER BY seq";
+const WITH_DENIED: &str = below!(
+    "SELECT a.* FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id
+     WHERE a.denied IS NOT NULL AND a.kept ORDER BY a.seq"
+);
 const THAT_ASKED: &str = "SELECT a.* FROM requests AS r JOIN attempts AS a ON a.id = r.attempt WHERE r.id = ?1";
 
 impl Store {
@@ -190,6 +199,7 @@ impl Store {
             Attempts::Of(Extent::Below(top)) => (BELOW, Some(top.0)),
             Attempts::RunningOf(frame) => (RUNNING_OF, Some(frame.0)),
             Attempts::Running => (RUNNING, None),
+            Attempts::WithDenied(top) => (WITH_DENIED, Some(top.0)),
             Attempts::ThatAsked(request) => (THAT_ASKED, Some(request.0)),
         };
         self.query(|connection| {
@@ -237,6 +247,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
         mode: row.get("mode")?,
         notice: row.get("notice")?,
+        denied: maybe_json(row, "denied")?.unwrap_or_default(),
     })
 }
 
@@ -245,7 +256,10 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
-    use crate::store::testing::{attempt, reply, store};
+    use crate::core::attempt::decision::decide;
+    use crate::core::attempt::facts::Facts;
+    use crate::store::attempts::end::AttemptEnd;
+    use crate::store::testing::{attempt, attempt_end, refused, reply, store};
 
     #[test]
     fn an_attempt_is_read_back_as_it_was_recorded() {
@@ -297,5 +311,29 @@ mod tests {
         });
         assert_eq!(won, 1);
         assert_eq!(store.attempts(frame).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_denied_calls_of_attempts_that_count_are_listed() {
+        let (_temp, store) = store();
+        let call = Denied {
+            tool: "Bash".into(),
+            input: r#"{"command":"ls"}"#.into(),
+            said: "no".into(),
+            unapproved: true,
+            asked_by_hook: false,
+            by_subagent: false,
+        };
+        let ended = |ending| {
+            let caller = store.start(store.root());
+            let decision = decide(&Facts::of(ending));
+            let end = AttemptEnd { denied: vec![call.clone()], ..attempt_end(caller, &decision) };
+            store.end_attempt(&end).unwrap();
+            (caller.frame, store.attempts(Attempts::WithDenied(caller.frame)).unwrap())
+        };
+        let (done, denied) = ended(reply("done"));
+        let calls: Vec<_> = denied.into_iter().map(|attempt| (attempt.frame, attempt.denied)).collect();
+        assert_eq!(calls, [(done, vec![call.clone()])]);
+        assert_eq!(ended(refused("not logged in")).1, []);
     }
 }

@@ -1,31 +1,32 @@
 //! Puts off a frame whose attempt could not even begin.
 
+use rusqlite::Connection;
 use serde_json::json;
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{FrameEvent, FrameState};
 use crate::core::id::FrameId;
-use crate::failpoint::Step;
-use crate::store::database::codec;
-use crate::store::database::store::Store;
-use crate::store::error::Result;
+use crate::store::database::codec::At;
+use crate::store::error::Fault;
 use crate::store::tables::{events, frames, notifications};
 
-impl Store {
-    /// Has a frame wait for its next try because its attempt could not begin: why. What runs, backs off already or is over stays as
-    /// it is: another process was faster.
-    pub(crate) fn put_off(&self, frame: FrameId, why: &str) -> Result<()> {
-        self.write(Step::PutOff, |connection| {
-            let (now, before) = (codec::now(), frames::existing(connection, frame)?);
-            if !can_be_put_off(&before, now.0) {
-                return Ok(());
-            }
-            let state = frames::advance(connection, &before, FrameEvent::PutOff(why.to_owned()), now.0)?;
-            let detail = json!({"why": why, "from": before.state, "to": state});
-            events::append(connection, now, frame, "put_off", &detail)?;
-            notifications::note_state(connection, now, &before, &state, false)
-        })
+/// Has a frame wait for its next try because its attempt could not begin: why. What runs, backs off already or is over stays as
+/// it is: another process was faster.
+pub(crate) fn put_off(
+    connection: &Connection,
+    now: At,
+    frame: FrameId,
+    why: &str,
+) -> Result<Option<FrameState>, Fault> {
+    let before = frames::existing(connection, frame)?;
+    if !can_be_put_off(&before, now.0) {
+        return Ok(None);
     }
+    let state = frames::advance(connection, &before, FrameEvent::PutOff(why.to_owned()), now.0)?;
+    let detail = json!({"why": why, "from": before.state, "to": state});
+    events::append(connection, now, frame, "put_off", &detail)?;
+    notifications::note_state(connection, now, &before, &state, false)?;
+    Ok(Some(state))
 }
 
 fn can_be_put_off(frame: &Frame, now: jiff::Timestamp) -> bool {
@@ -43,6 +44,7 @@ mod tests {
     use crate::core::notifications::occasion::Occasion;
     use crate::store::notifications::listed::Notifications;
     use crate::store::notifications::subscription::Subscription;
+    use crate::store::steering::state_change::StateChange;
     use crate::store::testing::{reply, store};
 
     #[test]
@@ -52,20 +54,20 @@ mod tests {
         store.outbox().subscribe(|_| Some(wanted.clone())).unwrap();
         let root = store.root();
         for _ in 0..2 {
-            store.put_off(root, "no claude").unwrap();
+            store.change_state(root, StateChange::PutOff("no claude")).unwrap();
             let wait = Wait::Restart { tries: 1, why: "no claude".into() };
             assert_eq!(store.frame(root).unwrap().unwrap().state, FrameState::Waiting { wait });
         }
         store.try_again(root).unwrap();
-        store.put_off(root, "no claude").unwrap();
+        store.change_state(root, StateChange::PutOff("no claude")).unwrap();
         let told: Vec<_> =
             store.outbox().list(Notifications::Newest(9)).unwrap().into_iter().map(|told| told.status).collect();
         assert_eq!(told, ["pending"]);
         store.try_again(root).unwrap();
         let caller = store.start(root);
-        store.put_off(root, "no claude").unwrap();
+        store.change_state(root, StateChange::PutOff("no claude")).unwrap();
         assert_eq!(store.end(caller, &reply("done")), FrameState::Done);
-        store.put_off(root, "no claude").unwrap();
+        store.change_state(root, StateChange::PutOff("no claude")).unwrap();
         assert_eq!(store.frame(root).unwrap().unwrap().state, FrameState::Done);
         assert_eq!(store.outbox().claim(jiff::SignedDuration::ZERO).unwrap(), None, "it is no longer so");
     }

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
-use crate::core::agent::denied::Denied;
 use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
@@ -16,7 +15,6 @@ use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
 use crate::store::steering::stops;
-use crate::store::tables::below::below;
 use crate::store::tables::requests;
 
 /// How much of a tree is read.
@@ -50,23 +48,7 @@ const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.sta
      WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.status IN ('open', 'resolved', 'expired', 'delivering')
      ORDER BY r.seq";
 
-const DENIED: &str = below!(
-    "SELECT a.frame, a.denied FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id
-     WHERE a.denied IS NOT NULL AND a.kept ORDER BY a.seq"
-);
-
 impl Store {
-    /// The calls of a frame and of all frames below it that were denied, each with its frame, in order. Of what a discarded
-    /// attempt did nothing counts.
-    pub fn denied(&self, top: FrameId) -> Result<Vec<(FrameId, Denied)>> {
-        self.query(|connection| {
-            let mut statement = connection.prepare_cached(DENIED)?;
-            let of = |row: &Row<'_>| Ok((id(row, "frame")?, from_json::<Vec<Denied>>(row, "denied")?));
-            let found = statement.query_map([Id(top)], of)?.collect::<rusqlite::Result<Vec<_>>>()?;
-            Ok(found.into_iter().flat_map(|(frame, calls)| calls.into_iter().map(move |call| (frame, call))).collect())
-        })
-    }
-
     /// Frames, with the requests whose results their agents have not been given.
     pub fn tree(&self, of: impl Into<TreeOf>) -> Result<Tree> {
         let of = of.into();
@@ -134,13 +116,10 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::core::attempt::decision::decide;
     use crate::core::attempt::ending::Ending;
-    use crate::core::attempt::facts::Facts;
     use crate::core::chain::runnable::Attempted;
-    use crate::store::attempts::end::AttemptEnd;
     use crate::store::attempts::spent::SPENT;
-    use crate::store::testing::{attempt_end, new, refused, reply, store};
+    use crate::store::testing::{new, reply, store};
 
     /// Many rows, made by the database itself.
     fn fill(connection: &Connection, rows: u32) {
@@ -227,29 +206,6 @@ mod tests {
         let (_temp, store) = store();
         let id = store.create_root(&new(&"x".repeat(1_000_000))).unwrap();
         assert!(store.tree(id).unwrap().get(id).unwrap().title.len() < 200);
-    }
-
-    #[test]
-    fn the_denied_calls_of_attempts_that_count_are_listed() {
-        let (_temp, store) = store();
-        let call = Denied {
-            tool: "Bash".into(),
-            input: r#"{"command":"ls"}"#.into(),
-            said: "no".into(),
-            unapproved: true,
-            asked_by_hook: false,
-            by_subagent: false,
-        };
-        let ended = |ending| {
-            let caller = store.start(store.root());
-            let decision = decide(&Facts::of(ending));
-            let end = AttemptEnd { denied: vec![call.clone()], ..attempt_end(caller, &decision) };
-            store.end_attempt(&end).unwrap();
-            (caller.frame, store.denied(caller.frame).unwrap())
-        };
-        let (done, denied) = ended(reply("done"));
-        assert_eq!(denied, [(done, call.clone())]);
-        assert_eq!(ended(refused("not logged in")).1, []);
     }
 
     #[test]

@@ -6,10 +6,9 @@ use serde_json::json;
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::group::{self, Member};
-use crate::core::chain::state::FrameEvent;
+use crate::core::chain::state::{FrameEvent, FrameState};
 use crate::core::id::FrameId;
-use crate::failpoint::Step;
-use crate::store::database::codec::{self, Id, from_json, id};
+use crate::store::database::codec::{At, Id, from_json, id};
 use crate::store::database::store::Store;
 use crate::store::error::Fault;
 use crate::store::error::Result;
@@ -40,27 +39,24 @@ impl Store {
             Ok(Replies { reply, members: members(connection, frame, &task)? })
         })
     }
+}
 
-    /// Ends a group whose members are all over, with their replies in one text. Returns whether it did: another process
-    /// may have been faster.
-    pub fn end_group(&self, group: FrameId) -> Result<bool> {
-        self.write(Step::EndAttempt, |connection| {
-            let before = frames::existing(connection, group)?;
-            let members = members(connection, group, &before.task)?;
-            let Some(ended) = group::ended(&before.state, &members).filter(|_| before.task.is_group()) else {
-                return Ok(false);
-            };
-            let now = codec::now();
-            let from = before.state.clone();
-            let begun = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;
-            let begun = Frame { state: begun, ..before };
-            let to = frames::advance(connection, &begun, FrameEvent::End(ended), now.0)?;
-            frames::set_reply(connection, group, &group::text(&members))?;
-            events::append(connection, now, group, "ended", &json!({"outcome": "group", "from": from, "to": to}))?;
-            notifications::note_state(connection, now, &begun, &to, false)?;
-            Ok(true)
-        })
-    }
+/// Ends a group whose members are all over, with their replies in one text. Returns its state, if it did: another process may have
+/// been faster.
+pub(crate) fn end(connection: &Connection, now: At, group: FrameId) -> std::result::Result<Option<FrameState>, Fault> {
+    let before = frames::existing(connection, group)?;
+    let members = members(connection, group, &before.task)?;
+    let Some(ended) = group::ended(&before.state, &members).filter(|_| before.task.is_group()) else {
+        return Ok(None);
+    };
+    let from = before.state.clone();
+    let begun = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;
+    let begun = Frame { state: begun, ..before };
+    let to = frames::advance(connection, &begun, FrameEvent::End(ended), now.0)?;
+    frames::set_reply(connection, group, &group::text(&members))?;
+    events::append(connection, now, group, "ended", &json!({"outcome": "group", "from": from, "to": to}))?;
+    notifications::note_state(connection, now, &begun, &to, false)?;
+    Ok(Some(to))
 }
 
 /// The members of a group, in order; none if the frame is not a group.
@@ -84,7 +80,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
-    use crate::core::chain::state::{FrameState, Wait};
+    use crate::core::chain::state::Wait;
     use crate::core::requests::request::RequestResult;
     use crate::store::error::StoreError;
     use crate::store::requests::spawn::NewGroup;

@@ -6,28 +6,19 @@ use serde_json::json;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{FrameEvent, FrameState};
 use crate::core::id::FrameId;
-use crate::failpoint::Step;
-use crate::store::database::codec::{self, At};
-use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result};
+use crate::store::database::codec::At;
+use crate::store::error::Fault;
 use crate::store::requests::{groups, request};
 use crate::store::steering::stops;
 use crate::store::tables::{events, frames, requests};
 
-impl Store {
-    /// Lets a frame go on that rests, and one be tried again that failed, was cancelled or backs off: once what it asked for is
-    /// there. A group is tried again with those of its members that failed. One that rests and is to stop stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Illegal`](crate::store::StoreError::Illegal) when it does nothing of that, or a database that
-    /// cannot be written.
-    pub fn try_again(&self, frame: FrameId) -> Result<FrameState> {
-        self.write(Step::TryAgain, |connection| try_again(connection, codec::now(), frame))
-    }
-}
-
-fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::Result<FrameState, Fault> {
+/// Lets a frame go on that rests, and one be tried again that failed, was cancelled or backs off: once what it asked for is
+/// there. A group is tried again with those of its members that failed. One that rests and is to stop stays as it is.
+///
+/// # Errors
+///
+/// [`StoreError::Illegal`](crate::store::StoreError::Illegal) when it does nothing of that.
+pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId) -> Result<FrameState, Fault> {
     let before = frames::existing(connection, frame)?;
     if matches!(before.state, FrameState::Paused { .. }) {
         return continue_paused(connection, now, &before);
@@ -44,7 +35,7 @@ fn try_again(connection: &Connection, now: At, frame: FrameId) -> std::result::R
 }
 
 /// Lets an agent go on that rests, unless somebody wants it stopped. Returns its state.
-fn continue_paused(connection: &Connection, now: At, before: &Frame) -> std::result::Result<FrameState, Fault> {
+fn continue_paused(connection: &Connection, now: At, before: &Frame) -> Result<FrameState, Fault> {
     if stops::open(connection, before.id)?.is_some() {
         return Ok(before.state.clone());
     }
