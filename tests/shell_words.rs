@@ -5,14 +5,19 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+#[path = "support/executable.rs"]
+#[allow(dead_code, reason = "others take more of it")]
+mod executable;
 
 use agent_cli::records::{Surroundings, recognise};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
+
+use executable::write_executable;
 
 /// More cases than usual can be asked for with `PROPTEST_CASES`.
 const CASES: u32 = 64;
@@ -171,8 +176,7 @@ impl Place {
             let path = top.join(name);
             fs::create_dir(&path).unwrap();
             let stand_in = path.join("agent-cli");
-            fs::write(&stand_in, STAND_IN).unwrap();
-            fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
+            write_executable(&stand_in, STAND_IN);
             path
         });
         Self { _folder: folder, is_plain: pwd == "pwd", pwd: pwd_path, home: home_path }

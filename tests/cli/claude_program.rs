@@ -71,14 +71,14 @@ fn a_file_that_cannot_be_run_is_no_claude() {
     hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
     --- exit status: 4
     ");
-    std::fs::write(&file, "#!/nonexistent/node\n").expect("writable");
+    world.executable("claude", "#!/nonexistent/node\n");
     insta::assert_snapshot!(named(0o755), @"
     --- stderr
     error: [PROJECT]/claude cannot be started: No such file or directory (os error 2)
     hint: install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE
     --- exit status: 4
     ");
-    std::fs::write(&file, "#!/bin/sh\necho broken >&2\nexit 1\n").expect("writable");
+    world.executable("claude", "#!/bin/sh\necho broken >&2\nexit 1\n");
     insta::assert_snapshot!(named(0o755), @"
     --- stderr
     error: [PROJECT]/claude --version failed with exit status: 1: broken

@@ -117,7 +117,7 @@ fn a_claude_that_cannot_be_used_is_exit_status_4() {
     let file = world.file("claude", "#!/bin/sh\necho GNU bash\n");
     let world = world.with("AGENT_CLI_CLAUDE", &file);
     insta::assert_snapshot!(check(&world, 4, "claude"), @"problem: [PROJECT]/claude is not an executable file (found by AGENT_CLI_CLAUDE)");
-    fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("own file");
+    world.executable("claude", "#!/bin/sh\necho GNU bash\n");
     insta::assert_snapshot!(check(&world, 4, "claude"), @"problem: [PROJECT]/claude (found by AGENT_CLI_CLAUDE) is not Claude Code");
     let report = world.run(&["doctor", "--json", "--claude", &programs::stand_in().to_string_lossy()]);
     assert_eq!(report.succeeds().json()["claude"]["found_by"], "--claude");
@@ -127,8 +127,7 @@ fn a_claude_that_cannot_be_used_is_exit_status_4() {
 fn several_programs_in_path_are_named() {
     let world = healthy().without("AGENT_CLI_CLAUDE");
     for folder in ["one", "two"] {
-        let file = world.file(format!("{folder}/claude"), "#!/bin/sh\necho '2.1.330 (Claude Code)'\n");
-        fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("own file");
+        world.executable(format!("{folder}/claude"), "#!/bin/sh\necho '2.1.330 (Claude Code)'\n");
     }
     let project = world.project();
     let world = world.with("PATH", format!("{0}/one:{0}/two:/usr/bin:/bin", project.display()));

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::executable::write_executable;
 use crate::world::{World, files_below};
 
 const SEEN: &str = "run echo \"$LANG|$TZ|$VIRTUAL_ENV|$ANTHROPIC_BASE_URL|$MAX_THINKING_TOKENS|$EDITOR|$SHELL\"";
@@ -75,8 +76,7 @@ fn a_command_that_is_waited_for_has_it_too() {
     let folder = world.home().join("bin");
     fs::create_dir(&folder).expect("writable");
     let script = folder.join("in-tokyo");
-    fs::write(&script, "#!/bin/sh\n[ \"$TZ\" = Asia/Tokyo ]\n").expect("writable");
-    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("own file");
+    write_executable(&script, "#!/bin/sh\n[ \"$TZ\" = Asia/Tokyo ]\n");
     world.file("root.md", "wait --command 'test -e sign && in-tokyo'\nreply over\n");
     let path = std::env::join_paths([folder, crate::programs::folder(), "/usr/bin".into(), "/bin".into()]);
     let path = path.expect("no colon").into_string().expect("UTF-8");

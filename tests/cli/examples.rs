@@ -1,7 +1,6 @@
 //! The examples that come with the program.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use crate::world::World;
 
@@ -22,8 +21,7 @@ fn waits() -> World {
         ("pull-request-is-over.sh", include_str!("../../examples/waits/pull-request-is-over.sh")),
         ("bin/gh", GH),
     ] {
-        let file = world.file(name, text);
-        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("it is there");
+        world.executable(name, text);
     }
     world
 }

@@ -1,7 +1,6 @@
 //! The inbox, as a terminal shows it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
@@ -35,8 +34,7 @@ pub(crate) fn answered(world: &World) -> Vec<String> {
 
 /// An editor that does this with the file `$1`.
 fn editor(world: &World, does: &str) -> String {
-    let path = world.file("editor", format!("#!/bin/sh\n{does}\n"));
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is a file");
+    let path = world.executable("editor", format!("#!/bin/sh\n{does}\n"));
     path.to_str().expect("a UTF-8 path").to_owned()
 }
 

@@ -1,7 +1,6 @@
 //! A person stops `agent-cli`: the agent is stopped with it, and can be resumed.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
 
@@ -87,8 +86,8 @@ fn an_agent_behind_a_wrapper_is_stopped_too() {
     let gate = world.gate("gate");
     world.file("root.md", "hold gate\nreply done\n");
     // As the npm package has one: a program that starts the real one and waits for it.
-    let wrapper = world.file("wrapper", format!("#!/bin/sh\n'{}' \"$@\"\nexit $?\n", programs::stand_in().display()));
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).expect("own file");
+    let wrapper =
+        world.executable("wrapper", format!("#!/bin/sh\n'{}' \"$@\"\nexit $?\n", programs::stand_in().display()));
     let wrapper = wrapper.to_string_lossy();
     let spawn = world.command(["spawn", "root.md", "--claude", &wrapper]).start();
     gate.reached_by(1);

@@ -176,8 +176,7 @@ fn a_poll_needs_no_environment() {
 fn agents_find_the_same_programs_under_cron() {
     let world = World::new();
     world.file("root.md", "ask When?\nrun helper\nreply {result}\n");
-    let helper = world.file("bin/helper", "#!/bin/sh\necho helped\n");
-    std::fs::set_permissions(&helper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("own file");
+    world.executable("bin/helper", "#!/bin/sh\necho helped\n");
     let path = format!("{}:/usr/bin:/bin", world.project().join("bin").display());
     let id = world.command(["spawn", "root.md"]).with("PATH", &path).run().started();
     world.answer("now");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
+use crate::executable::copy_executable;
 use crate::gate::{Gate, wait_until};
 use crate::outcome::Outcome;
 use crate::programs;
@@ -67,8 +68,7 @@ fn hooks_may_be_switched_on() {
 /// A copy of this program; its path.
 fn copy(world: &World, folder: &str) -> PathBuf {
     let copy = world.project().join(folder).join("agent-cli");
-    fs::create_dir_all(copy.parent().expect("a folder")).expect("the project is writable");
-    fs::copy(programs::agent_cli(), &copy).expect("the program can be copied");
+    copy_executable(&programs::agent_cli(), &copy);
     copy
 }
 

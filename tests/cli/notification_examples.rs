@@ -1,14 +1,14 @@
 //! The scripts in `examples/notifications`, run as a person would have them run.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+use crate::executable::write_executable;
 use crate::world::{World, write_config};
 
 /// A server on this machine: it takes everything that is posted, and what is asked for is `answers`.
@@ -96,9 +96,7 @@ fn a_notice_is_shown_on_the_desktop() {
         std::env::join_paths([world.home().join("bin"), crate::programs::folder(), "/usr/bin".into(), "/bin".into()]);
     let world = told_by(world.with("PATH", path.expect("no colon in the target directory")), "desktop.sh");
     let fake = world.home().join("bin/notify-send");
-    fs::create_dir_all(fake.parent().expect("a folder")).expect("the home is writable");
-    fs::write(&fake, "#!/bin/sh\nfor word; do printf '%s\\n' \"$word\"; done > \"$HOME/shown\"\n").expect("it is ours");
-    fs::set_permissions(&fake, Permissions::from_mode(0o755)).expect("it is ours");
+    write_executable(&fake, "#!/bin/sh\nfor word; do printf '%s\\n' \"$word\"; done > \"$HOME/shown\"\n");
     asking(&world);
     assert_eq!(statuses(&world), json!([["sent", null]]));
     let shown = fs::read_to_string(world.home().join("shown")).expect("it was shown");

@@ -1,7 +1,5 @@
 //! Chains that could never work: they are not recorded, can be repaired, and can be removed.
 
-use std::os::unix::fs::PermissionsExt;
-
 use serde_json::json;
 
 use crate::world::World;
@@ -65,8 +63,7 @@ fn what_claude_refuses_before_any_work_does_not_stay_recorded() {
 #[test]
 fn a_program_that_is_not_claude_begins_nothing() {
     let world = with_task();
-    let file = world.file("claude", "#!/bin/sh\necho 'cat (GNU coreutils) 9.1'\n");
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("own file");
+    let file = world.executable("claude", "#!/bin/sh\necho 'cat (GNU coreutils) 9.1'\n");
     insta::assert_snapshot!(world.run(&["spawn", "root.md", "--claude", &file.to_string_lossy()]), @"
     --- stderr
     error: [PROJECT]/claude is not Claude Code: it answers --version with: cat (GNU coreutils) 9.1

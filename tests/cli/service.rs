@@ -13,9 +13,8 @@ fn managed(systemctl: &str, loginctl: &str) -> World {
     let world = World::new();
     for (name, script) in [("systemctl", systemctl), ("loginctl", loginctl)] {
         let log = world.project().join("calls");
-        let path = world
-            .file(format!("bin/{name}"), format!("#!/bin/sh\necho {name} \"$@\" >> {}\n{script}\n", log.display()));
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be changed");
+        let script = format!("#!/bin/sh\necho {name} \"$@\" >> {}\n{script}\n", log.display());
+        world.executable(format!("bin/{name}"), script);
     }
     world
 }

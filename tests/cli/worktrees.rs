@@ -1,9 +1,9 @@
 //! `spawn --worktree`: agents that work in git worktrees of their own.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use crate::executable::write_executable;
 use crate::outcome::Outcome;
 use crate::repository::{branches, git, repository, worktrees};
 use crate::world::World;
@@ -226,8 +226,7 @@ fn deadly_git(world: &World, when: &str) -> PathBuf {
          {when}\n    kill -9 $PPID\n    exit 1\n  fi ;;\nesac\nexec /usr/bin/git \"$@\"\n",
         once = world.home().join("once").display()
     );
-    fs::write(folder.join("git"), script).expect("writable");
-    fs::set_permissions(folder.join("git"), fs::Permissions::from_mode(0o755)).expect("its own file");
+    write_executable(&folder.join("git"), script);
     folder
 }
 

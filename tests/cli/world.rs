@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::executable::write_executable;
 use crate::gate::Gate;
 use crate::invocation::Invocation;
 use crate::log::Log;
@@ -95,6 +96,13 @@ impl World {
         let path = self.project().join(name);
         fs::create_dir_all(path.parent().expect("a file is in a directory")).expect("the project is writable");
         fs::write(&path, text).expect("the project is writable");
+        path
+    }
+
+    /// Writes a program of the project.
+    pub(crate) fn executable(&self, name: impl AsRef<Path>, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.project().join(name);
+        write_executable(&path, text);
         path
     }
 

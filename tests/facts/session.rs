@@ -1,13 +1,13 @@
 //! A Claude Code session whose calls are decided by a hook, which is a shell script, which does what the test says.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::support::write_executable;
 use crate::support::{Conversation, Item, MessagesApi, RealHome, RecordedRequest, Turn, claude};
 
 /// The command that is deferred.
@@ -89,8 +89,8 @@ impl Session {
     /// A script that runs in the home folder; its path.
     pub(crate) fn script(&self, name: &str, text: &str) -> String {
         let home = self.home.home();
-        let path = self.write(name, &format!("#!/bin/sh\ncd '{}'\n{text}", home.display()));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = home.join(name);
+        write_executable(&path, format!("#!/bin/sh\ncd '{}'\n{text}", home.display()));
         path.to_str().unwrap().to_owned()
     }
 

@@ -6,6 +6,8 @@
 
 #[path = "../crash/chance.rs"]
 mod chance;
+#[path = "../support/executable.rs"]
+mod executable;
 #[path = "../support/extent.rs"]
 mod extent;
 #[path = "../cli/gate.rs"]

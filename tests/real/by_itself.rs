@@ -1,7 +1,7 @@
 //! Chains that nobody resumes by hand: `watch`, cron or the timer of `service install` continues them, over days and over a reboot.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -11,6 +11,7 @@ use crate::chain::{Chain, Said};
 use crate::processes::{Background, wait_until};
 use crate::support::{
     Conversation, Hold, Item, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run, processes_of,
+    write_executable,
 };
 
 on_every_version!(the_timer_needs_no_hand_after_a_reboot, watch_continues_three_people_over_days);
@@ -108,7 +109,7 @@ impl Driver {
     fn timer(chain: &Chain) -> Self {
         let bin = chain.home.home().join("bin");
         for name in ["systemctl", "loginctl"] {
-            executable(&bin.join(name), "#!/bin/sh\nexit 0\n");
+            write_executable(&bin.join(name), "#!/bin/sh\nexit 0\n");
         }
         let mut install = chain.command();
         install.args(["service", "install"]).env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
@@ -156,13 +157,6 @@ impl Driver {
             assert_eq!(watch.ends().code, Some(0));
         }
     }
-}
-
-fn executable(path: &PathBuf, text: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn open_questions(chain: &Chain) -> Vec<Value> {

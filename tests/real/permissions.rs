@@ -232,8 +232,7 @@ fn an_allowed_call_that_was_cut_short_does_not_run_again(version: &str) {
         chain.home.home().join("claude").display(),
         crate::support::claude(version).display()
     );
-    std::fs::write(&claude, script).unwrap();
-    std::fs::set_permissions(&claude, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    crate::support::write_executable(&claude, script);
     let named = [&ASKING[..], &["--claude", claude.to_str().unwrap()]].concat();
     let root = chain.started(&named);
     chain.answer("allow");

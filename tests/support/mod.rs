@@ -10,6 +10,7 @@
 mod claude_package;
 mod conversation;
 mod dialect;
+mod executable;
 pub(crate) mod extent;
 mod follower;
 mod marked;
@@ -24,6 +25,7 @@ mod wire;
 
 pub use claude_package::claude;
 pub use conversation::{Conversation, Item, without_line_numbers};
+pub(crate) use executable::{copy_executable, write_executable};
 pub use follower::follow;
 pub(crate) use marked::{Kind, processes_of, victims};
 pub use messages_api::{MessagesApi, RecordedRequest, ServedTokens};
