@@ -9,7 +9,7 @@ fn waiting(tool: &str, input: &Value) -> (World, String) {
     let world = World::new();
     world.file("root.md", "ask May I?\nreply {result}\n");
     world.spawn_paused("root.md");
-    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let database = world.database();
     let kind = json!({"permission": {"tool": tool, "input": input}});
     database.execute("UPDATE requests SET detail = ?1", [kind.to_string()]).expect("it can be written");
     let question = world.run(&["questions", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
@@ -117,7 +117,7 @@ fn a_script_decides_for_itself() {
 fn a_file_is_shown_as_it_would_change() {
     let (world, id) = waiting("Write", &json!({"file_path": "", "content": "one\ntwo\nEVIL\nthree\n"}));
     let file = world.file("profile", "one\ntwo\nthree\n");
-    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let database = world.database();
     let sql = "UPDATE requests SET detail = json_set(detail, '$.permission.input.file_path', ?1)";
     database.execute(sql, [file.to_str()]).expect("it can be written");
     insta::assert_snapshot!(world.run(&["questions", &id]), @"
@@ -148,7 +148,7 @@ fn a_long_question_is_shown_whole() {
     let question = format!("Which?\n{}\nlast", "x".repeat(300));
     world.file("root.md", "ask Which?\nreply {result}\n");
     let root = world.spawn_paused("root.md");
-    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let database = world.database();
     let choice = json!({"label": "One", "description": "the first\nof all"});
     let choices = json!({"header": "H", "multi_select": true, "options": [choice]});
     let kind = json!({"ask": {"question": question, "choices": choices}});

@@ -1,8 +1,6 @@
 //! Chains whose agents cannot be started, or come to nothing: they are tried again after growing pauses, and a person hears of it
 //! once.
 
-use rusqlite::Connection;
-
 use crate::outcome::Outcome;
 use crate::world::{World, write_config};
 
@@ -26,7 +24,7 @@ fn without_claude(world: &World, args: &[&str]) -> Outcome {
 
 /// Lets the pause of every agent be over.
 fn pause_is_over(world: &World) {
-    let database = Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let database = world.database();
     database.execute("UPDATE frames SET since = since - 7200000", []).expect("it can be written");
 }
 
@@ -79,7 +77,7 @@ fn an_agent_that_refuses_after_its_question_expired_is_started_once() {
     let world = World::with_hooks();
     world.file("root.md", "run agent-cli ask When? --expires 3d\nreply {result}\n");
     let id = world.spawn_paused("root.md");
-    let database = Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let database = world.database();
     let sql = "UPDATE requests SET detail = json_replace(detail, '$.ask.expires_at', '2026-01-01T00:00:00Z')";
     database.execute(sql, []).expect("it can be written");
     let refused =

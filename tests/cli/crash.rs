@@ -13,10 +13,6 @@ fn world_with_gate() -> (World, Gate) {
     (world, gate)
 }
 
-fn marks(world: &World) -> String {
-    std::fs::read_to_string(world.project().join("marks")).unwrap_or_default()
-}
-
 #[track_caller]
 pub(crate) fn kill_runner(runner: Running<'_>) {
     runner.signal(Signal::KILL);
@@ -48,7 +44,7 @@ fn an_agent_outlives_its_runner_and_its_reply_is_not_lost() {
     wait_until("the agent ends its turn", || !start.is_alive());
     world.run(&["resume", start.session()]).prints("done");
     assert_eq!(world.starts(), 1);
-    assert_eq!(marks(&world), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
 }
 
 #[test]
@@ -80,7 +76,7 @@ fn when_both_are_killed_the_agent_carries_on_from_its_half_done_session() {
     world.run(&["resume", &id]).prints("done");
     let log = world.log();
     assert_eq!(log.starts.len(), 2);
-    assert_eq!(marks(&world), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
     insta::assert_snapshot!(world.named(&log.starts[1].prompt), @"
     SGN_RESUME
 
@@ -120,7 +116,7 @@ fn when_the_agent_alone_is_killed_the_next_resume_carries_on() {
     let id = world.log().starts[0].session().to_owned();
     world.run(&["resume", &id]).prints("done");
     assert_eq!(world.starts(), 2);
-    assert_eq!(marks(&world), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
 }
 
 #[test]
@@ -205,7 +201,7 @@ fn a_group_without_a_runner_gets_the_replies_of_all() {
     let outcome = world.run(&["resume", &group]);
     outcome.succeeds();
     assert_eq!(outcome.stdout.matches(": done\ndone").count(), 3, "{outcome}");
-    assert_eq!((world.starts(), marks(&world).lines().count()), (3, 3), "nothing is repeated");
+    assert_eq!((world.starts(), world.marks().lines().count()), (3, 3), "nothing is repeated");
 }
 
 #[test]

@@ -205,7 +205,7 @@ fn the_state_directory_is_looked_at() {
     insta::assert_snapshot!(check(&world, 1, "database"), @"problem: [STATE]/agent-cli.db is not a database of agent-cli");
     fs::remove_file(world.state().join("agent-cli.db")).expect("writable");
     world.run(&["ls"]).succeeds();
-    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("a database");
+    let database = world.database();
     database.pragma_update(None, "user_version", 999).expect("writable");
     let found = check(&world, 1, "database");
     assert!(found.starts_with("problem: [STATE]/agent-cli.db has version 999"), "{found}");

@@ -61,7 +61,7 @@ fn an_agent_waits_for_a_pull_request_to_be_merged() {
     let id = world.spawn_paused("merge.md");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     world.file("pr-state", "MERGED\n");
-    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let database = world.database();
     database.execute("UPDATE requests SET looked = NULL", []).expect("it can be written");
     let outcome = world.run(&["resume", &id]);
     assert!(outcome.succeeds().stdout.contains("1 of 2 conditions is met:"), "{outcome}");

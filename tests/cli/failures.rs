@@ -32,7 +32,7 @@ fn a_root_that_fails_can_be_tried_again() {
 
     let id = world.log().starts[0].session().to_owned();
     world.run(&["resume", &id]).prints("ok");
-    assert_eq!(std::fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn an_agent_that_is_killed_carries_on_where_it_stopped() {
 
     Your last turn was cut short: claude was killed by signal 9. Carry on where you stopped.
     ");
-    assert_eq!(std::fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn permissions_and_orphans_are_repaired() {
 #[test]
 fn a_database_that_contradicts_itself_is_told_of() {
     let (world, _, _) = paused();
-    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("a database");
+    let database = world.database();
     database
         .execute_batch(
             "PRAGMA foreign_keys = OFF; UPDATE frames SET depth = 7 WHERE parent IS NOT NULL;

@@ -112,7 +112,7 @@ fn a_session_that_somebody_carried_on_with_by_hand_stays() {
 fn what_a_killed_gc_has_left_behind_goes_next_time() {
     let (world, id) = done();
     let folder = world.state().join("frames").join(&id);
-    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("a database");
+    let database = world.database();
     // As it is after the rows of a tree were removed, and before its files were.
     database
         .execute_batch(

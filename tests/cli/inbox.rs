@@ -190,7 +190,7 @@ fn an_approval_shows_the_whole_call_page_by_page() {
     world.spawn_paused("root.md");
     let command: String = (1..=100).map(|line| format!("echo {line} \u{1b}[2J\u{202e}\n")).collect();
     let kind = json!({"permission": {"tool": "Bash", "input": {"command": command}}});
-    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let database = world.database();
     database.execute("UPDATE requests SET detail = ?1", [kind.to_string()]).expect("it can be written");
     for (columns, rows) in [(80, 24), (20, 5)] {
         let (inbox, screen) = opened(&world, &[], columns, rows);

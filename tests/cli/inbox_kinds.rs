@@ -98,7 +98,7 @@ fn a_written_file_is_shown_as_a_diff() {
         world.file("notes.txt", "one\ntwo\nthree\n");
         let input = json!({"file_path": "notes.txt", "content": "one\ntwo and\u{1b}[31m a half\nthree\n"});
         let kind = json!({"permission": {"tool": "Write", "input": input}});
-        let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+        let database = world.database();
         database.execute("UPDATE requests SET detail = ?1", [kind.to_string()]).expect("it can be written");
         let (inbox, screen) = opened(&world, &[], 40, 40);
         insta::allow_duplicates! {

@@ -1,7 +1,5 @@
 //! A person stops `agent-cli`: the agent is stopped with it, and can be resumed.
 
-use std::fs;
-
 use rustix::process::Signal;
 
 use crate::gate::Gate;
@@ -29,7 +27,7 @@ fn ctrl_c_stops_the_agent_and_resume_carries_on() {
     gate.open_for_one();
     world.run(&["resume", &id]).prints("done");
     assert_eq!(world.starts(), 2);
-    assert_eq!(fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
 }
 
 #[test]
@@ -37,7 +35,7 @@ fn what_the_system_ends_continues_without_a_hand() {
     let (world, gate, _) = stopped_at_the_gate(Signal::TERM);
     gate.open_for_one();
     assert!(world.run(&["resume", "--all"]).succeeds().stdout.ends_with(" done: done\n"));
-    assert_eq!(fs::read_to_string(world.project().join("marks")).expect("a mark"), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
     let (world, _gate, _) = stopped_at_the_gate(Signal::INT);
     assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "", "a person stopped it");
 }

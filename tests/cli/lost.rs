@@ -1,16 +1,10 @@
 //! `claude` dies before it has written its conversation, which it does shortly after it has printed the same.
 
-use std::fs;
-
 use crate::world::World;
 
 /// A world in which nothing of a transcript is written before the turn is over.
 fn late(world: World) -> World {
     world.with("STAND_IN_HOLDS_LINES", "1000")
-}
-
-fn marks(world: &World) -> String {
-    fs::read_to_string(world.project().join("marks")).unwrap_or_default()
 }
 
 #[test]
@@ -34,7 +28,7 @@ fn an_agent_without_a_conversation_begins_anew_and_is_told_what_it_had_done() {
     - Read: {"file_path":"[PROJECT]/root.md"}
     - Bash: echo worked >> marks
     "#);
-    assert_eq!(marks(&world), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
     world.run(&["fsck"]).succeeds();
 }
 
@@ -58,7 +52,7 @@ fn what_it_was_told_it_is_told_again() {
     Jan 1st
     "#);
     assert_eq!(log.starts[1].value_of("--resume"), log.starts[2].value_of("--resume"), "from where it was before");
-    assert_eq!(marks(&world), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
 }
 
 #[test]
@@ -152,7 +146,7 @@ fn an_agent_whose_conversation_found_no_room_is_told_all_of_it() {
         let id = world.command(["spawn", "root.md"]).with("STAND_IN_HAS_NO_ROOM", "1").run().started();
         world.answer("Jan 1st");
         world.run(&["resume", &id]).prints("Jan 1st");
-        assert_eq!(marks(&world), "worked\n");
+        assert_eq!(world.marks(), "worked\n");
         let prompt = &world.log().starts[1].prompt;
         assert!(prompt.contains("claude could not record all of it") && prompt.contains("echo worked"), "{prompt}");
         world.run(&["fsck"]).succeeds();
@@ -173,7 +167,7 @@ fn it_dies_again_and_still_knows_of_all() {
     let log = world.log();
     let prompt = &log.starts[2].prompt;
     assert!(prompt.contains("echo first") && prompt.contains("echo second"), "{prompt}");
-    assert_eq!(marks(&world), "first\nsecond\n");
+    assert_eq!(world.marks(), "first\nsecond\n");
 }
 
 #[test]

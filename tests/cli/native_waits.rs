@@ -16,7 +16,7 @@ fn waiting() -> (World, String) {
 
 /// Lets the times come that agents have set.
 fn time_passes(world: &World) {
-    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let database = world.database();
     let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')";
     database.execute(sql, []).expect("it can be written");
 }

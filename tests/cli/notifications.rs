@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::world::{World, write_config};
@@ -41,13 +40,10 @@ fn statuses(world: &World) -> Vec<String> {
     listed.as_array().expect("a list").iter().map(status).collect()
 }
 
-fn database(world: &World) -> Connection {
-    Connection::open(world.state().join("agent-cli.db")).expect("there is a database")
-}
-
 /// Lets the pause after a failure be over.
 fn pause_is_over(world: &World) {
-    database(world)
+    world
+        .database()
         .execute("UPDATE notifications SET due = 0 WHERE status = 'pending'", [])
         .expect("it can be written");
 }
@@ -155,7 +151,7 @@ fn watch_does_what_the_config_file_says_now() {
     crate::gate::wait_until("it watches", || world.state().join("agent-cli.db").exists());
     let subscribed = || {
         let sql = "SELECT events FROM subscription";
-        database(&world).query_row(sql, [], |row| row.get::<_, String>(0)).unwrap_or_default()
+        world.database().query_row(sql, [], |row| row.get::<_, String>(0)).unwrap_or_default()
     };
     configure(&world, &format!("done = \"{RECORD}\"\n"));
     crate::gate::wait_until("it has read the file", || subscribed() == r#"["done"]"#);

@@ -10,10 +10,6 @@ use crate::world::World;
 const REMOVES: &str = "run rm -r \"$AGENT_CLI_STATE_DIR/frames/$AGENT_CLI_FRAME\"\nrun echo worked >> marks\n";
 const EMPTIES: &str = "run for file in \"$AGENT_CLI_STATE_DIR/frames/$AGENT_CLI_FRAME\"/*; do : > \"$file\"; done\nrun echo worked >> marks\n";
 
-fn marks(world: &World) -> String {
-    fs::read_to_string(world.project().join("marks")).unwrap()
-}
-
 #[test]
 fn what_it_replies_is_the_reply() {
     for deed in [REMOVES, EMPTIES] {
@@ -35,7 +31,7 @@ fn it_pauses_and_goes_on() {
             world.run(&["resume", &id]).started();
             world.answer("Jan 2nd");
             assert!(world.run(&["resume", &id]).succeeds().stdout.contains("Jan 2nd"));
-            assert_eq!((marks(&world).as_str(), world.starts()), ("worked\nworked\n", 3));
+            assert_eq!((world.marks().as_str(), world.starts()), ("worked\nworked\n", 3));
             world.run(&["fsck"]).exits_with(0);
         }
     }
@@ -72,7 +68,7 @@ fn what_it_did_before_its_runner_died_is_not_done_again() {
     wait_until("the agent ends its turn", || !world.log().starts[0].is_alive());
     let id = world.log().starts[0].session().to_owned();
     world.run(&["resume", &id]).prints("ok");
-    assert_eq!((marks(&world).as_str(), world.starts()), ("worked\n", 1));
+    assert_eq!((world.marks().as_str(), world.starts()), ("worked\n", 1));
 }
 
 #[test]
@@ -89,7 +85,7 @@ fn while_it_waits_somebody_removes_it() {
         }
         world.answer("Jan 1st");
         world.run(&["resume", &id]).prints("Jan 1st");
-        assert_eq!((marks(&world).as_str(), world.starts()), ("worked\n", 2));
+        assert_eq!((world.marks().as_str(), world.starts()), ("worked\n", 2));
         world.run(&["fsck"]).exits_with(0);
     }
 }

@@ -5,10 +5,6 @@ use std::fs;
 use crate::gate::{Gate, wait_until};
 use crate::world::World;
 
-fn marks(world: &World) -> String {
-    fs::read_to_string(world.project().join("marks")).unwrap_or_default()
-}
-
 /// A parent whose child holds a tool at a gate.
 fn with_a_running_child() -> (World, Gate) {
     let world = World::with_hooks();
@@ -16,10 +12,6 @@ fn with_a_running_child() -> (World, Gate) {
     world.file("parent.md", "spawn child.md\nreply {results}\n");
     world.file("child.md", "run echo worked >> marks\nhold gate\nrun echo after >> marks\nreply ok\n");
     (world, gate)
-}
-
-fn session(world: &World, start: usize) -> String {
-    world.log().starts[start].session().to_owned()
 }
 
 fn is_told_to_stop(world: &World, id: &str) {
@@ -33,7 +25,7 @@ fn the_tool_of_a_child_finishes_and_its_parent_hears_what_was_done() {
     let (world, gate) = with_a_running_child();
     let spawn = world.command(["spawn", "parent.md"]).start();
     gate.reached_by(1);
-    let child = session(&world, 1);
+    let child = world.session(1);
     let stop = world.command(["stop", &child[..8], "--reason", "wrong branch"]).start();
     is_told_to_stop(&world, &child);
     gate.open_for_one();
@@ -53,7 +45,7 @@ fn the_tool_of_a_child_finishes_and_its_parent_hears_what_was_done() {
     - Bash: echo worked >> marks
     - Bash: echo held >> gate.held; read go < gate
     "#);
-    assert_eq!(marks(&world), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
     insta::assert_snapshot!(world.run(&["stop", &child]), @r"
     [ID1:8] was stopped already
     --- exit status: 0
@@ -65,7 +57,7 @@ fn now_means_that_the_tool_does_not_finish() {
     let (world, gate) = with_a_running_child();
     let spawn = world.command(["spawn", "parent.md"]).start();
     gate.reached_by(1);
-    let child = session(&world, 1);
+    let child = world.session(1);
     let stop = world.command(["stop", &child]).start();
     is_told_to_stop(&world, &child);
     world.run(&["stop", &child, "--now", "--json"]).succeeds();
@@ -104,7 +96,7 @@ fn a_waiting_agent_is_over_at_once_and_its_question_is_withdrawn() {
     world.file("child.md", "ask When?\nreply {result}\n");
     world.run(&["spawn", "parent.md"]).succeeds();
     let question = world.question();
-    let [root, child] = [0, 1].map(|start| session(&world, start));
+    let [root, child] = [0, 1].map(|start| world.session(start));
     insta::assert_snapshot!(world.run(&["stop", &child, "--reason", "not now"]), @r"
     stopped [ID2:8]
     --- stderr
@@ -133,7 +125,7 @@ fn a_stopped_chain_stays_stopped() {
     let world = World::with_hooks();
     world.file("root.md", "ask When?\nreply {result}\n");
     world.run(&["spawn", "root.md"]).succeeds();
-    let root = session(&world, 0);
+    let root = world.session(0);
     world.run(&["stop", &root]).succeeds();
     insta::assert_snapshot!(world.run(&["resume", &root]), @r"
     --- stderr
@@ -154,7 +146,7 @@ fn what_is_paused_by_its_id_is_continued_by_its_id() {
     world.file("parent.md", "spawn child.md\nreply {results}\n");
     world.file("child.md", "ask When?\nreply {result}\n");
     world.run(&["spawn", "parent.md"]).succeeds();
-    let [root, child] = [0, 1].map(|start| session(&world, start));
+    let [root, child] = [0, 1].map(|start| world.session(start));
     insta::assert_snapshot!(world.run(&["pause", &child, "--reason", "lunch"]), @r"
     paused [ID2:8]
     --- stderr
@@ -180,7 +172,7 @@ fn a_paused_chain_is_continued_with_its_id() {
     let (world, gate) = with_a_running_child();
     let spawn = world.command(["spawn", "parent.md"]).start();
     gate.reached_by(1);
-    let [root, child] = [0, 1].map(|start| session(&world, start));
+    let [root, child] = [0, 1].map(|start| world.session(start));
     let pause = world.command(["pause", &root]).start();
     is_told_to_stop(&world, &child);
     gate.open_for_one();
@@ -195,7 +187,7 @@ fn a_paused_chain_is_continued_with_its_id() {
     let said = "and 1 other wait for somebody to continue it: paused by a person\nhint: agent-cli resume";
     assert!(outcome.stderr.contains(said), "{outcome}");
     world.run(&["resume", &root]).succeeds();
-    assert_eq!(marks(&world), "worked\nafter\n");
+    assert_eq!(world.marks(), "worked\nafter\n");
     let prompt = &world.log().starts[2].prompt;
     assert_eq!(prompt, "SGN_RESUME\n\nYour last turn was cut short: paused by a person. Carry on where you stopped.");
 }
@@ -207,11 +199,11 @@ fn an_agent_without_a_runner_is_stopped_all_the_same() {
     gate.reached_by(1);
     spawn.kill();
     spawn.ends();
-    let [root, child] = [0, 1].map(|start| session(&world, start));
+    let [root, child] = [0, 1].map(|start| world.session(start));
     world.run(&["stop", &child, "--now"]).succeeds();
     assert!(!world.log().starts[1].is_alive());
     world.run(&["resume", &root]).succeeds();
-    assert_eq!(marks(&world), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
 }
 
 #[test]
@@ -220,7 +212,7 @@ fn an_agent_stops_its_own_descendants_and_nobody_else() {
     let gate = world.gate("gate");
     world.file("other.md", "ask When?\nreply {result}\n");
     world.run(&["spawn", "other.md"]).succeeds();
-    let other = session(&world, 0);
+    let other = world.session(0);
     world.file("root.md", format!("run agent-cli stop {other} || true\nhold gate\nreply {{result}}\n"));
     let spawn = world.command(["spawn", "root.md"]).start();
     gate.reached_by(1);
@@ -248,13 +240,13 @@ fn an_agent_is_stopped_when_it_has_run_for_its_timeout() {
     world.file("child.md", "hold gate\nrun echo after >> marks\nreply ok\n");
     let spawn = world.command(["spawn", "parent.md"]).start();
     gate.reached_by(1);
-    let child = session(&world, 1);
+    let child = world.session(1);
     is_told_to_stop(&world, &child);
     gate.open_for_one();
     let outcome = spawn.ends();
     outcome.succeeds();
     assert!(outcome.stdout.contains("stopped after its timeout of 1 s"), "{outcome}");
-    assert_eq!(marks(&world), "");
+    assert_eq!(world.marks(), "");
     world.run(&["spawn", "parent.md", "--timeout", "0s"]).exits_with(2);
 }
 
@@ -263,7 +255,7 @@ fn time_in_which_an_agent_waits_does_not_count_and_a_killed_runner_changes_nothi
     let (world, gate) = with_a_running_child();
     world.file("root.md", "ask When?\nhold gate\nreply {result}\n");
     world.run(&["spawn", "root.md", "--timeout", "1s"]).succeeds();
-    let root = session(&world, 0);
+    let root = world.session(0);
     world.answer("now");
     world.time_passes(10);
     let resume = world.command(["resume", &root]).start();
@@ -296,7 +288,7 @@ fn a_runner_that_is_suspended_is_not_waited_for_without_end() {
     let (world, gate) = with_a_running_child();
     let spawn = world.command(["spawn", "parent.md"]).start();
     gate.reached_by(1);
-    let child = session(&world, 1);
+    let child = world.session(1);
     spawn.signal(rustix::process::Signal::STOP);
     insta::assert_snapshot!(world.run(&["stop", &child[..8], "--now"]), @"
     asked [ID1:8] to stop
@@ -316,7 +308,7 @@ fn of_two_stops_both_reasons_are_kept() {
     let (world, gate) = with_a_running_child();
     let spawn = world.command(["spawn", "parent.md"]).start();
     gate.reached_by(1);
-    let child = session(&world, 1);
+    let child = world.session(1);
     world.run(&["stop", &child[..8], "--reason", "wrong branch", "--no-wait"]).succeeds();
     world.run(&["stop", &child[..8], "--reason", "too slow", "--no-wait"]).succeeds();
     gate.open_for_one();

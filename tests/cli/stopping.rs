@@ -1,7 +1,5 @@
 //! A person stops `agent-cli` while an agent's tool is running: the tool finishes, unless the person does not want to wait.
 
-use std::fs;
-
 use rustix::process::Signal;
 
 use crate::gate::{Gate, wait_until};
@@ -33,10 +31,6 @@ fn is_told_to_stop(world: &World, agents: usize) {
     });
 }
 
-fn marks(world: &World) -> String {
-    fs::read_to_string(world.project().join("marks")).expect("marks")
-}
-
 #[test]
 fn a_terminal_that_is_closed_hangs_up_several_times_and_the_tool_finishes() {
     let (world, gate) = with_a_running_tool("true");
@@ -47,7 +41,7 @@ fn a_terminal_that_is_closed_hangs_up_several_times_and_the_tool_finishes() {
     }
     gate.open_for_one();
     spawn.ends().exits_with(130);
-    assert_eq!(marks(&world), "worked\nmade\n");
+    assert_eq!(world.marks(), "worked\nmade\n");
 }
 
 #[test]
@@ -63,12 +57,12 @@ fn the_running_tool_finishes_and_its_result_is_kept() {
     hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 130
     ");
-    assert_eq!(marks(&world), "worked\nmade\n");
+    assert_eq!(world.marks(), "worked\nmade\n");
     let id = world.log().starts[0].session().to_owned();
     let frame = world.state().join("frames").join(&id);
     assert!(!frame.join("stop").exists());
     world.run(&["resume", &id]).prints("done");
-    assert_eq!(marks(&world), "worked\nmade\nafter\n");
+    assert_eq!(world.marks(), "worked\nmade\nafter\n");
     insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r"
     SGN_RESUME
 
@@ -83,7 +77,7 @@ fn so_it_is_with_other_signals_and_a_tool_that_fails() {
         let spawn = stopped(&world, &gate, signal);
         gate.open_for_one();
         spawn.ends().exits_with(130);
-        assert_eq!(marks(&world), "worked\nmade\n");
+        assert_eq!(world.marks(), "worked\nmade\n");
     }
 }
 
@@ -94,7 +88,7 @@ fn a_second_signal_kills_the_tool_which_is_named() {
     spawn.signal(Signal::INT);
     spawn.ends().exits_with(130);
     assert!(!world.log().starts[0].is_alive());
-    assert_eq!(marks(&world), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
     let id = world.log().starts[0].session().to_owned();
     gate.open_for_one();
     world.run(&["resume", &id]).prints("done");
@@ -114,7 +108,7 @@ fn the_end_of_the_grace_period_kills_it_too() {
     gate.reached_by(1);
     spawn.signal(Signal::INT);
     spawn.ends().exits_with(130);
-    assert_eq!(marks(&world), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
     let outcome = world.command(["spawn", "root.md"]).with("AGENT_CLI_STOP_GRACE", "soon").run();
     outcome.exits_with(2);
     assert!(outcome.stderr.contains("AGENT_CLI_STOP_GRACE"), "{outcome}");
@@ -180,7 +174,7 @@ fn every_agent_that_runs_may_finish_its_tool() {
     assert!(!world.project().join("marks").exists());
     let id = world.log().starts[0].session().to_owned();
     world.run(&["resume", &id]).succeeds();
-    assert_eq!(marks(&world), "after\nafter\n");
+    assert_eq!(world.marks(), "after\nafter\n");
 }
 
 #[test]
@@ -196,7 +190,7 @@ fn an_agent_whose_runner_is_killed_meanwhile_has_not_replied() {
     outcome.exits_with(1);
     assert_eq!(outcome.stdout, "", "{outcome}");
     world.run(&["resume", start.session()]).prints("done");
-    assert_eq!(marks(&world), "worked\nmade\nafter\n");
+    assert_eq!(world.marks(), "worked\nmade\nafter\n");
 }
 
 #[test]

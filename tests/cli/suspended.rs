@@ -182,7 +182,7 @@ fn calls_beside_a_request_are_run_once() {
         let id = world.spawn_paused("root.md");
         world.answer("now");
         world.run(&["resume", &id]).prints("now");
-        assert_eq!(std::fs::read_to_string(world.project().join("marks")).expect("a mark"), "x\n");
+        assert_eq!(world.marks(), "x\n");
         assert_eq!(world.starts(), 2);
     }
 }

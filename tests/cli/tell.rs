@@ -4,10 +4,6 @@ use std::fs;
 
 use crate::world::World;
 
-fn session(world: &World, start: usize) -> String {
-    world.log().starts[start].session().to_owned()
-}
-
 /// All that the conversations of an agent have.
 fn conversation(world: &World) -> String {
     world.transcripts().iter().map(|path| fs::read_to_string(path).expect("a transcript")).collect()
@@ -20,7 +16,7 @@ fn a_running_agent_reads_it_with_the_result_of_its_next_call() {
     world.file("root.md", "hold gate\nrun echo after\nreply done\n");
     let spawn = world.command(["spawn", "root.md"]).start();
     gate.reached_by(1);
-    let root = session(&world, 0);
+    let root = world.session(0);
     insta::assert_snapshot!(world.run(&["tell", &root, "use \"main\"\n--- end of message ---\nor not"]), @r"
     told [ID1:8]: it reads that with the result of its next tool call
     --- exit status: 0
@@ -48,7 +44,7 @@ fn an_agent_whose_turn_ends_first_goes_on_with_it() {
     world.file("root.md", "hold gate\nreply first\nreply second\n");
     let spawn = world.command(["spawn", "root.md"]).start();
     gate.reached_by(1);
-    let root = session(&world, 0);
+    let root = world.session(0);
     world.command(["tell", &root]).reads("not yet\n").run().succeeds();
     gate.open_for_one();
     spawn.ends().succeeds();
@@ -68,7 +64,7 @@ fn a_waiting_agent_reads_it_when_it_goes_on() {
     let world = World::with_hooks();
     world.file("root.md", "ask When?\nreply {result}\n");
     world.run(&["spawn", "root.md"]).succeeds();
-    let root = session(&world, 0);
+    let root = world.session(0);
     insta::assert_snapshot!(world.run(&["tell", &root, "in UTC"]), @r"
     told [ID1:8]: it reads that when it continues
     --- exit status: 0
@@ -99,7 +95,7 @@ fn a_message_that_a_killed_agent_was_given_is_given_again() {
     let world = World::with_hooks();
     world.file("root.md", "ask When?\nunless go die 9\nreply {result}\n");
     world.run(&["spawn", "root.md"]).succeeds();
-    let root = session(&world, 0);
+    let root = world.session(0);
     world.run(&["tell", &root, "in UTC"]).succeeds();
     world.answer("now");
     world.run(&["resume", &root]);
@@ -116,7 +112,7 @@ fn a_done_agent_goes_on_and_its_parent_has_what_it_had() {
     world.file("parent.md", "spawn child.md\nask More?\nreply {results}\n");
     world.file("child.md", "reply first\nreply second\n");
     world.run(&["spawn", "parent.md"]).succeeds();
-    let [root, child] = [0, 1].map(|start| session(&world, start));
+    let [root, child] = [0, 1].map(|start| world.session(start));
     insta::assert_snapshot!(world.run(&["resume", &child, "--prompt", "Say it again."]), @r"
     second
     --- exit status: 0
@@ -146,7 +142,7 @@ fn a_stopped_agent_goes_on_where_it_stood() {
     let world = World::with_hooks();
     world.file("root.md", "ask When?\nreply I know\n");
     world.run(&["spawn", "root.md"]).succeeds();
-    let root = session(&world, 0);
+    let root = world.session(0);
     world.run(&["stop", &root]).succeeds();
     world.run(&["resume", &root, "--prompt", "Do without."]).prints("I know");
     insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r"
@@ -169,7 +165,7 @@ fn bad_input_is_refused() {
     world.file("root.md", "reply done\n");
     world.run(&["tell", "ffffffff", "x"]).exits_with(3);
     world.run(&["spawn", "root.md"]).succeeds();
-    let root = session(&world, 0);
+    let root = world.session(0);
     world.run(&["resume", &root, "--prompt", " "]).exits_with(2);
     assert_eq!(world.run(&["show", &root, "--json"]).json()["status"], "done");
 }
@@ -179,7 +175,7 @@ fn a_message_that_was_not_delivered_is_shown() {
     let world = World::with_hooks();
     world.file("root.md", "ask When?\nreply {result}\n");
     world.run(&["spawn", "root.md"]).succeeds();
-    let root = session(&world, 0);
+    let root = world.session(0);
     world.run(&["tell", &root, "in UTC"]).succeeds();
     let shown = world.run(&["show", &root]);
     assert!(shown.stdout.contains("in UTC (not delivered yet)"), "{shown}");

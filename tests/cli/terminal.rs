@@ -20,7 +20,7 @@ fn is_harmless(text: &str, command: &[&str]) {
 
 /// Puts `text` into every place of every record that a person or an agent can write to.
 fn planted(world: &World, text: &str) {
-    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let database = world.database();
     let choice = serde_json::json!({"label": text, "description": text});
     let choices = serde_json::json!({"header": text, "multi_select": true, "options": [choice]});
     let input = serde_json::json!({"command": text, text: text, "file_path": text, "list": [text, {text: text}]});

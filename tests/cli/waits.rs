@@ -314,7 +314,7 @@ fn the_end_of_an_agent_that_fails_is_its_end() {
 fn an_agent_that_was_removed_has_ended() {
     let world = waits_for_its_child("ask When?\nreply at {result}\n");
     let id = world.spawn_paused("root.md");
-    let database = rusqlite::Connection::open(world.state().join("agent-cli.db")).expect("there is a database");
+    let database = world.database();
     let sql =
         "UPDATE requests SET detail = json_replace(detail, '$.wait.agent.id', '00000000-0000-4000-8000-000000000000')
                WHERE json_extract(detail, '$.wait.agent.id') IS NOT NULL";

@@ -77,7 +77,7 @@ fn an_agent_goes_on_where_it_stopped_and_what_a_person_said_is_another_session()
     let said = lines(&other);
     assert!(said.iter().all(|line| line["sessionId"] == named(&resumed.stderr)), "{said:?}");
     assert_eq!(said.len(), before.split(|byte| *byte == b'\n').count() - 1 + 2);
-    assert_eq!(fs::read_to_string(world.project().join("marks")).unwrap(), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
     assert_eq!(world.starts(), 2);
     world.run(&["fsck"]).exits_with(0);
 }
@@ -171,7 +171,7 @@ fn where_no_call_of_a_fork_is_run_the_session_itself_goes_on() {
             .all(|start| start.session() == id && (start.prompt.is_empty() || start.pid == log.starts[0].pid))
     );
     assert_eq!(world.transcripts(), [transcript]);
-    assert_eq!(fs::read_to_string(world.project().join("marks")).unwrap(), "worked\n");
+    assert_eq!(world.marks(), "worked\n");
     world.run(&["fsck"]).exits_with(0);
 
     // This is known about the program now.

@@ -64,6 +64,20 @@ impl World {
         self.user_settings(&serde_json::json!({"disableAllHooks": true}));
     }
 
+    /// What agents have written into the file `marks`, if they have.
+    pub(crate) fn marks(&self) -> String {
+        fs::read_to_string(self.project().join("marks")).unwrap_or_default()
+    }
+
+    /// The session of an attempt, counted from 0.
+    pub(crate) fn session(&self, start: usize) -> String {
+        self.log().starts[start].session().to_owned()
+    }
+
+    pub(crate) fn database(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database")
+    }
+
     /// The same world with a variable in the environment of every command.
     pub(crate) fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.env.insert(name.into(), value.as_ref().to_owned());
@@ -193,14 +207,14 @@ impl World {
 
     /// Lets everything that waits have waited so many seconds longer. Negative: as though the clock were set back.
     pub(crate) fn time_passes(&self, seconds: i64) {
-        let database = rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database");
+        let database = self.database();
         let sql = "UPDATE frames SET since = since - ?1 WHERE status = 'waiting'";
         database.execute(sql, [seconds * 1000]).expect("it can be written");
     }
 
     /// Brings the time that an agent waits for so much nearer (`1 minute`).
     pub(crate) fn awaited_time_comes_sooner(&self, by: &str) {
-        let database = rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database");
+        let database = self.database();
         let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.time',
                    strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(detail, '$.wait.time'), '-' || ?1))
                    WHERE json_extract(detail, '$.wait.time') IS NOT NULL";
@@ -209,7 +223,7 @@ impl World {
 
     /// Makes the last try of the only command that is waited for so much earlier.
     pub(crate) fn last_try_was_earlier(&self, by: &str) {
-        let database = rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database");
+        let database = self.database();
         let sql = "UPDATE requests SET looked = json_replace(looked, '$[0].tried',
                    strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(looked, '$[0].tried'), '-' || ?1))
                    WHERE json_extract(looked, '$[0].tried') IS NOT NULL";
@@ -218,7 +232,7 @@ impl World {
 
     /// Lets all open questions expire that expire at all.
     pub(crate) fn questions_expire(&self) {
-        let database = rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database");
+        let database = self.database();
         let sql = "UPDATE requests SET detail = json_replace(detail, '$.ask.expires_at', '2026-01-01T00:00:00Z')
                    WHERE status = 'open' AND json_extract(detail, '$.ask.expires_at') IS NOT NULL";
         assert!(database.execute(sql, []).expect("it can be written") > 0);

@@ -35,6 +35,19 @@ pub(crate) struct Passage {
     pub(crate) process: u32,
 }
 
+/// The state directory as agent-cli keeps it; `None` while there is no database.
+pub(crate) fn store_of(world: &World) -> Option<Store> {
+    let state = world.state();
+    state.join("agent-cli.db").exists().then(|| Store::open(&state).expect("a database"))
+}
+
+/// The only chain, if there is one.
+pub(crate) fn root_of(world: &World) -> Option<String> {
+    let roots = chains(&store_of(world)?);
+    assert!(roots.len() <= 1, "one chain was started");
+    roots.first().map(|root| root.id.to_string())
+}
+
 /// A person at a shell.
 pub(crate) struct Person {
     /// Where everything happens.
@@ -133,17 +146,12 @@ impl Person {
         self.world.run(&["resume", &root]);
     }
 
-    /// The only chain, if there is one.
     pub(crate) fn root(&self) -> Option<String> {
-        let roots = chains(&self.store()?);
-        assert!(roots.len() <= 1, "one chain was started");
-        roots.first().map(|root| root.id.to_string())
+        root_of(&self.world)
     }
 
-    /// The state directory as agent-cli keeps it; `None` while there is no database.
     pub(crate) fn store(&self) -> Option<Store> {
-        let state = self.world.state();
-        state.join("agent-cli.db").exists().then(|| Store::open(&state).expect("a database"))
+        store_of(&self.world)
     }
 
     /// The points that were passed while a command ran, in order.

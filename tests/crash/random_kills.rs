@@ -13,6 +13,7 @@ use crate::history::{self, no_frame_ran_twice_at_a_time};
 use crate::invariants::{self, Recorded};
 use crate::invocation::Running;
 use crate::outcome::Outcome;
+use crate::person::{root_of, store_of};
 use crate::processes::{Kind, processes_of, seen};
 use crate::tree::{self, Tree};
 use crate::world::World;
@@ -122,8 +123,8 @@ impl Trial {
             assert!(rounds < ROUNDS, "there is no reply\n{}", self.story());
         }
         no_frame_ran_twice_at_a_time(&self.world);
-        let store = self.store().expect("it has replied");
-        let root = self.root().expect("it has replied");
+        let store = store_of(&self.world).expect("it has replied");
+        let root = root_of(&self.world).expect("it has replied");
         self.world.run(&["resume", &root]).succeeds();
         wait_until("every process ends", || processes_of(&self.world.state()).is_empty());
         self.killed.starts = self.world.starts();
@@ -177,7 +178,7 @@ impl Trial {
             assert!(matches!(outcome.code(), None | Some(0 | 1 | 4)), "{outcome}");
             assert!(!outcome.stderr.contains("locked") && !outcome.stderr.contains("panicked"), "{outcome}");
         }
-        let store = self.store().expect("a round opens it");
+        let store = store_of(&self.world).expect("a round opens it");
         let now = invariants::recorded(&store);
         invariants::nothing_recorded_changed(&self.recorded, &now);
         self.recorded = now;
@@ -208,18 +209,7 @@ impl Trial {
 
     /// All records, to find out what went wrong.
     fn story(&self) -> String {
-        let (store, root) = (self.store(), self.root());
+        let (store, root) = (store_of(&self.world), root_of(&self.world));
         store.zip(root).map_or_else(String::new, |(store, root)| invariants::told(&store, &root))
-    }
-
-    fn store(&self) -> Option<Store> {
-        let state = self.world.state();
-        state.join("agent-cli.db").exists().then(|| Store::open(&state).expect("a database"))
-    }
-
-    fn root(&self) -> Option<String> {
-        let roots = chains(&self.store()?);
-        assert!(roots.len() <= 1, "one chain was started");
-        roots.first().map(|root| root.id.to_string())
     }
 }

@@ -38,7 +38,7 @@ fn session(version: &str, beside: Turn, then: Turn) -> (Session, Hold) {
         if said.items().first().is_some_and(is_subtask) {
             return Turn::text("found").held(&held);
         }
-        let results = said.items().iter().filter(|item| matches!(item, Item::Result { .. })).count();
+        let results = said.results().count();
         let told = format!("{:?} {}", said.items(), said.context()).contains("<task-notification>");
         match results {
             0 => beside.clone(),

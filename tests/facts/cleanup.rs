@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 
 use crate::session::Session;
-use crate::support::{Conversation, Hold, Item, Turn, on_every_version};
+use crate::support::{Conversation, Hold, Turn, on_every_version};
 
 on_every_version!(
     a_large_result_stays_beside_the_session_that_it_came_in,
@@ -18,18 +18,12 @@ on_every_version!(
 
 /// The model runs a command with a large output, and later reads the file that it was put into.
 fn with_large_result(version: &str) -> Session {
-    let model = |said: &Conversation| {
-        let results = said.items().iter().filter_map(|item| match item {
-            Item::Result { text, .. } => Some(text.as_str()),
-            _ => None,
-        });
-        match *results.collect::<Vec<_>>() {
-            [] => Turn::bash("cat large"),
-            [large] if said.last_user_text() == Some("read it") => {
-                Turn::call("Read", json!({"file_path": place(large), "offset": 3000, "limit": 1}))
-            }
-            _ => Turn::text("done"),
+    let model = |said: &Conversation| match *said.result_texts() {
+        [] => Turn::bash("cat large"),
+        [large] if said.last_user_text() == Some("read it") => {
+            Turn::call("Read", json!({"file_path": place(large), "offset": 3000, "limit": 1}))
         }
+        _ => Turn::text("done"),
     };
     let mut session = Session::with_model(version, model);
     session.settings = json!({});

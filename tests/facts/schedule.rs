@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::session::Session;
 use crate::support::extent::is_whole;
-use crate::support::{Conversation, Item, NEWEST, OLDER, Turn, on_every_version};
+use crate::support::{Item, NEWEST, OLDER, Turn, on_every_version};
 
 on_every_version!(a_one_shot_job_is_known_to_a_fork_and_ends_no_later_run, what_a_hook_is_told_of_a_job,);
 
@@ -23,20 +23,12 @@ fn calling(version: &'static str, calls: Vec<(&'static str, Value)>) -> Session 
             .unwrap_or(0);
         let made = items[from..].iter().filter(|item| matches!(item, Item::Call { .. })).count();
         match made.checked_sub(usize::from(loads)) {
-            None => Turn::call("ToolSearch", json!({"query": "select:CronCreate,CronDelete,CronList"})),
+            None => Turn::load("CronCreate,CronDelete,CronList"),
             Some(made) => {
                 calls.get(made).map_or_else(|| Turn::text("done"), |(tool, input)| Turn::call(tool, input.clone()))
             }
         }
     })
-}
-
-fn results(said: &Conversation) -> Vec<String> {
-    let results = said.items().iter().filter_map(|item| match item {
-        Item::Result { text, .. } => Some(text.clone()),
-        _ => None,
-    });
-    results.collect()
 }
 
 const FAR: &str = "59 23 31 12 *";
@@ -47,7 +39,7 @@ fn a_one_shot_job_is_known_to_a_fork_and_ends_no_later_run(version: &'static str
     let run = session.start();
     assert_eq!((run.code, &run.result()["result"]), (Some(0), &json!("done")), "it is not waited for");
     let fork = session.resume_from(&session.id, "again");
-    let listed = results(fork.requests.last().unwrap()).pop().unwrap();
+    let listed = fork.requests.last().unwrap().last_result().unwrap();
     assert_eq!(listed.lines().filter(|line| line.contains("(one-shot) [session-only]")).count(), 2, "{listed}");
 }
 
@@ -83,7 +75,8 @@ fn the_newest_lives_on_after_an_interim_result_until_the_wakeup() {
     assert!(claude.try_wait().unwrap().is_none());
     claude.kill().unwrap();
     claude.wait().unwrap();
-    let last = results(&session.api.requests().last().unwrap().conversation()).pop().unwrap();
+    let last = session.api.last_conversation();
+    let last = last.last_result().unwrap();
     assert!(
         last.starts_with("Next wakeup scheduled for ") && last.contains("If you owe the user a status update"),
         "{last}"
@@ -97,6 +90,6 @@ fn an_older_one_schedules_no_wakeup_by_itself() {
     }
     let input = json!({"delaySeconds": 3600, "reason": "a build runs", "prompt": "Look."});
     let run = Session::new(OLDER, Turn::call("ScheduleWakeup", input)).start();
-    let last = results(run.requests.last().unwrap()).pop().unwrap();
+    let last = run.requests.last().unwrap().last_result().unwrap();
     assert!(last.starts_with("Wakeup not scheduled."), "{last}");
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::session::{REQUEST, Run, Session, decision, results, run_instead};
-use crate::support::{Conversation, Item, OLDER, Turn, on_every_version};
+use crate::support::{Conversation, OLDER, Turn, on_every_version};
 
 on_every_version!(
     a_new_permission_mode_is_printed_before_the_call_has_its_result,
@@ -23,13 +23,9 @@ on_every_version!(
 /// A model that makes these calls, one after the other. A fork begins behind those that have results.
 fn session(version: &str, calls: Vec<Turn>) -> Session {
     Session::with_model(version, move |said: &Conversation| {
-        let over = said.items().iter().filter(|item| matches!(item, Item::Result { .. })).count();
+        let over = said.results().count();
         calls.get(over).cloned().unwrap_or_else(|| Turn::text("done"))
     })
-}
-
-fn search(tools: &str) -> Turn {
-    Turn::call("ToolSearch", json!({"query": format!("select:{tools}")}))
 }
 
 fn plan() -> Turn {
@@ -44,7 +40,8 @@ fn modes(run: &Run) -> Vec<&str> {
 const ASKING: [&str; 2] = ["--permission-prompt-tool", "stdio"];
 
 fn planning(version: &str, mode: &'static [&'static str], after: Vec<Turn>) -> Session {
-    let mut session = session(version, [vec![search("EnterPlanMode"), plan(), Turn::bash(REQUEST)], after].concat());
+    let mut session =
+        session(version, [vec![Turn::load("EnterPlanMode"), plan(), Turn::bash(REQUEST)], after].concat());
     session.arguments = [&ASKING, mode].concat();
     session
 }
@@ -170,7 +167,7 @@ fn odd_rules_do_no_harm(version: &str) {
 /// A fork has not entered it, under whatever id. Nor has the session itself on older versions.
 fn an_entered_worktree_comes_back_in_the_session_itself_only(version: &str) {
     let calls = vec![
-        search("EnterWorktree,ExitWorktree"),
+        Turn::load("EnterWorktree,ExitWorktree"),
         Turn::call("EnterWorktree", json!({"name": "feature"})),
         Turn::bash(REQUEST),
         Turn::bash("pwd"),

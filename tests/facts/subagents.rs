@@ -50,10 +50,7 @@ fn caller(said: &Conversation) -> Turn {
 }
 
 fn is_subagent(said: &Conversation) -> bool {
-    said.items().iter().find_map(|item| match item {
-        Item::User(text) => Some(text.contains("in a subagent")),
-        _ => None,
-    }) == Some(true)
+    said.task().contains("in a subagent")
 }
 
 fn of_subagent(run: &Run) -> Vec<&Conversation> {

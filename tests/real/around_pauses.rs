@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::chain::Chain;
 use crate::support::{Conversation, Item, MessagesApi, NEWEST, ToolCall, Turn};
@@ -132,10 +132,6 @@ fn without_reminders(content: &Value) -> String {
     (said + rest).trim_end().to_owned()
 }
 
-pub(crate) fn call(name: &str, input: Value) -> ToolCall {
-    ToolCall { name: name.to_owned(), input }
-}
-
 /// A tool whose calls these are, each with a place of its own around two pauses. On the newest version some have to be loaded
 /// first, once.
 pub(crate) fn around_pauses<'a>(version: &'a str, calls: [ToolCall; 5]) -> Agent<'a> {
@@ -152,13 +148,12 @@ pub(crate) fn around_pauses<'a>(version: &'a str, calls: [ToolCall; 5]) -> Agent
 
 /// Loads a tool, once, where it has to be.
 pub(crate) fn load(version: &str, tool: &str) -> Option<Vec<ToolCall>> {
-    let search = || vec![call("ToolSearch", json!({"query": format!("select:{tool}"), "max_results": 5}))];
-    (version == NEWEST).then(search)
+    (version == NEWEST).then(|| vec![ToolCall::load(tool)])
 }
 
 /// The same call at each place.
 pub(crate) fn five(name: &str, input: &Value) -> [ToolCall; 5] {
-    std::array::from_fn(|_| call(name, input.clone()))
+    std::array::from_fn(|_| ToolCall::new(name, input.clone()))
 }
 
 /// A pause changes nothing of what the calls return, and none fails.

@@ -5,18 +5,15 @@ use std::fs;
 use serde_json::json;
 
 use crate::chain::Chain;
-use crate::support::{Item, MessagesApi, Turn, on_every_version};
+use crate::support::{MessagesApi, Turn, on_every_version};
 
 on_every_version!(a_question_is_answered_in_its_file, a_new_file_needs_the_right_to_write);
 
 /// An agent that calls this command and replies its result.
 fn calling(version: &str, command: &'static str) -> Chain {
     let api = MessagesApi::start(move |said| {
-        let result = said.items().iter().find_map(|item| match item {
-            Item::Result { text, .. } => Some(text.clone()),
-            _ => None,
-        });
-        result.map_or_else(|| Turn::call("Bash", json!({"command": command})), Turn::text)
+        let result = said.results().next();
+        result.map_or_else(|| Turn::call("Bash", json!({"command": command})), |(text, _)| Turn::text(text))
     });
     let chain = Chain::with_model(version, api);
     chain.home.write("ins.md", "Do what the model does.");

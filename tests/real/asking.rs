@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version};
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version};
 
 on_every_version!(
     an_answer_is_the_key_of_an_option_to_the_byte,
@@ -34,7 +34,7 @@ fn calling(version: &str, call: impl Fn() -> Turn + Send + Sync + 'static) -> (C
 
 /// Lets all open questions expire.
 fn expire(chain: &Chain) {
-    let database = rusqlite::Connection::open(chain.state().join("agent-cli.db")).expect("a database");
+    let database = chain.database();
     let sql = "UPDATE requests SET detail = json_replace(detail, '$.ask.expires_at', '2026-01-01T00:00:00Z')
                WHERE status = 'open' AND json_extract(detail, '$.ask.expires_at') IS NOT NULL";
     assert!(database.execute(sql, []).expect("writable") > 0);
@@ -42,13 +42,7 @@ fn expire(chain: &Chain) {
 
 /// The last result that the model was sent, and whether it was an error.
 fn last_result(chain: &Chain) -> (String, bool) {
-    let requests = chain.api.requests();
-    let said = requests.last().expect("a request").conversation();
-    let results = said.items().iter().rev().find_map(|item| match item {
-        Item::Result { text, is_error, .. } => Some((text.clone(), *is_error)),
-        _ => None,
-    });
-    results.expect("a result")
+    chain.last_results().pop().expect("a result")
 }
 
 fn an_answer_is_the_key_of_an_option_to_the_byte(version: &str) {

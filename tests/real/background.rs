@@ -15,7 +15,7 @@ const TASK: &str = "sleep 8";
 /// Works, starts a background task, calls `first`, and asks when it gets no result.
 fn model(said: &Conversation, first: &Turn) -> Turn {
     let calls = said.items().iter().filter_map(command).count();
-    let answered = results(said).iter().any(|text| text == "yes") || was_told(said);
+    let answered = said.results().any(|(text, _)| text == "yes") || was_told(said);
     match calls {
         _ if answered => Turn::text("done"),
         0 => Turn::bash("echo some work"),
@@ -34,14 +34,6 @@ fn command(item: &Item) -> Option<&str> {
         Item::Call { input, .. } => input["command"].as_str(),
         _ => None,
     }
-}
-
-fn results(said: &Conversation) -> Vec<String> {
-    let results = said.items().iter().filter_map(|item| match item {
-        Item::Result { text, .. } => Some(text.clone()),
-        _ => None,
-    });
-    results.collect()
 }
 
 fn an_agent_that_asks_twice_beside_a_background_task_keeps_its_conversation(version: &str) {
@@ -66,9 +58,9 @@ fn keeps_its_conversation(version: &str, turn: &Turn) {
     assert_eq!(chain.ok(&["resume", &root]), "done\n");
     let resumed = chain.api.requests()[before].conversation();
     let first = format!("Read {} and follow its instructions.", instructions.display());
-    assert!(matches!(resumed.items().first(), Some(Item::User(text)) if text.contains(&first)), "{resumed:?}");
-    assert!(results(&resumed).iter().any(|text| text == "some work"), "{resumed:?}");
-    let given = results(&resumed).into_iter().filter(|text| text == "yes").count();
+    assert!(resumed.task().contains(&first), "{resumed:?}");
+    assert!(resumed.results().any(|(text, _)| text == "some work"), "{resumed:?}");
+    let given = resumed.results().filter(|(text, _)| *text == "yes").count();
     let told = resumed.last_user_text().map_or(0, |text| text.matches("\nyes").count());
     assert_eq!(given + told, questions.as_array().unwrap().len(), "every answer, once: {resumed:?}");
     chain.ok(&["fsck"]);

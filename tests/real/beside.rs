@@ -12,7 +12,6 @@ use crate::processes::{Background, wait_until};
 use crate::support::extent::is_whole;
 use crate::support::{
     Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
-    processes_of,
 };
 
 /// What runs beside the agent.
@@ -112,11 +111,6 @@ impl World {
     fn is_there(&self) {
         self.chain.api.wait_until(|requests| requests.iter().any(|request| started(&request.conversation())));
     }
-
-    /// Nothing of the agent runs, neither `claude` nor what it has started.
-    fn nothing_runs(&self) {
-        wait_until("nothing runs", || processes_of(&self.chain.state()).is_empty());
-    }
 }
 
 pub(crate) enum Task {
@@ -126,10 +120,7 @@ pub(crate) enum Task {
 }
 
 pub(crate) fn task(said: &Conversation) -> Task {
-    let mut told = said.items().iter().filter_map(|item| match item {
-        Item::User(text) => Some(text.as_str()),
-        _ => None,
-    });
+    let mut told = said.user_texts();
     let first = told.next().unwrap_or_default();
     match first.contains("child.md") {
         true => Task::Child,
@@ -139,29 +130,20 @@ pub(crate) fn task(said: &Conversation) -> Task {
 }
 
 fn calls(said: &Conversation) -> Vec<&str> {
-    let names = said.items().iter().filter_map(|item| match item {
-        Item::Call { name, .. } => Some(name.as_str()),
-        _ => None,
-    });
-    names.collect()
+    said.calls().map(|(name, _)| name).collect()
 }
 
 /// Whether something was started in the background.
 pub(crate) fn started(said: &Conversation) -> bool {
-    let result = |item: &Item| match item {
-        Item::Result { text, .. } => {
-            text.contains("background") || text.contains("Monitor started") || text.contains("launched")
-        }
-        _ => false,
-    };
-    said.items().iter().any(result)
+    let marks = ["background", "Monitor started", "launched"];
+    said.results().any(|(text, _)| marks.iter().any(|mark| text.contains(mark)))
 }
 
 /// What the agent does meanwhile is held back.
 fn agent(said: &Conversation, name: &str, input: &serde_json::Value, then: Then, held: &Hold) -> Turn {
     let calls = calls(said);
     if !calls.contains(&name) && name == "Monitor" && !calls.contains(&"ToolSearch") {
-        return Turn::call("ToolSearch", json!({"query": "select:Monitor", "max_results": 1}));
+        return Turn::load("Monitor");
     }
     if !started(said) {
         let is_called = calls.contains(&name);
@@ -191,7 +173,7 @@ fn result_of<'a>(said: &'a Conversation, request: &str) -> &'a str {
 
 /// What the agent was told when it went on: that what ran has ended, once, and not that it was cut short.
 fn is_told(said: &Conversation, beside: Beside) {
-    let told: Vec<_> = said.items().iter().filter(|item| matches!(item, Item::User(_))).collect();
+    let told: Vec<_> = said.user_texts().collect();
     let told = format!("{told:?} {}", said.context());
     assert_eq!(told.matches("<task-notification>").count(), 1, "{beside:?}: {told}");
     assert!(!told.contains("cut short"), "{beside:?}: {told}");
@@ -205,7 +187,7 @@ fn is_ended_at_a_pause(version: &str) {
         world.is_there();
         let said = runner.ends();
         assert!(said.out.starts_with("SGN_PEND_STARTED ("), "{beside:?}: {said:?}");
-        world.nothing_runs();
+        world.chain.nothing_runs();
         let root = world.chain.only_root();
         let asked = world.chain.api.count();
         assert_eq!(world.chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
@@ -228,7 +210,7 @@ fn is_ended_when_another_agent_is_called(version: &str) {
         world.is_there();
         let said = runner.ends();
         assert_eq!(said.out, "done: the child's reply\n", "{beside:?}: {said:?}");
-        world.nothing_runs();
+        world.chain.nothing_runs();
     }
 }
 
@@ -245,7 +227,7 @@ fn is_ended_a_while_after_a_reply(version: &str) {
             said.err.contains("ended its background work (the server)") || beside == Beside::Workflow,
             "{beside:?}: {said:?}"
         );
-        world.nothing_runs();
+        world.chain.nothing_runs();
         world.chain.ok(&["fsck"]);
     }
 }
@@ -266,7 +248,7 @@ fn the_next_resume_ends_what_a_killed_runner_has_left(version: &str) {
             said.out.starts_with("SGN_PEND_STARTED (")
         });
         claude.has_ended();
-        world.nothing_runs();
+        world.chain.nothing_runs();
         world.chain.answer("yes");
         assert_eq!(world.chain.ok(&["resume", &root]), "done: yes\n", "{beside:?}");
     }
@@ -288,7 +270,7 @@ fn a_killed_claude_has_paused(version: &str) {
         runner.signal(rustix::process::Signal::CONT);
         let said = runner.ends();
         assert!(said.out.starts_with("SGN_PEND_STARTED ("), "{beside:?}: {said:?}");
-        world.nothing_runs();
+        world.chain.nothing_runs();
         world.chain.answer("yes");
         assert_eq!(world.chain.ok(&["resume", &world.chain.only_root()]), "done: yes\n", "{beside:?}");
     }
@@ -305,7 +287,7 @@ fn is_marked(home: &Path) -> bool {
 #[test]
 fn a_request_in_the_command_of_a_monitor_is_refused_with_advice() {
     let api = MessagesApi::start(|said| match calls(said).as_slice() {
-        [] => Turn::call("ToolSearch", json!({"query": "select:Monitor", "max_results": 1})),
+        [] => Turn::load("Monitor"),
         [_] => {
             let input = json!({"command": "agent-cli ask 'Go?'", "description": "asks", "persistent": true});
             Turn::call("Monitor", input)

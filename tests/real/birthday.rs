@@ -13,16 +13,9 @@ on_every_version_of_a_whole_run!(with_prompts_each_agent_takes_one_request_to_th
 
 /// An agent that is told how deep it is: the first three start the next with words, the fourth asks.
 fn told_in_words(conversation: &Conversation) -> Turn {
-    let result = conversation.items().iter().find_map(|item| match item {
-        Item::Result { text, .. } => Some(text),
-        _ => None,
-    });
-    let depth = conversation.items().iter().find_map(|item| match item {
-        Item::User(text) => text.trim().strip_prefix("depth ")?.parse::<u32>().ok(),
-        _ => None,
-    });
-    match (result, depth) {
-        (Some(text), _) => Turn::text(text),
+    let depth = conversation.user_texts().find_map(|text| text.trim().strip_prefix("depth ")?.parse::<u32>().ok());
+    match (conversation.results().next(), depth) {
+        (Some((text, _)), _) => Turn::text(text),
         (None, Some(4)) => Turn::bash("agent-cli ask 'When?'"),
         (None, Some(depth)) => Turn::bash(&format!("agent-cli spawn --prompt 'depth {}'", depth + 1)),
         (None, None) => Turn::text("I was told nothing."),

@@ -10,8 +10,7 @@ use crate::chain::Chain;
 use crate::processes::wait_until;
 use crate::support::extent::some_of;
 use crate::support::{
-    Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
-    processes_of,
+    Conversation, Hold, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
 };
 
 on_every_version!(
@@ -69,18 +68,14 @@ impl Busy {
         let results = |text: String| text.lines().filter(|line| line.contains("\"toolUseResult\"")).count();
         let written = self.chain.home.transcripts().into_iter().filter_map(|path| fs::read_to_string(path).ok());
         let asked = self.chain.api.requests().pop().map(|request| request.conversation());
-        let made = asked.map_or(0, |said| self::results(&said).len());
+        let made = asked.map_or(0, |said| said.results().count());
         written.map(results).any(|written| written >= made)
-    }
-
-    fn nothing_runs(&self) {
-        wait_until("nothing runs", || processes_of(&self.chain.state()).is_empty());
     }
 
     /// The agent that waits is answered: it has its tasks and was told once that what ran has ended, and whether it was cut short.
     #[track_caller]
     fn continues(&self, beside: Beside, root: &str, answer: &str, cut_short: bool) {
-        self.nothing_runs();
+        self.chain.nothing_runs();
         self.chain.answer(answer);
         let said = self.chain.ok(&["resume", root]);
         for line in ["#1 [in_progress] one", "#2 [pending] two", "#3 [pending] three", "Task #4 created"] {
@@ -88,11 +83,11 @@ impl Busy {
         }
         let last = self.chain.api.requests().into_iter().rev().map(|request| request.conversation());
         let last = last.into_iter().find(|said| matches!(task(said), Task::Child)).unwrap();
-        let told: Vec<_> = last.items().iter().filter(|item| matches!(item, Item::User(_))).collect();
+        let told: Vec<_> = last.user_texts().collect();
         let all = format!("{told:?} {}", last.context());
         assert_eq!(all.matches("<task-notification>").count(), 1, "{beside:?}: {told:?}");
         assert_eq!(all.contains("Your last turn was cut short"), cut_short, "{beside:?}: {told:?}");
-        self.nothing_runs();
+        self.chain.nothing_runs();
         self.chain.ok(&["fsck"]);
     }
 }
@@ -107,20 +102,12 @@ fn agent(version: &str, said: &Conversation, (tool, input): (&'static str, &Valu
     if version == NEWEST {
         calls.insert(0, ("ToolSearch", search));
     }
-    let made = said.items().iter().filter(|item| matches!(item, Item::Call { .. })).count();
+    let made = said.calls().count();
     match calls.get(made) {
         Some((name, input)) if input["command"] == then => Turn::call(name, input.clone()).held(held),
         Some((name, input)) => Turn::call(name, input.clone()),
-        None => Turn::text(results(said).join("\n")),
+        None => Turn::text(said.result_texts().join("\n")),
     }
-}
-
-fn results(said: &Conversation) -> Vec<&str> {
-    let results = said.items().iter().filter_map(|item| match item {
-        Item::Result { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    results.collect()
 }
 
 const SPAWN: [&str; 6] = ["spawn", "root.md", "--model", MODEL, "--permission-mode", "bypassPermissions"];
@@ -150,7 +137,7 @@ fn its_claude_is_killed_and_it_continues(version: &'static str) {
         runner.claude().kill();
         let said = runner.ends();
         assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{beside:?}: {said:?}");
-        busy.nothing_runs();
+        busy.chain.nothing_runs();
         busy.then.release();
         let root = busy.chain.only_root();
         assert_eq!(busy.chain.started(&["resume", &root]), root, "{beside:?}");

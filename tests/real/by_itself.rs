@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::chain::{Chain, Said};
 use crate::processes::{Background, wait_until};
 use crate::support::{
-    Conversation, Hold, Item, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run, processes_of,
+    Conversation, Hold, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run, processes_of,
     write_executable,
 };
 
@@ -24,24 +24,9 @@ const BOB: &str = "Lemon";
 const CID: &str = "deny: not `there`, $HOME\n  but here ";
 const LONG_WAIT: &str = "agent-cli wait --for 3d";
 
-fn first_prompt(said: &Conversation) -> &str {
-    match said.items().first() {
-        Some(Item::User(text)) => text,
-        _ => "",
-    }
-}
-
-fn results(said: &Conversation) -> Vec<&str> {
-    let results = said.items().iter().filter_map(|item| match item {
-        Item::Result { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    results.collect()
-}
-
 /// The root starts a middle agent, which starts three at once. Each of them meets one person in another way.
 fn party(said: &Conversation) -> Turn {
-    let (task, results) = (first_prompt(said), results(said));
+    let (task, results) = (said.task(), said.result_texts());
     let is = |name: &str| task.contains(&format!("/{name}.md"));
     match *results {
         [] if is("root") => Turn::bash("agent-cli spawn middle.md"),
@@ -227,8 +212,8 @@ fn the_timer_needs_no_hand_after_a_reboot(version: &str) {
     let held = never.clone();
     let first = std::sync::Once::new();
     let chain = ready_for_anything(version, move |said| {
-        if !first_prompt(said).contains("/ann.md") {
-            return match results(said)[..] {
+        if !said.task().contains("/ann.md") {
+            return match said.result_texts()[..] {
                 [] => Turn::bash("agent-cli spawn ann.md"),
                 [.., last] => Turn::text(last),
             };

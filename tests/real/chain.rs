@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::processes::wait_until;
-use crate::support::{MessagesApi, RealHome, claude, follow};
+use crate::support::{MessagesApi, RealHome, claude, follow, processes_of};
 
 /// The convention that agents follow.
 pub(crate) const TEMPLATE: &str = include_str!("../../CLAUDE.md.template");
@@ -133,6 +133,21 @@ impl Chain {
             let texts = self.home.transcripts().into_iter().map(|path| fs::read_to_string(path).unwrap_or_default());
             texts.into_iter().any(|written| written.contains(text))
         });
+    }
+
+    /// The results of tool calls that the last request has, and whether they are errors.
+    pub(crate) fn last_results(&self) -> Vec<(String, bool)> {
+        let last = self.api.last_conversation();
+        last.results().map(|(text, is_error)| (text.to_owned(), is_error)).collect()
+    }
+
+    /// Waits until nothing of an agent runs, neither `claude` nor what it has started.
+    pub(crate) fn nothing_runs(&self) {
+        wait_until("nothing runs", || processes_of(&self.state()).is_empty());
+    }
+
+    pub(crate) fn database(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.state().join("agent-cli.db")).expect("there is a database")
     }
 
     pub(crate) fn state(&self) -> PathBuf {

@@ -22,34 +22,13 @@ const MODEL: &str = "claude-sonnet-4-5-20250929";
 /// What subagents are told.
 const SUBTASK: &str = "look into everything";
 
-fn prompts(said: &Conversation) -> impl Iterator<Item = &str> {
-    said.items().iter().filter_map(|item| match item {
-        Item::User(text) => Some(text.as_str()),
-        _ => None,
-    })
-}
-
-/// The results of all calls but those that load tools, in their order.
-fn results(said: &Conversation) -> Vec<&str> {
-    let loads = |wanted: &str| {
-        said.items()
-            .iter()
-            .any(|item| matches!(item, Item::Call { id, name, .. } if id == wanted && name == "ToolSearch"))
-    };
-    let results = said.items().iter().filter_map(|item| match item {
-        Item::Result { id, text, .. } if !loads(id) => Some(text.as_str()),
-        _ => None,
-    });
-    results.collect()
-}
-
 /// A root that starts an agent, and replies with what that says. The agent has loaded `tools`, and takes these steps. Subagents
 /// answer with a number: how often one was asked something.
 fn chain(version: &'static str, tools: &'static str, steps: fn(&Conversation, usize) -> Turn) -> Chain {
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let model = move |said: &Conversation| {
-        let first = prompts(said).next().unwrap_or_default();
-        if prompts(said).any(|prompt| prompt.contains(SUBTASK)) {
+        let first = said.user_texts().next().unwrap_or_default();
+        if said.user_texts().any(|prompt| prompt.contains(SUBTASK)) {
             let number = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
             return Turn::text(format!("looked {number} times"));
         }
@@ -57,10 +36,8 @@ fn chain(version: &'static str, tools: &'static str, steps: fn(&Conversation, us
         match (first.contains("child.md"), said.last_result()) {
             (false, None) => Turn::bash("agent-cli spawn child.md"),
             (false, Some(reply)) => Turn::text(reply),
-            (true, _) if version == NEWEST && !loaded => {
-                Turn::call("ToolSearch", json!({"query": format!("select:{tools}"), "max_results": 9}))
-            }
-            (true, _) => steps(said, results(said).len()),
+            (true, _) if version == NEWEST && !loaded => Turn::load(tools),
+            (true, _) => steps(said, said.results_but_of_loading().len()),
         }
     };
     let chain = Chain::with_model(version, MessagesApi::start(model));
@@ -75,7 +52,7 @@ fn ask() -> Turn {
 
 /// The file in which Claude Code expects the plan.
 fn plan_file(said: &Conversation) -> String {
-    let all = format!("{} {}", said.context(), prompts(said).collect::<Vec<_>>().join(" "));
+    let all = format!("{} {}", said.context(), said.user_texts().collect::<Vec<_>>().join(" "));
     let path = all.split([' ', '\n', '`', '"', '(']).find(|word| word.contains("/.claude/plans/")).unwrap();
     format!("{}.md", path.split(".md").next().unwrap())
 }
@@ -92,7 +69,7 @@ fn tasks_and_plan_are_there_when_the_state_directory_has_moved(version: &'static
             4 => ask(),
             5 => Turn::call("TaskList", json!({})),
             6 => create("three"),
-            _ => Turn::text(results(said)[5..].join("\n")),
+            _ => Turn::text(said.results_but_of_loading()[5..].join("\n")),
         }
     });
     let root = chain.started(&["spawn", "root.md", "--model", MODEL, "--permission-mode", "plan"]);
@@ -119,7 +96,7 @@ fn tasks_and_plan_are_there_when_the_state_directory_has_moved(version: &'static
 
 /// What Claude Code has said of work in the background that is over.
 fn notifications(said: &Conversation) -> Vec<String> {
-    let all = format!("{} {}", said.context(), prompts(said).collect::<Vec<_>>().join(" "));
+    let all = format!("{} {}", said.context(), said.user_texts().collect::<Vec<_>>().join(" "));
     all.split("<task-notification>").skip(1).map(str::to_owned).collect()
 }
 
@@ -130,7 +107,13 @@ fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
 
 fn a_finished_subagent_can_be_messaged(version: &'static str) {
     let chain = chain(version, "SendMessage", |said, step| {
-        let id = || results(said).iter().find_map(|text| after(text, "agentId: ")).unwrap_or_default().to_owned();
+        let id = || {
+            said.results_but_of_loading()
+                .iter()
+                .find_map(|text| after(text, "agentId: "))
+                .unwrap_or_default()
+                .to_owned()
+        };
         match step {
             0 => {
                 let kind = json!({"description": "x", "prompt": SUBTASK, "subagent_type": "general-purpose",
@@ -147,8 +130,8 @@ fn a_finished_subagent_can_be_messaged(version: &'static str) {
     let said = chain.ok(&["resume", &root]);
     assert!(said.contains("looked 2 times"), "{said}");
     let mut requests = chain.api.requests().into_iter().map(|request| request.conversation());
-    let more = requests.find(|said| prompts(said).any(|text| text.contains("say more"))).unwrap();
-    assert!(prompts(&more).any(|text| text.contains(SUBTASK)), "it is the same one: {more:?}");
+    let more = requests.find(|said| said.user_texts().any(|text| text.contains("say more"))).unwrap();
+    assert!(more.user_texts().any(|text| text.contains(SUBTASK)), "it is the same one: {more:?}");
 }
 
 fn a_finished_workflow_is_resumed_from_its_journal(version: &'static str) {
@@ -156,7 +139,9 @@ fn a_finished_workflow_is_resumed_from_its_journal(version: &'static str) {
         return await agent('look into everything', {label: 'x'})\n";
     let chain = chain(version, "Workflow", |said, step| {
         let mut over = notifications(said);
-        let run = || results(said).iter().find_map(|text| after(text, "Run ID: ")).unwrap_or_default().to_owned();
+        let run = || {
+            said.results_but_of_loading().iter().find_map(|text| after(text, "Run ID: ")).unwrap_or_default().to_owned()
+        };
         match (step, over.len()) {
             (0, _) => Turn::call("Workflow", json!({"script": SCRIPT})),
             (1, 0) => Turn::text("it runs"),

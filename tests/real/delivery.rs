@@ -1,7 +1,7 @@
 //! Answers and replies reach the agent unchanged, whatever they look like.
 
 use crate::chain::Chain;
-use crate::support::{Item, on_every_version, on_every_version_of_a_whole_run};
+use crate::support::{on_every_version, on_every_version_of_a_whole_run};
 
 on_every_version!(any_answer_is_delivered_to_the_byte);
 
@@ -27,12 +27,7 @@ fn any_answer_is_delivered_to_the_byte(version: &str) {
     let requests = chain.api.requests();
     assert_eq!(requests.len() - before, 1);
     let conversation = requests[before].conversation();
-    let result = |text: &str| {
-        conversation
-            .items()
-            .iter()
-            .any(|item| matches!(item, Item::Result { text: got, is_error: false, .. } if got == text))
-    };
+    let result = |text: &str| conversation.results().any(|result| result == (text, false));
     assert!(result(&long) && result(short));
     assert!(!requests[before].body.to_string().contains("the content of the file"), "a mention was followed");
 }
@@ -50,7 +45,7 @@ fn children_started_in_a_loop_all_reply_in_order(version: &str) {
         chain.answer_to(&format!("{name}?"), &format!("answer {name}"));
     }
     assert_eq!(chain.ok(&["resume", &root]), "over\n");
-    let last = chain.api.requests().pop().unwrap().conversation();
+    let last = chain.api.last_conversation();
     let prompt = last.last_user_text().unwrap();
     let at =
         |name: &str| prompt.find(&format!("{name}.md` (")).zip(prompt.find(&format!("):\nanswer {name}"))).unwrap();

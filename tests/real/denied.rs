@@ -16,9 +16,9 @@ on_every_version_of_a_whole_run!(
 
 /// An agent that makes these calls at once, and is done.
 fn caller(version: &str, calls: Turn) -> Chain {
-    let is_result = |item: &Item| matches!(item, Item::Result { .. });
-    let next = move |said: &Conversation| {
-        if said.items().iter().any(is_result) { Turn::text("done") } else { calls.clone() }
+    let next = move |said: &Conversation| match said.last_result() {
+        Some(_) => Turn::text("done"),
+        None => calls.clone(),
     };
     let chain = Chain::with_model(version, MessagesApi::start(next));
     chain.home.write("ins.md", "Do what the model does.");

@@ -92,13 +92,10 @@ fn seen(result: &str) -> Vec<String> {
 
 /// Cron knows nothing but the user, and the key that its crontab has.
 fn a_chain_that_cron_resumes_has_the_environment_that_it_was_started_with(version: &str) {
-    let model = |said: &Conversation| {
-        let results = said.items().iter().filter(|item| matches!(item, crate::support::Item::Result { .. }));
-        match results.count() {
-            0 | 2 => Turn::bash("env | sort"),
-            1 => Turn::bash("agent-cli ask 'When?'"),
-            _ => Turn::text("over"),
-        }
+    let model = |said: &Conversation| match said.results().count() {
+        0 | 2 => Turn::bash("env | sort"),
+        1 => Turn::bash("agent-cli ask 'When?'"),
+        _ => Turn::text("over"),
     };
     let chain = Chain::with_model(version, MessagesApi::start(model));
     chain.home.write("ins.md", "Ask when.");
@@ -121,14 +118,7 @@ fn a_chain_that_cron_resumes_has_the_environment_that_it_was_started_with(versio
 
     let last = chain.api.requests().pop().unwrap();
     let conversation = last.conversation();
-    let results: Vec<_> = conversation
-        .items()
-        .iter()
-        .filter_map(|item| match item {
-            crate::support::Item::Result { text, .. } => Some(text.as_str()),
-            _ => None,
-        })
-        .collect();
+    let results = conversation.result_texts();
     assert_eq!(seen(results[2]), seen(results[0]));
     for (name, value) in shell {
         assert!(results[2].lines().any(|line| line == format!("{name}={value}")), "{name}: {}", results[2]);

@@ -24,16 +24,6 @@ on_every_version_of_a_whole_run!(
     a_foreign_session_is_forked,
 );
 
-/// The results of tool calls in the last request.
-fn results(chain: &Chain) -> Vec<(String, bool)> {
-    let last = chain.api.requests().pop().unwrap().conversation();
-    let results = last.items().iter().filter_map(|item| match item {
-        Item::Result { text, is_error, .. } => Some((text.clone(), *is_error)),
-        _ => None,
-    });
-    results.collect()
-}
-
 fn an_agent_fans_out_and_one_asks_and_one_fails(version: &str) {
     let chain = Chain::new(version);
     chain.home.write("ins.md", "spawn mid.md\nreply {result}\n");
@@ -52,11 +42,7 @@ fn an_agent_fans_out_and_one_asks_and_one_fails(version: &str) {
 
     let requests = chain.api.requests();
     let mid = requests.iter().rev().nth(1).unwrap().conversation();
-    let result = mid.items().iter().rev().find_map(|item| match item {
-        Item::Result { text, is_error, .. } => Some((text.clone(), *is_error)),
-        _ => None,
-    });
-    let (text, is_error) = result.unwrap();
+    let (text, is_error) = mid.results().next_back().unwrap();
     assert!(is_error && text.contains("3 agents: 2 done, 1 failed."), "{text}");
     for (at, part) in ["1 of 3: a.md", "2 of 3: b.md", "3 of 3: c.md"].iter().enumerate() {
         let said = [": done\nA\n\n", ": done\nbe\n\n", ": failed\nthe agent ended with SGN_UNHANDLED"][at];
@@ -101,7 +87,7 @@ fn an_agent_tells_its_child_in_words_and_cannot_fork_itself(version: &str) {
     chain.home.write("ins.md", steps);
     chain.home.write("a.md", "end A\n");
     let said = chain.ok(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
-    let replies = results(&chain);
+    let replies = chain.last_results();
     assert_eq!(replies[1], ("I have no instructions.".to_owned(), false), "the scripted child's reply");
     // Its own conversation is incomplete.
     assert!(said.contains("is running: its conversation can be forked when its turn has ended"), "{said}");
@@ -176,7 +162,7 @@ fn a_fork_of_a_suspended_conversation_leaves_its_call_to_it(version: &str) {
     let requests = chain.api.requests();
     assert_eq!(requests.len(), 4);
     shares_its_prefix(&baseline, &requests[2]);
-    let closed = results(&chain).into_iter().filter(|(text, _)| text.starts_with("This call belongs to")).count();
+    let closed = chain.last_results().into_iter().filter(|(text, _)| text.starts_with("This call belongs to")).count();
     assert_eq!(closed, 2);
     chain.answer_to("When?", "now");
     chain.answer_to("Where?", "here");

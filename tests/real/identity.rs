@@ -27,35 +27,11 @@ on_every_version_of_a_whole_run!(
 /// One of the models that are offered tools for tasks.
 const MODEL: &str = "claude-sonnet-4-5-20250929";
 
-/// The results so far, without those of loading tools.
-fn results(said: &Conversation) -> Vec<String> {
-    let of_loading = |id: &str| {
-        said.items()
-            .iter()
-            .any(|item| matches!(item, Item::Call { id: call, name, .. } if call == id && name == "ToolSearch"))
-    };
-    let result = |item: &Item| match item {
-        Item::Result { id, text, .. } if !of_loading(id) => Some(text.clone()),
-        _ => None,
-    };
-    said.items().iter().filter_map(result).collect()
-}
-
-fn prompts(said: &Conversation) -> Vec<&str> {
-    let mut prompts = Vec::new();
-    for item in said.items() {
-        if let Item::User(text) = item {
-            prompts.push(text.as_str());
-        }
-    }
-    prompts
-}
-
 /// Newer versions offer some tools only when they are asked for.
 fn loading(version: &str, said: &Conversation, tools: &str) -> Option<Turn> {
     let loaded = said.items().iter().any(|item| matches!(item, Item::Call { name, .. } if name == "ToolSearch"));
     let needed = version != crate::support::OLDER && !loaded;
-    needed.then(|| Turn::call("ToolSearch", json!({"query": format!("select:{tools}")})))
+    needed.then(|| Turn::load(tools))
 }
 
 fn task(subject: &str) -> serde_json::Value {
@@ -81,11 +57,11 @@ fn of_sessions(home: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// At the top it spawns, below it makes tasks, asks twice, and says what its tasks are.
 fn with_tasks(version: &'static str) -> impl Fn(&Conversation) -> Turn {
     move |said| {
-        let results = results(said);
-        if !prompts(said).iter().any(|prompt| prompt.contains("below")) {
+        let results = said.results_but_of_loading();
+        if !said.user_texts().any(|prompt| prompt.contains("below")) {
             return match results.as_slice() {
                 [] => Turn::bash("agent-cli spawn --prompt 'you are below'"),
-                [.., reply] => Turn::text(reply),
+                [.., reply] => Turn::text(*reply),
             };
         }
         if let Some(turn) = loading(version, said, "TaskCreate,TaskUpdate,TaskList") {
@@ -129,11 +105,9 @@ fn that_waits(version: &'static str) -> impl Fn(&Conversation) -> Turn {
         if let Some(turn) = loading(version, said, "TaskCreate,TaskUpdate,TaskList") {
             return turn;
         }
-        let woken = prompts(said).iter().any(|prompt| prompt.contains("SGN_RESUME"));
-        let calls = |name: &str| {
-            said.items().iter().filter(|item| matches!(item, Item::Call { name: call, .. } if call == name)).count()
-        };
-        let everything = format!("{} {}", said.context(), prompts(said).join(" "));
+        let woken = said.user_texts().any(|prompt| prompt.contains("SGN_RESUME"));
+        let calls = |name: &str| said.calls().filter(|(call, _)| *call == name).count();
+        let everything = format!("{} {}", said.context(), said.user_texts().collect::<Vec<_>>().join(" "));
         let plan = everything.split_whitespace().find(|word| word.contains("/.claude/plans/") && word.contains(".md"));
         let plan = plan.map(|word| {
             word.split_once(".md").map_or(word, |(path, _)| path).trim_start_matches(['`', '(', '"']).to_owned() + ".md"
@@ -183,15 +157,14 @@ fn a_discarded_attempt_leaves_conversation_tasks_and_plan_as_they_were(version: 
 /// Has a subagent that says hello, asks, and has the subagent say more.
 fn with_subagent(version: &'static str) -> impl Fn(&Conversation) -> Turn {
     move |said| {
-        let told = prompts(said);
-        if !told.iter().any(|prompt| prompt.contains("you have a subagent")) {
-            let more = told.iter().any(|prompt| prompt.contains("say more"));
-            return Turn::text(if more { "this is more" } else { "hello" });
+        let was_told = |text: &str| said.user_texts().any(|prompt| prompt.contains(text));
+        if !was_told("you have a subagent") {
+            return Turn::text(if was_told("say more") { "this is more" } else { "hello" });
         }
         if let Some(turn) = loading(version, said, "SendMessage") {
             return turn;
         }
-        let results = results(said);
+        let results = said.results_but_of_loading();
         let known = results.iter().find_map(|text| text.split_once("agentId: ").map(|(_, rest)| rest));
         let id = known.map_or("", |rest| rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default());
         match results.len() {
@@ -216,17 +189,17 @@ fn an_agent_can_go_on_with_a_finished_subagent(version: &'static str) {
     let said = chain.ok(&["resume", &root]);
     let more = chain.api.requests().iter().any(|request| {
         let said = request.conversation();
-        let told = prompts(&said);
-        told.iter().any(|prompt| prompt.contains("say hello")) && told.iter().any(|prompt| prompt.contains("say more"))
+        let was_told = |text: &str| said.user_texts().any(|prompt| prompt.contains(text));
+        was_told("say hello") && was_told("say more")
     });
     assert!(more && said.starts_with("now "), "{said}");
 }
 
 fn pauses_leave_one_session_that_a_person_can_open(version: &'static str) {
     let pauses = sample_or_all(3, 12);
-    let model = move |said: &Conversation| match results(said).len() {
+    let model = move |said: &Conversation| match said.results_but_of_loading().len() {
         count if count < pauses => Turn::bash(&format!("agent-cli ask 'Number {count}?'")),
-        _ => Turn::text(results(said).join(" ")),
+        _ => Turn::text(said.results_but_of_loading().join(" ")),
     };
     let chain = Chain::with_model(version, MessagesApi::start(model));
     let root = chain.started(&["spawn", "--prompt", "ask"]);

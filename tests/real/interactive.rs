@@ -18,12 +18,8 @@ fn model(conversation: &Conversation) -> Turn {
     if conversation.items().first() != Some(&Item::User(START.to_owned())) {
         return follow(conversation);
     }
-    let calls = conversation.items().iter().filter(|item| matches!(item, Item::Call { .. })).count();
-    let results = conversation.items().iter().filter_map(|item| match item {
-        Item::Result { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    let printed = results.collect::<Vec<_>>().join("\n");
+    let calls = conversation.calls().count();
+    let printed = conversation.result_texts().join("\n");
     let after = |mark: &str, until: char| {
         printed.split_once(mark).and_then(|(_, rest)| rest.split(until).next()).unwrap_or_default().trim()
     };

@@ -40,9 +40,7 @@ fn calling(version: &str, calls: Vec<(&'static str, Value)>, reply: fn(&Conversa
             .collect();
         let tools = made.iter().filter(|name| **name != "ToolSearch").count();
         match calls.get(tools) {
-            Some(_) if is_loaded_later && made.is_empty() => {
-                Turn::call("ToolSearch", json!({"query": "select:CronCreate,CronDelete,CronList"}))
-            }
+            Some(_) if is_loaded_later && made.is_empty() => Turn::load("CronCreate,CronDelete,CronList"),
             Some(("CronDelete", _)) => Turn::call("CronDelete", json!({"id": ids(said)[0]})),
             Some((tool, input)) => Turn::call(tool, input.clone()),
             None => Turn::text(reply(said)),
@@ -52,13 +50,9 @@ fn calling(version: &str, calls: Vec<(&'static str, Value)>, reply: fn(&Conversa
 
 /// The ids of the jobs that were made.
 fn ids(said: &Conversation) -> Vec<String> {
-    let results = said.items().iter().filter_map(|item| match item {
-        Item::Result { text, .. } => {
-            text.strip_prefix("Scheduled one-shot task ")?.split(' ').next().map(str::to_owned)
-        }
-        _ => None,
-    });
-    results.collect()
+    let id =
+        |(text, _): (&str, bool)| text.strip_prefix("Scheduled one-shot task ")?.split(' ').next().map(str::to_owned);
+    said.results().filter_map(id).collect()
 }
 
 fn echo(said: &Conversation) -> String {
@@ -67,7 +61,7 @@ fn echo(said: &Conversation) -> String {
 
 /// Lets the time of one job come.
 fn comes(chain: &Chain, prompt: &str) {
-    let database = rusqlite::Connection::open(chain.state().join("agent-cli.db")).unwrap();
+    let database = chain.database();
     let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')
                WHERE json_extract(detail, '$.wait.scheduled.prompt') = ?1";
     assert_eq!(database.execute(sql, [prompt]).unwrap(), 1);
@@ -109,7 +103,7 @@ fn a_question_is_answered_before_the_job_is_due(version: &str) {
     let root = chain.started(&["spawn", "root.md"]);
     time_passes(&chain);
     assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n", "the agent has not ended its turn");
-    let database = rusqlite::Connection::open(chain.state().join("agent-cli.db")).unwrap();
+    let database = chain.database();
     let sql =
         "UPDATE requests SET state = '{\"state\": \"open\"}', looked = NULL, detail = json_replace(detail, '$.wait.scheduled.at', '2100-01-01T00:00:00Z')
                WHERE kind = 'wait'";
@@ -157,13 +151,7 @@ fn what_recurs_or_never_comes_is_refused(version: &str) {
         ("CronCreate", job(FAR, " ")),
         ("CronList", json!({})),
     ];
-    let chain = calling(version, calls, |said| {
-        let results = said.items().iter().filter_map(|item| match item {
-            Item::Result { text, .. } => Some(text.as_str()),
-            _ => None,
-        });
-        results.collect::<Vec<_>>().join("\n")
-    });
+    let chain = calling(version, calls, |said| said.result_texts().join("\n"));
     let reply = chain.ok(&["spawn", "root.md"]);
     assert_eq!(reply.matches("only one-shot jobs work here").count(), 2, "{reply}");
     assert!(reply.contains("agent-cli wait --until TIME"), "{reply}");
@@ -177,13 +165,13 @@ fn fifty_jobs_are_the_most_of_one_agent() {
         return;
     }
     let chain = above(NEWEST, |said| match (said.last_result(), ids(said).len()) {
-        (None, _) => Turn::call("ToolSearch", json!({"query": "select:CronCreate"})),
+        (None, _) => Turn::load("CronCreate"),
         (Some(refused), _) if refused.contains("Too many") => Turn::text(refused),
         (_, 50) => Turn::call("CronCreate", job(FAR, "One more.")),
         _ => (0..10).fold(Turn::default(), |turn, _| turn.and_call("CronCreate", job(FAR, "Look."))),
     });
     let root = chain.started(&["spawn", "root.md"]);
     assert_eq!(waits_for(&chain, &root).as_array().map(Vec::len), Some(50));
-    let refused = chain.api.requests().last().unwrap().conversation().last_result().unwrap().to_owned();
+    let refused = chain.api.last_conversation().last_result().unwrap().to_owned();
     assert!(refused.contains("Too many scheduled jobs (max 50)"), "{refused}");
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
 
 on_every_version!(a_chain_outlives_the_cleanup_of_claude_code);
 
@@ -20,11 +20,7 @@ on_every_version_of_a_whole_run!(
 
 /// Has a large result, asks, and when it has the answer, reads the large result again.
 fn model(said: &Conversation) -> Turn {
-    let results = said.items().iter().filter_map(|item| match item {
-        Item::Result { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    match *results.collect::<Vec<_>>() {
+    match *said.result_texts() {
         [] => Turn::bash("cat large"),
         [_] => Turn::bash("agent-cli ask 'When?'"),
         [large, _] => {

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use agent_cli::records::{Store, chains};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::chain::Chain;
 use crate::chance::Chance;
@@ -32,12 +32,8 @@ struct Agent {
     ends_well: fn(&Chain, &str),
 }
 
-fn call(name: &str, input: Value) -> ToolCall {
-    ToolCall { name: name.to_owned(), input }
-}
-
 fn load(version: &str, tools: &str) -> Option<ToolCall> {
-    (version == NEWEST).then(|| call("ToolSearch", json!({"query": format!("select:{tools}"), "max_results": 9})))
+    (version == NEWEST).then(|| ToolCall::load(tools))
 }
 
 fn ask(question: &str) -> ToolCall {
@@ -48,17 +44,17 @@ fn ask(question: &str) -> ToolCall {
 const BUSY: Agent = Agent {
     mode: "bypassPermissions",
     calls: |version| {
-        let create = |subject: &str| call("TaskCreate", json!({"subject": subject, "description": "Do it."}));
+        let create = |subject: &str| ToolCall::new("TaskCreate", json!({"subject": subject, "description": "Do it."}));
         let server = json!({"command": "exec sleep 100000", "description": "serve", "run_in_background": true});
         let calls = [
             create("one"),
             create("two"),
-            call("TaskUpdate", json!({"taskId": "1", "status": "in_progress"})),
-            call("Bash", server),
+            ToolCall::new("TaskUpdate", json!({"taskId": "1", "status": "in_progress"})),
+            ToolCall::new("Bash", server),
             ask("First?"),
-            call("TaskUpdate", json!({"taskId": "2", "status": "completed"})),
+            ToolCall::new("TaskUpdate", json!({"taskId": "2", "status": "completed"})),
             ask("Second?"),
-            call("TaskList", json!({})),
+            ToolCall::new("TaskList", json!({})),
         ];
         load(version, "TaskCreate,TaskUpdate,TaskList").into_iter().chain(calls).collect()
     },
@@ -78,7 +74,7 @@ const ELSEWHERE: Agent = Agent {
     mode: "bypassPermissions",
     calls: |version| {
         let calls = [
-            call("EnterWorktree", json!({"name": "away"})),
+            ToolCall::new("EnterWorktree", json!({"name": "away"})),
             ToolCall::bash("mkdir -p sub && cd sub && pwd"),
             ask("First?"),
             ToolCall::bash("pwd && echo one > one.txt"),
@@ -103,8 +99,8 @@ const ELSEWHERE: Agent = Agent {
 const PLANNING: Agent = Agent {
     mode: "acceptEdits",
     calls: |version| {
-        let write = |name: &str| call("Write", json!({"file_path": name, "content": "x"}));
-        let enter = call("EnterPlanMode", json!({}));
+        let write = |name: &str| ToolCall::new("Write", json!({"file_path": name, "content": "x"}));
+        let enter = ToolCall::new("EnterPlanMode", json!({}));
         let calls = [enter, ask("First?"), write("a.txt"), ask("Second?"), write("b.txt"), ToolCall::bash("ls")];
         load(version, "EnterPlanMode").into_iter().chain(calls).collect()
     },
@@ -154,7 +150,7 @@ fn survives(agent: &Agent) {
 /// A model that makes each call until it has returned. Its own calls it knows by their input.
 fn model(calls: Vec<ToolCall>) -> impl Fn(&Conversation) -> Turn {
     move |said| {
-        let is_child = matches!(said.items().first(), Some(Item::User(text)) if text.contains("child.md"));
+        let is_child = said.task().contains("child.md");
         let over = |result: &str| {
             let cut_short = ["[Tool", "The user doesn't want", "[Request interrupted", "SGN_PEND"];
             !cut_short.iter().any(|words| result.starts_with(words))
@@ -195,7 +191,7 @@ fn model(calls: Vec<ToolCall>) -> impl Fn(&Conversation) -> Turn {
         }
         let moved =
             |text: &str| text.contains("away/sub") && (text.contains("when you stopped") || text.contains("directory"));
-        let is_told = said.items().iter().any(|item| matches!(item, Item::User(text) if moved(text)));
+        let is_told = said.user_texts().any(moved);
         let is_told = is_told || moved(said.context());
         Turn::text(if is_told { format!("{last}\n{IS_TOLD}") } else { last })
     }

@@ -3,20 +3,19 @@
 use std::process::Command;
 
 use crate::chain::Chain;
-use crate::support::{Item, NEWEST, on_every_version};
+use crate::support::{NEWEST, on_every_version};
 
 const ASK: &str = "ask When?\nreply {result}\n";
 
 /// The prompt that woke the agent last, if it was woken by one.
 fn waking_prompt(chain: &Chain) -> Option<String> {
-    let last = chain.api.requests().pop().unwrap().conversation();
+    let last = chain.api.last_conversation();
     last.last_user_text().filter(|text| text.starts_with("SGN_RESUME")).map(str::to_owned)
 }
 
 /// The answer, as the result of the call that asked for it.
 fn is_answered(chain: &Chain, answer: &str) -> bool {
-    let last = chain.api.requests().pop().unwrap().conversation();
-    last.items().iter().any(|item| matches!(item, Item::Result { text, is_error: false, .. } if text == answer))
+    chain.last_results().contains(&(answer.to_owned(), false))
 }
 
 /// A chain that pauses, and continues after `change`.

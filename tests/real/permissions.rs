@@ -6,22 +6,13 @@ use crate::birthday::shares_its_prefix;
 use crate::chain::{Chain, TEMPLATE};
 use crate::support::extent::some_of;
 use crate::support::{
-    Conversation, Item, MessagesApi, RecordedRequest, Turn, follow, on_every_version, on_every_version_of_a_whole_run,
+    Item, MessagesApi, RecordedRequest, Turn, follow, on_every_version, on_every_version_of_a_whole_run,
 };
-
-/// The text and kind of every result so far.
-fn results(conversation: &Conversation) -> Vec<(String, bool)> {
-    let result = |item: &Item| match item {
-        Item::Result { text, is_error, .. } => Some((text.clone(), *is_error)),
-        _ => None,
-    };
-    conversation.items().iter().filter_map(result).collect()
-}
 
 /// A model that makes these calls, one a turn, and replies with a list: whether each came back as an error.
 fn caller(commands: &'static [&'static str]) -> MessagesApi {
     MessagesApi::start(|conversation| {
-        let results = results(conversation);
+        let results: Vec<_> = conversation.results().collect();
         match commands.get(results.len()) {
             Some(command) => Turn::bash(command),
             None => Turn::text(json!(results.iter().map(|(_, denied)| denied).collect::<Vec<_>>()).to_string()),
@@ -56,14 +47,14 @@ fn other_commands_are_denied_unless_the_user_allows_them(version: &str) {
     // The last is allowed, and fails because there is no such frame.
     assert_eq!(chain.ok(&["spawn", "ins.md"]), "[true,true,true,true]\n");
     assert!(!chain.home.project().join("made").exists());
-    let last = chain.api.requests().pop().unwrap().conversation();
+    let last = chain.api.last_conversation();
     assert!(last.last_result().unwrap().contains("error: "), "{:?}", last.last_result());
 
     let allowed = chain.ok(&["spawn", "ins.md", "--", "--allowedTools", "Bash(touch:*)"]);
     assert_eq!(allowed, "[false,true,true,true]\n");
     assert!(chain.home.project().join("made").exists());
     assert!(!chain.home.project().join("made.d").exists());
-    let last = chain.api.requests().pop().unwrap().conversation();
+    let last = chain.api.last_conversation();
     assert!(last.last_result().unwrap().contains("error: "), "the rules of requests are lost: {last:?}");
 }
 
@@ -96,7 +87,7 @@ fn asking(version: &str, turns: Vec<Turn>) -> Chain {
                 made += turn.tool_calls().len();
                 made > calls
             });
-            next.cloned().unwrap_or_else(|| Turn::text(json!(results(said)).to_string()))
+            next.cloned().unwrap_or_else(|| Turn::text(json!(said.results().collect::<Vec<_>>()).to_string()))
         }),
     );
     chain.home.write("ins.md", "Do what the model does.");
@@ -254,16 +245,10 @@ fn a_call_of_a_subagent_is_denied(version: &str) {
     let task = json!({"description": "d", "prompt": "in a subagent", "subagent_type": "general-purpose"});
     let chain = Chain::with_model(
         version,
-        MessagesApi::start(move |said| {
-            let in_subagent = said.items().iter().find_map(|item| match item {
-                Item::User(text) => Some(text.contains("in a subagent")),
-                _ => None,
-            });
-            match (results(said).is_empty(), in_subagent) {
-                (true, Some(true)) => Turn::bash("touch made"),
-                (true, _) => Turn::call("Agent", task.clone()),
-                (false, _) => Turn::text("over"),
-            }
+        MessagesApi::start(move |said| match (said.last_result().is_none(), said.task().contains("in a subagent")) {
+            (true, true) => Turn::bash("touch made"),
+            (true, _) => Turn::call("Agent", task.clone()),
+            (false, _) => Turn::text("over"),
         }),
     );
     chain.home.write("ins.md", "Do what the model does.");
@@ -294,7 +279,7 @@ fn results_of_plain_claude(chain: &Chain, version: &str) -> Vec<(String, bool)> 
     let mut command = chain.home.command(crate::support::claude(version));
     let output = command.args(["-p", "Do what the model does."]).stdin(std::process::Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    results(&chain.api.requests().pop().unwrap().conversation())
+    chain.last_results()
 }
 
 /// The reasons of hooks reach the agent to the byte: with line breaks, none, of the one of two hooks that counts, a long one,
@@ -319,7 +304,7 @@ fn why_a_hook_asks_is_what_plain_claude_says(version: &str) {
         let before = chain.api.count();
         chain.ok(&["spawn", "ins.md"]);
         assert_eq!(chain.api.count(), before + 2);
-        assert_eq!(results(&chain.api.requests().pop().unwrap().conversation()), plain);
+        assert_eq!(chain.last_results(), plain);
         assert!(plain.iter().all(|(text, is_error)| *is_error && !text.contains("granted")), "{plain:?}");
     }
 }
@@ -354,6 +339,6 @@ fn calls_side_by_side_are_denied_each_for_its_own_reason(version: &str) {
     hooks_before(&chain, "Read", &[each]);
     let plain = results_of_plain_claude(&chain, version);
     chain.ok(&["spawn", "ins.md"]);
-    assert_eq!(results(&chain.api.requests().pop().unwrap().conversation()), plain);
+    assert_eq!(chain.last_results(), plain);
     assert_eq!(plain, [("of two".to_owned(), true), ("of one".to_owned(), true)], "in the order in which they end");
 }

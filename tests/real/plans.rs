@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use crate::chain::Chain;
 use crate::processes::wait_until;
 use crate::support::{
-    Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
-    processes_of,
+    Conversation, Hold, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run, processes_of,
 };
 
 on_every_version!(an_approved_plan_is_carried_out_in_the_chosen_mode_from_then_on,);
@@ -19,23 +18,6 @@ on_every_version_of_a_whole_run!(
 );
 
 const PLAN: &str = "# The plan\n\n1. write made.txt\n\u{1b}[2J2. say so\n";
-
-/// Whose conversation it is.
-fn task(said: &Conversation) -> &str {
-    let first = said.items().iter().find_map(|item| match item {
-        Item::User(text) => Some(text.as_str()),
-        _ => None,
-    });
-    first.unwrap_or_default()
-}
-
-fn results(said: &Conversation) -> Vec<(&str, bool)> {
-    let results = said.items().iter().filter_map(|item| match item {
-        Item::Result { text, is_error, .. } => Some((text.as_str(), *is_error)),
-        _ => None,
-    });
-    results.collect()
-}
 
 /// The file in which Claude Code expects the plan.
 fn plan_file(said: &Conversation) -> String {
@@ -58,11 +40,11 @@ fn planning(
     let loads = version == NEWEST;
     let project = std::sync::Arc::new(std::sync::OnceLock::<String>::new());
     let of = std::sync::Arc::clone(&project);
-    let model = move |said: &Conversation| match (task(said).contains("root.md"), said.last_result()) {
+    let model = move |said: &Conversation| match (said.task().contains("root.md"), said.last_result()) {
         (true, None) => Turn::bash(spawn),
         (true, Some(reply)) => Turn::text(format!("the child says: {reply}")),
-        (false, _) => match results(said).len() {
-            0 if loads => Turn::call("ToolSearch", json!({"query": "select:EnterPlanMode,ExitPlanMode"})),
+        (false, _) => match said.results().count() {
+            0 if loads => Turn::load("EnterPlanMode,ExitPlanMode"),
             0 => Turn::bash("true"),
             made => steps(said, made - 1, of.get().unwrap()),
         },
@@ -124,15 +106,16 @@ fn a_refused_plan_leaves_the_agent_in_plan_mode(version: &str) {
         0 => write(&plan_file(said), PLAN),
         1 | 3 => Turn::call("ExitPlanMode", json!({})),
         2 => write(&format!("{project}/made.txt"), "x"),
-        _ => Turn::text(format!("{:?}", results(said).last().unwrap())),
+        _ => Turn::text(format!("{:?}", said.results().next_back().unwrap())),
     });
     let root = chain.started(&["spawn", "root.md", "--permission-mode", "acceptEdits"]);
     chain.answer("deny not yet: ask Ann first");
     chain.started(&["resume", &root]);
     assert!(!chain.home.project().join("made.txt").exists(), "it is still in plan mode");
     let requests = chain.api.requests();
-    let refused =
-        requests.iter().any(|request| results(&request.conversation()).contains(&("not yet: ask Ann first", true)));
+    let refused = requests
+        .iter()
+        .any(|request| request.conversation().results().any(|result| result == ("not yet: ask Ann first", true)));
     assert!(refused);
     chain.answer("deny");
     let reply = chain.ok(&["resume", &root]);
@@ -145,7 +128,7 @@ fn an_agent_that_entered_plan_mode_is_asked_about_too(version: &str) {
         0 => Turn::call("EnterPlanMode", json!({})),
         1 => Turn::call("ExitPlanMode", json!({})),
         2 => write(&format!("{project}/made.txt"), "x"),
-        _ => Turn::text(format!("{:?}", results(said).last().unwrap())),
+        _ => Turn::text(format!("{:?}", said.results().next_back().unwrap())),
     });
     let root = chain.started(&["spawn", "root.md", "--permission-mode", "acceptEdits"]);
     let question = only_question(&chain);
@@ -157,7 +140,7 @@ fn an_agent_that_entered_plan_mode_is_asked_about_too(version: &str) {
     assert!(chain.home.project().join("made.txt").is_file(), "{reply}");
     let told = chain.api.requests().into_iter().rev().map(|request| request.conversation());
     let approved = ("User has approved exiting plan mode. You can now proceed.", false);
-    assert!(told.into_iter().any(|said| results(&said).contains(&approved)));
+    assert!(told.into_iter().any(|said| said.results().any(|result| result == approved)));
 }
 
 /// The runner dies while the plan is written, and `claude` right after it was approved.
@@ -199,14 +182,12 @@ fn no_agent_approves_a_plan(version: &str) {
     let held = hold.clone();
     let loads = version == NEWEST;
     let model = move |said: &Conversation| {
-        let made = results(said).len();
-        let replies = || Turn::text(results(said).iter().map(|(text, _)| *text).collect::<Vec<_>>().join("\n"));
-        match (task(said), made) {
+        let made = said.results().count();
+        let replies = || Turn::text(said.result_texts().join("\n"));
+        match (said.task(), made) {
             (task, 0) if task.contains("root.md") => Turn::bash("agent-cli spawn planner.md hostile.md"),
             (task, 0) if task.contains("hostile.md") => Turn::bash(APPROVE).held(&held),
-            (task, 0) if task.contains("planner.md") && loads => {
-                Turn::call("ToolSearch", json!({"query": "select:EnterPlanMode,ExitPlanMode"}))
-            }
+            (task, 0) if task.contains("planner.md") && loads => Turn::load("EnterPlanMode,ExitPlanMode"),
             (task, 0) if task.contains("planner.md") => Turn::bash("true"),
             (task, 1) if task.contains("planner.md") => Turn::call("EnterPlanMode", json!({})),
             (task, 2) if task.contains("planner.md") => Turn::bash(APPROVE).and_call("ExitPlanMode", json!({})),
@@ -223,7 +204,7 @@ fn no_agent_approves_a_plan(version: &str) {
     let runner = chain.start(&["spawn", "root.md", "--permission-mode", "bypassPermissions", "--", allow]);
     chain
         .api
-        .wait_until(|requests| requests.iter().any(|request| task(&request.conversation()).contains("hostile.md")));
+        .wait_until(|requests| requests.iter().any(|request| request.conversation().task().contains("hostile.md")));
     wait_until("the plan is asked about", || chain.json(&["questions", "--json"]) != json!([]));
     let question = only_question(&chain);
     chain.home.write("id", question["id"].as_str().unwrap());

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::birthday::shares_its_prefix;
 use crate::chain::Chain;
 use crate::support::extent::is_whole;
-use crate::support::{Conversation, Item, MessagesApi, RecordedRequest, Turn, on_every_version};
+use crate::support::{Conversation, MessagesApi, RecordedRequest, Turn, on_every_version};
 
 on_every_version!(
     a_grandchild_asks_with_options,
@@ -37,17 +37,7 @@ fn caller(version: &str, calls: impl Fn() -> Turn + Send + Sync + 'static) -> Ch
 }
 
 fn replying(said: &Conversation, calls: impl Fn() -> Turn) -> Turn {
-    let called = said.items().iter().filter_map(|item| match item {
-        Item::Call { id, .. } => Some(id),
-        _ => None,
-    });
-    let result = |of: &String| {
-        said.items().iter().find_map(|item| match item {
-            Item::Result { id, text, .. } if id == of => Some(text.as_str()),
-            _ => None,
-        })
-    };
-    let results: Vec<_> = called.filter_map(result).collect();
+    let results: Vec<_> = said.results_by_call().into_iter().map(|(text, _)| text).collect();
     if results.is_empty() { calls() } else { Turn::text(results.join("\n")) }
 }
 
@@ -63,13 +53,9 @@ fn a_grandchild_asks_with_options(version: &str) {
     let chain = Chain::with_model(
         version,
         MessagesApi::start(|said| {
-            let task = said.items().iter().find_map(|item| match item {
-                Item::User(text) => Some(text.clone()),
-                _ => None,
-            });
-            replying(said, || match task.as_deref() {
-                Some(task) if task.contains("root.md") => Turn::bash("agent-cli spawn child.md"),
-                Some(task) if task.contains("child.md") && !task.contains("grand") => {
+            replying(said, || match said.task() {
+                task if task.contains("root.md") => Turn::bash("agent-cli spawn child.md"),
+                task if task.contains("child.md") && !task.contains("grand") => {
                     Turn::bash("agent-cli spawn grandchild.md")
                 }
                 _ => asking(&[question("Which fruit?", true, &["Apple", "Pear", "Fig"])]),
@@ -194,13 +180,9 @@ fn a_subagent_cannot_ask(version: &str) {
     let chain = Chain::with_model(
         version,
         MessagesApi::start(move |said| {
-            let first = said.items().iter().find_map(|item| match item {
-                Item::User(text) => Some(text.contains("in a subagent")),
-                _ => None,
-            });
-            replying(said, || match first {
-                Some(true) => asking(&[question("A?", false, &["x", "y"])]),
-                _ => Turn::call("Agent", task.clone()),
+            replying(said, || match said.task().contains("in a subagent") {
+                true => asking(&[question("A?", false, &["x", "y"])]),
+                false => Turn::call("Agent", task.clone()),
             })
         }),
     );

@@ -70,7 +70,7 @@ fn is_replaced(chain: &Chain, requests: usize, times: usize) {
         assert!(!request.body.to_string().contains("hunter2"), "{}", request.body);
     }
     assert_eq!(chain.api.count(), requests);
-    let last = chain.api.requests().pop().unwrap().conversation();
+    let last = chain.api.last_conversation();
     let replaced = |item: &&Item| matches!(item, Item::Result { text, is_error: false, .. } if text == REPLACED);
     assert_eq!(last.items().iter().filter(replaced).count(), times, "{last:?}");
     assert_eq!(chain.ok(&["questions", "--json"]), "[]\n");
@@ -88,9 +88,7 @@ fn an_answer_that_a_hook_has_replaced_is_not_given_again(version: &str) {
 
 /// A parent whose model spawns with `command`, and children that reply with the secret.
 fn replies(version: &str, command: &'static str, requests: usize) {
-    let parent = |said: &Conversation| {
-        said.items().iter().any(|item| matches!(item, Item::User(text) if text.contains("ins.md")))
-    };
+    let parent = |said: &Conversation| said.user_texts().any(|text| text.contains("ins.md"));
     let model = move |said: &Conversation| match (parent(said), said.last_result()) {
         (true, None) => Turn::bash(command),
         (true, Some(_)) => Turn::text("over"),

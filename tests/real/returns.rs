@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{
-    Conversation, Item, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
-};
+use crate::support::{Conversation, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run};
 
 on_every_version!(
     what_the_call_was_given_beside_its_command_does_not_count_for_its_result,
@@ -41,16 +39,6 @@ fn asking(version: &str) -> Chain {
     calling(version, json!({"command": "agent-cli ask 'When?'"}))
 }
 
-/// The results of tool calls that the last request has.
-fn results(chain: &Chain) -> Vec<(String, bool)> {
-    let last = chain.api.requests().pop().unwrap().conversation();
-    let results = last.items().iter().filter_map(|item| match item {
-        Item::Result { text, is_error, .. } => Some((text.clone(), *is_error)),
-        _ => None,
-    });
-    results.collect()
-}
-
 /// Asks and answers, with these variables set at the resume. The agent must be given the answer, and nothing else.
 fn returns_exactly(chain: &Chain, variables: &[(&str, &str)]) {
     let root = chain.started(&["spawn", "ins.md"]);
@@ -58,7 +46,7 @@ fn returns_exactly(chain: &Chain, variables: &[(&str, &str)]) {
     let mut resume = chain.command();
     let output = resume.args(["resume", &root]).envs(variables.iter().copied()).stdin(Stdio::null()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "over\n", "{output:?}");
-    assert_eq!(results(chain), [(ANSWER.to_owned(), false)]);
+    assert_eq!(chain.last_results(), [(ANSWER.to_owned(), false)]);
     assert_eq!(chain.api.count(), 2, "it asks, and goes on");
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::chain::Chain;
 use crate::support::extent::some_of;
-use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version};
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version};
 
 on_every_version!(
     an_agent_without_permissions_gives_its_child_none,
@@ -16,19 +16,9 @@ on_every_version!(
     no_tool_for_files_changes_the_records_or_the_commands_of_notifications,
 );
 
-/// The text and kind of every result so far, in the order of the calls: those of one turn come in any order.
-fn results(conversation: &Conversation) -> Vec<(String, bool)> {
-    let of = |call: &str| {
-        conversation.items().iter().find_map(|item| match item {
-            Item::Result { id, text, is_error } if id == call => Some((text.clone(), *is_error)),
-            _ => None,
-        })
-    };
-    let result = |item: &Item| match item {
-        Item::Call { id, .. } => of(id),
-        _ => None,
-    };
-    conversation.items().iter().filter_map(result).collect()
+/// The file of instructions that an agent was given.
+fn own_file(said: &Conversation) -> &str {
+    said.task().split("Read ").nth(1).and_then(|rest| rest.split(" and follow").next()).unwrap_or_default()
 }
 
 fn an_agent_without_permissions_gives_its_child_none(version: &str) {
@@ -47,8 +37,8 @@ fn an_agent_without_permissions_gives_its_child_none(version: &str) {
     let chain = Chain::with_model(
         version,
         MessagesApi::start(move |said| {
-            let results = results(said);
-            if said.items().iter().any(|item| matches!(item, Item::User(text) if text.contains("child.md"))) {
+            let results = said.results_by_call();
+            if said.user_texts().any(|text| text.contains("child.md")) {
                 return if results.is_empty() { Turn::bash("touch pwned") } else { Turn::text("over") };
             }
             match calls.get(results.len()) {
@@ -85,11 +75,8 @@ fn a_path_is_a_rule_for_one_file_whatever_it_is_named(version: &str) {
     let chain = Chain::with_model(
         version,
         MessagesApi::start(move |said| {
-            let Some(Item::User(text)) = said.items().iter().find(|item| matches!(item, Item::User(_))) else {
-                return Turn::text("?");
-            };
-            let own = text.split("Read ").nth(1).and_then(|rest| rest.split(" and follow").next()).unwrap_or_default();
-            let results = results(said);
+            let own = own_file(said);
+            let results = said.results_by_call();
             if results.is_empty() {
                 let out = Path::new(own).parent().and_then(Path::parent).unwrap_or(Path::new("/"));
                 let files = others.iter().map(|other| out.join(other).join("ins.md").display().to_string());
@@ -119,7 +106,7 @@ fn a_path_is_a_rule_for_one_file_whatever_it_is_named(version: &str) {
 fn every_option_is_read_the_same_when_its_value_is_joined_to_it(version: &str) {
     let commands = &["touch made", "mkdir made.d"];
     let model = move |said: &Conversation| {
-        let results = results(said);
+        let results = said.results_by_call();
         match commands.get(results.len()) {
             Some(command) => Turn::bash(command),
             None => Turn::text(json!(results.iter().map(|(_, denied)| denied).collect::<Vec<_>>()).to_string()),
@@ -160,15 +147,12 @@ fn no_tool_for_files_changes_the_records_or_the_commands_of_notifications(versio
     let chain = Chain::with_model(
         version,
         MessagesApi::start(move |said| {
-            let results = results(said);
+            let results = said.results_by_call();
             if !results.is_empty() {
                 let text: Vec<_> = results.iter().map(|(text, denied)| format!("{denied} {text}")).collect();
                 return Turn::text(json!(text).to_string());
             }
-            let Some(Item::User(text)) = said.items().iter().find(|item| matches!(item, Item::User(_))) else {
-                return Turn::text("?");
-            };
-            let own = text.split("Read ").nth(1).and_then(|rest| rest.split(" and follow").next()).unwrap_or_default();
+            let own = own_file(said);
             let home = Path::new(own).parent().unwrap_or(Path::new("/"));
             let write = |turn: Turn, file: &str| {
                 let path = Path::new(file);

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use crate::chain::Chain;
 use crate::support::{
-    Conversation, Hold, Item, MessagesApi, OLDER, RecordedRequest, Turn, on_every_version,
-    on_every_version_of_a_whole_run,
+    Conversation, Hold, MessagesApi, OLDER, RecordedRequest, Turn, on_every_version, on_every_version_of_a_whole_run,
 };
 
 on_every_version!(
@@ -38,11 +37,9 @@ fn chain(version: &str, calls: Vec<Turn>) -> Chain {
 /// The same, with the calls of both.
 fn between(version: &str, above: Vec<Turn>, below: Vec<Turn>) -> Chain {
     let model = move |said: &Conversation| {
-        let results = results(said);
-        let is_child = matches!(said.items().first(), Some(Item::User(text)) if text.contains("child.md"));
-        let calls = if is_child { &below } else { &above };
-        let last = || Turn::text(results.last().map_or("nothing", |(text, _)| text));
-        calls.get(results.len()).cloned().unwrap_or_else(last)
+        let calls = if is_child(said) { &below } else { &above };
+        let last = || Turn::text(said.last_result().unwrap_or("nothing"));
+        calls.get(said.results().count()).cloned().unwrap_or_else(last)
     };
     let chain = Chain::with_model(version, MessagesApi::start(model));
     for name in ["ins.md", "child.md"] {
@@ -51,34 +48,22 @@ fn between(version: &str, above: Vec<Turn>, below: Vec<Turn>) -> Chain {
     chain
 }
 
-fn results(said: &Conversation) -> Vec<(String, bool)> {
-    let results = said.items().iter().filter_map(|item| match item {
-        Item::Result { text, is_error, .. } => Some((text.clone(), *is_error)),
-        _ => None,
-    });
-    results.collect()
+fn is_child(said: &Conversation) -> bool {
+    said.task().contains("child.md")
 }
 
 /// The results that the agent below has in its last request.
 fn of_child(chain: &Chain) -> Vec<(String, bool)> {
     let requests = chain.api.requests();
-    let is_child =
-        |said: &Conversation| matches!(said.items().first(), Some(Item::User(text)) if text.contains("child.md"));
-    results(&requests.iter().rev().map(RecordedRequest::conversation).find(is_child).unwrap())
+    let last = requests.iter().rev().map(RecordedRequest::conversation).find(is_child).unwrap();
+    last.results().map(|(text, is_error)| (text.to_owned(), is_error)).collect()
 }
 
 /// All that the agent below was told in its last request.
 fn told_to_child(chain: &Chain) -> String {
     let requests = chain.api.requests();
-    let is_child =
-        |said: &Conversation| matches!(said.items().first(), Some(Item::User(text)) if text.contains("child.md"));
     let last = requests.iter().rev().find(|request| is_child(&request.conversation())).unwrap();
     Value::from(last.messages()).to_string()
-}
-
-/// Newer versions offer some tools only on request. Older ones do not know how to ask.
-fn search(tools: &str) -> Turn {
-    Turn::call("ToolSearch", json!({"query": format!("select:{tools}")}))
 }
 
 fn ask() -> Turn {
@@ -103,7 +88,7 @@ fn an_agent_in_plan_mode_is_in_it_after_every_pause(version: &str) {
     let file = tempfile::tempdir().unwrap();
     let edits = |name: &str| write(file.path().join(name).to_str().unwrap());
     let calls = vec![
-        search("EnterPlanMode"),
+        Turn::load("EnterPlanMode"),
         edits("before"),
         Turn::call("EnterPlanMode", json!({})),
         ask(),
@@ -130,7 +115,7 @@ fn an_agent_in_plan_mode_is_in_it_after_every_pause(version: &str) {
 fn plan_mode_holds_where_everything_else_is_allowed(version: &str) {
     for arguments in [&["--permission-mode", "bypassPermissions"][..], &["--", "--dangerously-skip-permissions"]] {
         let calls = vec![
-            search("EnterPlanMode"),
+            Turn::load("EnterPlanMode"),
             Turn::call("EnterPlanMode", json!({})),
             Turn::bash("touch before"),
             ask(),
@@ -280,7 +265,7 @@ fn repository(chain: &Chain) {
 
 fn an_agent_in_a_worktree_that_it_entered_is_in_it_after_every_pause(version: &str) {
     let calls = vec![
-        search("EnterWorktree,ExitWorktree"),
+        Turn::load("EnterWorktree,ExitWorktree"),
         Turn::call("EnterWorktree", json!({"name": "feature"})),
         Turn::bash("mkdir sub && cd sub"),
         ask(),
@@ -313,7 +298,7 @@ fn an_agent_without_hooks_is_told_where_its_shell_is(version: &str) {
     let calls = [Turn::bash("cd build"), ask(), Turn::text("SGN_PEND_STARTED")];
     let model = move |said: &Conversation| {
         let woken = said.last_user_text().is_some_and(|text| text.starts_with("SGN_RESUME"));
-        let over = results(said).len();
+        let over = said.results().count();
         if woken && over == 2 {
             Turn::bash("pwd")
         } else {
@@ -349,7 +334,7 @@ for path in glob.glob(os.environ["HOME"] + "/.claude/projects/*/*.jsonl"):
 print("forged")
 "#;
     let calls = vec![
-        search("EnterPlanMode"),
+        Turn::load("EnterPlanMode"),
         Turn::call("EnterPlanMode", json!({})),
         Turn::bash("python3 forge.py"),
         ask(),
@@ -376,7 +361,7 @@ fn plan_mode_and_the_shell_survive_kills_of_runner_and_claude(version: &str) {
     let hold = Hold::new();
     let calls = vec![
         Turn::bash("cd build"),
-        search("EnterPlanMode"),
+        Turn::load("EnterPlanMode"),
         Turn::call("EnterPlanMode", json!({})),
         Turn::bash("touch made").held(&hold),
         ask(),

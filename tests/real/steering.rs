@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::chain::Chain;
 use crate::processes::{Gate, wait_until};
 use crate::support::extent::sample_or_all;
-use crate::support::{Hold, Item, MessagesApi, NEWEST, Turn, follow, on_every_version};
+use crate::support::{Hold, MessagesApi, NEWEST, Turn, follow, on_every_version};
 
 const BYPASS: [&str; 4] = ["spawn", "ins.md", "--permission-mode", "bypassPermissions"];
 /// How often an agent is stopped while it writes a file, in a sample and in a whole run. A longer test names its own number in the
@@ -55,12 +55,13 @@ fn stopped_in_the_middle(version: &str) {
     let before = chain.api.count();
     chain.ok(&["resume", &child, "--prompt", "Reply with what you have."]);
     let resumed = chain.api.requests()[before].conversation();
-    let results = resumed.items().iter().filter_map(|item| match item {
-        Item::Result { text, is_error, .. } => Some((text.trim().to_owned(), *is_error)),
-        _ => None,
-    });
-    assert!(results.clone().any(|(text, is_error)| text.ends_with("one\ntwo") && !is_error), "{:?}", resumed.items());
-    assert!(!results.clone().any(|(text, _)| text.contains("rejected") || text.contains("interrupted")));
+    let mut results = resumed.results();
+    assert!(
+        results.clone().any(|(text, is_error)| text.trim().ends_with("one\ntwo") && !is_error),
+        "{:?}",
+        resumed.items()
+    );
+    assert!(!results.any(|(text, _)| text.contains("rejected") || text.contains("interrupted")));
     assert!(!resumed.last_user_text().unwrap().contains("may have taken effect"), "{:?}", resumed.last_user_text());
 }
 

@@ -2,7 +2,7 @@
 
 use crate::chain::Chain;
 use crate::support::extent::is_whole;
-use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
 
 const ASK: &str = "ask When?\nreply {result}\n";
 
@@ -29,16 +29,6 @@ fn user_settings(chain: &Chain, settings: &serde_json::Value) {
     let folder = chain.home.home().join(".claude");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("settings.json"), settings.to_string()).unwrap();
-}
-
-/// The results of the tool calls that the last request has.
-fn results(chain: &Chain) -> Vec<(String, bool)> {
-    let last = chain.api.requests().pop().unwrap().conversation();
-    let results = last.items().iter().filter_map(|item| match item {
-        Item::Result { text, is_error, .. } => Some((text.clone(), *is_error)),
-        _ => None,
-    });
-    results.collect()
 }
 
 fn pauses_with_a_signal(chain: &Chain, arguments: &[&str]) {
@@ -95,7 +85,7 @@ fn a_wrong_request_is_told_what_is_wrong_and_does_not_pause(version: &str) {
     let chain = Chain::new(version);
     chain.home.write("ins.md", "run agent-cli spawn none.md --frobnicate\nend over\n");
     assert_eq!(chain.ok(&["spawn", "ins.md"]), "over\n");
-    let (text, is_error) = results(&chain).pop().unwrap();
+    let (text, is_error) = chain.last_results().pop().unwrap();
     assert!(is_error && text.contains("--frobnicate"), "{text}");
 }
 
@@ -104,7 +94,7 @@ fn a_child_that_fails_fails_the_call(version: &str) {
     chain.home.write("ins.md", "spawn child.md\nend over\n");
     chain.home.write("child.md", "end SGN_UNHANDLED\n");
     assert_eq!(chain.ok(&["spawn", "ins.md"]), "over\n");
-    let (text, is_error) = results(&chain).pop().unwrap();
+    let (text, is_error) = chain.last_results().pop().unwrap();
     assert!(is_error && text.contains("SGN_UNHANDLED"), "{text}");
 }
 
@@ -116,7 +106,7 @@ fn a_call_that_is_resumed_without_hooks_does_not_ask_again(version: &str) {
     chain.answer("Jan 1st");
     // The second question is a new one, though it reads the same.
     assert_eq!(chain.ok(&["resume", &root]), format!("SGN_PEND_STARTED ({root})\n"));
-    assert_eq!(results(&chain).into_iter().filter(|result| *result == ("Jan 1st".to_owned(), false)).count(), 1);
+    assert_eq!(chain.last_results().into_iter().filter(|result| *result == ("Jan 1st".to_owned(), false)).count(), 1);
     chain.answer("Jan 2nd");
     assert_eq!(chain.ok(&["resume", &root]), "Jan 2nd\n");
 }
@@ -135,11 +125,7 @@ fn a_child_is_started_once_though_hooks_were_switched_off_meanwhile(version: &st
 /// A model that asks once, takes what the call returns for the answer, and says what a prompt brings it later.
 fn asker(conversation: &Conversation) -> Turn {
     let later = conversation.last_user_text().filter(|text| text.starts_with("SGN_RESUME"));
-    let returned = conversation.items().iter().find_map(|item| match item {
-        Item::Result { text, .. } => Some(text),
-        _ => None,
-    });
-    match (later, returned) {
+    match (later, conversation.result_texts().first()) {
         (Some(text), _) => Turn::text(text.lines().last().unwrap_or_default()),
         (None, Some(text)) => Turn::text(format!("returned: {text}")),
         (None, None) => Turn::bash("agent-cli ask 'When?'"),

@@ -5,10 +5,10 @@
 
 use serde_json::{Value, json};
 
-use crate::around_pauses::{ASK, Agent, Results, around_pauses, call, five, is_as_without, load, results};
+use crate::around_pauses::{ASK, Agent, Results, around_pauses, five, is_as_without, load, results};
 use crate::chain::Chain;
 use crate::support::{
-    Conversation, Item, MessagesApi, NEWEST, OLDER, ToolCall, Turn, on_every_version, on_every_version_of_a_whole_run,
+    Conversation, MessagesApi, NEWEST, OLDER, ToolCall, Turn, on_every_version, on_every_version_of_a_whole_run,
 };
 
 on_every_version!(bash, read, a_file_that_changes_in_a_pause_is_not_changed_blindly, skill, enter_worktree, task_stop,);
@@ -32,7 +32,8 @@ fn bash(version: &str) {
 }
 
 fn read(version: &str) {
-    let calls = ["a.txt", "b.txt", "c.txt", "d.txt", "e.txt"].map(|name| call("Read", json!({"file_path": name})));
+    let calls =
+        ["a.txt", "b.txt", "c.txt", "d.txt", "e.txt"].map(|name| ToolCall::new("Read", json!({"file_path": name})));
     let files = vec![("a.txt", "a\n"), ("b.txt", "b\n"), ("c.txt", "c\n"), ("d.txt", "d\n"), ("e.txt", "e\n")];
     let results = is_as_without(&Agent { files, ..around_pauses(version, calls) });
     assert!(results[6].0.contains('e'), "{results:?}");
@@ -41,7 +42,7 @@ fn read(version: &str) {
 fn of_file(name: &str, more: &Value) -> Vec<ToolCall> {
     let mut input = json!({"file_path": "a.txt"});
     input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    vec![call(name, input)]
+    vec![ToolCall::new(name, input)]
 }
 
 /// 2.1.197 does not read an unchanged file again; after a pause it does.
@@ -63,7 +64,9 @@ fn a_file_is_read_again(version: &str) {
 /// From 2.1.330 on the result of an Edit says whether the agent has the whole file before it, and after a pause it does not.
 fn edit(version: &str) {
     const NOTE: &str = " (file state is current in your context — no need to Read it back)";
-    let edit = |old: &str, new: &str| call("Edit", json!({"file_path": "a.txt", "old_string": old, "new_string": new}));
+    let edit = |old: &str, new: &str| {
+        ToolCall::new("Edit", json!({"file_path": "a.txt", "old_string": old, "new_string": new}))
+    };
     let calls = [("1", "2"), ("2", "3"), ("3", "4"), ("4", "5"), ("5", "6")].map(|(old, new)| edit(old, new));
     let mut agent = around_pauses(version, calls);
     agent.messages.insert(0, of_file("Read", &json!({})));
@@ -97,7 +100,7 @@ fn a_file_that_changes_in_a_pause_is_not_changed_blindly(version: &str) {
 }
 
 fn write(version: &str) {
-    let write = |name: &str, text: &str| call("Write", json!({"file_path": name, "content": text}));
+    let write = |name: &str, text: &str| ToolCall::new("Write", json!({"file_path": name, "content": text}));
     let calls = [write("a", "1"), write("a", "2"), write("a", "3"), write("b", "1"), write("a", "4")];
     let results = is_as_without(&around_pauses(version, calls));
     assert!(results.iter().all(|(_, is_error)| is_error == "false"), "{results:?}");
@@ -109,9 +112,9 @@ const NOTEBOOK: &str = r#"{"cells":[{"id":"c1","cell_type":"code","source":["1"]
 /// Of notebooks a resumed Claude Code does not know that they were read.
 fn notebook_edit(version: &str) {
     let edit = |text: &str| {
-        vec![call("NotebookEdit", json!({"notebook_path": "a.ipynb", "cell_id": "c1", "new_source": text}))]
+        vec![ToolCall::new("NotebookEdit", json!({"notebook_path": "a.ipynb", "cell_id": "c1", "new_source": text}))]
     };
-    let read = || vec![call("Read", json!({"file_path": "a.ipynb"}))];
+    let read = || vec![ToolCall::new("Read", json!({"file_path": "a.ipynb"}))];
     let ask = || vec![ToolCall::bash(ASK)];
     let mut messages = vec![read(), edit("2"), ask(), edit("3"), read(), edit("4"), edit("5")];
     messages.splice(0..0, load(version, "NotebookEdit"));
@@ -157,16 +160,15 @@ fn web_search(version: &str) {
 /// What was loaded stays loaded, and what was not can be.
 #[test]
 fn tool_search() {
-    let search = |tool: &str| call("ToolSearch", json!({"query": format!("select:{tool}"), "max_results": 5}));
     let tools = ["CronList", "WebFetch", "WebSearch", "NotebookEdit", "TaskList"];
-    let results = is_as_without(&around_pauses(NEWEST, tools.map(search)));
+    let results = is_as_without(&around_pauses(NEWEST, tools.map(ToolCall::load)));
     for ((loaded, _), tool) in results.iter().filter(|(text, _)| text != "Jan 1st").zip(tools) {
         assert!(loaded.contains(&format!("\"tool_name\":\"{tool}\"")), "{results:?}");
     }
     let [first, beside, between, behind, last] = ["CronList", "TaskList", "CronList", "TaskList", "CronList"];
-    let use_of = |name: &str| call(name, json!({}));
+    let use_of = |name: &str| ToolCall::new(name, json!({}));
     let mut agent = around_pauses(NEWEST, [first, beside, between, behind, last].map(use_of));
-    agent.messages.splice(0..1, [vec![search("CronList,TaskList")]]);
+    agent.messages.splice(0..1, [vec![ToolCall::load("CronList,TaskList")]]);
     is_as_without(&agent);
 }
 
@@ -185,18 +187,18 @@ fn list_agents() {
 
 /// A list of tasks continues unchanged.
 fn tasks(version: &str) {
-    let create = |subject: &str| call("TaskCreate", json!({"subject": subject, "description": "Do it."}));
-    let update = |id: &str, status: &str| call("TaskUpdate", json!({"taskId": id, "status": status}));
+    let create = |subject: &str| ToolCall::new("TaskCreate", json!({"subject": subject, "description": "Do it."}));
+    let update = |id: &str, status: &str| ToolCall::new("TaskUpdate", json!({"taskId": id, "status": status}));
     let ask = || ToolCall::bash(ASK);
     let mut messages = vec![
         vec![create("one")],
         vec![create("two")],
         vec![update("1", "in_progress"), ask()],
-        vec![call("TaskList", json!({}))],
+        vec![ToolCall::new("TaskList", json!({}))],
         vec![ask(), update("1", "completed")],
         vec![create("three")],
-        vec![call("TaskGet", json!({"taskId": "2"}))],
-        vec![call("TaskList", json!({}))],
+        vec![ToolCall::new("TaskGet", json!({"taskId": "2"}))],
+        vec![ToolCall::new("TaskList", json!({}))],
     ];
     messages.splice(0..0, load(version, "TaskCreate,TaskUpdate,TaskList,TaskGet"));
     let agent = Agent { version, messages, files: Vec::new(), in_repository: false, meanwhile: "true" };
@@ -208,9 +210,9 @@ fn tasks(version: &str) {
 fn enter_worktree(version: &str) {
     let ask = || ToolCall::bash(ASK);
     let place = || ToolCall::bash("pwd; git branch --show-current; ls");
-    let write = |name: &str| call("Write", json!({"file_path": name, "content": "x"}));
+    let write = |name: &str| ToolCall::new("Write", json!({"file_path": name, "content": "x"}));
     let mut messages = vec![
-        vec![call("EnterWorktree", json!({"name": "away"})), ask()],
+        vec![ToolCall::new("EnterWorktree", json!({"name": "away"})), ask()],
         vec![write("first"), place()],
         vec![ToolCall::bash("mkdir -p sub && cd sub")],
         vec![place(), ask()],
@@ -226,11 +228,7 @@ fn enter_worktree(version: &str) {
 /// What ran in the background was ended by the pause: there is nothing to stop, or to read from.
 fn task_stop(version: &'static str) {
     let model = move |said: &Conversation| {
-        let results = said.items().iter().filter_map(|item| match item {
-            Item::Result { text, .. } => Some(text.as_str()),
-            _ => None,
-        });
-        let results: Vec<_> = results.collect();
+        let results = said.result_texts();
         let started = results.iter().position(|text| text.contains("running in background"));
         let id = || {
             let (_, rest) = results[started.unwrap()].split_once("with ID: ").unwrap();
@@ -265,12 +263,8 @@ fn task_stop(version: &'static str) {
 /// A subagent that has finished is there after a pause.
 fn send_message(version: &'static str) {
     let model = move |said: &Conversation| {
-        let is_agent = matches!(said.items().first(), Some(Item::User(text)) if text.contains("ins.md"));
-        let results = said.items().iter().filter_map(|item| match item {
-            Item::Result { text, .. } => Some(text.as_str()),
-            _ => None,
-        });
-        let results: Vec<_> = results.collect();
+        let is_agent = said.task().contains("ins.md");
+        let results = said.result_texts();
         let after = results.iter().position(|text| text.contains("agentId: "));
         let id = || {
             let (_, rest) = results[after.unwrap()].split_once("agentId: ").unwrap();

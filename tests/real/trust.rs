@@ -12,20 +12,12 @@ const START: &str = "Start the chain.";
 
 on_every_version!(a_session_comes_to_stand_above_the_chain_that_it_started, an_agent_in_disguise_is_an_agent,);
 
-fn text_of_results(conversation: &Conversation) -> Vec<&str> {
-    let results = conversation.items().iter().filter_map(|item| match item {
-        Item::Result { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    results.collect()
-}
-
 /// Starts a chain, passes its signal on, and asks for the reply when it is woken.
 fn leader(conversation: &Conversation) -> Turn {
     if conversation.items().first() != Some(&Item::User(START.to_owned())) {
         return follow(conversation);
     }
-    let results = text_of_results(conversation);
+    let results = conversation.result_texts();
     let woken = conversation.last_user_text().filter(|said| said.starts_with("SGN_RESUME")).unwrap_or_default();
     let id = results.first().and_then(|text| text.split_once("SGN_PEND_STARTED (")?.1.split_once(')'));
     let id = id.map_or("", |(id, _)| id);
@@ -77,7 +69,7 @@ fn an_agent_in_disguise_is_an_agent(version: &str) {
         MessagesApi::start(|conversation| {
             let Some(Item::User(first)) = conversation.items().first() else { return follow(conversation) };
             let Some((_, question)) = first.split_once("sneaky ") else { return follow(conversation) };
-            let results = text_of_results(conversation);
+            let results = conversation.result_texts();
             match DISGUISES.get(results.len()) {
                 Some(disguise) => Turn::bash(&format!("{disguise} agent-cli answer {} yes", question.trim())),
                 None => {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::chain::Chain;
 use crate::support::{
-    Conversation, Hold, Item, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run, processes_of,
+    Conversation, Hold, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run, processes_of,
 };
 
 on_every_version!(
@@ -23,22 +23,13 @@ fn wakeup(version: &str, seconds: u32, prompt: &str) -> Turn {
     Turn::call("ScheduleWakeup", input)
 }
 
-/// Whose conversation it is.
-fn task(said: &Conversation) -> &str {
-    let first = said.items().iter().find_map(|item| match item {
-        Item::User(text) => Some(text.as_str()),
-        _ => None,
-    });
-    first.unwrap_or_default()
-}
-
 fn calls_of(said: &Conversation, tool: &str) -> usize {
-    said.items().iter().filter(|item| matches!(item, Item::Call { name, .. } if name == tool)).count()
+    said.calls().filter(|(name, _)| *name == tool).count()
 }
 
 /// A root that starts `agent`, and replies with what that has said.
 pub(crate) fn above(version: &str, agent: impl Fn(&Conversation) -> Turn + Send + Sync + 'static) -> Chain {
-    let model = move |said: &Conversation| match (task(said).contains("root.md"), said.last_result()) {
+    let model = move |said: &Conversation| match (said.task().contains("root.md"), said.last_result()) {
         (true, None) => Turn::bash("agent-cli spawn child.md"),
         (true, Some(reply)) => Turn::text(format!("the child says: {reply}")),
         (false, _) => agent(said),
@@ -51,7 +42,7 @@ pub(crate) fn above(version: &str, agent: impl Fn(&Conversation) -> Turn + Send 
 
 /// Lets the times come that agents have set.
 pub(crate) fn time_passes(chain: &Chain) {
-    let database = rusqlite::Connection::open(chain.state().join("agent-cli.db")).unwrap();
+    let database = chain.database();
     let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')";
     database.execute(sql, []).unwrap();
 }
@@ -106,14 +97,7 @@ fn a_wakeup_beside_a_command_and_a_question_waits_for_both(version: &str) {
             .and_bash("agent-cli ask 'Go?'")
             .and(wakeup(&of, 60, "Look again.").tool_calls()[0].clone()),
         _ => {
-            let results: Vec<_> = said
-                .items()
-                .iter()
-                .filter_map(|item| match item {
-                    Item::Result { text, .. } => Some(text.chars().take(21).collect::<String>()),
-                    _ => None,
-                })
-                .collect();
+            let results: Vec<_> = said.results().map(|(text, _)| text.chars().take(21).collect::<String>()).collect();
             Turn::text(format!("{} after {}", said.last_user_text().unwrap(), results.join(", ")))
         }
     });
@@ -156,7 +140,6 @@ fn a_wakeup_survives_a_killed_runner_and_a_killed_claude(version: &str) {
     let requests = chain.api.requests();
     assert_eq!(requests.len(), 5);
     let told = requests[3].conversation();
-    let times =
-        |text: &str| told.items().iter().filter(|item| matches!(item, Item::User(said) if said == text)).count();
+    let times = |text: &str| told.user_texts().filter(|said| *said == text).count();
     assert_eq!(times("Look again."), 1, "{told:?}");
 }

@@ -41,11 +41,7 @@ fn model(said: &Conversation) -> Turn {
 }
 
 fn answer(said: &Conversation) -> String {
-    let results = said.items().iter().rev().filter_map(|item| match item {
-        Item::Result { text, .. } => Some(text.clone()),
-        _ => None,
-    });
-    results.take(1).collect()
+    said.last_result().unwrap_or_default().to_owned()
 }
 
 fn paused(version: &str) -> (Chain, String) {
@@ -71,7 +67,7 @@ fn goes_on(chain: &Chain, version: &str, root: &str, before: &[u8]) {
     let said = chain.run(&["resume", root]);
     assert_eq!((said.code, said.out.as_str()), (Some(0), "May 1st\n"), "{said:?}");
     assert_eq!(chain.api.count(), requests + 1);
-    let request = chain.api.requests().pop().unwrap().conversation();
+    let request = chain.api.last_conversation();
     assert!(!format!("{request:?}").contains(WORDS) && format!("{request:?}").contains("some work"), "{request:?}");
     let own = fs::read_to_string(&transcript).unwrap();
     assert!(own.contains("May 1st") && !own.contains(WORDS), "the session is the agent's");
@@ -87,7 +83,7 @@ fn an_agent_goes_on_though_a_person_spoke_in_its_session(version: &str) {
     let said = person(&chain, version, &["--resume", &root, WORDS]);
     assert_eq!(said.code, Some(0), "{said:?}");
     goes_on(&chain, version, &root, &before);
-    let request = chain.api.requests().pop().unwrap().conversation();
+    let request = chain.api.last_conversation();
     assert!(format!("{request:?}").contains(WORDS), "what the person said is in the saved session");
 }
 
@@ -133,7 +129,7 @@ fn an_agent_goes_on_though_a_person_spoke_while_it_worked(version: &str) {
         chain.answer("May 1st");
         let said = chain.run(&["resume", &root]);
         assert_eq!((said.code, said.out.as_str()), (Some(0), "May 1st\n"), "{said:?}");
-        let request = format!("{:?}", chain.api.requests().pop().unwrap().conversation().items());
+        let request = format!("{:?}", chain.api.last_conversation().items());
         assert!(request.contains("\"go\"") && !request.contains("interrupted"), "{request}");
         assert!(!request.contains(WORDS), "{request}");
         let own = fs::read_to_string(chain.home.transcript(&root).unwrap()).unwrap();
@@ -141,7 +137,7 @@ fn an_agent_goes_on_though_a_person_spoke_while_it_worked(version: &str) {
         let (_, rest) = said.err.split_once("claude --resume ").unwrap_or_else(|| panic!("{said:?}"));
         let opened = self::person(&chain, version, &["--resume", &rest[..36], "and now?"]);
         assert_eq!(opened.code, Some(0), "{opened:?}");
-        let request = format!("{:?}", chain.api.requests().pop().unwrap().conversation().items());
+        let request = format!("{:?}", chain.api.last_conversation().items());
         assert!(request.contains(WORDS) && request.contains("I wait."), "{request}");
         chain.ok(&["fsck"]);
     }
@@ -171,7 +167,7 @@ fn without_a_kept_copy_the_answer_comes_by_prompt(version: &str) {
     fs::remove_file(chain.state().join(format!("frames/{root}/{checkpoint}.jsonl"))).unwrap();
     chain.answer("May 1st");
     assert_eq!(chain.ok(&["resume", &root]), "May 1st\n");
-    let request = format!("{:?}", chain.api.requests().pop().unwrap().conversation());
+    let request = format!("{:?}", chain.api.last_conversation());
     assert!(request.contains("some work") && request.contains(WORDS), "nothing is lost: {request}");
     chain.ok(&["fsck"]);
 }
@@ -182,6 +178,6 @@ fn an_answer_comes_by_prompt_where_the_tool_of_the_call_is_gone(version: &str) {
     fs::write(chain.home.home().join(".claude/settings.json"), settings).unwrap();
     chain.answer("May 1st");
     assert_eq!(chain.ok(&["resume", &root]), "May 1st\n");
-    let request = format!("{:?}", chain.api.requests().pop().unwrap().conversation());
+    let request = format!("{:?}", chain.api.last_conversation());
     assert!(request.contains("some work"), "{request}");
 }

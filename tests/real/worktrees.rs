@@ -5,9 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::chain::{Chain, TEMPLATE};
-use crate::support::{
-    Conversation, Item, MessagesApi, Turn, follow, on_every_version, on_every_version_of_a_whole_run,
-};
+use crate::support::{Conversation, MessagesApi, Turn, follow, on_every_version, on_every_version_of_a_whole_run};
 
 on_every_version!(siblings_commit_apart_and_their_parent_merges,);
 
@@ -68,11 +66,8 @@ fn siblings_commit_apart_and_their_parent_merges(version: &str) {
 
     let requests = chain.api.requests();
     let last = requests.last().unwrap().conversation();
-    let fan_out = last.items().iter().find_map(|item| match item {
-        Item::Result { text, is_error: false, .. } if text.starts_with("2 agents: all done.") => Some(text.as_str()),
-        _ => None,
-    });
-    assert!(fan_out.unwrap().contains("): done\nA\n\n(its work is on the branch agent-cli/a-"), "{fan_out:?}");
+    let fan_out = last.results().find(|(text, is_error)| !is_error && text.starts_with("2 agents: all done."));
+    assert!(fan_out.unwrap().0.contains("): done\nA\n\n(its work is on the branch agent-cli/a-"), "{fan_out:?}");
 }
 
 fn a_conversation_goes_on_in_a_worktree(version: &str) {
@@ -99,7 +94,7 @@ fn a_conversation_goes_on_in_a_worktree(version: &str) {
         assert!(worktree.join("forked.txt").is_file() && worktree.starts_with(chain.state().join("worktrees")));
     }
     assert!(!chain.home.project().join("forked.txt").exists());
-    let last = chain.api.requests().pop().unwrap().conversation();
-    let heard = |begin: &str| last.items().iter().any(|item| matches!(item, Item::User(text) if text.contains(begin)));
+    let last = chain.api.last_conversation();
+    let heard = |begin: &str| last.user_texts().any(|text| text.contains(begin));
     assert!(heard("base.md and follow") && heard("You work in a git worktree of your own from now on"));
 }

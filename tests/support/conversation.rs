@@ -64,20 +64,77 @@ impl Conversation {
         &self.context
     }
 
+    /// What the user said, in order.
+    pub fn user_texts(&self) -> impl DoubleEndedIterator<Item = &str> + Clone {
+        self.items.iter().filter_map(|item| match item {
+            Item::User(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The first thing that the user said: whose conversation it is.
+    pub fn task(&self) -> &str {
+        self.user_texts().next().unwrap_or_default()
+    }
+
     /// The last thing that the user said.
     pub fn last_user_text(&self) -> Option<&str> {
-        self.items.iter().rev().find_map(|item| match item {
-            Item::User(text) => Some(text.as_str()),
+        self.user_texts().next_back()
+    }
+
+    /// The results of tool calls, in order, and whether the tool failed.
+    pub fn results(&self) -> impl DoubleEndedIterator<Item = (&str, bool)> + Clone {
+        self.items.iter().filter_map(|item| match item {
+            Item::Result { text, is_error, .. } => Some((text.as_str(), *is_error)),
+            _ => None,
+        })
+    }
+
+    /// The texts of the results.
+    pub fn result_texts(&self) -> Vec<&str> {
+        self.results().map(|(text, _)| text).collect()
+    }
+
+    /// The same in the order of the calls: those of one message come in any order.
+    pub fn results_by_call(&self) -> Vec<(&str, bool)> {
+        let of = |call: &str| {
+            self.items.iter().find_map(|item| match item {
+                Item::Result { id, text, is_error } if id == call => Some((text.as_str(), *is_error)),
+                _ => None,
+            })
+        };
+        let result = |item| match item {
+            &Item::Call { ref id, .. } => of(id),
+            _ => None,
+        };
+        self.items.iter().filter_map(result).collect()
+    }
+
+    /// The texts of all results but those of calls that load tools, which newer versions offer only on request.
+    pub fn results_but_of_loading(&self) -> Vec<&str> {
+        let loads = |wanted: &str| {
+            let is_it =
+                |item: &Item| matches!(item, Item::Call { id, name, .. } if id == wanted && name == "ToolSearch");
+            self.items.iter().any(is_it)
+        };
+        let results = self.items.iter().filter_map(|item| match item {
+            Item::Result { id, text, .. } if !loads(id) => Some(text.as_str()),
+            _ => None,
+        });
+        results.collect()
+    }
+
+    /// The tools that were called, in order, and their input.
+    pub fn calls(&self) -> impl DoubleEndedIterator<Item = (&str, &Value)> + Clone {
+        self.items.iter().filter_map(|item| match item {
+            Item::Call { name, input, .. } => Some((name.as_str(), input)),
             _ => None,
         })
     }
 
     /// The result that came last.
     pub fn last_result(&self) -> Option<&str> {
-        self.items.iter().rev().find_map(|item| match item {
-            Item::Result { text, .. } => Some(text.as_str()),
-            _ => None,
-        })
+        self.results().next_back().map(|(text, _)| text)
     }
 
     fn take(&mut self, role: &str, block: &Value) {

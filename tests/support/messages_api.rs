@@ -75,6 +75,15 @@ impl MessagesApi {
         self.record.requests().clone()
     }
 
+    /// What the last request says.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn last_conversation(&self) -> Conversation {
+        self.record.requests().last().expect("a request was made").conversation()
+    }
+
     /// What agents were answered so far. Errors and answers that are still held back cost nothing.
     pub fn served(&self) -> Vec<ServedTokens> {
         self.record.served.lock().unwrap_or_else(PoisonError::into_inner).clone()

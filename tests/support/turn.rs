@@ -37,6 +37,16 @@ pub(super) struct ApiError {
 }
 
 impl ToolCall {
+    /// A call of a tool.
+    pub fn new(name: &str, input: Value) -> Self {
+        Self { name: name.to_owned(), input }
+    }
+
+    /// Loads tools, named with commas between them: newer versions offer some only on request.
+    pub fn load(tools: &str) -> Self {
+        Self::new("ToolSearch", json!({"query": format!("select:{tools}"), "max_results": 9}))
+    }
+
     /// A command.
     pub fn bash(command: &str) -> Self {
         Self { name: "Bash".to_owned(), input: json!({"command": command, "description": "Run a command"}) }
@@ -52,6 +62,11 @@ impl Turn {
     /// The model calls a tool.
     pub fn call(name: &str, input: Value) -> Self {
         Self::default().and_call(name, input)
+    }
+
+    /// The model loads tools, as [`ToolCall::load`] does.
+    pub fn load(tools: &str) -> Self {
+        Self::default().and(ToolCall::load(tools))
     }
 
     /// The model runs a command.
