@@ -225,7 +225,7 @@ fn an_agent_stops_its_own_descendants_and_nobody_else() {
 #[test]
 fn an_agent_with_a_new_instruction_has_its_timeout_again() {
     let world = World::with_hooks();
-    world.file("root.md", "once run sleep 30\nreply continued\n");
+    world.file("root.md", "once run sleep 2\nreply continued\n");
     let spawn = world.run(&["spawn", "root.md", "--timeout", "1s"]);
     assert!(spawn.stderr.contains("stopped after its timeout of 1 s"), "{spawn}");
     let id = world.log().starts[0].session().to_owned();

@@ -5,13 +5,11 @@ use serde_json::Value;
 
 use crate::chain::{Chain, TEMPLATE};
 use crate::processes::{Gate, wait_until};
-use crate::support::{Conversation, Hold, MessagesApi, follow, on_every_version};
+use crate::support::{Conversation, Hold, MessagesApi, follow, on_every_version, on_every_version_of_a_whole_run};
 
-on_every_version!(
-    pauses_and_forks_cost_what_was_served,
-    a_killed_attempt_costs_what_its_answers_cost,
-    a_discarded_fork_costs_what_it_was_served,
-);
+on_every_version!(a_killed_attempt_costs_what_its_answers_cost, a_discarded_fork_costs_what_it_was_served,);
+
+on_every_version_of_a_whole_run!(pauses_and_forks_cost_what_was_served);
 
 /// A model whose price both versions know: five and twenty-five dollars for a million tokens.
 const MODEL: [&str; 2] = ["--model", "claude-opus-4-8"];

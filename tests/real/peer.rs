@@ -8,7 +8,7 @@ use std::process::Stdio;
 use uuid::Uuid;
 
 use crate::chain::{Chain, Said};
-use crate::support::{MessagesApi, claude, follow, on_every_version, on_every_version_of_a_whole_run};
+use crate::support::{MessagesApi, claude, follow, on_every_version_of_a_whole_run};
 
 /// What its CLAUDE.md says, in our words: the same key words, files and commands.
 const CONVENTION: &str = "\
@@ -28,9 +28,7 @@ const CONVENTION: &str = "\
 ";
 const QUESTION: &str = "Q: When is your birthday?\nA:";
 
-on_every_version!(its_convention_works_unchanged);
-
-on_every_version_of_a_whole_run!(a_session_at_the_top_that_is_not_ours_is_adopted);
+on_every_version_of_a_whole_run!(its_convention_works_unchanged, a_session_at_the_top_that_is_not_ours_is_adopted);
 
 fn project(version: &str) -> Chain {
     let chain = Chain::with_model(version, MessagesApi::start(follow));

@@ -12,10 +12,12 @@ use crate::support::{Conversation, MessagesApi, NEWEST, Turn, on_every_version, 
 on_every_version!(
     what_the_call_was_given_beside_its_command_does_not_count_for_its_result,
     aliases_and_functions_of_the_users_shell_do_not_change_a_result,
-    what_the_users_shell_prints_around_every_command_is_not_in_a_result,
 );
 
-on_every_version_of_a_whole_run!(limits_for_commands_do_not_cut_a_result,);
+on_every_version_of_a_whole_run!(
+    what_the_users_shell_prints_around_every_command_is_not_in_a_result,
+    limits_for_commands_do_not_cut_a_result,
+);
 
 #[test]
 fn a_result_is_no_file_that_the_agent_has_read_on_the_newest_version() {
