@@ -227,4 +227,18 @@ mod tests {
             assert_eq!(result(&state, None), None, "{state:?}");
         }
     }
+
+    #[test]
+    fn the_command_that_starts_a_task_again_is_one_that_can_be_typed() {
+        let long = "x".repeat(200);
+        for (task, command) in [
+            (Task::Prompt("it's".into()), r"agent-cli spawn --prompt 'it'\''s'"),
+            (Task::Prompt("two\nlines".into()), "agent-cli spawn --prompt TEXT"),
+            (Task::Prompt(long), "agent-cli spawn --prompt TEXT"),
+            (Task::File("/a b.md".into()), "agent-cli spawn '/a b.md'"),
+            (Task::Group(vec!["a.md".into(), "b.md".into()]), "agent-cli spawn 'a.md' 'b.md'"),
+        ] {
+            assert_eq!(task.command(), command);
+        }
+    }
 }

@@ -164,9 +164,23 @@ mod tests {
         assert_eq!(relocation.task(Task::Prompt("/old".into())), Task::Prompt("/old".into()));
         let words = ["--add-dir=/old/x", "--settings=/old/s.json", "--x=old", "--debug"];
         let args = ClaudeArgs::of(&words);
-        let launch = relocation.launch(Launch { args, config_dir: Some("/old/.claude".into()), ..Launch::default() });
+        let worktree = |at: &str| Worktree {
+            repository: format!("{at}/repository").into(),
+            path: at.into(),
+            branch: "/old".into(),
+            base: String::new(),
+        };
+        let launch = relocation.launch(Launch {
+            args,
+            claude: "/old/bin/claude".into(),
+            config_dir: Some("/old/.claude".into()),
+            worktree: Some(worktree("/old")),
+            ..Launch::default()
+        });
         assert_eq!(launch.args.words(), ["--add-dir=/new/x", "--settings=/new/s.json", "--x=old", "--debug"]);
         assert_eq!(launch.config_dir, Some("/new/.claude".into()));
+        assert_eq!(launch.claude, Path::new("/new/bin/claude"));
+        assert_eq!(launch.worktree, Some(worktree("/new")));
         let file = |path: &str| RequestKind::Wait(External::File(path.into()));
         assert_eq!(relocation.request_kind(file("/old/x")), file("/new/x"));
     }

@@ -143,6 +143,18 @@ mod tests {
         assert_eq!(keys(&form), [("a", "first"), ("b", "second")]);
         assert_eq!((form.multiple, form.free_text, form.default.as_deref()), (true, false, Some("b")));
         assert_eq!(keys(&read(&json!({"message": "Sure?", "type": "yes_no"}))), [("yes", ""), ("no", "")]);
+        let own_words = json!({"message": "Sure?", "type": "yes_no", "options": ["ja", "nein"]});
+        assert_eq!(keys(&read(&own_words)), [("ja", ""), ("nein", "")]);
+    }
+
+    #[test]
+    fn every_question_can_be_answered() {
+        let free_text = |value: Value| read(&value).free_text;
+        assert!(free_text(json!({"question": "Where?"})));
+        assert!(free_text(json!({"question": "Where?", "allow_other": false})), "there is nothing to choose");
+        assert!(free_text(json!({"question": "Where?", "options": ["here"]})), "nothing forbids it");
+        assert!(!free_text(json!({"question": "Where?", "options": ["here"], "allow_other": false})));
+        assert!(keys(&read(&json!({"question": "Where?"}))).is_empty());
     }
 
     #[test]

@@ -56,4 +56,12 @@ mod tests {
             assert_eq!(name(bad), None, "{bad:?}");
         }
     }
+
+    #[test]
+    fn a_question_and_its_answer_have_the_same_name_in_two_folders() {
+        let posted = |id: &str| Posted { dir: "/q".into(), id: id.into(), trouble: None };
+        assert_eq!(posted("x").pending(), Some("/q/pending/x.json".into()));
+        assert_eq!(posted("x").answered(), Some("/q/answered/x.json".into()));
+        assert_eq!((posted("../x").pending(), posted("../x").answered()), (None, None));
+    }
 }

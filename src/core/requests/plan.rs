@@ -140,6 +140,8 @@ mod tests {
         ] {
             assert_eq!(plan.decided(answer), decided, "{answer:?}");
         }
+        let written = Plan { text: Some("\n  \n# Do it\nthen".into()), ..plan.clone() };
+        assert_eq!((written.summary(), plan.summary()), ("# Do it", "(no plan)"));
         let none = Plan { modes: Vec::new(), ..plan };
         assert_eq!(none.decided("allow"), None);
     }

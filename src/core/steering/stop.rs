@@ -154,8 +154,10 @@ mod tests {
             (stop(How::Stop, By::Timeout(600), None), "stopped after its timeout of 10 min"),
             (stop(How::Stop, By::Timeout(90), None), "stopped after its timeout of 90 s"),
             (stop(How::Stop, By::Timeout(7200), None), "stopped after its timeout of 2 h"),
+            (stop(How::Stop, By::Timeout(172_800), None), "stopped after its timeout of 2 d"),
         ] {
             assert_eq!(stop.in_words(), words);
+            assert_eq!(stop.is_timeout(), words.contains("timeout"), "{words}");
         }
     }
 

@@ -194,6 +194,7 @@ mod tests {
             assert!(is_plain(&text), "{text}");
             assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
         }
+        assert_eq!(json("{\n  \"a\": \"\u{202e}\"\n}"), "{\n  \"a\": \"\\u202e\"\n}", "it stays on its lines");
     }
 
     proptest! {

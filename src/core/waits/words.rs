@@ -228,5 +228,17 @@ mod tests {
             states(&progress),
             ["exit status 1: \\u{1b}[2Jnot yet, 30 s ago, 2 tries", "met 30 s ago", "in 2 h"]
         );
+        assert_eq!(states_at(&all, at(7_260))[2], "has come");
+    }
+
+    #[test]
+    fn a_time_that_is_waited_for_alone_says_itself_when_it_is() {
+        let time = External::Time(at(7_260));
+        assert_eq!(states_at(&time, at(60)), [""]);
+    }
+
+    /// Before anything was seen.
+    fn states_at(wait: &External, now: Timestamp) -> Vec<String> {
+        states(wait, &Progress::default(), now).into_iter().map(|condition| condition.state).collect()
     }
 }
