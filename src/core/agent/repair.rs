@@ -61,14 +61,14 @@ mod tests {
             model: Some("haiku".into()),
             permission_mode: Some("plan".into()),
             args: Some(args(&["--max-turns=5"])),
-            claude: None,
+            claude: Some("/new/claude".into()),
             questions_dir: Some("/q".into()),
         };
         let child = Launch { args: args(&["--nonsense", "--effort=low"]), ..top.clone() };
         let repaired = child.repaired(&top, &repair);
         assert_eq!(repaired.args.words(), ["--max-turns=5", "--effort=low"]);
         assert_eq!((repaired.model.as_deref(), repaired.permission_mode.as_deref()), (Some("haiku"), Some("plan")));
-        assert_eq!(repaired.questions_dir, repair.questions_dir);
+        assert_eq!((Some(repaired.claude), repaired.questions_dir), (repair.claude.clone(), repair.questions_dir.clone()));
         let own = Launch { model: Some("sonnet".into()), permission_mode: Some("dontAsk".into()), ..top.clone() };
         let repaired = own.clone().repaired(&top, &repair);
         assert_eq!((repaired.model, repaired.permission_mode), (own.model, own.permission_mode));

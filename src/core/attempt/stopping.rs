@@ -104,6 +104,14 @@ mod tests {
     }
 
     #[test]
+    fn only_a_running_tool_has_a_grace_period_to_lose() {
+        assert_eq!(Phase::Finishes.without_grace(), Phase::Interrupted);
+        for phase in [Phase::Runs, Phase::Interrupted, Phase::Terminated, Phase::Killed] {
+            assert_eq!(phase.without_grace(), phase);
+        }
+    }
+
+    #[test]
     fn the_grace_period_ends() {
         let just_before = GRACE.checked_sub(Duration::from_millis(1)).unwrap();
         assert_eq!(Phase::Finishes.on_time(just_before, Tool::Runs, GRACE), Phase::Finishes);

@@ -253,6 +253,13 @@ mod tests {
     }
 
     #[test]
+    fn only_a_price_that_was_paid_for_tokens_says_what_a_token_costs() {
+        let usage = tokens(100, 0);
+        assert_eq!(usage.rate(2.0, false), Some(0.02));
+        assert_eq!([usage.rate(2.0, true), usage.rate(0.0, false), Usage::default().rate(2.0, false)], [None; 3]);
+    }
+
+    #[test]
     fn a_token_that_is_generated_weighs_as_much_as_five() {
         let usage = Usage { cache_creation_input_tokens: 4, cache_read_input_tokens: 10, ..tokens(1, 2) };
         assert!((usage.weight() - 17.0).abs() < 1e-9);

@@ -226,6 +226,14 @@ mod tests {
     }
 
     #[test]
+    fn an_example_says_what_a_real_one_would() {
+        for event in Occasion::ALL {
+            let said = Payload::example(event, Timestamp::UNIX_EPOCH).message;
+            assert!(!said.is_empty() && said.trim() == said && !said.contains("$0.0000"), "{event:?}: {said:?}");
+        }
+    }
+
+    #[test]
     fn the_object_has_a_version_and_what_its_event_adds() {
         let payload = Payload::new(about(Occasion::Failed, json!({"why": "boom"})), None, None);
         let object = serde_json::to_value(&payload).unwrap();

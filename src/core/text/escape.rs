@@ -183,7 +183,9 @@ mod tests {
     #[test]
     fn what_is_approved_has_no_blank_but_the_ordinary_one() {
         assert_eq!(exact("true\u{a0}# \u{3000}x"), "true\\u{a0}# \\u{3000}x");
-        assert_eq!(exact("rm a\u{fe0f}"), "rm a\\u{fe0f}");
+        for letter in ['a', '1', 'é'] {
+            assert_eq!(exact(&format!("rm {letter}\u{fe0f}")), format!("rm {letter}\\u{{fe0f}}"));
+        }
     }
 
     #[test]
@@ -195,6 +197,13 @@ mod tests {
             assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
         }
         assert_eq!(json("{\n  \"a\": \"\u{202e}\"\n}"), "{\n  \"a\": \"\\u202e\"\n}", "it stays on its lines");
+    }
+
+    #[test]
+    fn a_long_line_has_120_characters_with_what_says_that_it_goes_on() {
+        let long = "é".repeat(121);
+        assert_eq!(shortened(&long), "é".repeat(119) + "…");
+        assert_eq!(shortened(&long[..240]), long[..240]);
     }
 
     proptest! {

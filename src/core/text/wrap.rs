@@ -85,6 +85,7 @@ mod tests {
             ("  abcdef", 4, "  ab\n  cd\n  ef"),
             ("  abc def", 5, "  abc\n  def"),
             ("  a  b \n", 80, "  a  b \n"),
+            ("                one two three four", 20, "                one\n          two three\n          four"),
             ("漢字漢字", 5, "漢字\n漢字"),
             ("漢字", 1, "漢\n字"),
             ("", 5, ""),

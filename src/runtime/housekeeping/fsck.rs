@@ -121,10 +121,31 @@ fn found(frame: &Frame, session: SessionId, places: &mut Places) -> Option<PathB
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::core::agent::launch::Launch;
     use crate::store::NewFrame;
     use crate::store::testing::{self, new};
+
+    #[test]
+    fn what_is_no_longer_so_at_a_second_look_was_work_in_progress() {
+        let (_temp, store) = testing::store();
+        let folder = store.dir().frame_dir(store.root()).unwrap();
+        let set = |mode| fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+        let open = |mode| FsckFinding { frame: None, kind: FindingKind::Open { path: folder.clone(), mode } };
+        set(0o755);
+        let mut looks = 0;
+        assert_eq!(check(&store, &mut |_, _, _| looks += 1).unwrap(), [open(0o755)]);
+        assert_eq!(looks, 2);
+        let mut looks = 0;
+        let closing = &mut |_: &str, _, _| {
+            looks += 1;
+            set(if looks == 1 { 0o755 } else { 0o700 });
+        };
+        assert_eq!(check(&store, closing).unwrap(), []);
+    }
 
     #[test]
     fn a_conversation_is_whole_if_the_copy_or_the_transcript_that_went_on_is() {
@@ -145,8 +166,8 @@ mod tests {
         let is_broken = |copied: Option<&str>, found: Option<&str>| {
             for (path, text) in [(&copy, copied), (&transcript, found)] {
                 match text {
-                    Some(text) => std::fs::write(path, text).unwrap(),
-                    None => drop(std::fs::remove_file(path)),
+                    Some(text) => fs::write(path, text).unwrap(),
+                    None => drop(fs::remove_file(path)),
                 }
             }
             let found = found.map(|_| transcript.as_path());

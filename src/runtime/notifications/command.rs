@@ -101,3 +101,18 @@ fn said(complaints: &Receiver<Vec<u8>>) -> String {
 pub(crate) fn folder(config: &Path) -> &Path {
     config.parent().unwrap_or(Path::new("/"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_what_a_command_complains_about_is_kept() {
+        let said = |text: &str| said(&complaints(Cursor::new(text.to_owned())));
+        assert_eq!(said(" no such host\n"), "no such host");
+        assert_eq!(said(""), "");
+        assert_eq!(said(&format!("{}{}", "a".repeat(300), "b".repeat(20_000))), "a".repeat(300) + &"b".repeat(100));
+    }
+}

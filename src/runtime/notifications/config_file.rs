@@ -118,6 +118,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_may_belong_to_its_user_or_to_root() {
+        let (_folder, path) = made(0o600);
+        let found = fs::metadata(&path).unwrap();
+        assert_eq!(is_writable_by_others(&found, found.uid()), None);
+        let of_another = is_writable_by_others(&found, found.uid() + 1);
+        assert_eq!(of_another, (found.uid() != 0).then_some("belongs to another user"));
+    }
+
+    #[test]
     fn what_is_not_a_file_with_settings_is_refused() {
         let (folder, path) = made(0o600);
         assert!(read(folder.path()).unwrap_err().why.contains("not a file"));

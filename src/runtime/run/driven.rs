@@ -118,6 +118,24 @@ mod tests {
     }
 
     #[test]
+    fn whatever_happened_is_to_be_told() {
+        let frame = FrameId::random();
+        assert!(Driven::default().is_uneventful());
+        let worked = |driven: &mut Driven| driven.worked = true;
+        let interrupted = |driven: &mut Driven| driven.interrupted = true;
+        let no_place = |driven: &mut Driven| driven.no_place = Some((frame, NotAdmitted::Parallel { most: 1 }));
+        let failed = |driven: &mut Driven| driven.failed(frame, FrameErrorKind::Ended("max turns".into()));
+        let busy = |driven: &mut Driven| driven.is_busy(Busy { frame, runner: None });
+        let began = |driven: &mut Driven| driven.started = HashSet::from([frame]);
+        let happenings: [&dyn Fn(&mut Driven); 6] = [&worked, &interrupted, &no_place, &failed, &busy, &began];
+        for happens in happenings {
+            let mut driven = Driven::default();
+            happens(&mut driven);
+            assert!(!driven.is_uneventful(), "{driven:?}");
+        }
+    }
+
+    #[test]
     fn a_frame_is_named_once_as_run_by_another_process() {
         let frame = FrameId::random();
         let mut driven = Driven::default();
