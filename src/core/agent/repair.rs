@@ -68,7 +68,10 @@ mod tests {
         let repaired = child.repaired(&top, &repair);
         assert_eq!(repaired.args.words(), ["--max-turns=5", "--effort=low"]);
         assert_eq!((repaired.model.as_deref(), repaired.permission_mode.as_deref()), (Some("haiku"), Some("plan")));
-        assert_eq!((Some(repaired.claude), repaired.questions_dir), (repair.claude.clone(), repair.questions_dir.clone()));
+        assert_eq!(
+            (Some(repaired.claude), repaired.questions_dir),
+            (repair.claude.clone(), repair.questions_dir.clone())
+        );
         let own = Launch { model: Some("sonnet".into()), permission_mode: Some("dontAsk".into()), ..top.clone() };
         let repaired = own.clone().repaired(&top, &repair);
         assert_eq!((repaired.model, repaired.permission_mode), (own.model, own.permission_mode));

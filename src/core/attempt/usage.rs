@@ -205,7 +205,8 @@ mod tests {
     #[test]
     fn what_came_before_is_taken_off_where_only_dollars_are_known() {
         let only = |usd| Totals { usd, usage: None };
-        let spent = |total| Account { before: only(0.5), total: Some(only(total)), ..Account::default() }.spending().usd;
+        let spent =
+            |total| Account { before: only(0.5), total: Some(only(total)), ..Account::default() }.spending().usd;
         assert_eq!([spent(0.75), spent(0.5), spent(0.25)], [0.25, 0.0, 0.25]);
     }
 

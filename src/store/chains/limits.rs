@@ -226,6 +226,19 @@ mod tests {
     }
 
     #[test]
+    fn no_more_agents_of_all_chains_run_than_whoever_starts_one_wants() {
+        let (_temp, store) = store();
+        store.start(store.root());
+        let begin = |most| {
+            let attempt = crate::store::NewAttempt { max_parallel_total: Some(most), ..attempt(vec![]) };
+            store.begin(store.root(), &attempt)
+        };
+        assert!(matches!(begin(1), Err(StoreError::Held(NotAdmitted::ParallelTotal { most: 1 }))));
+        begin(2).unwrap();
+        assert!(matches!(begin(2), Err(StoreError::Held(NotAdmitted::ParallelTotal { most: 2 }))));
+    }
+
+    #[test]
     fn a_spent_budget_holds_the_tree_until_it_is_raised() {
         let (_temp, store) = store();
         let (root, children) = parent(&store, Limits { max_budget_usd: Some(0.5), ..Limits::default() }, 1);

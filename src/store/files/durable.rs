@@ -193,6 +193,29 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_others_could_read_is_private_once_it_is_opened() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("file");
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        let opened = open_private(&file).unwrap();
+        assert_eq!(opened.metadata().unwrap().permissions().mode() & 0o777, PRIVATE);
+    }
+
+    #[test]
+    fn it_is_said_if_what_a_killed_process_left_cannot_be_removed() {
+        let temp = tempfile::tempdir().unwrap();
+        let to = temp.path().join("file");
+        remove_partial(&to).unwrap();
+        let partial = temp.path().join(beside(&to) + TEMPORARY);
+        fs::write(&partial, "half").unwrap();
+        remove_partial(&to).unwrap();
+        assert!(!partial.exists());
+        fs::create_dir(&partial).unwrap();
+        assert!(remove_partial(&to).is_err());
+    }
+
+    #[test]
     fn what_cannot_be_written_leaves_the_file_as_it_was() {
         let temp = tempfile::tempdir().unwrap();
         let to = temp.path().join("file");

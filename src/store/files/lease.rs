@@ -194,6 +194,29 @@ mod tests {
     }
 
     #[test]
+    fn that_it_cannot_be_known_is_not_that_it_is_free() {
+        let (_temp, dir, frame) = frame();
+        std::fs::create_dir_all(dir.frames()).unwrap();
+        std::fs::write(dir.frame_path(frame), "not a directory").unwrap();
+        assert!(Lease::is_held(&dir, frame).is_err());
+    }
+
+    #[test]
+    fn what_was_printed_is_read_from_where_an_attempt_began_or_from_the_start_of_a_file_that_was_emptied() {
+        let (_temp, dir, frame) = frame();
+        let lease = Lease::try_take(&dir, frame).unwrap().unwrap();
+        lease.output().unwrap().write_all(b"first\nsecond\n").unwrap();
+        let printed = |from| {
+            let mut text = String::new();
+            dir.open_printed(frame, from).unwrap().read_to_string(&mut text).map(|_| text).unwrap()
+        };
+        assert_eq!(
+            [printed(0), printed(6), printed(13), printed(14)],
+            ["first\nsecond\n", "second\n", "", "first\nsecond\n"]
+        );
+    }
+
+    #[test]
     fn it_is_held_and_read_though_its_directory_is_removed_or_emptied() {
         let (_temp, dir, frame) = frame();
         let lease = Lease::try_take(&dir, frame).unwrap().unwrap();

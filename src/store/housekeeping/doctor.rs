@@ -230,6 +230,22 @@ mod tests {
         assert_eq!(held.map(|held| locks(held).status), [Status::Ok, Status::Problem, Status::Problem]);
     }
 
+    #[test]
+    fn the_hint_helps_against_what_is_wrong_with_the_database() {
+        let full = StoreError::io(Path::new("/s"), io::ErrorKind::StorageFull.into());
+        let over_quota = StoreError::io(Path::new("/s"), io::ErrorKind::QuotaExceeded.into());
+        let newer = StoreError::Newer { path: "/s".into(), found: 9, known: 8 };
+        for (error, hint) in [
+            (full, "free some space"),
+            (over_quota, "free some space"),
+            (newer, "upgrade agent-cli"),
+            (StoreError::Busy("/s".into()), "run the command again"),
+            (StoreError::io(Path::new("/s"), io::ErrorKind::ReadOnlyFilesystem.into()), ELSEWHERE),
+        ] {
+            assert_eq!(unusable(&error).hint.as_deref(), Some(hint), "{error}");
+        }
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn network_file_systems_are_known() {

@@ -152,3 +152,40 @@ fn files(dir: &StateDir, frame: FrameId, checkpoint: Option<AttemptId>) -> io::R
     let copy = checkpoint.map(|attempt| checkpoint::lines(&dir.checkpoint(frame, attempt))).transpose()?;
     Ok(Files { held, output, copy: copy.unwrap_or_default(), ..Files::default() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Store, testing};
+
+    fn held(store: &Store) -> Vec<bool> {
+        store.housekeeping().facts().unwrap().frames.iter().map(|frame| frame.files.held).collect()
+    }
+
+    #[test]
+    fn what_the_database_itself_finds_is_among_the_facts() {
+        let (_temp, store) = testing::store();
+        let root = store.root();
+        assert_eq!(store.housekeeping().facts().unwrap().findings, []);
+        store.connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM frames").unwrap();
+        let found = store.housekeeping().facts().unwrap();
+        let is_lost =
+            |found: &FsckFinding| matches!(&found.kind, FindingKind::LostReference { to, .. } if to == "frames");
+        assert!(found.findings.iter().any(is_lost), "of {}: {:?}", root.short(), found.findings);
+    }
+
+    #[test]
+    fn a_frame_is_held_by_whoever_has_its_lease() {
+        let (_temp, store) = testing::store();
+        let root = store.root();
+        assert_eq!(held(&store), [false]);
+        let lease = Lease::try_take(&store.dir, root).unwrap().unwrap();
+        assert_eq!(held(&store), [true], "its runner may be about to record that it runs");
+        store.start(root);
+        assert_eq!(held(&store), [true]);
+        drop(lease);
+        assert_eq!(held(&store), [false], "its runner has abandoned it");
+        store.connection.execute_batch("UPDATE attempts SET ended = began").unwrap();
+        assert_eq!(held(&store), [false], "it runs on record only");
+    }
+}

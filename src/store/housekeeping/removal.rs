@@ -253,7 +253,10 @@ mod tests {
         assert_eq!(store.housekeeping().remove_trees(&[root], everything()).unwrap(), [root]);
         assert_eq!(rows(&store), 0);
         assert_eq!(store.housekeeping().remove_trees(&[root], everything()).unwrap(), [], "it is gone");
-        store.housekeeping().shrink().unwrap();
+        let length = || std::fs::metadata(store.dir().database()).unwrap().len();
+        let before = length();
+        let freed = store.housekeeping().shrink().unwrap();
+        assert_eq!(freed, before.saturating_sub(length()));
     }
 
     #[test]

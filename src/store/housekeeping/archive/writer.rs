@@ -73,3 +73,18 @@ impl<'a> Writer<'a> {
 fn fits(member: &Member, bytes: u64) -> Result<()> {
     if bytes > member.limit() { Err(ArchiveError::TooLarge(member.path()).into()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_as_large_as_import_takes_fits() {
+        let id = uuid::Uuid::nil();
+        for path in ["rows/frames.ndjson".to_owned(), format!("frames/{id}/{id}.jsonl")] {
+            let member = Member::parse(&path).unwrap();
+            assert!(fits(&member, member.limit()).is_ok());
+            assert!(fits(&member, member.limit() + 1).is_err());
+        }
+    }
+}
