@@ -222,9 +222,7 @@ mod tests {
           │  /x
           change 1 of 2:
           │ -a
-            (no line break at the end)
           │ +b
-            (no line break at the end)
           change 2 of 2:
           │  {
           │    "odd": 1

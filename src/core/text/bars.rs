@@ -88,12 +88,15 @@ impl Bars {
         self.line(format!("{before}{part}").trim_end());
     }
 
-    /// `context`: how many unchanged lines are shown around each change.
+    /// `context`: how many unchanged lines are shown around each change. That a text has no line break at its end is said where
+    /// the other one has, or is empty: it changes nothing between two texts that both have none.
     pub(crate) fn diff(&mut self, old: &str, new: &str, context: usize) {
         // Without a limit, comparing two long texts with nothing in common would take minutes.
         const PATIENCE: Duration = Duration::from_millis(500);
         let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
         let context = context.min(old.len() + new.len());
+        let is_bare = |text: &str| !text.is_empty() && !text.ends_with('\n');
+        let differ_at_end = is_bare(old) != is_bare(new);
         let (mut shown, all) = (0, old.split_inclusive('\n').count());
         for group in diff.grouped_ops(context) {
             if let Some(first) = group.first() {
@@ -107,7 +110,7 @@ impl Bars {
                 };
                 let line = change.value();
                 self.behind_a_bar(mark, line.strip_suffix('\n').unwrap_or(line));
-                if !line.ends_with('\n') {
+                if differ_at_end && !line.ends_with('\n') {
                     self.line("    (no line break at the end)");
                 }
             }
@@ -142,6 +145,20 @@ mod tests {
         assert_eq!(shown("one two three", 16), "  \u{2502}  one two \n  \u{2506}  three\n");
         assert_eq!(shown("a bcdefghijkl", 16), "  \u{2502}  a bcdefghi\n  \u{2506}  jkl\n");
         assert_eq!(shown("one two threefour", 13), "  \u{2502}  one two\n  \u{2506}   threef\n  \u{2506}  our\n");
+    }
+
+    #[test]
+    fn that_a_line_break_is_missing_is_said_where_the_two_differ_in_it() {
+        let said = |old: &str, new: &str| {
+            let mut bars = Bars::new(None);
+            bars.diff(old, new, usize::MAX);
+            bars.text().matches("(no line break at the end)").count()
+        };
+        for (old, new, expected) in
+            [("a", "b", 0), ("a\nb", "a\nc", 0), ("a\n", "b\n", 0), ("a\n", "a", 1), ("a", "b\n", 1), ("", "a", 1), ("a", "", 1)]
+        {
+            assert_eq!(said(old, new), expected, "{old:?} {new:?}");
+        }
     }
 
     proptest! {
