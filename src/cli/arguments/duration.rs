@@ -3,26 +3,54 @@
 use jiff::fmt::temporal::Pieces;
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Zoned};
 
+/// What is wrong with a time that cannot be reckoned with, now or after a duration.
+pub(crate) const TOO_FAR: &str = "too far away: the latest time is 9999-12-30T22:00:00Z";
+/// What is wrong with such a duration.
+pub(crate) const TOO_LONG: &str = "too long: the longest is 7304484d";
+
 /// Parses a duration. A day is always 24 hours here, whatever the calendar does.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
-    text.parse::<Span>()
-        .and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()))
-        .ok()
-        .filter(|duration| *duration >= SignedDuration::ZERO)
-        .ok_or_else(|| "give weeks, days, hours, minutes or seconds, for example 90s, 2h or 3d".to_owned())
+    let parsed = |text: &str| {
+        let span = text.parse::<Span>().ok()?;
+        span.to_duration(SpanRelativeTo::days_are_24_hours()).ok().filter(|duration| *duration >= SignedDuration::ZERO)
+    };
+    // Only its numbers can be wrong if it is one with others.
+    parsed(text).ok_or_else(|| match parsed(&small(text)).is_some() {
+        true => TOO_LONG.to_owned(),
+        false => "give weeks, days, hours, minutes or seconds, for example 90s, 2h or 3d".to_owned(),
+    })
+}
+
+/// The same with a 1 for each number.
+fn small(text: &str) -> String {
+    let mut small = String::new();
+    for c in text.chars() {
+        match c.is_ascii_digit() {
+            true if small.ends_with('1') => {}
+            true => small.push('1'),
+            false => small.push(c),
+        }
+    }
+    small
 }
 
 /// Parses a time: with an offset from UTC, or in the zone of a place. A time that the clocks of a place skip, or show twice, needs
 /// the offset, too.
 pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
-    let wrong = || "give the date, the time and the zone, for example 2026-12-24T18:00:00Z".to_owned();
-    let pieces = Pieces::parse(text).map_err(|_| wrong())?;
+    const LAST_YEAR: i16 = 9999;
+    let misspelt = || "give the date, the time and the zone, for example 2026-12-24T18:00:00Z".to_owned();
+    let pieces = Pieces::parse(text).map_err(|_| misspelt())?;
+    let is_far = pieces.date().year() == LAST_YEAR;
+    let wrong = || if is_far { TOO_FAR.to_owned() } else { misspelt() };
     let zone =
         pieces.to_time_zone().map_err(|_| "its time zone is not known here: give an offset such as Z or +01:00")?;
     match (zone, pieces.time(), pieces.offset()) {
         (Some(_), Some(_), Some(_)) => {
             let zoned = text.parse::<Zoned>();
-            zoned.map(|zoned| zoned.timestamp()).map_err(|_| "its offset is not that of its time zone then".to_owned())
+            zoned.map(|zoned| zoned.timestamp()).map_err(|_| match is_far {
+                true => TOO_FAR.to_owned(),
+                false => "its offset is not that of its time zone then".to_owned(),
+            })
         }
         (Some(zone), Some(time), None) => {
             let ambiguous = zone.to_ambiguous_zoned(pieces.date().to_datetime(time));
@@ -31,6 +59,8 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
             }
             ambiguous.compatible().map(|zoned| zoned.timestamp()).map_err(|_| wrong())
         }
+        // Without an offset and a zone it is misspelt, however far away it is.
+        (_, _, None) => text.parse().map_err(|_| misspelt()),
         _ => text.parse().map_err(|_| wrong()),
     }
 }
@@ -44,8 +74,24 @@ mod tests {
         assert_eq!(duration("1d 12h"), Ok(SignedDuration::from_hours(36)));
         assert_eq!(duration("0s"), Ok(SignedDuration::ZERO));
         for bad in ["soon", "-3d", "1mo", "7", ""] {
-            assert!(duration(bad).is_err(), "{bad}");
+            assert!(duration(bad).unwrap_err().starts_with("give weeks"), "{bad}");
         }
+        assert_eq!(duration("7304484d"), Ok(SignedDuration::from_hours(7_304_484 * 24)));
+        for long in ["7304485d", "1 d 99999999999999999999h"] {
+            assert_eq!(duration(long), Err(TOO_LONG.to_owned()), "{long}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_too_far_away_is_not_called_misspelt() {
+        let latest = format!("too far away: the latest time is {:.0}", Timestamp::MAX);
+        assert_eq!(latest, TOO_FAR);
+        for far in ["9999-12-31T00:00:00Z", "9999-12-30T22:00:01Z", "9999-12-31T12:00:00[Asia/Tokyo]", "9999-12-31T22:00:00-05:00"]
+        {
+            assert_eq!(moment(far), Err(TOO_FAR.to_owned()), "{far}");
+        }
+        assert!(moment("9999-12-30T22:00:00Z").is_ok());
+        assert_ne!(moment("9999-12-30T10:00:00"), Err(TOO_FAR.to_owned()), "it has no zone");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::cli::arguments::duration::{duration, moment};
+use crate::cli::arguments::duration::{TOO_FAR, TOO_LONG, duration, moment};
 use crate::cli::error::CliError;
 use crate::core::id::RequestId;
 use crate::core::requests::question::{Batch, Choice, Form};
@@ -162,11 +162,13 @@ impl FormOptions {
 
 /// When a question expires that is asked at `now`: in whole seconds, because people read it.
 fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, String> {
-    let far = || format!("\"{}\" is too far away", shortened(text));
+    let far = || format!("\"{}\" is {TOO_FAR}", shortened(text));
     let time = match duration(text) {
         Ok(duration) => now.checked_add(duration).map_err(|_| far())?,
-        Err(_) => moment(text).map_err(|why| {
-            format!("\"{}\" is neither a duration, for example 90m or 3d, nor a time: {why}", shortened(text))
+        Err(why) if why == TOO_LONG => return Err(far()),
+        Err(_) => moment(text).map_err(|why| match why == TOO_FAR {
+            true => far(),
+            false => format!("\"{}\" is neither a duration, for example 90m or 3d, nor a time: {why}", shortened(text)),
         })?,
     };
     Timestamp::from_second(time.as_second()).map_err(|_| far())

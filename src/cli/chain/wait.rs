@@ -6,7 +6,7 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::arguments::candidates;
-use crate::cli::arguments::duration::{duration, moment};
+use crate::cli::arguments::duration::{TOO_FAR, duration, moment};
 use crate::cli::arguments::positions::Positions;
 use crate::cli::chain::request;
 use crate::cli::context::Context;
@@ -126,7 +126,7 @@ impl WaitCommand {
         conditions.extend(self.until.map(External::Time));
         if let Some(duration) = self.duration {
             let until = Timestamp::now().checked_add(duration);
-            let until = until.map_err(|_| CliError::usage("cannot wait for that long").hint("give a shorter time"))?;
+            let until = until.map_err(|_| CliError::usage(format!("--for: the end of the wait is {TOO_FAR}")))?;
             conditions.push(External::Time(until));
         }
         let (every, timeout) = self.intervals()?;
