@@ -56,7 +56,7 @@ pub(crate) use crate::store::notifications::sending::{Claimed, SendOutcome};
 pub(crate) use crate::store::notifications::subscription::Subscription;
 pub(crate) use crate::store::requests::calls::PrintedRequests;
 pub(crate) use crate::store::requests::groups::Replies;
-pub(crate) use crate::store::requests::questions::asked::{Question, Questions};
+pub(crate) use crate::store::requests::questions::asked::{Question, Questions, Together};
 pub(crate) use crate::store::requests::request::{Requests, Seen};
 pub(crate) use crate::store::requests::returns::{AtEnd, ResultUse};
 pub use crate::store::requests::spawn::AskedFor;

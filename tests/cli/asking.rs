@@ -222,6 +222,14 @@ fn several_questions_have_one_result() {
         let root = world.spawn_paused("root.md");
         assert_eq!(world.questions().len(), 3);
         world.answer_to("When?", "2");
+        let open = world.run(&["questions", "--json"]).json();
+        assert_eq!(
+            [&open[0]["asked_together"], &open[1]["asked_together"]],
+            [&json!({"number": 2, "of": 3}), &json!({"number": 3, "of": 3})]
+        );
+        for shown in [&["questions"][..], &["questions", &root]] {
+            assert!(world.run(shown).stdout.contains("2 of 3 asked together"), "{shown:?}");
+        }
         world.answer_to("Who?", "a \"b\"\nc");
         world.run(&["resume", &root]).prints("SGN_PEND_ONGOING");
         let only_one = world.question();

@@ -29,7 +29,7 @@ use crate::core::text::extent;
 use crate::runtime::requests::answer_files;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::run::external_waits;
-use crate::store::{self, Question, Store, StoreError, Target};
+use crate::store::{self, Question, Store, StoreError, Target, Together};
 
 /// List open questions, or show one in full
 ///
@@ -78,6 +78,9 @@ struct QuestionJson {
     frame: FrameId,
     root: FrameId,
     task: String,
+    /// Its place among the questions of the same call, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_together: Option<Together>,
     asked: Timestamp,
     answered: Option<Timestamp>,
     answer: Option<String>,
@@ -180,6 +183,7 @@ impl From<Question> for QuestionJson {
             frame: question.frame,
             root: question.root,
             task: question.title,
+            asked_together: question.together,
             asked: question.asked,
             answered: question.answered,
             answer: question.answer,
@@ -303,11 +307,12 @@ fn offered(listed: &QuestionJson, now: Timestamp) -> Vec<Vec<String>> {
         description if description.is_empty() => format!("  {} {}", form.mark(at), one_line(&option.key)),
         description => format!("  {} {}: {description}", form.mark(at), one_line(&option.key)),
     };
+    let together = listed.asked_together.map(|together| format!("  {}", asked::together(together)));
     let how = asked::choosing(form).map(|how| format!("  {how}"));
     let default = form.default.iter().map(|default| format!("  default: {}", one_line(default)));
     let expiry = form.expires_at.map(|at| format!("  {}", moment::expiry(at, now, &TimeZone::system())));
     let in_file = form.answer_file.as_ref().and_then(|file| file.note(now));
     let in_file = in_file.map(|note| format!("  {}", one_line(&note)));
-    let about = how.into_iter().chain(default).chain(expiry).chain(in_file);
+    let about = how.into_iter().chain(together).chain(default).chain(expiry).chain(in_file);
     form.options.iter().enumerate().map(number).chain(about).map(below).collect()
 }

@@ -19,12 +19,15 @@ use crate::core::requests::plan::{Decided, Plan};
 use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
 use crate::runtime::requests::answer_files;
-use crate::store::{Question, Store, StoreError};
+use crate::store::{Question, Store, StoreError, Together};
 
 /// The whole question, with who asks it.
 pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Result<String, StoreError> {
     let (id, root, task) = (asked.id.short(), asked.root.short(), cut(&asked.title, 40));
     let mut text = format!("{id} of {task} in the chain {root}, {} ago\n", age(asked.asked, Timestamp::now()));
+    if let Some(others) = asked.together {
+        text.push_str(&format!("{}\n", together(others)));
+    }
     text.push_str(&match &asked.kind {
         RequestKind::Permission { tool, input, reason } => {
             let frame = store.frame(asked.frame)?;
@@ -83,6 +86,11 @@ pub(crate) fn hint_at_file(form: &Form) {
     if let Some(file) = form.answer_file.as_ref().filter(|file| file.is_refused()) {
         output::hint(&format!("correct {}, or:", file.path.display()));
     }
+}
+
+/// Says that a question is one of several that one call has asked.
+pub(crate) fn together(Together { number, of }: Together) -> String {
+    format!("{number} of {of} asked together: the agent continues when all are answered")
 }
 
 /// What is said about a question that has expired.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::core::chain::origin::Origin;
@@ -31,6 +32,8 @@ pub struct Question {
     pub question: String,
     /// What was asked for, with what it offers.
     pub kind: RequestKind,
+    /// Its place among the questions of the same call, if there are several.
+    pub together: Option<Together>,
     /// When it was asked.
     pub asked: Timestamp,
     /// When it was answered.
@@ -41,6 +44,14 @@ pub struct Question {
     pub expired: Option<Timestamp>,
     /// Who gave it.
     pub origin: Option<Origin>,
+}
+
+/// The place of a question among those that one call has asked: its agent continues when all are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Together {
+    /// From 1.
+    pub number: u32,
+    pub of: u32,
 }
 
 /// Which questions are meant.
@@ -63,10 +74,18 @@ impl<T: Into<Asked>> From<T> for Questions<'_> {
     }
 }
 
+// Most calls ask one question, and others are not looked for.
 macro_rules! questions {
     ($($condition:tt)+) => {
         concat!(
-            "SELECT r.id, r.frame, f.root, f.title, r.detail, r.state, r.made, a.answered, a.answer, a.origin FROM requests AS r
+            "SELECT r.id, r.frame, f.root, f.title, r.detail, r.state, r.made, a.answered, a.answer, a.origin,
+             CASE WHEN r.detail -> '$.ask.batch' IS NOT NULL OR r.detail ->> '$.ask.native' THEN
+                 (SELECT json_object('of', count(*), 'number', count(*) FILTER (WHERE other.seq <= r.seq))
+                  FROM requests AS other WHERE other.attempt = r.attempt AND other.status <> 'withdrawn'
+                  AND (other.detail ->> '$.ask.batch.id' = r.detail ->> '$.ask.batch.id'
+                       OR other.call = r.call AND other.detail ->> '$.ask.native' AND r.detail ->> '$.ask.native'))
+             END AS together
+             FROM requests AS r
              JOIN frames AS f ON f.id = r.frame LEFT JOIN answers AS a ON a.question = r.id
              WHERE r.kind = 'ask' AND r.status <> 'withdrawn' AND ",
             $($condition)+,
@@ -170,6 +189,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
         RequestKind::Ask(form) => form.question.clone(),
         other => other.command(),
     };
+    let together: Option<Together> = maybe_json(row, "together")?;
     let is_expired = from_json::<RequestState>(row, "state")?.is_expired();
     let over = maybe_time(row, "answered")?;
     Ok(Question {
@@ -179,6 +199,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
         title: row.get("title")?,
         question,
         kind,
+        together: together.filter(|together| together.of > 1),
         asked: time(row, "made")?,
         answered: over.filter(|_| !is_expired),
         answer: if is_expired { None } else { row.get("answer")? },
@@ -190,7 +211,30 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::requests::question::{Batch, Form};
     use crate::store::testing::store;
+
+    #[test]
+    fn questions_of_one_call_are_numbered() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let batch = || Batch { id: RequestId(Uuid::from_u128(7)), name: None };
+        let batched = || RequestKind::Ask(Form { batch: Some(batch()), ..Form::text("When?") });
+        let native = || RequestKind::Ask(Form { native: true, ..Form::text("Where?") });
+        store.request(caller, Some("toolu_1"), &[batched(), batched(), batched()]).unwrap();
+        store.request(caller, Some("toolu_2"), &[native(), native()]).unwrap();
+        store.request(caller, Some("toolu_3"), &[native()]).unwrap();
+        store.request(caller, Some("toolu_4"), &[RequestKind::Ask(Form::text("Why?"))]).unwrap();
+        let places = |only_open| -> Vec<_> {
+            let asked = store.questions(None, only_open).unwrap();
+            asked.iter().map(|question| question.together.map(|together| (together.number, together.of))).collect()
+        };
+        let all = [Some((1, 3)), Some((2, 3)), Some((3, 3)), Some((1, 2)), Some((2, 2)), None, None];
+        assert_eq!(places(true), all);
+        let first = store.questions(None, true).unwrap()[0].id;
+        store.answer(first, "now").unwrap();
+        assert_eq!(places(true), all[1..], "they keep their numbers");
+    }
 
     #[test]
     fn the_first_questions_of_a_project_are_read_and_no_others() {
