@@ -195,6 +195,9 @@ impl From<StoreError> for CliError {
                     .hint("move the file away if it is not needed, or set AGENT_CLI_STATE_DIR to another directory")
             }
             StoreError::Archive(error) => archive(message, &error),
+            StoreError::Gone(_) => {
+                Self::failed(message).hint("put it back, or run the command again with what is there now")
+            }
             StoreError::Newer { .. } => Self::failed(message).hint("upgrade agent-cli"),
             StoreError::Busy(_) | StoreError::AnswerReplaced(_) | StoreError::Steered(_) => {
                 Self::failed(message).hint("run the command again")

@@ -28,6 +28,9 @@ pub enum StoreError {
     /// The state directory, or a file in it, cannot be written.
     #[error("{0} cannot be written")]
     ReadOnly(PathBuf),
+    /// The state directory is another one than that which was opened, or there is none.
+    #[error("the state directory {0} was removed or replaced while it was in use")]
+    Gone(PathBuf),
     /// The disk is full.
     #[error("the disk of {0} is full")]
     Full(PathBuf),

@@ -1,6 +1,8 @@
 //! `watch`: stays, and continues chains as soon as they can continue. It looks at everything once a minute, which is longer than
 //! these tests wait: what happens in them was noticed.
 
+use std::fs;
+
 use rustix::process::Signal;
 
 use crate::gate::wait_until;
@@ -33,7 +35,7 @@ fn a_file_that_appears_continues_the_chain_that_waits_for_it() {
     world.file("ins.md", "wait --file sub/folder/there\nreply found\n");
     let id = world.spawn_paused("ins.md");
     let watch = world.command(["watch"]).start();
-    std::fs::create_dir_all(world.project().join("sub/folder")).expect("it can be made");
+    fs::create_dir_all(world.project().join("sub/folder")).expect("it can be made");
     world.file("sub/folder/there", "");
     wait_until("it is done", || is_done(&world, &id));
     watch.signal(Signal::INT);
@@ -66,6 +68,44 @@ fn it_stops_the_agents_that_it_runs() {
     assert!(world.log().starts.iter().all(|start| !start.is_alive()));
     gate.open_for_one();
     world.run(&["resume", &id]).prints("done");
+}
+
+#[test]
+fn a_state_directory_that_is_removed_or_replaced_ends_it() {
+    for replaced in [false, true] {
+        let world = World::new();
+        world.file("ins.md", "ask When?\nreply {result}\n");
+        let id = world.spawn_paused("ins.md");
+        let watch = world.command(["watch"]).start();
+        world.answer("now");
+        wait_until("it watches", || is_done(&world, &id));
+        if replaced {
+            fs::rename(world.state(), world.home().join("moved")).expect("it can be moved");
+            world.run(&["ls"]).succeeds();
+        } else {
+            fs::remove_dir_all(world.state()).expect("it can be removed");
+        }
+        let ended = watch.ends();
+        ended.exits_with(1);
+        let said = "was removed or replaced while it was in use\nhint: put it back, or run the command again with what is there now\n";
+        assert!(ended.stderr.ends_with(said), "{ended}");
+    }
+}
+
+#[test]
+fn a_resume_under_way_ends_with_its_state_directory() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("ins.md", "ask When?\nhold gate\nreply done\n");
+    world.spawn_paused("ins.md");
+    world.answer("now");
+    let resume = world.command(["resume", "--all"]).start();
+    gate.reached_by(1);
+    fs::rename(world.state(), world.home().join("moved")).expect("it can be moved");
+    let ended = resume.ends();
+    ended.exits_with(1);
+    assert!(ended.stderr.contains("was removed or replaced while it was in use"), "{ended}");
+    gate.open_for_one();
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The store: one connection to the database, and the transactions that all operations are made of.
 
 use std::cell::Cell;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rusqlite::config::DbConfig;
@@ -8,7 +10,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::failpoint::{self, Moment, Step};
 use crate::store::database::{full_disk, open, schema};
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Fault, Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 
 /// One connection to the database, and the directory that contains it.
@@ -17,7 +19,12 @@ pub struct Store {
     pub(in crate::store) connection: Connection,
     pub(in crate::store) dir: StateDir,
     pub(in crate::store) wrote: Cell<bool>,
+    /// The database file that is open; `None`: it is only looked at.
+    file: Option<FileId>,
 }
+
+/// Device and inode.
+type FileId = (u64, u64);
 
 impl Store {
     /// A log of this size takes longer to read than to empty.
@@ -32,11 +39,14 @@ impl Store {
     pub fn open(dir: &Path) -> Result<Self> {
         let dir = StateDir::new(dir)?;
         let connection = open::connection(&dir)?;
-        Ok(Self::of(connection, dir))
+        let file = file_at(&dir);
+        let mut store = Self::of(connection, dir);
+        store.file = file;
+        Ok(store)
     }
 
     pub(in crate::store) fn of(connection: Connection, dir: StateDir) -> Self {
-        Self { connection, dir, wrote: Cell::new(false) }
+        Self { connection, dir, wrote: Cell::new(false), file: None }
     }
 
     /// The state directory.
@@ -54,6 +64,7 @@ impl Store {
         self.wrote.set(true);
         let work = |connection: &Connection| {
             schema::still_known(connection, &self.dir.database())?;
+            self.still_there()?;
             let outcome = work(connection)?;
             full_disk::meet_full_disk(connection, step)?;
             failpoint::at(step, Moment::Within);
@@ -70,8 +81,21 @@ impl Store {
         self.transaction(TransactionBehavior::Deferred, work)
     }
 
+    /// What is written to a database that was removed or replaced is lost, and nobody else sees it.
+    fn still_there(&self) -> Result<()> {
+        match self.file.is_none() || file_at(&self.dir) == self.file {
+            true => Ok(()),
+            false => Err(StoreError::Gone(self.dir.path().to_owned())),
+        }
+    }
+
     /// A number that changes when another connection has written.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Gone`], or a database that cannot be read.
     pub(crate) fn version_of_others(&self) -> Result<i64> {
+        self.still_there()?;
         self.query(|connection| {
             Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
         })
@@ -100,12 +124,17 @@ impl Store {
     }
 }
 
+fn file_at(dir: &StateDir) -> Option<FileId> {
+    let found = fs::metadata(dir.database()).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
 impl Drop for Store {
     /// The last connection to close copies the log into the database and deletes it, with two syncs. A poll leaves that
     /// to those who write (`open::connection` says so): it would cost a poll more than all its reading. But a log that
     /// a killed writer left behind has to be read by every poll, so a long one is worth the price.
     fn drop(&mut self) {
-        let long = || std::fs::metadata(self.dir.database_log()).is_ok_and(|log| log.len() > Self::LOG_LIMIT);
+        let long = || fs::metadata(self.dir.database_log()).is_ok_and(|log| log.len() > Self::LOG_LIMIT);
         if self.wrote.get() || long() {
             // When this fails, the next connection to close does it.
             let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
