@@ -1,7 +1,7 @@
 //! Questions in files, which a person answers by editing them.
 
 use std::fs::{self, File};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -116,6 +116,34 @@ fn an_answer_in_a_file_is_checked_like_any_other() {
 }
 
 #[test]
+fn an_answer_that_does_not_count_is_mentioned_once_by_those_who_look_at_all_chains() {
+    let (world, id, file) = asked(" --option spring --option autumn");
+    let answer = |text: &str| drop(world.file("q.md", format!("When is\nyour birthday?\n\nA: {text}\n---\n")));
+    answer("summer");
+    let said = |why: &str| {
+        let (id, path) = (&id[..8], file.display());
+        format!(
+            "warning: {id}: {path} has an answer that does not count: \"{why}\" is not one of the options: choose one of 1. spring, \
+             2. autumn\nhint: correct the file, or answer the question: agent-cli questions {id}\n"
+        )
+    };
+    let looked = || world.run(&["resume", "--all"]).succeeds().stderr.clone();
+    assert_eq!([looked(), looked()], [said("summer"), String::new()]);
+    answer("winter");
+    assert_eq!([looked(), looked()], [said("winter"), String::new()]);
+    let (watch, screen) = world.command(["watch"]).start_on_screen(250, 24);
+    wait_until("it is said", || screen.text().contains("winter"));
+    answer("summer");
+    wait_until("the other is said", || screen.text().contains("summer"));
+    answer("2");
+    wait_until("it is done", || screen.text().contains(" done: autumn"));
+    watch.signal(Signal::TERM);
+    watch.ends().succeeds();
+    let shown = screen.text();
+    assert_eq!(["winter", "summer"].map(|wrong| shown.matches(wrong).count()), [1, 1], "{shown}");
+}
+
+#[test]
 fn an_agent_does_not_answer_its_own_question_in_its_turn() {
     let world = World::new();
     let text = "printf 'When?\\nA: mine\\n---\\n' > q.md";
@@ -123,7 +151,15 @@ fn an_agent_does_not_answer_its_own_question_in_its_turn() {
     world.file("q.md", "When?\n");
     let id = world.spawn_paused("ins.md");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
-    assert!(why(&world, &id).contains("was changed while its agent still worked"), "{}", why(&world, &id));
+    let early = "has an answer from before the end of its agent's turn, which does not count";
+    assert!(why(&world, &id).contains(early), "{}", why(&world, &id));
+    // Somebody changes its rights, and with them the time that counts; then somebody else saves it once more.
+    let file = world.project().join("q.md");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("it is theirs");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert!(why(&world, &id).contains(early), "{}", why(&world, &id));
+    world.file("q.md", fs::read(&file).expect("it is a file"));
+    assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "");
     world.file("q.md", "When?\nA: theirs\n---\n");
     assert!(world.run(&["resume", &id]).succeeds().stdout.contains("theirs"));
 

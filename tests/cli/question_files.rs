@@ -1,6 +1,7 @@
 //! Questions that agents post as files, and answers in files.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -105,9 +106,14 @@ fn an_agent_does_not_answer_its_own_question() {
     fs::create_dir(world.project().join("q")).expect("it can be made");
     let outcome = world.run(&["spawn", "root.md", "--questions-dir", "q"]);
     assert!(
-        outcome.stderr.contains("/answered/d.json was written while its agent still worked: save it once more"),
+        outcome.stderr.contains("/answered/d.json has an answer from before the end of its agent's turn"),
         "{outcome}"
     );
+    let prepared = file(&world, "answered/d.json");
+    fs::set_permissions(&prepared, fs::Permissions::from_mode(0o600)).expect("it is theirs");
+    assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "");
+    let listed = world.run(&["questions"]);
+    assert!(listed.stdout.contains("/answered/d.json has an answer from before"), "{listed}");
     world.answer("no");
     assert!(world.run(&["resume", "--all"]).succeeds().stdout.contains(" done: over"));
     assert_eq!(told(&world), "no");

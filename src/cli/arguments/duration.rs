@@ -86,8 +86,12 @@ mod tests {
     fn a_time_that_is_too_far_away_is_not_called_misspelt() {
         let latest = format!("too far away: the latest time is {:.0}", Timestamp::MAX);
         assert_eq!(latest, TOO_FAR);
-        for far in ["9999-12-31T00:00:00Z", "9999-12-30T22:00:01Z", "9999-12-31T12:00:00[Asia/Tokyo]", "9999-12-31T22:00:00-05:00"]
-        {
+        for far in [
+            "9999-12-31T00:00:00Z",
+            "9999-12-30T22:00:01Z",
+            "9999-12-31T12:00:00[Asia/Tokyo]",
+            "9999-12-31T22:00:00-05:00",
+        ] {
             assert_eq!(moment(far), Err(TOO_FAR.to_owned()), "{far}");
         }
         assert!(moment("9999-12-30T22:00:00Z").is_ok());

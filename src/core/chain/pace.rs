@@ -47,9 +47,14 @@ pub(crate) enum Stir {
 }
 
 /// What the file of a question says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InFile {
     NoAnswer,
+    /// Something that does not count as an answer, and whether a person was told.
+    Refused {
+        why: String,
+        was_told: bool,
+    },
     /// An answer that counts from this time on.
     Soon(Timestamp),
     /// An answer that was last changed then.
@@ -74,6 +79,19 @@ pub(crate) struct Plan {
     pub(crate) next: Option<Timestamp>,
     /// The files that are waited for.
     pub(crate) files: Vec<PathBuf>,
+    /// What does not count as an answer.
+    pub(crate) refused: Vec<RefusedAnswer>,
+}
+
+/// A file in which something does not count as an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RefusedAnswer {
+    pub(crate) root: FrameId,
+    /// An agent has named it.
+    pub(crate) path: PathBuf,
+    pub(crate) why: String,
+    /// Whether it is recorded that a person was told.
+    pub(crate) was_told: bool,
 }
 
 /// What came of looking at a chain.
@@ -110,7 +128,7 @@ impl Pace {
         candidates: Vec<Candidate>,
         now: Timestamp,
         is_met: impl Fn(&External) -> bool,
-        in_file: impl Fn(&Path, &Form, &Progress) -> InFile,
+        in_file: impl Fn(&Form, &Progress) -> InFile,
     ) -> Plan {
         let mut plan = Plan::default();
         let mut order = Vec::new();
@@ -129,15 +147,19 @@ impl Pace {
                     Stir::Outside(due)
                 }
                 Stir::InFile { form, .. } => {
-                    let Some(file) = &form.file else { continue };
-                    plan.files.push(file.clone());
-                    match in_file(file, &form, &progress) {
+                    let Some(path) = form.answered_in() else { continue };
+                    plan.files.push(path.clone());
+                    match in_file(&form, &progress) {
                         InFile::NoAnswer => continue,
+                        InFile::Refused { why, was_told } => {
+                            plan.refused.push(RefusedAnswer { root, path, why, was_told });
+                            continue;
+                        }
                         InFile::Soon(time) => {
                             plan.look_again(time);
                             continue;
                         }
-                        // What is no answer rests until somebody changes it.
+                        // What is not recorded in spite of that rests until somebody changes it.
                         InFile::Answer(changed) => Stir::InFile { form, changed: Some(changed) },
                     }
                 }
@@ -213,9 +235,10 @@ mod tests {
     fn plan(pace: &mut Pace, stirs: &[Stir], now: i64) -> Plan {
         let candidate = |stir: &Stir| Candidate { root: ROOT, stir: stir.clone(), progress: Progress::default() };
         let is_there = |wait: &External| wait.files().any(|path| path.ends_with("there"));
-        let in_file = |path: &Path, _: &Form, _: &Progress| match path.to_str().unwrap().split_once(' ') {
+        let in_file = |form: &Form, _: &Progress| match form.file.as_ref().unwrap().to_str().unwrap().split_once(' ') {
             Some(("soon", time)) => InFile::Soon(at(time.parse().unwrap())),
             Some(("answer", time)) => InFile::Answer(at(time.parse().unwrap())),
+            Some(("refused", why)) => InFile::Refused { why: why.to_owned(), was_told: false },
             _ => InFile::NoAnswer,
         };
         pace.plan(stirs.iter().map(candidate).collect(), at(now), is_there, in_file)
@@ -266,6 +289,14 @@ mod tests {
         assert_eq!((empty.due, empty.next, empty.files), (vec![], None, vec![PathBuf::from("/p/q.md")]));
         let soon = plan(&mut pace, &file("soon 9"), 0);
         assert_eq!((soon.due, soon.next), (vec![], Some(at(9))));
+        let refused = plan(&mut pace, &file("refused is a directory"), 0);
+        let why = RefusedAnswer {
+            root: ROOT,
+            path: "refused is a directory".into(),
+            why: "is a directory".into(),
+            was_told: false,
+        };
+        assert_eq!((refused.due, refused.next, refused.refused), (vec![], None, vec![why]));
         assert!(is_due(&mut pace, &file("answer 5"), 9));
         let stirs = pace.stirs(ROOT);
         pace.looked_at(ROOT, stirs, at(9), Look::NotDriven);

@@ -117,6 +117,15 @@ impl Form {
         one(text).map(str::to_owned).or_else(several)
     }
 
+    /// The file in which it can be answered, if there is one.
+    #[must_use]
+    pub(crate) fn answered_in(&self) -> Option<PathBuf> {
+        match &self.posted {
+            Some(posted) => posted.answered(),
+            None => self.file.clone(),
+        }
+    }
+
     fn named(&self, text: &str) -> Option<&str> {
         let keys = || self.options.iter().map(|option| option.key.as_str());
         let numbered = || keys().nth(text.parse::<usize>().ok().filter(|_| self.is_numbered())?.checked_sub(1)?);

@@ -154,9 +154,15 @@ mod tests {
             bars.diff(old, new, usize::MAX);
             bars.text().matches("(no line break at the end)").count()
         };
-        for (old, new, expected) in
-            [("a", "b", 0), ("a\nb", "a\nc", 0), ("a\n", "b\n", 0), ("a\n", "a", 1), ("a", "b\n", 1), ("", "a", 1), ("a", "", 1)]
-        {
+        for (old, new, expected) in [
+            ("a", "b", 0),
+            ("a\nb", "a\nc", 0),
+            ("a\n", "b\n", 0),
+            ("a\n", "a", 1),
+            ("a", "b\n", 1),
+            ("", "a", 1),
+            ("a", "", 1),
+        ] {
             assert_eq!(said(old, new), expected, "{old:?} {new:?}");
         }
     }

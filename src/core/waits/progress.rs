@@ -31,6 +31,9 @@ pub struct Seen {
     /// Only of a question's file: when it was changed, if that time was still to come when it was first seen (`tried`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Timestamp>,
+    /// Only of a question's file: what was in it when its agent's turn ended, as a digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -100,10 +103,34 @@ impl Progress {
         if changed <= now { Some(changed) } else { seen() }
     }
 
-    /// A file that is first seen at `now` and was changed later than that.
+    /// The same with a file that is first seen at `now` and was changed later than that.
     #[must_use]
-    pub(crate) fn of_changed_ahead(changed: Timestamp, now: Timestamp) -> Self {
-        Self(vec![Seen { changed: Some(changed), tried: Some(now), ..Seen::default() }])
+    pub(crate) fn with_changed_ahead(&self, changed: Timestamp, now: Timestamp) -> Self {
+        Self(vec![Seen { changed: Some(changed), tried: Some(now), ..self.seen(0) }])
+    }
+
+    /// The same with a file that an agent has left like this at the end of its turn.
+    #[must_use]
+    pub(crate) fn with_left(&self, left: &str) -> Self {
+        Self(vec![Seen { left: Some(left.to_owned()), ..self.seen(0) }])
+    }
+
+    /// Whether an agent has left a file like this at the end of its turn.
+    #[must_use]
+    pub(crate) fn was_left(&self, like: &str) -> bool {
+        self.0.first().is_some_and(|seen| seen.left.as_deref() == Some(like))
+    }
+
+    /// The same with a file whose answer does not count, for a reason that a person was told.
+    #[must_use]
+    pub(crate) fn with_told(&self, why: &str) -> Self {
+        Self(vec![Seen { why_not: Some(why.to_owned()), ..self.seen(0) }])
+    }
+
+    /// Whether a person was told why the answer in a file does not count.
+    #[must_use]
+    pub(crate) fn was_told(&self, why: &str) -> bool {
+        self.0.first().is_some_and(|seen| seen.why_not.as_deref() == Some(why))
     }
 
     fn at(&mut self, at: usize) -> &mut Seen {
@@ -127,11 +154,21 @@ mod tests {
         let none = Progress::default();
         assert_eq!(none.quiet_since(at(90), at(100)), Some(at(90)));
         assert_eq!(none.quiet_since(at(900), at(100)), None);
-        let seen = Progress::of_changed_ahead(at(900), at(100));
+        let seen = Progress::default().with_changed_ahead(at(900), at(100));
         assert_eq!(seen.quiet_since(at(900), at(105)), Some(at(100)));
         assert_eq!(seen.quiet_since(at(900), at(95)), None, "the clock was set back once more");
         assert_eq!(seen.quiet_since(at(901), at(105)), None, "it was changed again");
         assert_eq!(seen.quiet_since(at(900), at(901)), Some(at(900)));
+    }
+
+    #[test]
+    fn what_is_noted_about_a_file_is_kept_beside_the_rest() {
+        let noted = Progress::default().with_left("a").with_told("wrong").with_changed_ahead(at(900), at(100));
+        assert!(noted.was_left("a") && noted.was_told("wrong"));
+        assert_eq!(noted.quiet_since(at(900), at(105)), Some(at(100)));
+        let again = noted.with_left("b");
+        assert!(!again.was_left("a") && again.was_told("wrong"));
+        assert!(!Progress::default().was_left("a") && !Progress::default().was_told("wrong"));
     }
 
     #[test]

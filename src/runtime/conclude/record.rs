@@ -11,6 +11,7 @@ use crate::core::id::AttemptId;
 use crate::runtime::conclude::gather::{Gathered, sweep};
 use crate::runtime::delivery::{situation, stale_files};
 use crate::runtime::recovery::{diverged_session, restore};
+use crate::runtime::requests::answer_files;
 use crate::runtime::steering::report;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
@@ -36,6 +37,7 @@ pub(super) fn record(
         Some(transcript) => keep(store, frame, attempt, transcript)?,
         None => false,
     };
+    answer_files::note_left(store, attempt.id, gathered.ended)?;
     let ended = store.end_attempt(&AttemptEnd {
         frame: frame.id,
         attempt: attempt.id,

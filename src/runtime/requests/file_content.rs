@@ -3,12 +3,15 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use jiff::Timestamp;
 use nix::unistd::{Uid, User};
 use rustix::fs::OFlags;
+use sha2::{Digest as _, Sha256};
 
 use crate::core::chain::origin::{FromFile, Origin};
+use crate::core::requests::question::file::counts_from;
 
 /// The largest file that is read, in bytes.
 pub(super) const LARGEST: u64 = 1 << 20;
@@ -21,7 +24,17 @@ pub(super) struct Content {
     /// Without a byte order mark, which some editors add.
     pub(super) text: String,
     owner: u32,
+    /// What a change of its rights or its name does not change.
+    pub(super) saved: String,
     /// When anything about the file changed last. No program can set this time.
+    pub(super) changed: Timestamp,
+}
+
+/// What an agent has left in a file.
+pub(super) struct Left {
+    /// As a digest.
+    pub(super) what: String,
+    /// When anything about the file changed last.
     pub(super) changed: Timestamp,
 }
 
@@ -48,9 +61,38 @@ pub(super) fn content(opened: &File) -> Result<Content, String> {
     }
     let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
-    let nanoseconds = i32::try_from(after.ctime_nsec()).unwrap_or_default();
-    let changed = Timestamp::new(after.ctime(), nanoseconds).unwrap_or(Timestamp::MAX);
-    Ok(Content { text, owner: after.uid(), changed })
+    Ok(Content { text, owner: after.uid(), changed: changed(&after), saved: saved(&after) })
+}
+
+/// When anything about a file changed last.
+fn changed(found: &fs::Metadata) -> Timestamp {
+    let nanoseconds = i32::try_from(found.ctime_nsec()).unwrap_or_default();
+    Timestamp::new(found.ctime(), nanoseconds).unwrap_or(Timestamp::MAX)
+}
+
+/// What stays the same when only the rights or the name of a file change.
+fn saved(found: &fs::Metadata) -> String {
+    format!("{} {}.{}", found.ino(), found.mtime(), found.mtime_nsec())
+}
+
+/// What was left in a file that cannot be read: whoever makes it readable has not written it.
+pub(super) fn left_unread(path: &Path) -> Option<Left> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some(Left { what: saved(&found), changed: changed(&found) })
+}
+
+/// Until when somebody may still be writing a file; `None`: nobody has changed it for a while, or it does not exist.
+pub(super) fn quiet_from(path: &Path, now: Timestamp) -> Option<Timestamp> {
+    let changed = changed(&fs::symlink_metadata(path).ok()?);
+    counts_from(changed, now).filter(|_| changed <= now)
+}
+
+/// What says whether two answers are the same.
+pub(super) fn digest(answer: &str, closed: bool) -> String {
+    let mut digest = Sha256::new();
+    digest.update([u8::from(closed)]);
+    digest.update(answer);
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Why a file or its folder cannot be opened.

@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 use jiff::Timestamp;
 
 use crate::core::chain::frame::Frame;
+use crate::core::chain::pace::InFile;
 use crate::core::chain::tree::Tree;
 use crate::core::posted::place::{ANSWERED, PENDING, Posted};
 use crate::core::posted::{answered, marker, pending};
@@ -17,10 +18,11 @@ use crate::core::requests::answer;
 use crate::core::requests::question::Form;
 use crate::core::requests::question::answer_file;
 use crate::core::requests::request::{Request, RequestKind};
+use crate::core::waits::progress::Progress;
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::file_content::Content;
+use crate::runtime::requests::file_content::{self, Content, Left, digest};
 use crate::runtime::requests::posted::folder::{Folder, said};
-use crate::runtime::requests::question_files::{AskedUntil, record_first};
+use crate::runtime::requests::question_files::{AskedUntil, EARLY, no_answer, record_first, refused, refused_if_quiet};
 use crate::store::{Caller, Seen, Store};
 
 /// Records the questions that an agent says it has posted in its last lines. One whose file cannot be read is recorded, too: a
@@ -104,9 +106,29 @@ pub(super) fn content(posted: &Posted, form: &Form, asked: &AskedUntil) -> answe
         Err(content) => content,
         Ok((text, _)) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
             Ok(_) => Answered,
-            Err(why) => Refused { why: format!("has an answer that does not count: {why}") },
+            Err(why) => Refused { why: no_answer(&why) },
         },
     }
+}
+
+/// What the file of an answer says, as far as that can be said without the record of the attempt that asked.
+pub(super) fn answer_state(posted: &Posted, form: &Form, seen: &Progress, now: Timestamp) -> InFile {
+    let Some(path) = posted.answered() else { return InFile::NoAnswer };
+    match answer_in(posted, &AskedUntil::some_time(seen)) {
+        Err(answer_file::Content::Refused { why }) => refused_if_quiet(&path, why, seen, now),
+        Err(_) => InFile::NoAnswer,
+        Ok((text, found)) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
+            Ok(_) => InFile::Answer(found.changed),
+            Err(why) => refused(no_answer(&why), seen),
+        },
+    }
+}
+
+/// What the agent that has posted a question has left as its answer.
+pub(super) fn left_in(posted: &Posted) -> Option<Left> {
+    let read = Folder::open(&posted.dir, ANSWERED).ok()?.read(&posted.file_name()?);
+    let Ok(found) = read else { return file_content::left_unread(&posted.answered()?) };
+    found.map(|found| Left { what: digest(&found.text, true), changed: found.changed })
 }
 
 /// The answer in a file, and the file. What was written while the agent worked, the agent may have written.
@@ -128,8 +150,8 @@ fn answer_in(posted: &Posted, asked: &AskedUntil) -> Result<(String, Content), a
         return Err(unanswered("has the answer to an earlier question of this name"));
     }
     let text = answered::answer(&found.text).map_err(|why| refused(why.to_string()))?;
-    if asked.until.is_none_or(|until| found.changed < until) {
-        return Err(refused("was written while its agent still worked: save it once more".to_owned()));
+    if asked.is_early(&digest(&found.text, true), &found) {
+        return Err(refused(EARLY.to_owned()));
     }
     Ok((text, found))
 }

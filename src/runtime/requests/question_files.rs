@@ -2,6 +2,7 @@
 //!
 //! An agent has named the file, and anybody may replace it at any time: no link leads elsewhere.
 
+use std::fmt::Display;
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +22,7 @@ use crate::core::requests::request::RequestKind;
 use crate::core::waits::progress::Progress;
 use crate::failpoint::{self, Step};
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::file_content::{self, Content, FLAGS};
+use crate::runtime::requests::file_content::{self, Content, FLAGS, Left, digest};
 use crate::runtime::requests::record::{self, Reach};
 use crate::store::{Attempts, Caller, Seen, Store, StoreError};
 
@@ -186,10 +187,33 @@ fn create(path: &Path, text: &str) -> io::Result<()> {
 }
 
 impl AskedUntil {
+    /// Without the record of the attempt: it has ended.
+    pub(super) fn some_time(seen: &Progress) -> Self {
+        Self { until: Some(Timestamp::MIN), seen: seen.clone() }
+    }
+
     pub(super) fn of(store: &Store, question: RequestId, seen: &Progress) -> Result<Self, StoreError> {
         let attempt = store.attempts(Attempts::ThatAsked(question))?.pop();
         Ok(Self { until: attempt.and_then(|attempt| attempt.ended), seen: seen.clone() })
     }
+
+    /// Whether an answer was there before the turn of the agent that asked had ended: the agent may have written it. Its time alone
+    /// does not tell: it moves when somebody changes the rights or the owner of the file.
+    pub(super) fn is_early(&self, answer: &str, read: &Content) -> bool {
+        let was_left = || self.seen.was_left(answer) || self.seen.was_left(&read.saved);
+        self.until.is_none_or(|until| read.changed < until) || was_left()
+    }
+}
+
+/// Why such an answer does not count.
+pub(super) const EARLY: &str =
+    "has an answer from before the end of its agent's turn, which does not count: change it, or answer with agent-cli";
+
+/// What the agent that asks in the file at `path` has left there as an answer.
+pub(super) fn left_in(path: &Path, form: &Form) -> Option<Left> {
+    let Ok(read) = read(path) else { return file_content::left_unread(path) };
+    let Written { answer, closed } = file::written(&read.text, form).ok()?;
+    Some(Left { what: digest(answer, closed), changed: read.changed })
 }
 
 /// What the file at `path` says about a question.
@@ -203,27 +227,45 @@ fn look(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> Look {
         Err(why @ (NoAnswerYet::NoMark | NoAnswerYet::Empty)) => return Look::Nothing(why.to_string()),
         Err(why @ NoAnswerYet::OtherQuestion) => return Look::Refused(why.to_string()),
     };
-    // What was written while the agent worked, the agent may have written.
-    if asked.until.is_none_or(|until| read.changed < until) {
-        return Look::Refused("was changed while its agent still worked: save it once more".to_owned());
+    if asked.is_early(&digest(answer.as_str(), closed), &read) {
+        return Look::Refused(EARLY.to_owned());
     }
     let counts = match asked.seen.quiet_since(read.changed, now) {
         _ if closed => None,
-        None => return Look::ToNote(Progress::of_changed_ahead(read.changed, now)),
+        None => return Look::ToNote(asked.seen.with_changed_ahead(read.changed, now)),
         Some(quiet_since) => file::counts_from(quiet_since, now),
     };
     counts.map_or_else(|| Look::Answer(answer, read), Look::Soon)
 }
 
 /// What the file of a question says, as far as that can be said without the record of its attempt.
-pub(crate) fn answer_state(path: &Path, form: &Form, seen: &Progress, now: Timestamp) -> InFile {
-    match look(path, form, &AskedUntil { until: Some(Timestamp::MIN), seen: seen.clone() }, now) {
-        Look::Nothing(_) | Look::Refused(_) => InFile::NoAnswer,
+pub(super) fn answer_state(path: &Path, form: &Form, seen: &Progress, now: Timestamp) -> InFile {
+    match look(path, form, &AskedUntil::some_time(seen), now) {
+        Look::Nothing(_) => InFile::NoAnswer,
+        Look::Refused(why) => refused_if_quiet(path, why, seen, now),
         Look::Soon(time) => InFile::Soon(time),
         // Whoever is due records it.
         Look::ToNote(_) => InFile::Answer(Timestamp::MAX),
-        Look::Answer(_, read) => InFile::Answer(read.changed),
+        Look::Answer(text, read) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
+            Ok(_) => InFile::Answer(read.changed),
+            Err(why) => refused(no_answer(&why), seen),
+        },
     }
+}
+
+/// What does not count.
+pub(super) fn refused(why: String, seen: &Progress) -> InFile {
+    InFile::Refused { was_told: seen.was_told(&why), why }
+}
+
+/// The same, unless somebody may still be writing it.
+pub(super) fn refused_if_quiet(path: &Path, why: String, seen: &Progress, now: Timestamp) -> InFile {
+    file_content::quiet_from(path, now).map_or_else(|| refused(why, seen), InFile::Soon)
+}
+
+/// Why a text is no answer to its question.
+pub(super) fn no_answer(why: &impl Display) -> String {
+    format!("has an answer that does not count: {why}")
 }
 
 /// What is in the file of an open question, for a person.
@@ -236,7 +278,7 @@ pub(super) fn content(path: &Path, form: &Form, asked: &AskedUntil, now: Timesta
         Look::ToNote(_) => Soon { counts_at: now.saturating_add(file::QUIET).unwrap_or(now) },
         Look::Answer(text, _) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
             Ok(_) => Answered,
-            Err(why) => Refused { why: format!("has an answer that does not count: {why}") },
+            Err(why) => Refused { why: no_answer(&why) },
         },
     }
 }
@@ -286,96 +328,4 @@ fn read(path: &Path) -> Result<Content, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-    use crate::runtime::requests::file_content::LARGEST;
-
-    fn folder() -> (tempfile::TempDir, PathBuf) {
-        let temp = tempfile::tempdir().unwrap();
-        let path = fs::canonicalize(temp.path()).unwrap();
-        (temp, path)
-    }
-
-    fn why(look: Look) -> String {
-        match look {
-            Look::Nothing(why) | Look::Refused(why) => why,
-            Look::Soon(time) => format!("counts from {time}"),
-            Look::ToNote(seen) => format!("to note: {seen:?}"),
-            Look::Answer(text, _) => format!("an answer: {text}"),
-        }
-    }
-
-    fn asked(until: Option<Timestamp>) -> AskedUntil {
-        AskedUntil { until, seen: Progress::default() }
-    }
-
-    #[test]
-    fn whatever_is_there_it_is_said_why_it_is_no_answer() {
-        let (_temp, folder) = folder();
-        let at = |name: &str| folder.join(name);
-        fs::create_dir(at("folder")).unwrap();
-        symlink(at("nowhere"), at("dangling")).unwrap();
-        fs::write(at("whole"), "When?\nA: now\n---\n").unwrap();
-        symlink(at("whole"), at("link")).unwrap();
-        symlink(&folder, at("way")).unwrap();
-        fs::write(at("binary"), b"When?\nA: \xff").unwrap();
-        File::create(at("large")).unwrap().set_len(LARGEST + 1).unwrap();
-        fs::write(at("empty"), "").unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, Mode::from(0o600), 0).unwrap();
-        let now = Timestamp::now();
-        let look = |name: &str| why(look(&at(name), &Form::text("When?"), &asked(Some(Timestamp::UNIX_EPOCH)), now));
-        for (name, expected) in [
-            ("missing", "does not exist"),
-            ("whole/below", "does not exist"),
-            ("dangling", "is a link"),
-            ("link", "is a link"),
-            ("way/whole", "is in a directory that was replaced by a link"),
-            ("folder", "is a directory"),
-            ("fifo", "is not a regular file"),
-            ("large", "is larger than 1 MiB"),
-            ("binary", "is not UTF-8"),
-            ("empty", "no longer has the question that was asked, so nothing in it is an answer"),
-        ] {
-            assert_eq!(look(name), expected);
-        }
-        assert_eq!(look("whole"), "an answer: now");
-    }
-
-    #[test]
-    fn an_answer_is_younger_than_the_attempt_that_asked_and_complete() {
-        let (_temp, folder) = folder();
-        let path = folder.join("q.md");
-        fs::write(&path, "\u{feff}When?\nA: now\n").unwrap();
-        // No program can set the time that counts.
-        let far = std::time::SystemTime::now() + std::time::Duration::from_secs(86_400);
-        File::options().write(true).open(&path).unwrap().set_modified(far).unwrap();
-        let changed = read(&path).unwrap().changed;
-        let later = |seconds| changed + jiff::SignedDuration::from_secs(seconds);
-        let look = |asked: &AskedUntil, now| why(look(&path, &Form::text("When?"), asked, now));
-        let begun = asked(Some(later(-100)));
-        assert_eq!(look(&begun, later(1)), format!("counts from {}", later(10)));
-        assert_eq!(look(&begun, later(10)), "an answer: now");
-        for until in [None, Some(later(1))] {
-            let early = look(&asked(until), later(20));
-            assert_eq!(early, "was changed while its agent still worked: save it once more");
-        }
-        // The clock was set back after it was saved.
-        let noted = Progress::of_changed_ahead(changed, later(-50));
-        assert_eq!(look(&begun, later(-50)), format!("to note: {noted:?}"));
-        let begun = AskedUntil { seen: noted, ..begun };
-        assert_eq!(look(&begun, later(-45)), format!("counts from {}", later(-40)));
-        assert_eq!(look(&begun, later(-40)), "an answer: now");
-    }
-
-    #[test]
-    fn a_new_file_replaces_none() {
-        let (_temp, folder) = folder();
-        let path = folder.join("q.md");
-        create(&path, "one").unwrap();
-        assert_eq!(create(&path, "two").unwrap_err().kind(), ErrorKind::AlreadyExists);
-        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
-    }
-}
+mod tests;

@@ -34,7 +34,7 @@ const IN_FILES: &str = "SELECT f.root, r.detail, r.looked FROM requests AS r IND
 
 // Whoever writes the file of an answer cannot be seen in the database.
 const POSTED: &str =
-    "SELECT f.root, r.detail FROM requests AS r INDEXED BY posted_questions JOIN frames AS f ON f.id = r.frame
+    "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY posted_questions JOIN frames AS f ON f.id = r.frame
      WHERE r.status = 'open' AND json_type(r.detail, '$.ask.posted') IS NOT NULL ORDER BY r.seq";
 
 impl Store {
@@ -47,15 +47,13 @@ impl Store {
                 RequestKind::Wait(wait) => Some(Stir::Outside(wait)),
                 _ => None,
             })?);
-            candidates.extend(posted(connection)?);
+            candidates.extend(requests(connection, POSTED, until_readable)?);
+            candidates.extend(requests(connection, POSTED, in_file)?);
             candidates.extend(requests(connection, EXPIRING, |kind| match kind {
                 RequestKind::Ask(Form { expires_at, .. }) => expires_at.map(Stir::Until),
                 _ => None,
             })?);
-            candidates.extend(requests(connection, IN_FILES, |kind| match kind {
-                RequestKind::Ask(form) => Some(Stir::InFile { form: Box::new(form), changed: None }),
-                _ => None,
-            })?);
+            candidates.extend(requests(connection, IN_FILES, in_file)?);
             Ok(candidates)
         })
     }
@@ -96,23 +94,19 @@ fn requests(
     statement.query_map([], read)?.filter_map(std::result::Result::transpose).collect()
 }
 
-fn posted(connection: &Connection) -> rusqlite::Result<Vec<Candidate>> {
-    let mut statement = connection.prepare_cached(POSTED)?;
-    let read = |row: &Row<'_>| Ok((id(row, "root")?, from_json(row, "detail")?));
-    let mut candidates = Vec::new();
-    for found in statement.query_map([], read)? {
-        let (root, kind) = found?;
-        let RequestKind::Ask(Form { posted: Some(posted), .. }) = kind else { continue };
-        // A whole file ends like this. One that is half-written has the chain looked at when it changes again.
-        // The question itself is read again as long as it cannot be read.
-        let mended = posted.trouble.as_ref().and_then(|_| posted.pending());
-        for file in posted.answered().into_iter().chain(mended) {
-            let whole = Matching { file, pattern: WHOLE.to_owned(), within: None };
-            let stir = Stir::Outside(External::Matching(whole));
-            candidates.push(Candidate { root, stir, progress: Progress::default() });
-        }
+fn in_file(kind: RequestKind) -> Option<Stir> {
+    match kind {
+        RequestKind::Ask(form) => Some(Stir::InFile { form: Box::new(form), changed: None }),
+        _ => None,
     }
-    Ok(candidates)
+}
+
+/// A posted question is read again as long as it cannot be read. A whole file ends like this. One that is half-written has the
+/// chain looked at when it changes again.
+fn until_readable(kind: RequestKind) -> Option<Stir> {
+    let RequestKind::Ask(Form { posted: Some(posted), .. }) = kind else { return None };
+    let file = posted.trouble.as_ref().and_then(|_| posted.pending())?;
+    Some(Stir::Outside(External::Matching(Matching { file, pattern: WHOLE.to_owned(), within: None })))
 }
 
 #[cfg(test)]

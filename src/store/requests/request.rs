@@ -144,7 +144,7 @@ fn record(
 fn note(connection: &Connection, request: &Request, progress: &Progress) -> std::result::Result<(), Fault> {
     let is_over = match &request.kind {
         RequestKind::Wait(wait) => progress.is_over(wait),
-        RequestKind::Ask(form) if form.file.is_some() => false,
+        RequestKind::Ask(form) if form.answered_in().is_some() => false,
         _ => return Err(StoreError::NotAWait(request.id).into()),
     };
     requests::note(connection, request.id, progress)?;

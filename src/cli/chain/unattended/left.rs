@@ -1,10 +1,23 @@
-//! Chains that only a person continues.
+//! What is left to a person: chains that were interrupted, and answers in files that do not count.
 
 use std::io::{self, IsTerminal};
 
-use crate::cli::output::tell;
+use crate::cli::output::{hint, tell, warn};
+use crate::core::chain::pace::RefusedAnswer;
 use crate::runtime::RuntimeError;
 use crate::store::{Chains, Store};
+
+/// Whether to say that something in a file does not count as an answer. Cron would mail it every minute.
+pub(super) fn is_news(refused: &RefusedAnswer) -> bool {
+    !refused.was_told || io::stderr().is_terminal()
+}
+
+/// Says why something in a file does not count as an answer, and what helps.
+pub(super) fn tell_of_refused(refused: &RefusedAnswer) {
+    let (chain, path) = (refused.root.short(), refused.path.display());
+    warn(&format!("{chain}: {path} {}", refused.why));
+    hint(&format!("correct the file, or answer the question: agent-cli questions {chain}"));
+}
 
 /// Says which chains were interrupted. Only on a terminal: cron would mail it every minute.
 pub(super) fn tell_of_interrupted(store: &Store) -> Result<(), RuntimeError> {

@@ -16,7 +16,7 @@ use crate::cli::report::one_line;
 use crate::core::id::FrameId;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::status::ChainStatus;
-use crate::runtime::run::unattended::continuing::{self, Course, Until};
+use crate::runtime::run::unattended::continuing::{self, Course, ToContinue, Until};
 use crate::runtime::run::unattended::places::Places;
 use crate::runtime::run::{scheduler, status};
 use crate::runtime::{RunSettings, RuntimeError};
@@ -42,7 +42,8 @@ impl ResumeAll {
         )?;
         // Most polls find a database at rest, and nothing to do.
         let is_idle = |store: &Store| {
-            let is_idle = continuing::to_continue(store)?.is_empty();
+            let ToContinue { roots, refused } = continuing::to_continue(store)?;
+            let is_idle = roots.is_empty() && !refused.iter().any(left::is_news);
             if is_idle {
                 left::tell_of_interrupted(store)?;
             }
@@ -125,6 +126,12 @@ impl ResumeAll {
             (Course::Ended(root, driven), live) => {
                 live.into_iter().for_each(|live| live.end(root));
                 Some(self.report(store, root, driven))
+            }
+            (Course::Refused(refused), _) => {
+                if left::is_news(&refused) {
+                    left::tell_of_refused(&refused);
+                }
+                None
             }
         }
     }

@@ -1,21 +1,21 @@
 //! Continues every chain that can continue: once, or as soon as it can, as long as a person wants it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::core::chain::pace::{Look, Pace, Plan, Stir, TICK};
+use crate::core::chain::pace::{Look, Pace, Plan, RefusedAnswer, Stir, TICK};
 use crate::core::id::FrameId;
 use crate::core::requests::question::Form;
 use crate::core::waits::conditions::External;
 use crate::core::waits::progress::Progress;
+use crate::runtime::requests::answer_files;
 use crate::runtime::requests::posted::filing;
-use crate::runtime::requests::question_files;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::unattended::changes::Changes;
@@ -42,6 +42,16 @@ pub(crate) enum Course {
     Begins(FrameId),
     /// It was driven.
     Ended(FrameId, Result<Driven, RuntimeError>),
+    /// Something in a file does not count as an answer.
+    Refused(RefusedAnswer),
+}
+
+/// What can be done without a person, and what a person should know.
+#[derive(Debug)]
+pub(crate) struct ToContinue {
+    /// The roots of the chains that can continue.
+    pub(crate) roots: Vec<FrameId>,
+    pub(crate) refused: Vec<RefusedAnswer>,
 }
 
 /// Continues every chain that can continue. What failed before is not tried again. A chain that cannot be driven keeps no
@@ -53,6 +63,7 @@ pub(crate) async fn continue_chains(
     until: Until,
     mut course: impl FnMut(Course),
 ) -> Result<(), RuntimeError> {
+    store.version_of_others()?;
     let changes = Changes::of(store.dir());
     let mut changes = changes.map_err(|error| while_trying("watch the state directory")(io::Error::other(error)))?;
     // Each chain that is driven has an agent that runs, or waits for a place.
@@ -60,9 +71,13 @@ pub(crate) async fn continue_chains(
     let mut stopped = stop.clone();
     let (mut pace, mut chains) = (Pace::default(), FuturesUnordered::new());
     let mut driving = HashMap::<FrameId, Vec<Stir>>::new();
+    let mut told = Causes::new();
     loop {
+        // Nothing may go on in a database that is no longer there.
+        store.version_of_others()?;
         let now = Timestamp::now();
-        let Plan { due, next, mut files } = planned(&mut pace, store, now)?;
+        let Plan { due, next, mut files, refused } = planned(&mut pace, store, now)?;
+        told = tell(store, refused, &told, until, &mut course)?;
         files.extend(filing::awaited(store)?);
         changes.watch_for(store.dir(), &files);
         let is_stopped = stop.borrow().any();
@@ -100,23 +115,49 @@ pub(crate) async fn continue_chains(
     }
 }
 
-/// The roots of the chains that can continue without a person. Failed and interrupted ones are not among them.
-pub(crate) fn to_continue(store: &Store) -> Result<Vec<FrameId>, RuntimeError> {
+/// The chain, the file, and why nothing in it counts.
+type Causes = HashSet<(FrameId, PathBuf, String)>;
+
+/// Tells about the answers that do not count, once for each cause that was not there before. Returns the causes. Whoever does not
+/// stay records that a person was told: the next one would say it again.
+fn tell(
+    store: &Store,
+    refused: Vec<RefusedAnswer>,
+    told: &Causes,
+    until: Until,
+    course: &mut impl FnMut(Course),
+) -> Result<Causes, RuntimeError> {
+    let mut refused_now = HashSet::new();
+    for refused in refused {
+        let cause = (refused.root, refused.path.clone(), refused.why.clone());
+        if !told.contains(&cause) {
+            if until == Until::Idle && !refused.was_told {
+                answer_files::told(store, &refused)?;
+            }
+            course(Course::Refused(refused));
+        }
+        refused_now.insert(cause);
+    }
+    Ok(refused_now)
+}
+
+/// The chains that can continue without a person. Failed and interrupted ones are not among them.
+pub(crate) fn to_continue(store: &Store) -> Result<ToContinue, RuntimeError> {
     let now = Timestamp::now();
-    let due = planned(&mut Pace::default(), store, now)?.due;
+    let Plan { due, refused, .. } = planned(&mut Pace::default(), store, now)?;
     let mut roots = Vec::new();
     for root in due {
         if status::can_continue(store, root)? {
             roots.push(root);
         }
     }
-    Ok(roots)
+    Ok(ToContinue { roots, refused })
 }
 
 fn planned(pace: &mut Pace, store: &Store, now: Timestamp) -> Result<Plan, RuntimeError> {
     filing::file_ended(store, None)?;
     let is_met = |wait: &External| external_waits::is_met(store, wait);
-    let in_file = |file: &Path, form: &Form, seen: &Progress| question_files::answer_state(file, form, seen, now);
+    let in_file = |form: &Form, seen: &Progress| answer_files::state(form, seen, now);
     Ok(pace.plan(store.candidates(now)?, now, is_met, in_file))
 }
 
